@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         ObjectResult,
         PendingTurn,
         RunResult,
+        Runs,
         RunStream,
         StepChanges,
         StepInfo,
@@ -28,66 +29,31 @@ if TYPE_CHECKING:
     )
     from .conversation import Compaction
     from .driver import Pending
-    from .effects import PersonSaid
-    from .errors import AskFailed, OutputInvalid, ToolError
+    from .errors import OutputInvalid, ToolError
     from .graph import END, Edges
     from .limits import ModelPrice, stop
     from .node_protocol import Node
-    from .own_nodes import (
-        Asking,
-        ChildResult,
-        NodeContext,
-        ask_agent,
-        ask_model,
-        ask_person,
-        fallback,
-        loop_until,
-        map_over,
-        node,
-        parallel,
-        retry,
-        router,
-        sub_graph,
-        tell,
-    )
+    from .own_nodes import NodeContext, node
     from .policy import Approval, Policy, allow, approve, ask, decline, deny
     from .proofs import check
     from .providers import Retries, Timeouts
     from .run import EndReason
     from .spending import Budget, budget
-    from .tools import (
-        NOT_DONE,
-        UNKNOWN,
-        Found,
-        Tool,
-        ToolContext,
-        anthropic_code_execution,
-        anthropic_web_fetch,
-        anthropic_web_search,
-        provider_tool,
-        tool,
-    )
-    from .topology import Registry, Topology, dump, fingerprint, load, registry, with_agents
+    from .tools import Tool, ToolContext, tool
     from .turn import StepResult
     from .values import FinishReason, ToolChoice, Usage
 
 __all__ = [
     "END",
-    "NOT_DONE",
-    "UNKNOWN",
     "Agent",
     "AgentTool",
     "AnswerInfo",
     "Approval",
-    "AskFailed",
-    "Asking",
     "Budget",
-    "ChildResult",
     "Compaction",
     "Edges",
     "EndReason",
     "FinishReason",
-    "Found",
     "Graph",
     "Model",
     "ModelPrice",
@@ -97,12 +63,11 @@ __all__ = [
     "OutputInvalid",
     "Pending",
     "PendingTurn",
-    "PersonSaid",
     "Policy",
-    "Registry",
     "Retries",
     "RunResult",
     "RunStream",
+    "Runs",
     "StepChanges",
     "StepInfo",
     "StepResult",
@@ -112,45 +77,24 @@ __all__ = [
     "ToolContext",
     "ToolError",
     "ToolRunner",
-    "Topology",
     "Usage",
     "Verdict",
     "agent_tool",
     "allow",
-    "anthropic_code_execution",
-    "anthropic_web_fetch",
-    "anthropic_web_search",
     "approve",
     "ask",
-    "ask_agent",
-    "ask_model",
-    "ask_person",
     "budget",
     "check",
     "decline",
     "deny",
-    "dump",
-    "fallback",
-    "fingerprint",
     "generate_object",
     "generate_object_sync",
     "generate_text",
     "generate_text_sync",
-    "load",
-    "loop_until",
-    "map_over",
     "node",
-    "parallel",
-    "provider_tool",
-    "registry",
-    "retry",
-    "router",
     "stop",
     "stream_chat",
-    "sub_graph",
-    "tell",
     "tool",
-    "with_agents",
 ]
 
 _HOMES = {
@@ -164,6 +108,7 @@ _HOMES = {
         "PendingTurn",
         "RunResult",
         "RunStream",
+        "Runs",
         "StepChanges",
         "StepInfo",
         "ToolRunner",
@@ -177,9 +122,7 @@ _HOMES = {
     ),
     ".conversation": ("Compaction",),
     ".driver": ("Pending",),
-    ".effects": ("PersonSaid",),
     ".errors": (
-        "AskFailed",
         "OutputInvalid",
         "ToolError",
     ),
@@ -193,21 +136,8 @@ _HOMES = {
     ),
     ".node_protocol": ("Node",),
     ".own_nodes": (
-        "Asking",
-        "ChildResult",
         "NodeContext",
-        "ask_agent",
-        "ask_model",
-        "ask_person",
-        "fallback",
-        "loop_until",
-        "map_over",
         "node",
-        "parallel",
-        "retry",
-        "router",
-        "sub_graph",
-        "tell",
     ),
     ".policy": (
         "Approval",
@@ -229,25 +159,9 @@ _HOMES = {
         "budget",
     ),
     ".tools": (
-        "Found",
-        "NOT_DONE",
         "Tool",
         "ToolContext",
-        "UNKNOWN",
-        "anthropic_code_execution",
-        "anthropic_web_fetch",
-        "anthropic_web_search",
-        "provider_tool",
         "tool",
-    ),
-    ".topology": (
-        "Registry",
-        "Topology",
-        "dump",
-        "fingerprint",
-        "load",
-        "registry",
-        "with_agents",
     ),
     ".turn": ("StepResult",),
     ".values": (

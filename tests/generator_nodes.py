@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from graphloop import END, Asking, Graph, NodeContext, ask_model, ask_person, node, tell
+from graphloop import END, Graph, NodeContext, node
 from graphloop.contract import Contract
 from graphloop.effects import AskHuman, CallModel, Effect
 from graphloop.errors import AskFailed
@@ -13,6 +13,7 @@ from graphloop.events import Decided, EffectFailed, Event, ModelReplied
 from graphloop.history import History
 from graphloop.node_protocol import Kind, Leave, Reaction, Wait
 from graphloop.outcomes import Aborted, Outcome
+from graphloop.own_nodes import Asking, ask_model, ask_person, tell
 from graphloop.run import Run, evolve
 from graphloop.values import Message, ModelRequest, ToolCall, UserMessage
 from tests.runs import changed

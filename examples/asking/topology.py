@@ -6,9 +6,10 @@ graphloop check examples/asking       `model_calls=2` bounds what the node asks
 
 from dataclasses import dataclass, replace
 
-from graphloop import END, Asking, Graph, NodeContext, ask_model, ask_person, node, tell
+from graphloop import END, Graph, NodeContext, node
 from graphloop.nodes import Append, ModelCall, PrepareStep
 from graphloop.outcomes import Outcome, Ready
+from graphloop.own_nodes import Asking, ask_model, ask_person, tell
 from graphloop.values import SystemMessage
 
 

@@ -6,9 +6,10 @@ graphloop check examples/own_nodes      the cap of `judge` bounds the cycle
 
 from dataclasses import dataclass, replace
 
-from graphloop import END, Agent, ChildResult, Edges, Graph, node, sub_graph
+from graphloop import END, Agent, Edges, Graph, node
 from graphloop.nodes import Append
 from graphloop.outcomes import Answered, Outcome
+from graphloop.own_nodes import ChildResult, sub_graph
 from graphloop.testing import ScriptedModel
 from graphloop.values import ModelRequest
 

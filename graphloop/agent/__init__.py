@@ -19,27 +19,26 @@ from .generate import (
     stream_chat,
 )
 from .graph import Graph
-from .graph_runner import GATED
-from .hooks import AnswerInfo, Model, StepChanges, StepInfo, Verdict
-from .inputs import MessageInput, messages_of
+from .graph_terms import GraphOptions, passed_on
+from .hooks import AnswerInfo, StepChanges, StepInfo, Verdict
+from .inputs import MessageInput, Model, messages_of
 from .journals import fork_run, root_of, state_after, typed
 from .known import graph_of
-from .options import PASSED_ON, AgentOptions, RunOptions, ToolInput, Tools
+from .lookups import refuse_idle_gate
+from .options import AgentOptions, RunOptions, ToolInput, Tools
 from .result import RunResult
-from .runner import Runner
-from .runs import answer_call, open_ask, recorded_asks
+from .runs import Runs, answer_call, open_ask, recorded_asks
 from .states import changed_fields, fields_of, lent, same_state, states_fit
 from .stream import RunStream
 from .sub_agents import AgentTool, Brief, Opener, Plan
+from .terms import RunTerms
 from .tool_runner import ToolRunner
 from .turn_in_hand import PendingTurn
 from .world import check_gate, split_tools
 
 __all__ = [
     "FINAL_ANSWER",
-    "GATED",
     "NOT_TAKEN",
-    "PASSED_ON",
     "Agent",
     "AgentOptions",
     "AgentTool",
@@ -48,6 +47,7 @@ __all__ = [
     "Bindings",
     "Brief",
     "Graph",
+    "GraphOptions",
     "MessageInput",
     "Model",
     "ObjectResult",
@@ -57,7 +57,8 @@ __all__ = [
     "RunOptions",
     "RunResult",
     "RunStream",
-    "Runner",
+    "RunTerms",
+    "Runs",
     "StepChanges",
     "StepInfo",
     "ToolInput",
@@ -82,8 +83,10 @@ __all__ = [
     "lent",
     "messages_of",
     "open_ask",
+    "passed_on",
     "path_key",
     "recorded_asks",
+    "refuse_idle_gate",
     "root_of",
     "same_state",
     "split_tools",

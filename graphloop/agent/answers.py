@@ -1,8 +1,8 @@
-"""What somebody answered, as events: who approves what, and what client tools returned.
+"""Answers to the calls that a run waits for: decisions of people, and results of client tools.
 
-Everything that is not exactly an approval of exactly this call denies it (CONTRACT §3.5, property
-9): an unsigned, foreign, expired or malformed token, a verdict of another type, a call that was
-edited into something its tool would refuse.
+Everything that is not exactly an approval of exactly this call denies it: an unsigned, foreign,
+expired or malformed token, a verdict of another type, a call that was edited into something its
+tool would refuse.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Posted(Struct, frozen=True, omit_defaults=True):
 class Answers:
     """Answers by the key of the call: `"c0.1"`, or `"c0.1/c2.0"` for a call in a child run.
 
-    `given_at` tells when an approval was given, where that was before it is read here.
+    `given_at` has the times of approvals that were given before they are read here.
     """
 
     approvals: Mapping[str, object] = field(default_factory=dict[str, object])
@@ -65,29 +65,18 @@ class Answers:
     given_at: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @classmethod
-    def if_given(
-        cls,
-        approvals: Mapping[str, object] | None,
-        tool_results: Mapping[str, object] | None,
-    ) -> Answers | None:
-        """Return what was answered; that nothing was, by an empty mapping, is an answer too."""
-        if approvals is None and tool_results is None:
-            return None
-        return cls.given(approvals, tool_results)
-
-    @classmethod
     def given(
         cls,
         approvals: Mapping[str, object] | None,
         tool_results: Mapping[str, object] | None,
     ) -> Answers:
-        """Return what a caller answered; None is nothing."""
+        """Return a caller's answers; None is no answer."""
         return cls(
             {} if approvals is None else approvals, {} if tool_results is None else tool_results
         )
 
     def refuse_wrong_types(self) -> None:
-        """Refuse what is no answer, before anything is recorded.
+        """Refuse values that are no answers, before anything is recorded.
 
         Raises:
             ConfigError: naming the option or the answer, and what was found.
@@ -115,7 +104,7 @@ class Answers:
                 )
 
     def check(self, asks: Mapping[str, str]) -> None:
-        """Refuse answers to what nobody asked; `asks` maps each open key to its kind.
+        """Refuse answers to calls that do not wait; `asks` maps each pending key to its kind.
 
         Raises:
             ConfigError: naming the answer, and what is waited for.
@@ -233,7 +222,7 @@ def path_key(run: Run[Any], effect: AskHuman | CallTool) -> str:
 
 
 def check_given_answer(place: str, answer: object) -> None:
-    """Refuse a decision that is neither a yes nor a no.
+    """Refuse a decision that neither approves nor denies.
 
     Raises:
         ConfigError: it is no bool and no `Approval`, or one that does not say which.
@@ -255,12 +244,12 @@ def approval_from(answer: object) -> Approval:
 
 
 def _text(value: object) -> str:
-    """Return text that can be written down: a stranger's may hold half a surrogate pair."""
+    """Return text that can be written down, also where it holds half a surrogate pair."""
     return str(value).encode("utf-8", "replace").decode()
 
 
 def outcome_of(value: object) -> ToolOutcome:
-    """Read what a client tool returned; an exception says that it failed."""
+    """Read the result of a client tool; an exception says that it failed."""
     if isinstance(value, ToolOutcome):
         return value
     if isinstance(value, Exception):
@@ -276,14 +265,14 @@ Decide: TypeAlias = Callable[[Pending], bool | Approval | Awaitable[bool | Appro
 class ToolApprover:
     """Asks `decide` about the calls of one run.
 
-    No agent may approve what its callers are to be asked about: what a gate above asks, by today's
-    rules or by those of the run's journal, is left to those who answer there.
+    No agent may approve a call that its callers are to be asked about. A call that a parent's gate
+    asks about, by its present rules or by those of the journal, waits for the parent's approver.
 
     Args:
         decide: the user's function.
         agents: those that the run is in, outermost first.
-        own: the rules of gates that are not above whoever brings it.
-        above: today's rules of those that are; None where nobody is above.
+        own: the rules of gates that are not its parents'.
+        above: the present rules of its parents' gates; None for a run without a parent.
     """
 
     decide: Decide
@@ -296,7 +285,7 @@ class ToolApprover:
 
         Raises:
             ConfigError: the answer edits a call that may have run.
-            LeftOpen: a gate above asks about the call.
+            LeftOpen: a gate of a parent asks about the call.
         """
         if self.above is not None:
             recorded = [rules for rules in run.setup.rules if rules not in self.own]
@@ -319,14 +308,14 @@ def approver_below(
     parent: Run[Any],
     gates: Iterable[Policy],
 ) -> Approver[Any] | None:
-    """Return who decides in the runs of an agent that a run calls.
+    """Return the approver of the runs of an agent that a run calls.
 
     Args:
-        inherited: who decides above (CONTRACT D04); the agent's own is asked only without.
+        inherited: the parent's approver; the agent's own is asked only without it.
         own: the agent's own.
         agent: its name.
         parent: the run that calls it.
-        gates: those that it is held to from above.
+        gates: its parents' gates, which hold for it.
     """
     rules = tuple([one.rules for one in gates])
     match inherited or own:
@@ -343,8 +332,8 @@ def approver_below(
 
 
 def approver_alone(own: ToolApprover | None, run: Run[Any]) -> ToolApprover | None:
-    """Return who decides in a run that is taken up by itself.
+    """Return the approver of a run that is resumed by itself.
 
-    Those above a child are not here, and still the ones to be asked.
+    The parents of a child are not here, and their approvers are still to be asked.
     """
     return replace(own, above=()) if own is not None and run.setup.depth else own

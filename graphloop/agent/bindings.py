@@ -1,4 +1,4 @@
-"""Carried: what the nodes of a graph bring along, so that nobody has to hand it to each run."""
+"""Bindings: functions and agents that nodes bring along, so that no caller hands them in."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..errors import ConfigError, GraphError, Problem
 from ..graph import Graph
 from ..limits import deeper
 from ..node_protocol import Node, nodes_within, unwrapped
-from ..nodes import Compact, Critique, Function, ModelCall, Router
+from ..nodes import Compact, Critique, Execute, Function, ModelCall, Router
 from ..outcomes import Outcome
 from .sub_agents import Nesting, Plan
 
@@ -28,6 +28,7 @@ __all__ = [
     "models_named",
     "needs_messages",
     "nesting_of",
+    "runs_one_at_a_time",
 ]
 
 S = TypeVar("S")
@@ -36,7 +37,7 @@ S = TypeVar("S")
 @final
 @dataclass(frozen=True)
 class Bindings:
-    """Functions and agents, by the names that nodes give in their wishes.
+    """Functions and agents, by the names that nodes give in their effects.
 
     Args:
         callbacks: the functions that are invoked.
@@ -63,11 +64,11 @@ class Bindings:
 
 @runtime_checkable
 class Binds(Protocol):
-    """A node that brings what it wishes for; one that wraps others forwards what they bring."""
+    """A node that brings what its effects name; a wrapper forwards what its nodes bring."""
 
     @property
     def carried(self) -> Bindings:
-        """What the node brings along."""
+        """The functions and agents that the node brings along."""
         ...
 
 
@@ -135,8 +136,7 @@ def agents_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
 def functions_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
     """Return the names of the functions that nodes, and those that they wrap, invoke.
 
-    Each with the name of the first node that names it. What a node invokes that promises nothing,
-    nobody can tell.
+    Each with the name of the first node that names it. A node without a contract tells none.
     """
     return _named(nodes, lambda promised: promised.functions)
 
@@ -186,6 +186,11 @@ def needs_messages(graph: Graph[Any]) -> bool:
     return any(not isinstance(one, Function) and _asks(one) for one in _innermost(asking))
 
 
+def runs_one_at_a_time(graph: Graph[Any]) -> bool:
+    """Whether a node of the graph runs the calls of a turn one after the other."""
+    return any(isinstance(one, Execute) and one.concurrency == 1 for one in graph.nodes.values())
+
+
 def _innermost(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Node[Any, Outcome]]:
     for node in unwrapped(nodes):
         if not nodes_within(node):
@@ -218,11 +223,11 @@ def nesting_of(graph: Graph[Any], plans: Mapping[str, Plan], given: int | None) 
     path, within = tuple[str, ...](), ""
     for name in agents_named(graph.nodes.values()) if plans else ():
         if name in plans:
-            below = plans[name].opener.nesting
+            below = plans[name].opener.terms.nesting
             path, within = max(path, (name, *below.path), key=len), within or below.problem
     if len(path) > most:
         within = f"graph {graph.name!r}: {deeper([path[most]], most, len(path))}"
-    ways = [(name, *plan.opener.nesting.called) for name, plan in plans.items()]
+    ways = [(name, *plan.opener.terms.nesting.called) for name, plan in plans.items()]
     called = max(ways, key=len, default=tuple[str, ...]())
     if given is None and (deep := len(called)) > most >= len(path):
         raise ConfigError(

@@ -1,10 +1,8 @@
 """The final answer of an agent with an `output_type`: how it is asked for, and how it is read.
 
-Where the server can be told the form, and takes this one, the answer is the text of the last turn;
-elsewhere it is the arguments of a call of `final_answer`, a tool that ends the run (CONTRACT §9
-#50). Either way what
-is wrong with it is found by the `output` check alone, which sends it back a bounded number of
-times.
+Where the server takes the form, the answer is the text of the last turn. Elsewhere it is the
+arguments of a call of `final_answer`, a tool that ends the run. Either way the `output` check alone
+finds mistakes in it, and sends it back a bounded number of times.
 
 The schema is always that of an object: a tool's arguments must be one, and servers' JSON modes ask
 for one. A type that is no object becomes the property `value` of one. Answers are read as strict
@@ -26,7 +24,7 @@ from typing_extensions import TypedDict
 from ..conversation import latest_answer, said_after_calls
 from ..errors import ConfigError, OutputInvalid
 from ..parts import ObjectView
-from ..providers import unenforced
+from ..providers import unenforced, wire_of
 from ..run import Run
 from ..tools import (
     ArgumentsRejected,
@@ -45,13 +43,12 @@ from ..tools import (
 )
 from ..values import OutputSpec
 
-__all__ = ["FINAL_ANSWER", "NOT_TAKEN", "FinalAnswer", "Output"]
+__all__ = ["FINAL_ANSWER", "NOT_TAKEN", "OUTPUT", "FinalAnswer", "Output"]
 
 FINAL_ANSWER: Final = "final_answer"
+OUTPUT: Final = "output"
+"""The check of the final answer, among the checks of `Verify`."""
 NOT_TAKEN: Final = "Not taken."
-
-NATIVE: Final = frozenset({"anthropic", "openai"})
-"""The wires with a field for the form of the answer."""
 
 
 @final
@@ -78,21 +75,22 @@ class FinalAnswer:
         *,
         own_server: bool = False,
     ) -> None:
-        wires = {one.partition(":")[0] for one in labels}
-        able = not own_server and wires <= NATIVE
+        wires = [wire_of(label) for label in labels]
+        able = not own_server and all(wire is not None and wire.takes_output for wire in wires)
         self._native = mode == "native" or (mode == "auto" and able)
         self._output: Output[object] = Output(kind, name="" if self._native else FINAL_ANSWER)
-        if self._native and "anthropic" in wires and not own_server:
-            self._fit_anthropic(kind, mode)
+        strict = next((wire.strict_server for wire in wires if wire and wire.strict_server), "")
+        if self._native and strict and not own_server:
+            self._fit_server(kind, mode, strict)
 
     @property
     def facts(self) -> Mapping[str, object]:
-        """What it says, for whoever compares it with another; the type is an option of its own."""
+        """Its choices as plain values, to be compared; the type is an option of its own."""
         return {"native": self._native, "spec": self._output.spec}
 
     @property
     def spec(self) -> OutputSpec | None:
-        """What the server is told; None where a tool takes the answer."""
+        """The form as the server reads it; None where a tool takes the answer."""
         return self._output.spec if self._native else None
 
     @property
@@ -113,7 +111,7 @@ class FinalAnswer:
         )
 
     def view(self) -> ObjectView:
-        """Return what shows the answer while it is being written."""
+        """Return the view of the answer while the model writes it."""
         return ObjectView("" if self._native else FINAL_ANSWER, self._output.unwrap)
 
     def answer(self, run: Run[Any]) -> object:
@@ -133,17 +131,19 @@ class FinalAnswer:
         )
 
     def said(self, run: Run[Any]) -> str:
-        """Return what the model gave for an answer, of whatever form it is."""
+        """Return the model's answer as text, of whatever form it is."""
         arguments = None if self._native else _arguments(run)
         return latest_answer(run) if arguments is None else arguments
 
-    def _fit_anthropic(self, kind: object, mode: Literal["auto", "native", "tool"]) -> None:
-        """Have a tool take the answer if Anthropic's API does not take its form."""
+    def _fit_server(
+        self, kind: object, mode: Literal["auto", "native", "tool"], server: str
+    ) -> None:
+        """Have a tool take the answer if the server does not take its form."""
         name = self._output.spec.name
         refused = unenforced(self._output.spec.schema, place=f"output {name!r}: schema")
         if refused and mode == "native":
             raise ConfigError(
-                f"output_type {name!r} holds {refused}, which Anthropic's API does not take as the "
+                f"output_type {name!r} holds {refused}, which {server} does not take as the "
                 "form of an answer. Leave `output_mode` out, or say 'tool': then a tool takes the "
                 "answer."
             )

@@ -1,26 +1,24 @@
 """An agent for one question, one object, or one tool: functions over `Agent`.
 
 The same loop as everywhere: a rejected answer goes back to the model a bounded number of times, and
-all of its tokens count (CONTRACT §9 #48).
+all of its tokens count.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Generic, TypeVar, Unpack, final, overload
+from typing import Any, Final, Generic, TypeVar, Unpack, cast, final, overload
 
 from ..driver import run_sync
 from ..errors import ConfigError, OutputInvalid
-from ..policy import Approval
 from ..run import EndReason
 from ..tools import Approval as NeedsApproval
 from ..values import Usage
 from .agent import Agent
-from .hooks import Model
-from .inputs import MessageInput
+from .inputs import AnswersInput, MessageInput, Model, QuestionInput
 from .opened import RunHandle
 from .options import AgentOptions
 from .result import RunResult
@@ -29,6 +27,7 @@ from .sub_agents import AgentTool
 
 __all__ = [
     "ObjectResult",
+    "TextOptions",
     "agent_tool",
     "generate_object",
     "generate_object_sync",
@@ -38,91 +37,71 @@ __all__ = [
 ]
 
 
+class TextOptions(AgentOptions, AnswersInput, total=False):
+    """Options of an agent that is asked once, and what it is asked beside a prompt.
+
+    `messages`: the conversation so far.
+    """
+
+    messages: Sequence[MessageInput] | None
+
+
 async def generate_text(
     model: Model,
     prompt: str | None = None,
     *,
-    messages: Sequence[MessageInput] | None = None,
-    approvals: Mapping[str, bool | Approval] | None = None,
-    tool_results: Mapping[str, object] | None = None,
     signal: asyncio.Event | None = None,
-    **options: Unpack[AgentOptions],
+    **options: Unpack[TextOptions],
 ) -> RunResult[None]:
     """Ask a model, let it use tools until it is done, and return the result.
 
     Args:
         model: `"provider:model"`, or a provider.
-        prompt: the question, or
-        messages: the conversation so far.
-        approvals: decisions about the calls that `messages` ends in; see `Agent.stream`.
-        tool_results: what client tools returned to those calls.
+        prompt: the question; or `messages`, the conversation so far.
         signal: aborts the run once it is set: it ends as `aborted`, with what there is.
-        options: see `AgentOptions`.
+        options: `approvals` and `tool_results` for the calls that `messages` ends in, as for
+            `Agent.stream`; for the others see `AgentOptions`.
 
     Raises:
         ConfigError: an option, the model, a tool or the question cannot work; nothing was sent.
         ProviderError: the model could not be asked, or did not answer completely.
         Exception: what `prepare_step` or a stop predicate raised.
     """
-    agent = Agent(model, **options)
+    agent, question = _agent_of(model, options)
     try:
-        return await agent.generate(
-            prompt,
-            messages=messages,
-            approvals=approvals,
-            tool_results=tool_results,
-            signal=signal,
-        )
+        return await agent.generate(prompt, signal=signal, **question)
     finally:
         if isinstance(model, str):
             await agent.aclose(shared=False)
 
 
 def generate_text_sync(
-    model: Model,
-    prompt: str | None = None,
-    *,
-    messages: Sequence[MessageInput] | None = None,
-    approvals: Mapping[str, bool | Approval] | None = None,
-    tool_results: Mapping[str, object] | None = None,
-    **options: Unpack[AgentOptions],
+    model: Model, prompt: str | None = None, **options: Unpack[TextOptions]
 ) -> RunResult[None]:
     """Do what `generate_text` does, for callers without an event loop."""
-    agent = Agent(model, **options)
-    ask = partial(
-        agent.generate, prompt, messages=messages, approvals=approvals, tool_results=tool_results
-    )
-    return run_sync(_closing(agent, ask), "generate_text")
+    agent, question = _agent_of(model, options)
 
+    async def ask() -> RunResult[None]:
+        try:
+            return await agent.generate(prompt, **question)
+        finally:
+            if isinstance(model, str):
+                await agent.aclose()
 
-async def _closing(agent: Agent, ask: Callable[[], Awaitable[RunResult[None]]]) -> RunResult[None]:
-    """Close what was opened by name before the event loop of a synchronous call ends."""
-    try:
-        return await ask()
-    finally:
-        if isinstance(agent.model, str):
-            await agent.aclose()
+    return run_sync(ask(), "generate_text")
 
 
 def stream_chat(
-    model: Model,
-    prompt: str | None = None,
-    *,
-    messages: Sequence[MessageInput] | None = None,
-    approvals: Mapping[str, bool | Approval] | None = None,
-    tool_results: Mapping[str, object] | None = None,
-    **options: Unpack[AgentOptions],
+    model: Model, prompt: str | None = None, **options: Unpack[TextOptions]
 ) -> RunStream[None]:
     """Return the stream of one run at once; nothing is sent until it is looked at.
 
-    The arguments are those of `generate_text`. Whatever is wrong with them becomes the stream's
-    error part and the error of its `result`: this function itself never raises.
+    The arguments are those of `generate_text`. A mistake in them becomes the stream's error part
+    and the error of its `result`: this function itself never raises.
     """
     try:
-        agent = Agent(model, **options)
-        stream = agent.stream(
-            prompt, messages=messages, approvals=approvals, tool_results=tool_results
-        )
+        agent, question = _agent_of(model, options)
+        stream = agent.stream(prompt, **question)
     except Exception as error:  # noqa: BLE001 - it is raised again by `result`
         return RunStream(partial(_refuse, error))
     if isinstance(model, str):
@@ -130,9 +109,21 @@ def stream_chat(
     return stream
 
 
+def _agent_of(model: Model, options: TextOptions) -> tuple[Agent, QuestionInput]:
+    """Return the agent, and what it is asked beside a prompt."""
+    own: Mapping[str, object] = {**options}
+    # A TypedDict loses its type where keys are chosen; each has the type that it had.
+    asked = cast("QuestionInput", {key: own[key] for key in ASKED if key in own})
+    kept = cast("AgentOptions", {key: own[key] for key in own if key not in ASKED})
+    return Agent(model, **kept), asked
+
+
 async def _refuse(error: Exception) -> RunHandle[None]:
     raise error
 
+
+ASKED: Final = ("messages", "approvals", "tool_results")
+"""The options of `generate_text` that an agent has not, and its question has."""
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -190,7 +181,7 @@ class ObjectResult(Generic[T_co]):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What could not take full effect."""
+        """The options that could not take full effect, and why."""
         return self.run.warnings
 
 

@@ -5,41 +5,38 @@ The table and its rules are the kernel's (`graphloop.graph`); this adds the door
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from copy import copy
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from .. import graph as kernel
 from .. import proofs, views
-from ..driver import Callback
-from ..errors import ConfigError
-from ..events import Event
 from ..graph import Edges
-from ..limits import ModelPrice
 from ..node_protocol import Node
 from ..outcomes import Outcome
-from ..policy import Approval, Named, Policy
+from ..policy import Named, Policy
 from ..rules import Rules
-from ..run import Run
-from ..spending import Budget
-from ..stores import Posted, Store
 from ..tools import Approval as NeedsApproval
 from ..tools import legal_name
 from ..views import dot_of, mermaid_of, picture
-from .answers import Answers
-from .bindings import check_carried
-from .graph_runner import reasoned, refuse_odd_agents, runner_of
-from .hooks import Model
-from .inputs import MessageInput
-from .options import PASSED_ON, RunOptions
+from .child_runs import as_agent_tool
+from .graph_checks import prepared, reasons_for_cycles
+from .graph_terms import (
+    BoundOptions,
+    GraphAnswers,
+    GraphOptions,
+    GraphQuestion,
+    graph_terms,
+    new_run,
+    passed_on,
+    resumed_run,
+)
 from .result import RunResult
-from .runner import Question, Runner
-from .runs import Runs
-from .states import state_type_of
 from .stream import RunStream
-from .sub_agents import AgentTool, as_agent_tool
+from .sub_agents import AgentTool
+from .terms import RunTerms
 
 if TYPE_CHECKING:
     from ..proofs import Bound, Comparison, Endless, Ignore, Report
@@ -104,10 +101,7 @@ class Graph(kernel.Graph[S]):
     ) -> None:
         # The overloads bind the state type; one implementation cannot say "S or None".
         super().__init__(name, start, edges)
-        refuse_odd_agents(self.nodes)
-        self._ignore = reasoned(ignore or {})
-        check_carried(self)
-        self.state_type = cast("type[S] | None", state_type_of(self, state_type))
+        self.state_type, self._ignore = prepared(self, state_type, ignore)
 
     @property
     def prompt(self) -> str:
@@ -121,12 +115,9 @@ class Graph(kernel.Graph[S]):
 
     def unbounded(self, reason: str) -> Self:
         """Return this graph with its cycles without a bound (GL4) set aside, so that it runs."""
-        if not self.endless:
-            raise ConfigError(f"graph {self.name!r} is bounded: it needs no reason to run")
-        every = proofs.endless(self, every=True)
-        reasons = {(one.node, "GL4"): reason for one in every}
+        ignore = reasons_for_cycles(self, reason, self._ignore, self.endless)
         changed = copy(self)
-        changed._ignore = reasoned({**self._ignore, **reasons})
+        changed._ignore = ignore
         del changed.__dict__["endless"]
         return changed
 
@@ -164,229 +155,80 @@ class Graph(kernel.Graph[S]):
         """Prove what can be proven of the graph; see `graphloop.check`."""
         return proofs.check(self, rules=rules, ignore=ignore or {}, tools=tools)
 
-    def bound(
-        self,
-        *,
-        budget: Budget | None = None,
-        max_tokens: int | None = None,
-        context_window: int | None = None,
-        price: ModelPrice | None = None,
-        agents: Mapping[str, Bound] | None = None,
-    ) -> Bound:
-        """Return the most that one run can come to, or what has no bound and how to give it one.
-
-        Agents that models call as tools count where the graph knows them; see `run_bound`. Counted
-        are `max_tokens` of one reply, the largest `context_window`, the dearest `price`, and
-        `agents` that are known by name only.
-        """
-        return proofs.bound(
-            self,
-            budget=budget,
-            max_tokens=max_tokens,
-            context_window=context_window,
-            price=price,
-            agents=agents,
-        )
-
     @cached_property
     def endless(self) -> tuple[Endless, ...]:
         """The cycles without a bound that are not set aside: with one, the graph does not run."""
         return proofs.endless(self)
 
-    def run_bound(
-        self,
-        *,
-        model: Model | None = None,
-        callbacks: Mapping[str, Callback[S]] | None = None,
-        context_window: int | None = None,
-        model_price: ModelPrice | None = None,
-        **options: Unpack[RunOptions],
-    ) -> Bound:
+    def run_bound(self, **options: Unpack[BoundOptions[S]]) -> Bound:
         """Return the most that a run with these options can come to, with the agents it may call.
 
-        `model`, `callbacks` and the options are those of `stream`; the rest is of `bound`.
-        """
-        runner = self._runner(model, callbacks, options)
-        return runner.bound(context_window=context_window, price=model_price)
+        `bound` in `graphloop.proofs` tells the bound of the table alone.
 
-    def stream(
-        self,
-        state: S,
-        *,
-        model: Model | None = None,
-        prompt: str | None = None,
-        messages: Sequence[MessageInput] | None = None,
-        callbacks: Mapping[str, Callback[S]] | None = None,
-        run_id: str | None = None,
-        **options: Unpack[RunOptions],
-    ) -> RunStream[S]:
+        Args:
+            options: see `BoundOptions`.
+        """
+        known = (options.get("context_window"), options.get("model_price"))
+        return self._terms(options).bound(*known)
+
+    def stream(self, state: S, **question: Unpack[GraphQuestion[S]]) -> RunStream[S]:
         """Return the stream of a new run of this graph.
 
         Args:
             state: the state that your own nodes carry; None if there are none.
-            model: the model of every node that names none; not needed where no node asks one.
-            prompt: the question, or
-            messages: the conversation so far; neither is needed where no node asks a model, or
-                the graph's file has a `prompt`.
-            callbacks: the functions that nodes invoke by name; those of `@node` come along.
-            run_id: the run's id in the store; made up if not given.
-            options: see `RunOptions`.
+            question: the prompt or the conversation, and the options; see `GraphQuestion`.
         """
-        runner = self._runner(model, callbacks, options)
-        return _closing(runner.start(self._question(prompt, messages, run_id), state), runner)
+        return new_run(self, self._terms(question), state, question, self.prompt)
 
-    async def run(
-        self,
-        state: S,
-        *,
-        model: Model | None = None,
-        prompt: str | None = None,
-        messages: Sequence[MessageInput] | None = None,
-        callbacks: Mapping[str, Callback[S]] | None = None,
-        run_id: str | None = None,
-        **options: Unpack[RunOptions],
-    ) -> RunResult[S]:
+    async def run(self, state: S, **question: Unpack[GraphQuestion[S]]) -> RunResult[S]:
         """Run this graph to its end; arguments as for `stream`, errors as for `Agent.generate`."""
-        runner = self._runner(model, callbacks, options)
-        stream = runner.start(self._question(prompt, messages, run_id), state)
-        return await _closing(stream, runner).result()
+        return await self.stream(state, **question).result()
+
+    def resume_stream(
+        self, run: str | RunResult[S], **answers: Unpack[GraphAnswers[S]]
+    ) -> RunStream[S]:
+        """Return the stream of a run of this graph that parked, or whose process died.
+
+        Args:
+            run: its id in the `store` of the options, or the result that parked.
+            answers: what the run waits for, and the options that it started with; see
+                `GraphAnswers`.
+        """
+        return resumed_run(self, self._terms(answers), run, answers)
 
     async def resume(
-        self,
-        run: str | RunResult[S],
-        *,
-        model: Model | None = None,
-        approvals: Mapping[str, bool | Approval] | None = None,
-        tool_results: Mapping[str, object] | None = None,
-        callbacks: Mapping[str, Callback[S]] | None = None,
-        **options: Unpack[RunOptions],
+        self, run: str | RunResult[S], **answers: Unpack[GraphAnswers[S]]
     ) -> RunResult[S]:
-        """Take up a run of this graph that parked, or whose process died.
+        """Resume a run of this graph; arguments as for `resume_stream`."""
+        return await self.resume_stream(run, **answers).result()
 
-        `run` is its id in the `store` of the options, or the result that parked. `model`,
-        `callbacks` and options are those it started with; the rest is of `Agent.resume`.
-        """
-        stream = self.resume_stream(
-            run,
-            model=model,
-            approvals=approvals,
-            tool_results=tool_results,
-            callbacks=callbacks,
-            **options,
-        )
-        return await stream.result()
-
-    def as_tool(  # noqa: PLR0913 - a tool's parts, and what a run of the graph needs
+    def as_tool(
         self,
         state: S,
         *,
-        model: Model | None = None,
         description: str,
         name: str = "",
         needs_approval: NeedsApproval = False,
         takes_over: bool = False,
-        callbacks: Mapping[str, Callback[S]] | None = None,
-        **options: Unpack[RunOptions],
+        **options: Unpack[GraphOptions[S]],
     ) -> AgentTool:
         """Return this graph as a tool of agents, or as the agent of a `Child` node.
 
-        Each call is a child run, which begins with `state`. `model`, `callbacks` and the options
-        are those of `stream`, the rest is of `Agent.as_tool`.
+        Each call is a child run, which begins with `state`; other arguments are those of
+        `Agent.as_tool`, and `GraphOptions`.
         """
         return as_agent_tool(
-            self._runner(model, callbacks, options, state),
+            self._terms(options),
+            state=state,
             name=name or self.name,
             description=description,
             needs_approval=needs_approval,
             takes_over=takes_over,
         )
 
-    def as_sub_agent(
-        self, name: str, model: Model | None, options: Mapping[str, object]
-    ) -> AgentTool:
+    def as_sub_agent(self, name: str, options: Mapping[str, object]) -> AgentTool:
         """Return this graph, which asks the run's model, for the nodes that name it."""
-        passed = cast("RunOptions", {key: options[key] for key in PASSED_ON if key in options})
-        runner = self._runner(model, None, passed)
-        return as_agent_tool(runner, name=legal_name(name), description="")
+        return as_agent_tool(self._terms(passed_on(options)), name=legal_name(name))
 
-    def resume_stream(
-        self,
-        run: str | RunResult[S],
-        *,
-        model: Model | None = None,
-        approvals: Mapping[str, bool | Approval] | None = None,
-        tool_results: Mapping[str, object] | None = None,
-        callbacks: Mapping[str, Callback[S]] | None = None,
-        **options: Unpack[RunOptions],
-    ) -> RunStream[S]:
-        """Return the stream of a run taken up again; the arguments are those of `resume`."""
-        runner = self._runner(model, callbacks, options)
-        stream = runner.resume(run, Answers.given(approvals, tool_results))
-        return _closing(stream, runner)
-
-    async def replay(
-        self,
-        run: str | Sequence[Event],
-        *,
-        store: Store | str | Path | None = None,
-        upto: int | None = None,
-    ) -> Run[S]:
-        """Return a run of this graph as it stood after event `upto`; see `Runs.replay`."""
-        return await Runs(store, self).replay(run, upto=upto)
-
-    async def fork(
-        self,
-        run_id: str,
-        *,
-        store: Store | str | Path,
-        at: int,
-        new_id: str | None = None,
-        share_approvals: bool = False,
-    ) -> str:
-        """Copy a run of this graph up to event `at`, and return the new id; see `Runs.fork`."""
-        runs = Runs(store, self)
-        return await runs.fork(run_id, at=at, new_id=new_id, share_approvals=share_approvals)
-
-    async def approve(
-        self,
-        run_id: str,
-        key: str,
-        answer: bool | Approval = True,  # noqa: FBT001, FBT002 - `approve(run, key, False)` denies
-        *,
-        store: Store | str | Path,
-    ) -> Posted:
-        """Answer a call that a parked run waits for, without driving it; see `Runs.approve`."""
-        return await Runs(store, self).approve(run_id, key, answer)
-
-    def _runner(
-        self,
-        model: Model | None,
-        callbacks: Mapping[str, Callback[S]] | None,
-        options: RunOptions,
-        child_state: S | None = None,
-    ) -> Runner[S]:
-        return runner_of(
-            self,
-            model,
-            callbacks or {},
-            options,
-            own_gates=self._own_gates(),
-            child_state=child_state,
-            endless=self.endless,
-        )
-
-    def _question(
-        self, prompt: str | None, messages: Sequence[MessageInput] | None, run_id: str | None
-    ) -> Question:
-        if prompt is None and messages is None:
-            prompt = self.prompt or None
-        return Question(prompt, messages, None, run_id)
-
-    def _own_gates(self) -> Policy | None:
-        return None
-
-
-def _closing(stream: RunStream[S], runner: Runner[S]) -> RunStream[S]:
-    """Have the stream close what was opened for it; a provider that was given stays open."""
-    stream.on_over = partial(runner.aclose, shared=False)
-    return stream
+    def _terms(self, options: GraphOptions[S], own_gates: Policy | None = None) -> RunTerms[S]:
+        return graph_terms(self, options, self.endless, own_gates)

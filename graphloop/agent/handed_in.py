@@ -1,8 +1,9 @@
 """Approvals and results for the open calls of a conversation that a client hands back.
 
-The conversation names no run. A token is bound to what there is: the conversation, the call's
-place in it, its tool and its arguments. In a store, a conversation is taken up with approvals by
-one run, whose id is made of it. Without a store, approvals count as often as they are handed in.
+The conversation names no run. A token is bound to the conversation, the call's place in it, its
+tool and its arguments. In a store, one run goes on with a conversation and its approvals, and the
+run's id is made of the conversation. Without a store, approvals count as often as they are handed
+in.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from .answers import Answers, approval_from, outcome_of
 __all__ = ["HandedIn", "bind_token", "conversation_digest"]
 
 FOREIGN: Final = ("of another call", "for other arguments", "of another conversation")
-"""The refusals of a token that is good, and stands beside something else."""
+"""The refusals of a good token that stands beside another call or conversation."""
 
 IN_A_CHILD: Final = (
     ". A call in a child run is in no conversation: resume(result, approvals=…) takes its answer"
@@ -125,12 +126,12 @@ class HandedIn:
             raise ConfigError(f"{place}: the edited arguments fail: {problem}")
 
     async def run_id(self, agent: str, store: Store) -> str | None:
-        """Return the id of the run that takes the approvals up; None if nothing is approved.
+        """Return the id of the run that takes the approvals; None if no call is approved.
 
         It is always the same, so the store refuses a second run that starts at the same moment.
 
         Args:
-            agent: the name of the agent that takes the conversation up.
+            agent: the name of the agent that goes on with the conversation.
             store: where its run goes.
 
         Raises:
@@ -197,8 +198,8 @@ class HandedIn:
 def conversation_digest(messages: Sequence[Message]) -> str:
     """Return the SHA-256 of a conversation up to its last turn, in hexadecimal.
 
-    It is that of what was said, called and answered, however it was written down: instructions
-    at the beginning, reasoning and what wires add are no part of it.
+    Texts, calls and results count, however they were written down; instructions at the beginning,
+    reasoning and a wire's own fields do not.
     """
     whole = list(repaired(messages, keep_open=True).messages)
     while whole and isinstance(whole[0], SystemMessage):
@@ -209,7 +210,7 @@ def conversation_digest(messages: Sequence[Message]) -> str:
 
 
 def bind_token(pending: Pending, conversation: str, secret: bytes | None) -> Pending:
-    """Return what is asked with a token that is good for this conversation, too."""
+    """Return the question with a token that is good for this conversation, too."""
     claim = claimed(pending.token)
     if claim is None or pending.agents:
         return pending  # A child's call is in no conversation that could be handed in.

@@ -1,4 +1,4 @@
-"""What an agent's functions are told and may answer, and how listeners are called."""
+"""Hooks: the values that an agent's own functions receive and return."""
 
 from __future__ import annotations
 
@@ -9,28 +9,25 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar, cast
 
 from ..driver import cancelled_inside
-from ..providers import Provider
 from ..tools import AnyTool
 from ..values import Message, ToolChoice, Usage
-from .inputs import MessageInput
+from .inputs import MessageInput, Model
 
 __all__ = [
     "AnswerInfo",
     "ChoiceInput",
-    "Model",
     "StepChanges",
     "StepInfo",
     "Verdict",
     "inform",
 ]
 
-Model: TypeAlias = str | Provider
 ChoiceInput: TypeAlias = Literal["auto", "required", "none"] | ToolChoice
 
 
 @dataclass(frozen=True, slots=True)
 class StepInfo:
-    """What a `prepare_step` or a `compact` function is told before a turn.
+    """A turn before it starts, as `prepare_step` and `compact` functions receive it.
 
     Attributes:
         step_index: the turn's index; the first is 0.
@@ -45,14 +42,14 @@ class StepInfo:
 
 @dataclass(frozen=True, slots=True)
 class StepChanges:
-    """What a `prepare_step` function may change; None leaves a thing as it is.
+    """Changes that a `prepare_step` function makes; None leaves a thing as it is.
 
     `messages` becomes the history of this and all later turns; `add_tools` and `withdraw_tools`
     (names) change what is offered in them. `active_tools` (instead of the agent's), `tool_choice`
     and `model` hold for this turn only. The choice, the agent's too, must be possible among the
     tools of the turn. Where there are `active_tools`, an added tool is offered, and can run, in the
-    turns whose list names it. A journal holds no functions: who resumes a run by its id in another
-    process passes what was added among the agent's `tools`.
+    turns whose list names it. A journal holds no functions: another process that
+    resumes the run by its id passes the added tools among the agent's `tools`.
     """
 
     messages: Sequence[MessageInput] | None = None
@@ -65,7 +62,7 @@ class StepChanges:
 
 @dataclass(frozen=True, slots=True)
 class AnswerInfo:
-    """What a check of the final answer is told.
+    """The final answer, as the functions that check it receive it.
 
     Attributes:
         text: the answer.
@@ -86,7 +83,7 @@ class AnswerInfo:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a `verify` function says of an answer.
+    """The judgement of a `verify` function about an answer.
 
     `feedback` is read by the model in its next turn; without `retry` the answer is taken as it is.
     """
@@ -100,12 +97,12 @@ T = TypeVar("T")
 
 
 async def inform(name: str, listener: Callable[[T], object], told: T) -> tuple[str, ...]:
-    """Call a listener, and return a warning if it failed.
+    """Call a listener, and return a warning if it fails.
 
     Args:
         name: what the listener is called in warnings.
         listener: a function, which may be asynchronous.
-        told: what it is told.
+        told: its argument.
     """
     try:
         answer = listener(told)

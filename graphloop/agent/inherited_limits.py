@@ -1,4 +1,4 @@
-"""What holds for a run and for its child runs: rules, gates, budgets and the bound of all."""
+"""Inherited limits: rules, gates and budgets that a run passes to its child runs."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def setup_below(own: Setup, effect: StartRun, parent: Run[Any], above: Sequence[
     """Return the setup of a child run.
 
     Args:
-        own: that of a run of the same graph at the top.
-        effect: the wish for the child, with its budget.
-        parent: the run that wishes for it.
-        above: the rules of the gates above it, outermost first.
+        own: the setup of a run of the same graph without a parent.
+        effect: starts the child, with its budget.
+        parent: the run that starts it.
+        above: the gates of its parents, outermost first.
     """
     setup = parent.setup
     return evolve(
@@ -67,15 +67,14 @@ def setup_below(own: Setup, effect: StartRun, parent: Run[Any], above: Sequence[
 
 
 def gates_below(effect: StartRun, parent: Run[Any], ports: Ports[Any]) -> tuple[Policy, ...]:
-    """Return the gates that a child run is held to, outermost first.
+    """Return the gates that hold for a child run, outermost first.
 
-    Those of its parent hold below it; and of the parent's own graph those that have let the call
-    pass which starts the child, for it works in that call's name. A child that a node starts has
-    been called by nobody.
+    The gates above its parent hold. Gates of the parent's own graph hold if they let the call pass
+    that starts the child, which works in that call's name; no call starts the child of a node.
 
     Args:
-        effect: the wish for the child.
-        parent: the run that wishes for it.
+        effect: starts the child.
+        parent: the run that starts it.
         ports: the parent's world.
     """
     recorded, added = gates_of(parent.setup.rules, ports.gates)
@@ -167,7 +166,7 @@ def _run_by_servers(tools: Iterable[ToolSpec]) -> list[str]:
 
 
 def refuse_other_rules(run: Run[S], rules: tuple[TemporalRule, ...]) -> None:
-    """Refuse to take a run up again under rules that it has not kept from its beginning.
+    """Refuse to resume a run under rules that it has not kept from its start.
 
     Raises:
         ConfigError: naming each rule that it does not keep.
@@ -183,13 +182,13 @@ def refuse_other_rules(run: Run[S], rules: tuple[TemporalRule, ...]) -> None:
 
 
 def beyond_watch(above: Setup, gates: Iterable[Policy]) -> tuple[Policy, ...]:
-    """Return the gate that keeps a child run from the tools that rules above it speak of.
+    """Return the gate that keeps a child run from the tools that its parents' rules name.
 
-    What happens in a child is not counted above it, so nothing there could be allowed.
+    A rule counts no event of a child, so no such call could be allowed there.
 
     Args:
-        above: what the run works with that the child is below.
-        gates: those that the child is given anyhow.
+        above: the setup of the parent.
+        gates: the gates that hold for the child anyhow.
     """
     tools = _kept_below(above)
     if not tools:
@@ -199,7 +198,7 @@ def beyond_watch(above: Setup, gates: Iterable[Policy]) -> tuple[Policy, ...]:
 
 
 def offered_below(tools: tuple[ToolSpec, ...], above: Setup) -> tuple[ToolSpec, ...]:
-    """Return the tools that a child run may offer: no gate stops those that the server runs."""
+    """Return the tools that a child run may offer: no gate stops tools that the server runs."""
     kept = _kept_below(above)
     if "*" in kept:
         return tuple([one for one in tools if one.kind != "provider"])
@@ -207,7 +206,7 @@ def offered_below(tools: tuple[ToolSpec, ...], above: Setup) -> tuple[ToolSpec, 
 
 
 def added_under(setup: Setup, tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
-    """Return those of some tools that a run can be given as it goes on.
+    """Return the tools among these that a run can be given while it goes on.
 
     Raises:
         ConfigError: a rule of its own speaks of one that the model's server runs.
@@ -219,10 +218,10 @@ def added_under(setup: Setup, tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ..
 
 
 def _kept_below(above: Setup) -> tuple[str, ...]:
-    """Return the tools that the rules of a run, and of all runs above it, speak of.
+    """Return the tools that the rules of a run, and of all its parents, name.
 
-    Those of the runs above are known by the gates that they have put before its own, which its
-    journal keeps: nobody else may be left who knows them, as where a child is forked.
+    A parent's rules stand in the gates that it has put before the run's own. The run's journal
+    keeps these gates, also where the child is forked and has no parent any more.
     """
     denied = [one for gate in above.rules for one in gate if one.reason == REASON]
     inherited = [name for one in denied if one.verdict == "deny" for name in one.tools]
@@ -232,7 +231,7 @@ def _kept_below(above: Setup) -> tuple[str, ...]:
 def reply_max(setup: Setup, world: AgentResources) -> int | None:
     """Return how many tokens one reply may have, also to an agent of the world; None for any."""
     limits = [setup.settings.max_tokens]
-    limits += [one.opener.reply_max for one in world.children.values()]
+    limits += [one.opener.terms.reply_max for one in world.children.values()]
     known = [one for one in limits if one is not None]
     return max(known) if len(known) == len(limits) else None
 
@@ -254,7 +253,7 @@ def run_bound(
         price: the price of the dearest of the models.
     """
     agents = {
-        name: plan.opener.bound(context_window=context_window, price=price)
+        name: plan.opener.terms.bound(context_window, price)
         for name, plan in world.children.items()
     }
     called = [one for one in setup.tools if one.kind == "agent" and setup.depth_max > 0]

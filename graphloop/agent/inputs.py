@@ -1,17 +1,17 @@
-"""What a caller may hand in as a conversation, and what becomes of it.
+"""Inputs: a caller's model, conversation, and answers to the calls that wait.
 
-A prompt, graphloop's own messages, or mappings in the OpenAI wire's form. Nothing of the caller's
-is kept or changed: what goes into a run are new frozen values.
+A conversation is a prompt, graphloop's own messages, or mappings in the OpenAI wire's form. A run
+works with new frozen values, and never changes an object of the caller's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias, TypedDict, cast
 
-from ..conversation import repaired
 from ..errors import ConfigError, nearest, not_among
-from ..providers import REASONING_EXTRA, WIRE, is_list, is_object, json_text
+from ..policy import Approval
+from ..providers import REASONING_EXTRA, WIRE, Provider, is_list, is_object, json_text
 from ..values import (
     AssistantMessage,
     AssistantPart,
@@ -27,8 +27,17 @@ from ..values import (
     UserPart,
 )
 
-__all__ = ["MessageInput", "check_run_id", "conversation", "messages_of"]
+__all__ = [
+    "AnswersInput",
+    "ConversationInput",
+    "MessageInput",
+    "Model",
+    "QuestionInput",
+    "check_run_id",
+    "messages_of",
+]
 
+Model: TypeAlias = str | Provider
 MessageInput: TypeAlias = Message | Mapping[str, object]
 
 RUN_ID_CHARS_MAX: Final = 200
@@ -36,7 +45,7 @@ RUN_ID_CHARS_MAX: Final = 200
 # The fields of readable reasoning, and how a part says under which of them it came.
 REASONING: Final = {"reasoning_content": "", "reasoning": REASONING_EXTRA}
 
-# What a message of each role may hold, beside its role.
+# The fields of a message of each role, beside the role.
 FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "system": ("content",),
     "developer": ("content",),
@@ -46,54 +55,37 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def conversation(
-    prompt: str | None,
-    messages: Sequence[MessageInput] | None,
-    instructions: str | None,
-    *,
-    keep_open: bool = False,
-    may_be_empty: bool = False,
-    repair: bool = True,
-) -> tuple[tuple[Message, ...], tuple[str, ...]]:
-    """Return the messages that a run begins with, and what had to be mended in them.
+class AnswersInput(TypedDict, total=False):
+    """A caller's answers to the calls that a run waits for.
 
-    Args:
-        prompt: the question, or
-        messages: the conversation so far.
-        instructions: the system message, put first.
-        keep_open: whether the calls that the conversation ends in are answered by the run.
-        may_be_empty: whether neither is needed, since no model is asked.
-        repair: whether calls without results, and results without calls, are mended.
-
-    Raises:
-        ConfigError: neither or both of prompt and messages, a message of the wrong form, or one
-            that needs mending where nothing is to be mended.
+    `approvals`: decisions by the key of the pending call; a call without one stays pending.
+    `tool_results`: what client tools returned, by the key of the pending call; an exception
+    (`ToolError("…")`) says that the tool failed.
     """
-    if prompt is None and messages is None and may_be_empty:
-        return (), ()
-    if (prompt is None) == (messages is None):
-        both = "both" if prompt is not None else "neither"
-        raise ConfigError(f"give either `prompt=` or `messages=`; found {both}")
-    if prompt is not None:
-        if not isinstance(prompt, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"`prompt` is a string; found {type(prompt).__name__}")
-        given: tuple[Message, ...] = (UserMessage(prompt),)
-    else:
-        given = messages_of(cast("Sequence[MessageInput]", messages))  # One of the two is there.
-    mended = repaired(given, keep_open=keep_open)
-    if mended.findings and not repair:
-        found = "\n".join(f"  {number}. {one}" for number, one in enumerate(mended.findings, 1))
-        raise ConfigError(
-            f"`messages` does not fit together, and on_bad_history='refuse':\n{found}"
-        )
-    given = mended.messages
-    if not given:
-        raise ConfigError(
-            "`messages` holds only results of calls that it does not make: a model needs a message"
-        )
-    if instructions and given[0] != SystemMessage(instructions):
-        given = (SystemMessage(instructions), *given)
-    return given, mended.findings
+
+    approvals: Mapping[str, bool | Approval] | None
+    tool_results: Mapping[str, object] | None
+
+
+class ConversationInput(TypedDict, total=False):
+    """The conversation that a new run starts with, where no `prompt` gives it.
+
+    `messages`: the conversation so far.
+    `run_id`: the run's id in the store; made up if not given.
+    """
+
+    messages: Sequence[MessageInput] | None
+    run_id: str | None
+
+
+class QuestionInput(ConversationInput, AnswersInput, total=False):
+    """The conversation that a new run starts with, and answers to the calls that it ends in.
+
+    `approvals`: decisions by the id of the call; a call without one is denied. A token is good for
+    its call at the end of its conversation, and an `approval_secret` demands one. A `store` takes a
+    conversation with approvals once, unless `run_id` is given.
+    `tool_results`: what client tools returned, by the id of the call.
+    """
 
 
 def check_run_id(name: str, run_id: str) -> None:
@@ -252,7 +244,7 @@ def _assistant(place: str, message: Mapping[str, object]) -> list[AssistantPart]
 
 
 def _extra(place: str, call: Mapping[str, object]) -> str:
-    """Return what a server gave along with a call, as a turn of the chat wire keeps it."""
+    """Return the server's own fields of a call, as a turn of the chat wire keeps them."""
     known = ("id", "type", "index", "function")
     extra = {name: value for name, value in call.items() if value and name not in known}
     try:
@@ -275,7 +267,7 @@ def _details(place: str, message: Mapping[str, object]) -> str:
 
 
 def _nothing_else(place: str, given: object, known: Sequence[str]) -> None:
-    """Refuse what would be dropped on the way; dumps of SDKs hold empty fields, which say nothing.
+    """Refuse fields that would be dropped; dumps of SDKs hold empty fields, which say nothing.
 
     Raises:
         ConfigError: naming each such field, with the nearest that is known.

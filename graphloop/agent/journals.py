@@ -1,4 +1,4 @@
-"""Stored runs: their journals read without driving them, and what a driver resumes."""
+"""Stored runs: their journals, read without driving them, and made ready to be resumed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ __all__ = [
     "opening_of",
     "record_of",
     "refuse_edits",
-    "refuse_unattended",
     "resumption",
     "root_of",
     "state_after",
@@ -65,7 +64,7 @@ def state_after(graph: Graph[S], events: Sequence[Event], upto: int | None = Non
 
 
 def children_at(graph: Graph[S], events: Sequence[Event], at: int) -> tuple[str, ...]:
-    """Return the keys of the child runs that may have begun, and not ended, by event `at`.
+    """Return the keys of the child runs that may have started, and not ended, by event `at`.
 
     Raises:
         StoreError: there is no such event, or the journal is of another graph.
@@ -123,7 +122,7 @@ async def fork_run(
 
 
 def _begun(graph: Graph[Any], events: Sequence[Event], key: str) -> int:
-    """Return after which event of a run its child that is running now had not begun yet."""
+    """Return the last event of a run after which its present child had not started."""
     before = range(len(events) - 1, 0, -1)
     return next((at for at in before if key not in children_at(graph, events, at)), 1)
 
@@ -131,16 +130,16 @@ def _begun(graph: Graph[Any], events: Sequence[Event], key: str) -> int:
 def _refuse_approved(
     run_id: str, graph: Graph[Any] | None, events: Sequence[Event], begun: int = 0
 ) -> None:
-    """Refuse a copy that would act on what a person has approved of the run.
+    """Refuse a copy that would act on an approval of the run.
 
     An approved call that has its result acts no more, nor does a run that is over; without a graph,
-    neither can be told.
+    neither is known.
 
     Args:
         run_id: the run.
         graph: its graph; None for a child's.
         events: its events.
-        begun: of a child, the last event of the run that is forked before the child began.
+        begun: of a child, the last event of the forked run before the child started.
     """
     said = enumerate(events)
     given = {at: one.effect for at, one in said if isinstance(one, Decided) and one.approved}
@@ -165,13 +164,13 @@ def _refuse_approved(
 
 
 def root_of(run_id: str, key: str) -> tuple[str, str]:
-    """Return whom to answer, and by which key: a child's calls are answered at its root run."""
+    """Return the run to answer, and the key: a child's calls are answered at its root run."""
     root, slash, path = run_id.partition("/")
     return root, f"{path}/{key}" if slash else key
 
 
 def typed(graph: Graph[S], events: Sequence[Event]) -> Sequence[Event]:
-    """Return a graph's events with states of its type, whatever the store was told of them."""
+    """Return a graph's events with states of its type, however the store has read them."""
     return typed_events(known_state_type(graph), events)
 
 
@@ -200,8 +199,8 @@ async def record_of(store: Catalog, run_id: str) -> RunRecord:
 async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumption[S]:
     """Return a run with its children, and every answer at the run that waits for it.
 
-    What is answered is first put into the store's mailbox, if it has one: of two answers to one
-    call, whoever gives them, the first counts.
+    Each answer is first put into the store's mailbox, if it has one: of two answers to one call,
+    the first counts.
 
     Raises:
         ConfigError: an answer, a model or a tool does not fit; nothing has changed.
@@ -232,21 +231,8 @@ async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumpti
     return _answered(tree, answers, toolboxes, ports)
 
 
-def refuse_unattended(run: Run[Any]) -> None:
-    """Refuse to iterate a run that does not stop at its turns.
-
-    Raises:
-        ConfigError: it was begun by a call that does not iterate it.
-    """
-    if not (run.setup.attended or run.ended):
-        raise ConfigError(
-            f"run {run.id!r} was not begun by `iter`, so it hands no turn over: take it up by "
-            "`resume` or `resume_stream`"
-        )
-
-
 async def not_over(known: Run[S], store: Store, graph: Graph[S]) -> None:
-    """Refuse a result from which the run has gone on already.
+    """Refuse a result that the run has gone on from already.
 
     Raises:
         ConfigError: saying how far the run is, and what to do.
@@ -275,7 +261,7 @@ def _over(run: Run[Any]) -> str:
 
 
 async def refuse_edits(run: Run[S], ports: Ports[S], answers: Answers) -> None:
-    """Refuse edited arguments that a tool of the run, or of one below it, would not take.
+    """Refuse edited arguments that a tool of the run, or of a child, would not take.
 
     Raises:
         ConfigError: naming the approval, and what its tool says.
@@ -287,7 +273,7 @@ async def refuse_edits(run: Run[S], ports: Ports[S], answers: Answers) -> None:
 
 
 def descendants(tree: Resumption[Any]) -> dict[str, Run[Any]]:
-    """Return all runs below the root of a tree, by their ids."""
+    """Return the children of a run at any depth, by their ids."""
     found: dict[str, Run[Any]] = {}
     for child in tree.children.values():
         found[child.run.id] = child.run
@@ -296,7 +282,7 @@ def descendants(tree: Resumption[Any]) -> dict[str, Run[Any]]:
 
 
 async def waiting(run: Run[S], ports: Ports[S]) -> tuple[Pending, ...]:
-    """Return what a run and its children wait for, as their journals tell.
+    """Return the questions of a run and its children, as their journals say.
 
     Raises:
         ConfigError: an agent that the run waits for is not here.
@@ -307,7 +293,7 @@ async def waiting(run: Run[S], ports: Ports[S]) -> tuple[Pending, ...]:
 
 
 async def _tree(run: Run[Any], ports: Ports[Any]) -> tuple[Resumption[Any], dict[str, Toolbox]]:
-    """Load the children that have begun, and the tools of each run."""
+    """Load the children that have started, and the tools of each run."""
     children: dict[str, Resumption[Any]] = {}
     toolboxes = {run.id: ports.toolbox}
     for effect in run.pending.values():

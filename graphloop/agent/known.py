@@ -1,27 +1,23 @@
-"""known: what a graph knows of its runs beside its table: their agents and their options.
+"""known: the agents and options of a graph's runs, attached to the graph itself.
 
-A table says nothing of the agents that models call like tools, nor of instructions and budgets. An
-agent, a file or a child's options say it, and tell the graph, so that it is proven and drawn too.
+A table does not hold the agents that models call like tools, nor instructions and budgets. An
+agent, a file or a child's options hold them; proofs and pictures of the graph need them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from copy import copy
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from ..graph import Graph
 from ..rules import rules_of
 from ..spending import Budget
-from .options import AgentOptions, RunOptions, StopInput
-from .runner import Runner
-from .standard import stop_input
+from .child_runs import ChildOpener
+from .options import AgentOptions, RunOptions, StopInput, stop_input
 from .sub_agents import AgentTool, Opener, Plan
+from .terms import RunTerms
 from .world import AgentResources
-
-if TYPE_CHECKING:
-    # A program that only runs agents never loads the readers of files.
-    pass
 
 __all__ = [
     "attach_metadata",
@@ -36,11 +32,11 @@ PLAIN: Final = (
     *("verify", "prepare_step", "compact", "max_output_retries"),
     *("retries", "timeouts", "price", "prices"),
 )
-"""The options that a graph is told as they are; its nodes have the others, or they are secrets."""
+"""The options that a graph holds as they are; its nodes hold the others but for the secrets."""
 
 
 def attach_metadata(graph: Graph[Any], world: AgentResources, options: AgentOptions) -> None:
-    """Tell the graph of an agent its tools, agents and options."""
+    """Attach an agent's tools, agents and options to its graph."""
     graph.tool_names = world.callable_names
     graph.agents = _graphs(world.children)
     graph.called = frozenset(world.children)
@@ -50,30 +46,30 @@ def attach_metadata(graph: Graph[Any], world: AgentResources, options: AgentOpti
 
 def graph_of(opener: Opener) -> Graph[Any] | None:
     """Return the graph of an opener's runs; None for an opener of another library."""
-    if not isinstance(opener, Runner):
+    if not isinstance(opener, ChildOpener):
         return None
     # isinstance cannot tell the type of the state.
-    runner: Runner[Any] = opener  # pyright: ignore[reportUnknownVariableType]
-    if runner.told_graph is None:
-        runner.told_graph = _told(runner)
-    return runner.told_graph
+    terms: RunTerms[Any] = opener.terms  # pyright: ignore[reportUnknownVariableType]
+    if terms.told_graph is None:
+        terms.told_graph = _told(terms)
+    return terms.told_graph
 
 
-def _told(runner: Runner[Any]) -> Graph[Any]:
-    """Return a runner's graph, told the runner's options; the same graph where it knows them."""
-    graph, world = runner.graph, runner.world
+def _told(terms: RunTerms[Any]) -> Graph[Any]:
+    """Return the graph with the options of its terms attached; itself where it holds them."""
+    graph, world = terms.graph, terms.world
     # The agents that nodes carry stand in their contracts.
     more = {
         name: plan
         for name, plan in world.children.items()
         if isinstance(plan, AgentTool) and name not in graph.agents
     }
-    options = {**graph.run_options, **_run_options(world, runner.options)}
+    options = {**graph.run_options, **_run_options(world, terms.options)}
     if not more and options == graph.run_options:
         return graph
     told = copy(graph)
     told.run_options = options
-    told.tool_names = runner.tool_names
+    told.tool_names = terms.tool_names
     offered = {spec.name for spec in world.toolbox.specs}
     told.agents = {**_graphs(more), **graph.agents}
     told.called = graph.called | (offered & set(more))

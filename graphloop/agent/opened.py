@@ -1,4 +1,4 @@
-"""Opened: a run that is ready to be driven, and what it has come to in the end."""
+"""RunHandle: a run that is ready to be driven, and its result or error in the end."""
 
 from __future__ import annotations
 
@@ -6,24 +6,26 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, TypeVar
 
-from ..driver import AsyncDriver, DriverState, Ports, Seen
+from ..driver import AsyncDriver, Ports, Seen
 from ..effects import AwaitCaller
 from ..errors import OutputInvalid, RunFailed
 from ..events import Steered
 from ..graph import Graph
+from ..limits import CostExceeds, TotalTokensExceed, parts_of
+from ..nodes import PrepareStep, StopCheck
+from ..rules import describe_rule
 from ..run import EndReason, Run, Spent
 from ..turn import StepResult
-from ..values import Message
-from .final_answer import FinalAnswer
-from .result import RunResult, unkept_rules, unknown_words, unseen_costs
-from .standard import OUTPUT
+from ..values import FinishReason, Message
+from .final_answer import OUTPUT, FinalAnswer
+from .result import RunResult
 
-__all__ = ["RunHandle"]
+__all__ = ["RunHandle", "shortfalls", "unseen_costs"]
 
 S = TypeVar("S")
 
 ANSWERED: Final = {None, EndReason.COMPLETED, EndReason.ERROR}
-"""How a run ends that has its output, or raises; None where there is nothing to lack."""
+"""Endings of a run that has its output, or raises; None for a run without an `output_type`."""
 
 
 @dataclass(frozen=True)
@@ -31,15 +33,15 @@ class RunHandle(Generic[S]):
     """A run that is ready to be driven.
 
     Args:
-        graph: what it runs through.
+        graph: its graph.
         ports: its world.
         driver: drives it.
-        seen: what is seen of it, once somebody looks.
-        before: what earlier legs have spent.
+        seen: its steps and deltas; the first read starts them.
+        before: the spending of earlier legs.
         reported: how many turns were reported before.
-        on_step_finish: told of each further turn.
-        warnings: what is told first.
-        children: the runs below it that began in earlier legs, by their ids.
+        on_step_finish: called with each further turn.
+        warnings: the first warnings.
+        children: its children that started in earlier legs, by their ids.
         final: how its final answer is given, where it has a form.
         opening: the conversation that it began with.
     """
@@ -62,13 +64,8 @@ class RunHandle(Generic[S]):
         run = self.driver.run
         return run is not None and any(isinstance(one, AwaitCaller) for one in run.pending.values())
 
-    @property
-    def rests(self) -> bool:
-        """Whether the run has ended, or waits for somebody outside: nothing is left undone."""
-        return self.driver.state in {DriverState.ENDED, DriverState.PARKED}
-
     def has_taken(self, answer: Steered | None) -> bool:
-        """Whether the run has begun, and no say in it is lost."""
+        """Whether the run has started, and no change of the caller's is lost."""
         run = self.driver.run
         return run is not None and (answer is None or answer.effect not in run.pending)
 
@@ -76,8 +73,8 @@ class RunHandle(Generic[S]):
         """Return the same, to be driven further from where its driver has left it.
 
         Args:
-            answer: answers what the run waits for.
-            cut: whether its driver was cancelled, so that what had begun was interrupted.
+            answer: answers the pending effect.
+            cut: whether its driver was cancelled, so that its effects were interrupted.
         """
         run = self.driver.run
         assert run is not None, "what is driven further has started"
@@ -85,19 +82,14 @@ class RunHandle(Generic[S]):
         return replace(self, seen=self.driver.resume(run, answers, at_once=not cut))
 
     def findings(self, run: Run[S]) -> tuple[str, ...]:
-        """Return what the caller must know of a run that was driven, beside its result."""
+        """Return the warnings about a run that was driven."""
         below = {**self.children, **self.driver.descendants}
-        of_children = [
-            f"{key}: {one}"
-            for key, child in below.items()
-            for one in (*unkept_rules(child), *unknown_words(child))
-        ]
+        of_children = [f"{key}: {one}" for key, child in below.items() for one in shortfalls(child)]
         reason = run.ending.reason if self.final and run.ended and run.ending else None
         lacking = f"`output` is None: the run ended by `{reason}` before it had one"
         warned = run.record.warnings
         told = warned if reason in ANSWERED else (lacking, *warned)
-        own = (*unseen_costs(self.graph, run), *unkept_rules(run), *unknown_words(run))
-        return (*told, *own, *of_children)
+        return (*told, *unseen_costs(self.graph, run), *shortfalls(run), *of_children)
 
     def ended(self, run: Run[S], warnings: Sequence[str]) -> RunResult[S] | Exception:
         """Return the result of the run that was driven, or the error that it ended in."""
@@ -112,14 +104,15 @@ class RunHandle(Generic[S]):
             added=ports.toolbox.added,
             opening=self.opening,
         )
-        if result.end_reason is EndReason.ERROR:
+        reason = run.ending.reason if run.ending is not None and run.ended else None
+        if reason is EndReason.ERROR:
             return self.driver.exception or self._recorded(run)
-        if self.final is None or result.end_reason is not EndReason.COMPLETED:
+        if self.final is None or reason is not EndReason.COMPLETED:
             return result
         return replace(result, output=self.final.answer(run))
 
     def _recorded(self, run: Run[S]) -> Exception:
-        """Return the failure that a run has on record, where no exception of this process tells."""
+        """Return the recorded failure of a run that ended in another process."""
         failure = None if run.ending is None else run.ending.failure
         if failure is None:
             return RunFailed("unknown")
@@ -132,3 +125,48 @@ class RunHandle(Generic[S]):
             f"{times} time(s). As the model reads it: {failure.message}",
             text=said,
         )
+
+
+def shortfalls(run: Run[Any]) -> tuple[str, ...]:
+    """Return a warning for each rule that a run has not kept, and each answer that may be cut.
+
+    A server that ends a turn by a word that no wire knows may have cut its answer.
+    """
+    monitor = run.watch.monitor
+    owed = monitor.owed if run.ended else ()
+    cut = [one for one in run.record.steps if one.finish_reason is FinishReason.OTHER]
+    return (
+        *[f"the rule {describe_rule(one)!r} was broken" for one in monitor.broken],
+        *[f"the rule {describe_rule(one)!r} is still owed, and the run is over" for one in owed],
+        *[
+            f"turn {step.index}: expected a finish reason that the wire knows, found "
+            f"{step.raw_finish_reason!r}. The answer may be cut, so its calls did not run"
+            for step in cut
+        ],
+    )
+
+
+def unseen_costs(graph: Graph[S], run: Run[S]) -> tuple[str, ...]:
+    """Return a warning for each bound of a run that cannot count all model calls so far."""
+    spent, limit = run.spent, run.setup.budget
+    unpriced, untold = spent.unpriced_calls, spent.unreported_calls
+    bounds = [(f"budget(usd={limit.usd or 0:g})", limit.usd is not None and unpriced)]
+    bounds += [(f"budget(tokens={limit.tokens})", limit.tokens is not None and untold)]
+    for node in graph.nodes.values() if unpriced or untold else ():
+        if isinstance(node, PrepareStep) and node.compaction is not None:
+            bounds += [(f"Compaction(context_window={node.compaction.context_window})", untold)]
+        for condition in node.conditions if isinstance(node, StopCheck) else ():
+            for one in parts_of(condition):
+                if isinstance(one, CostExceeds):
+                    bounds += [(f"stop.cost_exceeds({one.usd_max:g})", unpriced)]
+                elif isinstance(one, TotalTokensExceed):
+                    bounds += [(f"stop.total_tokens_exceed({one.tokens_max})", untold)]
+    why = "a server told no usage" if untold else "a price is not known"
+    fix = "bound the run by steps or seconds" if untold else "give `prices=` or `price=`"
+    if not limit.refuse_uncounted:
+        fix += ", or end such a run by budget(refuse_uncounted=True)"
+    return tuple(
+        f"{bound} cannot count all model calls: {why}. Fix: {fix}"
+        for bound, unseen in bounds
+        if unseen
+    )

@@ -11,7 +11,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import time
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, TypeVar, cast, final
 
 from ..conversation import Compaction
 from ..driver import Pending, Price
@@ -24,8 +24,8 @@ from ..stores import Store
 from ..tools import AnyTool
 from ..turn import StepResult
 from ..values import Settings
-from .hooks import AnswerInfo, ChoiceInput, Model, StepChanges, StepInfo, Verdict
-from .inputs import MessageInput
+from .hooks import AnswerInfo, ChoiceInput, StepChanges, StepInfo, Verdict
+from .inputs import MessageInput, Model
 from .sub_agents import AgentTool, NamedAgent
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ __all__ = [
     "clock_of",
     "group",
     "reject_unknown_options",
+    "stop_input",
     "strings",
 ]
 
@@ -58,7 +59,9 @@ StopInput: TypeAlias = Condition | Predicate | Sequence[Condition | Predicate]
 
 G = TypeVar("G")
 
-PASSED_ON: Final = ("api_key", "base_url", "timeouts", "retries", "price", "prices", "clock")
+PASSED_ON: Final = frozenset(
+    {"model", "api_key", "base_url", "timeouts", "retries", "price", "prices", "clock"}
+)
 """The options of a run that hold for the graphs that it runs by name: how the model is asked."""
 
 SEED: Final = -(2**63)
@@ -73,8 +76,8 @@ class RunOptions(TypedDict, total=False):
     `max_tokens`, `temperature`, `top_p`, `stop_sequences`, `seed`: sampling; unset is the
     server's default.
     `provider_options`: JSON fields merged into each request body as they are.
-    `gate`: who may call what: `allow(…) | ask(…) | deny(…)`; the first rule that matches decides,
-    and what none matches is denied. Holds for the agents that the run calls, too.
+    `gate`: which calls may run: `allow(…) | ask(…) | deny(…)`; the first rule that matches decides,
+    and a call that no rule matches is denied. Holds for the agents that the run calls, too.
     `approve_tool_call`: decides about calls of tools that need approval: True, False, or an
     `Approval`; without it such a call parks the run.
     `approval_ttl_s`: for how many seconds an approval may be given (default: for ever).
@@ -142,8 +145,8 @@ class AgentOptions(RunOptions, total=False):
     `max_consecutive_tool_errors`: in how many steps in a row one tool may only fail (default 3).
     `max_consecutive_denials`: in how many steps in a row calls may only be denied (default 5).
     `max_tool_concurrency`: how many tools of a turn may run at once (default 5).
-    `run_ungated`: whether calls that wait for nobody run before a human is asked about the others
-    of their turn; by default the whole turn waits.
+    `run_ungated`: whether calls without a question run before a person is asked about the others of
+    their turn; by default the whole turn waits.
     `fallback_models`: asked in order, call by call, when a model cannot be asked.
     `output_type`: the type of the final answer: a pydantic model, any type, or a JSON Schema.
     `output_mode`: `"native"` has the server keep to the type, `"tool"` adds a tool that takes the
@@ -245,6 +248,11 @@ class Limits:
         if self.step_timeout_s is not None:
             positive_number("step_timeout_s", self.step_timeout_s)
 
+    @property
+    def allowance(self) -> Budget:
+        """The budget; without one, a run may spend anything."""
+        return self.budget or Budget()
+
 
 @final
 @dataclass(frozen=True)
@@ -274,7 +282,7 @@ class Permissions:
 @final
 @dataclass(frozen=True)
 class Checks:
-    """What a final answer must be, and how often it is sent back."""
+    """The checks of a final answer, and how often each sends it back."""
 
     output_type: object = None
     output_mode: Literal["auto", "native", "tool"] = "auto"
@@ -326,6 +334,26 @@ def reject_unknown_options(given: Iterable[str], options: type[object], place: s
     if unknown:
         found = not_among(unknown, known)
         raise ConfigError(f"{place} has no option {found} It takes {', '.join(sorted(known))}")
+
+
+def stop_input(given: StopInput) -> tuple[tuple[Condition, ...], tuple[Predicate, ...]]:
+    """Part pure conditions, which the graph evaluates, from functions, which it invokes."""
+    # isinstance cannot tell the item type.
+    every = cast("Sequence[object]", given) if isinstance(given, Sequence) else (given,)
+    conditions: list[Condition] = []
+    predicates: list[Predicate] = []
+    for one in every:
+        if isinstance(one, Condition) and not isinstance(one, type):
+            conditions.append(one)
+        elif callable(one) and not isinstance(one, type):
+            # What a function takes and returns shows only when it is called.
+            predicates.append(cast("Predicate", one))
+        else:
+            raise ConfigError(
+                "`stop_when` takes conditions (graphloop.limits.stop) and functions of StopInfo; "
+                f"found {one!r}"
+            )
+    return tuple(conditions), tuple(predicates)
 
 
 def clock_of(options: RunOptions) -> Callable[[], float]:

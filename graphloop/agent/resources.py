@@ -1,22 +1,23 @@
 """SharedResources: the store and the model connections that the runs of one agent share.
 
-Nothing counts who uses them: an agent is closed once its runs are over (`async with agent:`).
-Each event loop has a store of its own: a synchronous call closes what it has opened, and no more.
+No counter of users is kept: close an agent once its runs are over (`async with agent:`).
+Each event loop has a store of its own: a synchronous call closes its own store alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Collection, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import final
 from weakref import WeakKeyDictionary
 
 from ..errors import ConfigError
+from ..providers import Provider
 from ..stores import Codec, MemoryStore, SqliteStore, Store, open_store, running_loop
 
-__all__ = ["SharedResources", "close_all", "require_asyncio"]
+__all__ = ["SharedResources"]
 
 
 @final
@@ -25,27 +26,37 @@ class SharedResources:
 
     Args:
         given: the store of the options; its maker closes a store that is open already.
-        disconnect: closes the connections of the running event loop; they can be used again. True
-            includes those of models that were given as objects.
+        models: the models by label, also those that runs add later.
+        named: the labels of models that were given by name; makers close their other models.
     """
 
     def __init__(
-        self, given: Store | str | Path | None, disconnect: Callable[[bool], Awaitable[None]]
+        self,
+        given: Store | str | Path | None,
+        models: Mapping[str, Provider],
+        named: Collection[str],
     ) -> None:
-        self._given = given
-        self._disconnect = disconnect
+        self._given, self._models, self._named = given, models, named
         self._stores: WeakKeyDictionary[asyncio.AbstractEventLoop, Store] = WeakKeyDictionary()
 
     def store(self) -> Store:
-        """Return the store of the options, open; a new one in memory if there is none."""
-        given = self._given
+        """Return the store of the options, open; a new one in memory if there is none.
+
+        Raises:
+            ConfigError: no event loop of asyncio runs here.
+        """
+        loop, given = running_loop(), self._given
+        if loop is None:
+            raise ConfigError(
+                "a run: expected a running event loop of asyncio, found none (trio has its own). "
+                "Fix: await it under `asyncio.run`, or call its synchronous twin in a thread."
+            )
         if given is None:
             return MemoryStore()
         if not isinstance(given, str | Path):
             return given
-        loop = asyncio.get_running_loop()
         if loop not in self._stores:
-            # The claims of a loop that was closed on its way go on in the store that holds them.
+            # A loop that was closed on its way left claims, which its store still holds.
             left = next((one for one in tuple(self._stores) if one.is_closed()), None)
             store = None if left is None else self._stores.pop(left, None)
             # Each graph reads the states of its own runs: child runs have states of other types.
@@ -75,33 +86,14 @@ class SharedResources:
 
         Args:
             given: whether the connections of models that were given as objects close, too.
+
+        Raises:
+            BaseException: the last failure, once everything is closed.
         """
         store = self._stores.pop(asyncio.get_running_loop(), None)
         async with AsyncExitStack() as closing:
             if isinstance(store, SqliteStore):
                 closing.push_async_callback(store.aclose)
-            closing.push_async_callback(self._disconnect, given)
-
-
-def require_asyncio() -> None:
-    """Refuse a run that another loop than asyncio's drives.
-
-    Raises:
-        ConfigError: no event loop of asyncio runs here.
-    """
-    if running_loop() is None:
-        raise ConfigError(
-            "a run: expected a running event loop of asyncio, found none (trio has its own). "
-            "Fix: await it under `asyncio.run`, or call its synchronous twin in a thread."
-        )
-
-
-async def close_all(resources: Iterable[SharedResources], *, given: bool = True) -> None:
-    """Close all of these, whatever one of them fails with.
-
-    Raises:
-        BaseException: the last failure, once everything is closed.
-    """
-    async with AsyncExitStack() as closing:
-        for one in reversed(tuple(resources)):
-            closing.push_async_callback(one.aclose, given=given)
+            for label, provider in self._models.items():
+                if given or label in self._named:
+                    closing.push_async_callback(provider.aclose)

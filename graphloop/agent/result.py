@@ -1,4 +1,4 @@
-"""RunResult: what a run came to, as a reading of its last state."""
+"""RunResult: the outcome of a run, read from its last state."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import Any, Generic, TypeVar, final
 from ..conversation import latest_answer
 from ..driver import Pending, pending_of
 from ..effects import StartRun
-from ..graph import Graph
-from ..limits import CostExceeds, TotalTokensExceed, parts_of
-from ..nodes import PrepareStep, StopCheck, recorded
-from ..rules import TemporalRule, describe_rule
+from ..nodes import recorded
+from ..rules import TemporalRule
 from ..run import EndReason, Run, Spent
 from ..stores import Store
 from ..tools import AnyTool
@@ -20,7 +18,7 @@ from ..turn import StepResult
 from ..values import FinishReason, Message, Usage
 from .handed_in import bind_token, conversation_digest
 
-__all__ = ["RunResult", "spent_by", "unkept_rules", "unknown_words", "unseen_costs"]
+__all__ = ["RunResult", "spent_by"]
 
 S = TypeVar("S")
 
@@ -31,8 +29,8 @@ class RunResult(Generic[S]):
     """The result of a run that ended or parked.
 
     `run` is the whole last state; everything else is read from it. `store` holds the journal.
-    `before` is what earlier legs had spent when this leg began; `children` are the runs below this
-    one that this process has seen, by their ids; `output` is the answer as the agent's
+    `before` is the spending of earlier legs; `children` are the children at any depth that this
+    process has seen, by their ids; `output` is the answer as the agent's
     `output_type`, or None. `added` are the tools that were added to the run, `opening` is the
     conversation that it began with.
     """
@@ -151,10 +149,10 @@ class RunResult(Generic[S]):
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """What a parked run and its children wait for, in request order.
+        """The questions of a parked run and its children, in request order.
 
-        A token is good for the run, and for `[*history, *messages]` handed in without it. What a
-        child run asks is answered by `resume` only: no conversation tells that the child has begun.
+        A token is good for the run, and for `[*history, *messages]` handed in without it. Questions
+        of a child run are answered by `resume` only: no conversation tells that the child started.
         """
         if self.run.ended:
             return ()
@@ -164,59 +162,14 @@ class RunResult(Generic[S]):
 
     @property
     def provider_metadata(self) -> str:
-        """What the provider said beside the last message, as JSON text; empty if nothing."""
+        """The provider's own fields of the last reply, as JSON text; empty if it has none."""
         return self.steps[-1].metadata if self.steps else ""
 
 
 def spent_by(run: Run[Any], children: Mapping[str, Run[Any]]) -> Spent:
-    """Return what a run has spent, with what it has not heard of yet: parked children's."""
+    """Return the spending of a run and of its parked children, which it has not counted yet."""
     spent = run.spent
     for effect in run.pending.values():
         if isinstance(effect, StartRun) and (child := children.get(f"{run.id}/{effect.key}")):
             spent += spent_by(child, children)
     return spent
-
-
-def unkept_rules(run: Run[Any]) -> tuple[str, ...]:
-    """Return a warning for each temporal rule that a run has broken, or has ended without."""
-    owed = run.watch.monitor.owed if run.ended else ()
-    return (
-        *[f"the rule {describe_rule(one)!r} was broken" for one in run.watch.monitor.broken],
-        *[f"the rule {describe_rule(one)!r} is still owed, and the run is over" for one in owed],
-    )
-
-
-def unknown_words(run: Run[Any]) -> tuple[str, ...]:
-    """Return a warning for each turn whose server ended it by a word that no wire knows."""
-    return tuple(
-        f"turn {step.index}: expected a finish reason that the wire knows, found "
-        f"{step.raw_finish_reason!r}. The answer may be cut, so its calls did not run"
-        for step in run.record.steps
-        if step.finish_reason is FinishReason.OTHER
-    )
-
-
-def unseen_costs(graph: Graph[S], run: Run[S]) -> tuple[str, ...]:
-    """Return a warning for each bound of a run that cannot count all model calls so far."""
-    spent, limit = run.spent, run.setup.budget
-    unpriced, untold = spent.unpriced_calls, spent.unreported_calls
-    bounds = [(f"budget(usd={limit.usd or 0:g})", limit.usd is not None and unpriced)]
-    bounds += [(f"budget(tokens={limit.tokens})", limit.tokens is not None and untold)]
-    for node in graph.nodes.values() if unpriced or untold else ():
-        if isinstance(node, PrepareStep) and node.compaction is not None:
-            bounds += [(f"Compaction(context_window={node.compaction.context_window})", untold)]
-        for condition in node.conditions if isinstance(node, StopCheck) else ():
-            for one in parts_of(condition):
-                if isinstance(one, CostExceeds):
-                    bounds += [(f"stop.cost_exceeds({one.usd_max:g})", unpriced)]
-                elif isinstance(one, TotalTokensExceed):
-                    bounds += [(f"stop.total_tokens_exceed({one.tokens_max})", untold)]
-    why = "a server told no usage" if untold else "a price is not known"
-    fix = "bound the run by steps or seconds" if untold else "give `prices=` or `price=`"
-    if not limit.refuse_uncounted:
-        fix += ", or end such a run by budget(refuse_uncounted=True)"
-    return tuple(
-        f"{bound} cannot count all model calls: {why}. Fix: {fix}"
-        for bound, unseen in bounds
-        if unseen
-    )

@@ -10,15 +10,15 @@ A store given by its path is opened for each call and closed after it; an open s
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from math import inf
 from pathlib import Path
 from time import time
-from typing import Generic, Protocol, TypeVar, final
+from typing import Generic, TypeVar, Unpack, final
 from uuid import uuid4
 
-from ..driver import Ports, unfit
+from ..driver import unfit
 from ..errors import ConfigError, nearest
 from ..events import Event, Started, Steered
 from ..graph import Graph
@@ -36,39 +36,16 @@ from ..stores import (
     open_store,
 )
 from .answers import Answers, approval_from, check_given_answer
+from .inputs import AnswersInput
 from .journals import fork_run, record_of, refuse_edits, root_of, state_after, waiting
 from .result import RunResult
+from .resuming import resume_run
 from .stream import RunStream
+from .terms import RunTerms
 
 __all__ = ["Runs", "answer_call", "open_ask", "parameters_in", "recorded_asks"]
 
 S = TypeVar("S")
-
-
-class _Driver(Protocol[S]):
-    """What can drive runs of one graph: a runner."""
-
-    @property
-    def graph(self) -> Graph[S]:
-        """The graph."""
-        ...
-
-    @property
-    def secret(self) -> bytes | None:
-        """Signs the tokens of approvals."""
-        ...
-
-    def now(self) -> float:
-        """Return the time as runs see it."""
-        ...
-
-    def ports(self, store: Store) -> Ports[S]:
-        """Return what a run in this store works with."""
-        ...
-
-    def resume(self, run: str | RunResult[S], answers: Answers) -> RunStream[S]:
-        """Return the stream of a run that goes on."""
-        ...
 
 
 @final
@@ -76,20 +53,20 @@ class Runs(Generic[S]):
     """The runs in one store.
 
     Args:
-        store: a `Store`, or the path of one.
-        graph: what the runs are runs of; needed to replay them, and to fork one with children.
-        driver: drives them; needed to resume or cancel one.
+        store: a `Store`, or the path of one; not needed where `terms` have one.
+        graph: the graph of the runs; needed to replay them, and to fork one with children.
+        terms: what they were started with; needed to resume or cancel one.
     """
 
     def __init__(
         self,
-        store: Store | str | Path | None,
+        store: Store | str | Path | None = None,
         graph: Graph[S] | None = None,
         *,
-        driver: _Driver[S] | None = None,
+        terms: RunTerms[S] | None = None,
     ) -> None:
-        self._store, self._driver = store, driver
-        self._graph = driver.graph if driver is not None else graph
+        self._store, self._terms = store, terms
+        self._graph = terms.graph if terms is not None else graph
 
     async def list(self) -> Sequence[RunRecord]:
         """Return how each run stands, in the order of their creation.
@@ -106,11 +83,11 @@ class Runs(Generic[S]):
             return await store.overview()
 
     async def pending(self, run_id: str) -> tuple[Ask, ...]:
-        """Return what a parked run and its children wait for.
+        """Return the questions of a parked run and its children.
 
         Raises:
             UnknownRun: there is no such run.
-            ConfigError: the run waits for nobody, or only its agent could tell.
+            ConfigError: the run asks no question, or only its agent knows them.
         """
         async with self._opened() as store:
             return await self._asks(store, run_id)
@@ -139,15 +116,15 @@ class Runs(Generic[S]):
             UnknownRun: there is no such run.
         """
         run_id, key = root_of(run_id, key)
-        driver = self._driver
+        terms = self._terms
         async with self._opened() as store:
             ask = open_ask(await self._asks(store, run_id), run_id, key)
-            if driver is None:
+            if terms is None:
                 return await answer_call(store, run_id, ask, answer=answer, now=time())
             if approval_from(answer).edit:
-                run = state_after(driver.graph, await store.load(run_id))
-                await refuse_edits(run, driver.ports(store), Answers({key: answer}))
-            now, secret = driver.now(), driver.secret
+                run = state_after(terms.graph, await store.load(run_id))
+                await refuse_edits(run, terms.ports(store), Answers({key: answer}))
+            now, secret = terms.clock(), terms.secret
             return await answer_call(store, run_id, ask, answer=answer, now=now, secret=secret)
 
     async def decline(self, run_id: str, key: str, reason: str = "") -> Posted:
@@ -199,58 +176,58 @@ class Runs(Generic[S]):
     async def resume(
         self,
         run_id: str,
-        *,
-        approvals: Mapping[str, bool | Approval] | None = None,
-        tool_results: Mapping[str, object] | None = None,
+        **answers: Unpack[AnswersInput],
     ) -> RunResult[S]:
         """Resume a run that parked, or whose process died, and return its result.
 
         Args:
             run_id: the run's id.
-            approvals: decisions by the key of the pending call; other calls stay pending.
-            tool_results: what client tools returned, by the key of the pending call.
+            answers: see `AnswersInput`.
 
         Raises:
             StoreError: there is no such run, or its journal cannot be read.
             ConfigError: an answer names a call that the run does not wait for, or there is no
-                driver.
+                agent.
         """
-        return await self._resumed(run_id, Answers.given(approvals, tool_results)).result()
+        return await self._resumed(run_id, answers).result()
 
     async def cancel(self, run_id: str, reason: str = "") -> RunResult[S]:
         """End a run as `aborted`, with a history in which every call is answered.
 
         Raises:
             StoreError: there is no such run, or its journal cannot be read.
-            ConfigError: there is no driver.
+            ConfigError: there is no agent.
         """
-        stream = self._resumed(run_id, Answers())
+        stream = self._resumed(run_id, {})
         stream.abort(reason)
         return await stream.result()
 
-    def _resumed(self, run_id: str, answers: Answers) -> RunStream[S]:
-        if self._driver is None:
+    def _resumed(self, run_id: str, answers: AnswersInput) -> RunStream[S]:
+        if self._terms is None:
             raise ConfigError(
                 f"run {run_id!r}: expected an agent to resume it with, found none. Fix: use the "
                 "`runs` of the agent"
             )
-        return self._driver.resume(run_id, answers)
+        return resume_run(self._terms, run_id, answers)
 
     async def _asks(self, store: Store, run_id: str) -> tuple[Ask, ...]:
         asks = await recorded_asks(store, run_id)
         if asks is not None:
             return asks
-        if self._driver is None:
+        if self._terms is None:
             raise ConfigError(
                 f"{type(store).__name__} does not know what runs wait for: pass the answer to "
                 "resume(…, approvals=…), or keep the run in a database: store='runs.db'"
             )
-        run = state_after(self._driver.graph, await store.load(run_id))
-        return tuple([one.ask for one in await waiting(run, self._driver.ports(store))])
+        run = state_after(self._terms.graph, await store.load(run_id))
+        return tuple([one.ask for one in await waiting(run, self._terms.ports(store))])
 
     @asynccontextmanager
     async def _opened(self) -> AsyncGenerator[Store]:
         given = self._store
+        if self._terms is not None:
+            yield self._terms.shared.stored()
+            return
         if given is None:
             raise ConfigError("a run is read by its id from a `store`: pass the one it is in")
         if not isinstance(given, str | Path):
@@ -265,11 +242,11 @@ class Runs(Generic[S]):
 
 
 async def recorded_asks(store: Store, run_id: str) -> tuple[Ask, ...] | None:
-    """Return what the store says that a run waits for; None where stores do not know.
+    """Return the questions of a run, as the store has them; None where stores have none.
 
     Raises:
         UnknownRun: there is no such run.
-        ConfigError: the run waits for nobody, as it stands.
+        ConfigError: the run asks no question, as it stands.
     """
     if not isinstance(store, Catalog) or not isinstance(store, Leases):
         return None
@@ -287,10 +264,10 @@ async def recorded_asks(store: Store, run_id: str) -> tuple[Ask, ...] | None:
 
 
 def open_ask(asks: Iterable[Ask], run_id: str, key: str) -> Ask:
-    """Return what is asked under a key, if an approval can answer it.
+    """Return the question of a key, if an approval can answer it.
 
     Raises:
-        ConfigError: nothing is, or what is there takes no approval.
+        ConfigError: there is none, or it takes no approval.
     """
     known = {one.key: one for one in asks}
     ask = known.get(key)
@@ -315,12 +292,12 @@ def _check_token(
     """Refuse an approval by the token of another question: accepted, it would be a denial.
 
     Args:
-        ask: what is asked.
+        ask: the question.
         answer: the decision.
         secret: signs tokens, where it is known here.
 
     Raises:
-        ConfigError: saying what the token is good for, or that it is not good.
+        ConfigError: the token is not good, or is good for another question.
     """
     given, asked = approval_from(answer), claimed(ask.token)
     if not (given.approved and given.token) or asked is None:
@@ -330,7 +307,7 @@ def _check_token(
     if secret is not None:
         refusal = verify(given.token, asked, secret=secret, now=-inf)  # When is asked later.
     elif found is not None:
-        # Who does not know the secret can still tell what the token says.
+        # The token's own words can be read without the secret.
         refusal = verify(issue(found, None), asked, secret=None, now=-inf)
     if refusal:
         raise ConfigError(
@@ -383,9 +360,9 @@ async def answer_call(
 
 
 async def parameters_in(store: Store, run_id: str, ask: Ask) -> str:
-    """Return what an edit has to be, as what is asked says, or the journal of the run that asks.
+    """Return the schema of an edit, from the question or from the journal of the run that asks.
 
-    Empty if neither tells.
+    Empty if neither has it.
     """
     if ask.takes:
         return ask.takes

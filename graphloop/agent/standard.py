@@ -1,43 +1,34 @@
-"""The standard loop of one agent: the nodes and callbacks that its options make.
-
-What a function returns is checked here and becomes an `Answer`, a fact of the journal: a replay
-never calls a user's function again.
-"""
+"""The standard loop of one agent: its nodes, its graph, and the terms of its runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar, cast
+from collections.abc import Mapping, Sequence
+from typing import Final
 
-from ..conversation import Compaction, latest_answer, repaired
-from ..driver import Callback
-from ..errors import ConfigError, OutputInvalid
-from ..events import Answer, AnswerChecked, Changes, StopRequested
-from ..limits import Condition, HasToolCall, StopInfo, parts_of
-from ..loop import Standard
+from ..conversation import Compaction
+from ..errors import ConfigError
+from ..limits import Condition, HasToolCall, parts_of
+from ..loop import Standard, standard_edges
 from ..nodes import AnswerCheck, Compact, Execute, Gate, ModelCall, PrepareStep, StopCheck, Verify
-from ..run import Run
-from ..tools import Toolbox, awaited, yes_or_no
-from ..values import Message, ToolChoice, ToolSpec, evolve
-from .final_answer import FinalAnswer
-from .hooks import AnswerInfo, StepChanges, StepInfo, Verdict
-from .inherited_limits import added_under
-from .inputs import MessageInput, messages_of
-from .options import AgentOptions, Checks, Limits, Permissions, Predicate, StopInput, group
-from .world import AgentResources, checked_tool_names, choice_from_now, choice_of, offered
+from ..values import ToolChoice, ToolSpec, evolve
+from .callbacks import COMPACT, DONE_WHEN, PREPARE_STEP, STOP_WHEN, VERIFY, agent_callbacks
+from .final_answer import OUTPUT, FinalAnswer
+from .graph import Graph
+from .inputs import Model
+from .known import attach_metadata
+from .options import (
+    AgentOptions,
+    Checks,
+    Limits,
+    Permissions,
+    group,
+    reject_unknown_options,
+    stop_input,
+)
+from .terms import RunTerms
+from .world import AgentResources, active_names, checked_tool_names, choice_of, offered
 
-__all__ = [
-    "COMPACT",
-    "DONE_WHEN",
-    "OUTPUT",
-    "PREPARE_STEP",
-    "STOP_WHEN",
-    "VERIFY",
-    "active_names",
-    "agent_callbacks",
-    "standard_nodes",
-    "stop_input",
-]
+__all__ = ["agent_terms", "standard_nodes"]
 
 LONE: Final = {
     "output_mode": "output_type",
@@ -45,7 +36,42 @@ LONE: Final = {
     "max_done_retries": "done_when",
     "max_verify_retries": "verify",
 }
-"""Options that say something about another, and nothing alone."""
+"""Options that mean something beside another one, and nothing alone."""
+
+
+def agent_terms(
+    model: Model, given: AgentOptions
+) -> tuple[Graph[None], RunTerms[None], AgentOptions]:
+    """Return an agent's graph, the terms of its runs, and its options.
+
+    Raises:
+        ConfigError: an option, the model or a tool cannot work.
+    """
+    reject_unknown_options(given, AgentOptions, "an agent")
+    options = _kept(given)
+    if options.get("agents"):
+        raise ConfigError(
+            "`agents` are for the Child nodes of a graph of your own; give an agent the agents "
+            "that it may call among its `tools`"
+        )
+    world = AgentResources(model, options, options.get("tools", ()))
+    fallbacks = [world.add_model(one) for one in options.get("fallback_models", ())]
+    final = _final_answer(options, [world.label, *fallbacks])
+    if final is not None and final.tool is not None:
+        world.answer_by(final.tool)
+    conditions, predicates = stop_input(options.get("stop_when", ()))
+    nodes = standard_nodes(options, world, conditions, predicates=bool(predicates))
+    graph: Graph[None] = Graph(options.get("name", "agent"), nodes.prepare, standard_edges(nodes))
+    attach_metadata(graph, world, options)
+    terms = RunTerms(
+        graph,
+        options,
+        world,
+        callbacks=agent_callbacks(options, world, nodes.prepare, predicates, final),
+        own_gates=options.get("gate"),
+        final=final,
+    )
+    return graph, terms, options
 
 
 def standard_nodes(
@@ -55,7 +81,7 @@ def standard_nodes(
     *,
     predicates: bool,
 ) -> Standard:
-    """Return the nodes of the standard loop as the options want them."""
+    """Return the nodes of the standard loop with the parameters of the options."""
     specs, limits = world.toolbox.specs, group(options, Limits)
     permissions = group(options, Permissions)
     gate = permissions.gate
@@ -127,7 +153,7 @@ def _summarizing(compaction: Compaction | None, world: AgentResources) -> Compac
 
 
 def _check_approvals(options: AgentOptions, world: AgentResources) -> None:
-    """Refuse options about approvals that nobody can ever be asked for."""
+    """Refuse options about approvals where no call can ever need one."""
     gate = options.get("gate")
     tools = [world.toolbox.get(one.name) for one in world.toolbox.specs]
     may_ask = (
@@ -158,217 +184,20 @@ def _checks(options: AgentOptions) -> tuple[AnswerCheck, ...]:
     return tuple(checks)
 
 
-def stop_input(given: StopInput) -> tuple[tuple[Condition, ...], tuple[Predicate, ...]]:
-    """Part pure conditions, which the graph evaluates, from functions, which it invokes."""
-    # isinstance cannot tell the item type.
-    every = cast("Sequence[object]", given) if isinstance(given, Sequence) else (given,)
-    conditions: list[Condition] = []
-    predicates: list[Predicate] = []
-    for one in every:
-        if isinstance(one, Condition) and not isinstance(one, type):
-            conditions.append(one)
-        elif callable(one) and not isinstance(one, type):
-            # What a function takes and returns shows only when it is called.
-            predicates.append(cast("Predicate", one))
-        else:
-            raise ConfigError(
-                "`stop_when` takes conditions (graphloop.limits.stop) and functions of StopInfo; "
-                f"found {one!r}"
-            )
-    return tuple(conditions), tuple(predicates)
+def _kept(options: AgentOptions) -> AgentOptions:
+    """Return the options with tools that later changes to the caller's list do not reach."""
+    kept = options.copy()
+    tools = options.get("tools")
+    if isinstance(tools, Mapping):
+        kept["tools"] = dict(tools)
+    elif isinstance(tools, Sequence):
+        kept["tools"] = tuple(tools)
+    return kept
 
 
-T = TypeVar("T")
-
-COMPACT: Final = "compact"
-DONE_WHEN: Final = "done_when"
-OUTPUT: Final = "output"
-PREPARE_STEP: Final = "prepare_step"
-STOP_WHEN: Final = "stop_when"
-VERIFY: Final = "verify"
-
-NOT_DONE: Final = (
-    "The work is not done yet. Go on with it, and answer only when nothing is left to do."
-)
-NOT_GOOD: Final = "The answer was not accepted. Improve it."
-
-
-def agent_callbacks(
-    options: AgentOptions,
-    world: AgentResources,
-    every_turn: PrepareStep,
-    predicates: Sequence[Predicate],
-    final: FinalAnswer | None,
-) -> Callable[[Toolbox], Mapping[str, Callback[None]]]:
-    """Return what makes the callbacks of a run, by the names that the agent's nodes give.
-
-    A run has a toolbox of its own, so that no tool that is added to it is called by another run.
-    """
-    callbacks: dict[str, Callback[None]] = {}
-    if predicates:
-        callbacks[STOP_WHEN] = _stop(predicates)
-    if (compact := options.get("compact")) is not None:
-        callbacks[COMPACT] = _compact(compact)
-    if final is not None:
-        callbacks[OUTPUT] = _output(final)
-    if (done_when := options.get("done_when")) is not None:
-        callbacks[DONE_WHEN] = _judge(DONE_WHEN, done_when, final, NOT_DONE)
-    if (verify := options.get("verify")) is not None:
-        callbacks[VERIFY] = _judge(VERIFY, verify, final, NOT_GOOD)
-    if (prepare := options.get("prepare_step")) is None:
-        return lambda _: callbacks
-    return lambda box: {**callbacks, PREPARE_STEP: _prepare(prepare, world, every_turn, box)}
-
-
-def active_names(
-    given: Sequence[str], tools: Sequence[ToolSpec], world: AgentResources
-) -> tuple[str, ...]:
-    """Return the names of the active tools, and of those without which no answer can be given.
-
-    Raises:
-        ConfigError: one does not exist.
-    """
-    known = checked_tool_names("active_tools", given, tools)
-    return (*known, *(name for name in world.own if name not in known))
-
-
-def _prepare(
-    prepare: Callable[[StepInfo], object],
-    world: AgentResources,
-    every_turn: PrepareStep,
-    box: Toolbox,
-) -> Callback[None]:
-    async def callback(run: Run[None]) -> Answer:
-        info = StepInfo(run.turn.number, run.messages, run.spent.usage)
-        changes = await awaited(prepare(info))
-        if changes is None:
-            return Changes()
-        if not isinstance(changes, StepChanges):
-            raise ConfigError(
-                f"`prepare_step` returns StepChanges or None; found {type(changes).__name__}"
-            )
-        return _changes(changes, run, world, every_turn, box)
-
-    return callback
-
-
-def _changes(
-    changes: StepChanges,
-    run: Run[None],
-    world: AgentResources,
-    every_turn: PrepareStep,
-    box: Toolbox,
-) -> Changes:
-    before = run.setup.tools
-    gone = checked_tool_names("withdraw_tools", changes.withdraw_tools, before)
-    added = added_under(run.setup, Toolbox(changes.add_tools).specs)
-    names = {*gone, *(one.name for one in added)}
-    if not names.isdisjoint(world.own):
-        raise ConfigError(f"{world.own[0]!r} takes the answer: it is not added or withdrawn")
-    specs = (*(one for one in before if one.name not in names), *added)
-    given, model = changes.active_tools, changes.model
-    active = None if given is None else active_names(given, specs, world)
-    there = offered(specs, every_turn.active_tools if active is None else active)
-    if changes.tool_choice is None:
-        # The agent's own choice, too, may be impossible among the tools of this turn.
-        choice_of(run.turn.tool_choice, there)
-        choice = None
-    else:
-        choice = choice_from_now(changes.tool_choice, there)
-    messages = None if changes.messages is None else _whole(changes.messages)
-    if added:
-        box.add(changes.add_tools)
-    return Changes(
-        messages=messages,
-        active_tools=active,
-        tool_choice=choice,
-        model=None if model is None else world.add_model(model),
-        add_tools=added,
-        withdraw_tools=gone,
-    )
-
-
-def _stop(predicates: Sequence[Predicate]) -> Callback[None]:
-    async def callback(run: Run[None]) -> Answer:
-        info = StopInfo.of(run)
-        tripped: list[str] = []
-        for one in predicates:
-            said = await awaited(one(info))
-            try:
-                if yes_or_no(said):
-                    tripped.append(_name_of(one))
-            except ConfigError as error:
-                # A bound that does not say no holds: the turn is complete, and nothing is lost.
-                tripped.append(f"{_name_of(one)}: {error}")
-        return StopRequested(tuple(tripped))
-
-    return callback
-
-
-def _compact(compact: Callable[[StepInfo], object]) -> Callback[None]:
-    async def callback(run: Run[None]) -> Answer:
-        info = StepInfo(run.turn.number, run.messages, run.spent.usage)
-        shorter = await awaited(compact(info))
-        found = type(shorter).__name__
-        if isinstance(shorter, str | bytes | Mapping) or not isinstance(shorter, Iterable):
-            raise ConfigError(
-                f"`compact` returns the list of messages to go on with; found {found}"
-            )
-        try:
-            # What its members are shows in `messages_of`.
-            return Changes(messages=_whole(cast("Sequence[Any]", shorter)))
-        except ConfigError as error:
-            raise ConfigError(f"`compact` returned no conversation: {error}") from error
-
-    return callback
-
-
-def _output(final: FinalAnswer) -> Callback[None]:
-    async def callback(run: Run[None]) -> Answer:
-        try:
-            final.answer(run)
-        except OutputInvalid as error:
-            return AnswerChecked(accepted=False, feedback=str(error))
-        return AnswerChecked(accepted=True)
-
-    return callback
-
-
-def _judge(
-    name: str,
-    judge: Callable[[AnswerInfo], object],
-    final: FinalAnswer | None,
-    feedback: str,
-) -> Callback[None]:
-    async def callback(run: Run[None]) -> Answer:
-        info = AnswerInfo(
-            text=latest_answer(run) if final is None else final.said(run),
-            output=None if final is None else final.answer(run),
-            messages=run.messages,
-            usage=run.spent.usage,
-            step_index=run.turn.number,
-            attempt=run.counters.rejections.get(name, 0),
-        )
-        verdict = await awaited(judge(info))
-        if isinstance(verdict, bool):
-            return AnswerChecked(verdict, "" if verdict else feedback)
-        if not isinstance(verdict, Verdict) or not isinstance(verdict.feedback, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(
-                f"`{name}` returns True, False or a Verdict; found {type(verdict).__name__}"
-            )
-        return AnswerChecked(
-            verdict.ok is True, verdict.feedback or feedback, verdict.retry is not False
-        )
-
-    return callback
-
-
-def _whole(messages: Sequence[MessageInput]) -> tuple[Message, ...]:
-    """Return a conversation of the user's making, in which every call is answered."""
-    return repaired(messages_of(messages)).messages
-
-
-def _name_of(predicate: Predicate) -> str:
-    """Return a function's own name; a lambda and a partial have none."""
-    name = getattr(predicate, "__name__", "")
-    return name if isinstance(name, str) and name.isidentifier() else "custom"
+def _final_answer(options: AgentOptions, labels: Sequence[str]) -> FinalAnswer | None:
+    checks = group(options, Checks)
+    if checks.output_type is None:
+        return None
+    own_server = options.get("base_url") is not None
+    return FinalAnswer(checks.output_type, checks.output_mode, labels, own_server=own_server)

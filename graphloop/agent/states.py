@@ -40,7 +40,7 @@ ATOMS: Final = (str, int, float, bool, bytes, Enum, date, time, timedelta, type(
 
 
 def fields_of(kind: object) -> frozenset[str] | None:
-    """Return the names of a state type's fields; None where it does not tell them."""
+    """Return the names of a state type's fields; None where it names none."""
     if not isinstance(kind, type):
         return None
     if dataclasses.is_dataclass(kind):
@@ -55,7 +55,7 @@ def fields_of(kind: object) -> frozenset[str] | None:
 
 
 def is_frozen(state: object) -> bool:
-    """Whether nothing of a state can be changed where it is; what does not tell may be."""
+    """Whether a state can surely not be changed in place."""
     if isinstance(state, ATOMS):
         return True
     if isinstance(state, tuple | frozenset):
@@ -104,7 +104,7 @@ def states_fit(one: object, other: object) -> bool:
 
 @runtime_checkable
 class Stateful(Node[S, Outcome], Protocol[S]):
-    """A node that tells the type of the state that it works on, such as a function's."""
+    """A node that knows the type of the state that it works on, such as a function's."""
 
     @property
     def state_type(self) -> object:
@@ -137,7 +137,7 @@ def state_type_of(graph: Graph[Any], given: object) -> object:
 
 
 def known_state_type(graph: Graph[Any]) -> object:
-    """Return the type of a graph's state; None where nobody knows it."""
+    """Return the type of a graph's state; None where no node tells it."""
     return getattr(graph, "state_type", None)
 
 
@@ -171,7 +171,7 @@ def _word(kind: object) -> str:
 
 CONTAINERS: Final = (dict, list, tuple, set, frozenset, deque)
 PYDANTIC: Final = ("__pydantic_extra__", "__pydantic_private__")
-"""What a model holds beside its fields."""
+"""The attributes of a model beside its fields."""
 
 Container: TypeAlias = (
     dict[object, object]

@@ -6,30 +6,32 @@ The first reader starts the run, each further read drives it, and all readers se
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import replace
-from typing import Generic, TypeVar, final
+from typing import Final, Generic, TypeVar, final
 
-from ..driver import AsyncDriver, ChildStep
+from ..driver import AsyncDriver, ChildStep, DriverState
 from ..errors import ConfigError, RunFailed
 from ..events import Steered
+from ..graph import Graph
+from ..outcomes import FollowUp
 from ..parts import ErrorPart, Finish, ObjectDelta, ObjectView, Part, PartView, RunStart, Warned
 from ..providers import TextDelta
 from ..run import EndReason, Run
 from ..step import Step
-from ..turn import StepResult
 from ..values import UserMessage
 from .hooks import inform
-from .opened import RunHandle
-from .resources import require_asyncio
-from .result import RunResult, unseen_costs
+from .opened import RunHandle, unseen_costs
+from .result import RunResult
 
 __all__ = ["RunStream"]
 
 S = TypeVar("S")
 
 LEFT = "the stream was left before the run ended; a run with a store can be resumed by its id"
+
+RESTING: Final = {DriverState.ENDED, DriverState.PARKED}
+"""The run has ended, or waits for an answer from outside: no driver has more to do."""
 
 
 @final
@@ -40,11 +42,11 @@ class RunStream(Generic[S]):
     or `aclose` gives the run up at once. A reader cancelled while it drives ends the stream.
 
     Args:
-        open_run: prepares the run; called on the first look. What it raises becomes the
-            stream's error part and the error of `result`.
+        open_run: prepares the run on the first look. Its error becomes the stream's error part and
+            the error of `result`.
+        graph: the graph that runs; None where the run cannot even start.
         keep: whether parts are kept for all readers (a buffered call needs none).
         has_objects: whether the answer has an `output_type`.
-        has_follow_ups: whether a node of the graph takes follow-ups.
 
     `on_over` is awaited once, when the stream is over: to close what was opened for it. `found` is
     the run as it was resumed; None of a new one.
@@ -53,16 +55,16 @@ class RunStream(Generic[S]):
     def __init__(
         self,
         open_run: Callable[[], Awaitable[RunHandle[S]]],
+        graph: Graph[S] | None = None,
         *,
         keep: bool = True,
         has_objects: bool = False,
-        has_follow_ups: bool = True,
     ) -> None:
         self.on_over: Callable[[], Awaitable[None]] | None = None
         self._open_run = open_run
+        self._graph = graph
         self._keep = keep
         self._has_objects = has_objects
-        self._has_follow_ups = has_follow_ups
         self._parts: list[Part] = []
         self.found: Run[S] | None = None
         self._opened: RunHandle[S] | None = None
@@ -135,7 +137,8 @@ class RunStream(Generic[S]):
             ProviderError: a model could not be asked, or did not answer completely.
             Exception: what a `prepare_step` function or a stop predicate raised.
         """
-        await self.consume()
+        while not self._over:
+            await self._pull(len(self._parts))
         if self._error is not None:
             raise self._error
         assert self._result is not None, "a stream that is over has a result or an error"
@@ -158,18 +161,18 @@ class RunStream(Generic[S]):
         self._tell(lambda driver: driver.abort(str(reason), after_step=after_step))
 
     def steer(self, message: str) -> None:
-        """Say something that the model reads in its next turn.
+        """Add a message that the model reads in its next turn.
 
         It outweighs stop conditions, never a bound; a run at its end goes on for it.
 
         Raises:
-            ConfigError: it is no text, or the stream is over, so nobody would read it.
+            ConfigError: it is no text, or the stream is over, so no model would read it.
         """
         said = self._said("steer", message, "steering")
         self._tell(lambda driver: driver.queue(said, follow_up=False))
 
     def follow_up(self, message: str) -> None:
-        """Say something that the model reads once it would be done, in order.
+        """Add a message that the model reads once it would be done, in order.
 
         Each answer passes its checks before the model reads what follows. A run without a step
         left for it ends by `max_steps`: it has an answer, the follow-up has none.
@@ -177,7 +180,8 @@ class RunStream(Generic[S]):
         Raises:
             ConfigError: no text, or the stream is over, or no node (`Verify`) hears follow-ups.
         """
-        if not self._has_follow_ups:
+        rows = () if self._graph is None else self._graph.table.values()
+        if rows and not any(FollowUp in row for row in rows):
             raise ConfigError(
                 "`follow_up` has no effect: no node of the graph leaves by FollowUp. "
                 "Lead final answers to a Verify()"
@@ -194,7 +198,7 @@ class RunStream(Generic[S]):
 
         Args:
             answer: answers the pending effect; None before the start, and for a stop.
-            on_part: told of each part as it comes; what it raises becomes a warning.
+            on_part: called with each part as it comes; its error becomes a warning.
         """
         while not self._idle.is_set():
             await self._idle.wait()
@@ -226,18 +230,21 @@ class RunStream(Generic[S]):
             tell(self._opened.driver)
 
     async def aclose(self) -> None:
-        """Stop watching: what was said and what has ended is journaled, the run can be resumed."""
+        """Stop watching; the journal has all messages and ended effects, the run can be resumed."""
         self._closed = True
         while not self._idle.is_set():
             if self._opened is not None:
                 self._opened.driver.leave()
             await self._idle.wait()
-        with self._driving():
+        self._idle.clear()
+        try:
             if self._opened is not None:
                 await self._opened.seen.aclose()
             if self._result is None and self._error is None:
                 self._finish(self._opened)
             await self._end()
+        finally:
+            self._idle.set()
 
     async def _look(self) -> AsyncGenerator[Part, None]:
         at = 0
@@ -269,47 +276,38 @@ class RunStream(Generic[S]):
         if not self._idle.is_set():
             await self._idle.wait()
             return
-        with self._driving():
-            try:
-                opened = self._opened or await self._open()
-                await self._drive(opened, known)
-            except Exception as error:  # noqa: BLE001 - it is raised again by `result`
-                if self._opened is not None:
-                    await self._opened.seen.aclose()
-                self._fail(error)
-                await self._end()
-            except BaseException as error:
-                taken = self._opened is not None and self._opened.has_taken(self._say)
-                cancelled = isinstance(error, asyncio.CancelledError)
-                self._cut = iterated and taken and cancelled
-                if not self._cut:
-                    if cancelled and self._opened is not None:
-                        # A listener that is cancelled leaves the driver, and its lease, in place.
-                        await self._opened.seen.aclose()
-                    self._fail(RunFailed(LEFT))
-                    await self._end()
-                raise
-
-    @contextmanager
-    def _driving(self) -> Generator[None]:
-        """Drive the run; other lookers wait, and look again afterwards."""
         self._idle.clear()
         try:
-            yield
+            opened = self._opened or await self._open()
+            await self._drive(opened, known)
+        except BaseException as error:
+            failed, run = isinstance(error, Exception), self._opened
+            cancelled = isinstance(error, asyncio.CancelledError)
+            self._cut = iterated and cancelled and run is not None and run.has_taken(self._say)
+            if self._cut:
+                raise
+            if run is not None and (failed or cancelled):
+                await run.seen.aclose()  # Else the driver, and its lease, would stay in place.
+            self._fail(error if isinstance(error, Exception) else RunFailed(LEFT))
+            await self._end()
+            if not failed:  # An `Exception` is raised again by `result`.
+                raise
         finally:
             self._idle.set()
 
     async def _open(self) -> RunHandle[S]:
-        require_asyncio()
         opened = self._opened = await self._open_run()
         self.found = opened.driver.run
         for tell in self._asides:
             tell(opened.driver)
-        self._warn(*opened.warnings)
+        if opened.warnings:
+            self._warn(*opened.warnings)
+        self._reported = opened.reported
+        if not self._keep:
+            return opened
         view = self._view = PartView(opened.graph, self.found)
         self._objects = None if opened.final is None else opened.final.view()
-        self._reported = opened.reported
-        if self.found is not None and self._keep:
+        if self.found is not None:
             # A run that was left in the middle of an answer goes on with deltas, before any step.
             self._talking = view.shows_deltas(self.found)
             self._parts.append(RunStart(self.found.id))
@@ -318,48 +316,45 @@ class RunStream(Generic[S]):
     async def _drive(self, opened: RunHandle[S], known: int) -> None:
         async for seen in opened.seen:
             if isinstance(seen, Step):
-                self._see(seen)
-                spent, before = seen.run.spent, self._uncounted
-                self._uncounted = (spent.unpriced_calls > 0, spent.unreported_calls > 0)
-                if before != self._uncounted:
-                    self._warn(*unseen_costs(opened.graph, seen.run))
-                if opened.on_step_finish is not None:
-                    await self._report(opened.on_step_finish, seen.run)
+                await self._step(opened, seen)
             elif isinstance(seen, ChildStep):
-                if self._view is not None and self._keep:
-                    self._parts.extend(
-                        self._view.see_child(seen.key, seen.agent, seen.graph, seen.seen)
-                    )
+                if self._view is not None:
+                    self._parts += self._view.see_child(seen.key, seen.agent, seen.graph, seen.seen)
             elif self._talking and self._view is not None:
                 self._show(self._view.live(seen))
             else:
                 continue
             if len(self._parts) > known:
                 return
-        if opened.waits:
+        if opened.ports.attended and opened.waits:
             self._waits = True
             return
         self._finish(opened)
         await self._end()
 
-    def _see(self, seen: Step[S]) -> None:
-        """Show a step."""
-        if self._view is not None and self._keep:
-            self._talking = self._view.shows_deltas(seen.run)
+    async def _step(self, opened: RunHandle[S], seen: Step[S]) -> None:
+        """Show a step, and report the turns that it has closed."""
+        run = seen.run
+        if self._view is not None:
+            self._talking = self._view.shows_deltas(run)
             for part in self._view.see(seen):
                 self._show(part)
+        uncounted = (run.spent.unpriced_calls > 0, run.spent.unreported_calls > 0)
+        if self._uncounted != uncounted:
+            self._uncounted = uncounted
+            if unseen := unseen_costs(opened.graph, run):
+                self._warn(*unseen)
+        listener, reported = opened.on_step_finish, self._reported
+        if listener is not None:
+            self._reported = len(run.record.steps)
+            for result in run.record.steps[reported:]:
+                self._warn(*await inform("on_step_finish", listener, result))
 
     def _show(self, part: Part) -> None:
         """Keep a part of the run's own, and the snapshot of the answer that it makes."""
         self._parts.append(part)
         if self._objects is not None:
             self._parts.extend(self._objects.see(part))
-
-    async def _report(self, listener: Callable[[StepResult], object], run: Run[S]) -> None:
-        """Tell of the turns that have closed."""
-        reported, self._reported = self._reported, len(run.record.steps)
-        for result in run.record.steps[reported:]:
-            self._warn(*await inform("on_step_finish", listener, result))
 
     def _warn(self, *messages: str) -> None:
         self._warnings += messages
@@ -370,11 +365,12 @@ class RunStream(Generic[S]):
 
     def _finish(self, opened: RunHandle[S] | None) -> None:
         """Tell the result of the run, or that it was left."""
-        run = None if opened is None or not opened.rests else opened.driver.run
-        if opened is None or run is None:
+        run = None if opened is None else opened.driver.run
+        if opened is None or run is None or opened.driver.state not in RESTING:
             self._fail(RunFailed(LEFT))
             return
-        self._warn(*[one for one in opened.findings(run) if one not in self._warnings])
+        if found := [one for one in opened.findings(run) if one not in self._warnings]:
+            self._warn(*found)
         result = opened.ended(run, self._warnings)
         if isinstance(result, Exception):
             self._fail(result)

@@ -1,43 +1,44 @@
 """Agents as tools of other agents: each call is a child run.
 
-The child has a journal of its own, the store, the approver and the clock of its parent, the gates
-of all agents above it as well as its own, and a share of what the parent's budget has left: it can
-do nothing that its parent may not (DESIGN §6, GL9).
+The child has a journal of its own, and the store, the approver and the clock of its parent. The
+gates of all its parents hold beside its own, and its budget is a share of the parent's remaining
+one: it can do nothing that its parent may not.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Protocol, final
-
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 from ..driver import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
 from ..limits import ModelPrice
 from ..run import Run
-from ..tools import Approval, Parameters, Tool, model_parameters
+from ..tools import Tool
 from ..values import Message, UserMessage
-from .hooks import Model
 from .resources import SharedResources
 
 if TYPE_CHECKING:
     from ..proofs import Bound
 
-__all__ = ["AgentTool", "Brief", "NamedAgent", "Nesting", "Opener", "Plan", "as_agent_tool"]
-
-TASK: Final = "The task, with everything that is needed to do it."
-NOTHING_ELSE: Final = ConfigDict(extra="forbid")
+__all__ = [
+    "AgentTool",
+    "Brief",
+    "ChildTerms",
+    "NamedAgent",
+    "Nesting",
+    "Opener",
+    "Plan",
+]
 
 
 @final
 @dataclass(frozen=True)
 class Brief:
-    """What a child run begins with: a conversation, and a state; None for the opener's own."""
+    """The conversation and the state of a new child run; None is the opener's own state."""
 
     messages: tuple[Message, ...]
     state: object = None
@@ -59,74 +60,60 @@ class Nesting:
     called: tuple[str, ...] = ()
 
 
-class Opener(Protocol):
-    """What can begin a child run with a conversation: an agent's runner."""
+class ChildTerms(Protocol):
+    """The facts of an agent's runs that a parent needs before it starts one."""
 
-    @property
-    def tool_names(self) -> tuple[str, ...]:
-        """The tools that may be called in such a run, or in those below it."""
-        ...
+    tool_names: tuple[str, ...]
+    """The tools that may be called in such a run, or in those below it."""
+    is_signed: bool
+    """Whether approvals in such a run have to be signed."""
+    reply_max: int | None
+    """How many tokens one reply may have, in such a run or in those below it."""
+    nesting: Nesting
+    """How deep the nodes of such a run begin runs."""
+    resources: tuple[SharedResources, ...]
+    """The resources that the agent, and the agents that it may call, share among their runs."""
+    own_resources: tuple[SharedResources, ...]
+    """The resources of the agent itself, and of the agents made for its runs only."""
 
-    @property
-    def is_signed(self) -> bool:
-        """Whether approvals in such a run were meant to be signed."""
-        ...
-
-    @property
-    def reply_max(self) -> int | None:
-        """How many tokens one reply may have, in such a run or in those below it."""
-        ...
-
-    @property
-    def nesting(self) -> Nesting:
-        """How deep the nodes of such a run begin runs."""
-        ...
-
-    def bound(self, *, context_window: int | None, price: ModelPrice | None) -> Bound:
+    def bound(self, context_window: int | None = None, price: ModelPrice | None = None, /) -> Bound:
         """Return the most that such a run can come to."""
         ...
 
+
+class Opener(Protocol):
+    """An agent whose runs can be opened as children of other runs."""
+
+    @property
+    def terms(self) -> ChildTerms:
+        """The terms of such a run."""
+        ...
+
     def child(
-        self,
-        brief: Callable[[], Brief],
-        effect: StartRun,
-        parent: Run[Any],
-        ports: Ports[Any],
+        self, brief: Callable[[], Brief], effect: StartRun, parent: Run[Any], ports: Ports[Any]
     ) -> ChildRun[Any]:
-        """Return the child run; `brief` is asked only for one that has not begun."""
-        ...
-
-    @property
-    def resources(self) -> Collection[SharedResources]:
-        """What the agent, and the agents that it may call, share among their runs."""
-        ...
-
-    @property
-    def own_resources(self) -> Collection[SharedResources]:
-        """Those of the agent itself, and of the agents that were made for its runs only."""
+        """Return the child run; `brief` is called only for a run that has not started."""
         ...
 
 
 class Plan(Protocol):
-    """What a run knows by an agent's name: how to open its child runs, and what they may do."""
+    """An agent as a run knows it by its name: how to open its child runs."""
 
     @property
     def opener(self) -> Opener:
-        """What begins the child runs."""
+        """The opener of the child runs."""
         ...
 
     def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
-        """Return the child run that is wished for."""
+        """Return the child run that the effect starts."""
         ...
 
 
 class NamedAgent(Protocol):
     """An agent or a graph, as runs are given it by a name (`agents={"writer": writer}`)."""
 
-    def as_sub_agent(
-        self, name: str, model: Model | None, options: Mapping[str, object]
-    ) -> AgentTool:
-        """Return it for one run; a graph is asked with the model and the access of that run."""
+    def as_sub_agent(self, name: str, options: Mapping[str, object]) -> AgentTool:
+        """Return it for one run; a graph asks the `model` of that run's options, as they say."""
         ...
 
 
@@ -155,8 +142,7 @@ class AgentTool:
     def as_sub_agent(
         self,
         name: str,  # noqa: ARG002 - a node runs it by the name that it is given by
-        model: Model | None,  # noqa: ARG002 - an agent has its own
-        options: Mapping[str, object],  # noqa: ARG002 - the same
+        options: Mapping[str, object],  # noqa: ARG002 - an agent has its own
     ) -> AgentTool:
         """Return the agent itself."""
         return self
@@ -166,7 +152,7 @@ class AgentTool:
         return AgentTool(self.tool.renamed(name), self.opener, self.takes_over)
 
     def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
-        """Return the child run that a call, or a `Child` node, wishes for."""
+        """Return the child run that a call, or a `Child` node, starts."""
         messages = tuple(effect.messages)
         if effect.arguments and not self.takes_over:
             prompt = json.loads(effect.arguments).get("prompt")
@@ -175,44 +161,3 @@ class AgentTool:
             messages = (UserMessage(prompt),)
         brief = Brief(messages)
         return self.opener.child(lambda: brief, effect, run, ports)
-
-
-def as_agent_tool(
-    opener: Opener,
-    *,
-    name: str,
-    description: str,
-    needs_approval: Approval = False,
-    takes_over: bool = False,
-) -> AgentTool:
-    """Return an agent as a tool; the arguments are those of `Agent.as_tool`."""
-    tool: Tool[..., object] = Tool(
-        name=name,
-        description=description,
-        parameters=_parameters(takes_over=takes_over),
-        kind="agent",
-        needs_approval=needs_approval,
-        ends_run=takes_over,
-    )
-    return AgentTool(tool, opener, takes_over)
-
-
-@cache
-def _parameters(*, takes_over: bool) -> Parameters:
-    """Return what an agent is told: nothing, where it reads the conversation; else its task.
-
-    A model, not a schema of our own: that would load the checker of schemas, which is slow.
-    """
-    model: type[BaseModel] = (
-        create_model("Nothing", __config__=NOTHING_ELSE)
-        if takes_over
-        else create_model("Task", __config__=NOTHING_ELSE, prompt=(str, Field(description=TASK)))
-    )
-    told = model_parameters(model, "an agent as a tool")
-
-    def parse(arguments: str) -> object:
-        task = told.parse(arguments)
-        assert isinstance(task, BaseModel), "a model's parser makes models"
-        return task.model_dump()
-
-    return Parameters(told.schema, parse)

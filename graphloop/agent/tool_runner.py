@@ -4,10 +4,10 @@
         if turn.calls:
             turn.append_messages("Keep it short.")
 
-The seed is the tool runner of Anthropic's SDKs; what it loses is kept here (CONTRACT §6.7): the
-assistant turn is part of the history before control returns, appending and replacing are two
-things, a tool runs at most once whatever is changed, and a run that is left early has a history in
-which every call is answered.
+It follows the tool runner of Anthropic's SDKs, and keeps what that one loses. The assistant turn is
+part of the history before control returns. Appending and replacing are two things. A tool runs at
+most once whatever is changed. A run that is left early has a history in which every call is
+answered.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from ..providers import Provider
 from ..run import Run
 from ..values import Message, ToolCall, ToolResult
 from .result import RunResult
-from .runner import Runner
 from .stream import RunStream
+from .terms import RunTerms
 from .turn_in_hand import FAILED, OVER, WAITS, PendingTurn
 
 __all__ = ["ToolRunner"]
@@ -39,22 +39,22 @@ class ToolRunner:
     `async with agent.iter(…) as runner:` closes it at the end, however that comes.
 
     Args:
-        runner: what the run runs in.
-        stream: the run, which nobody has looked at.
+        terms: the terms of the run.
+        stream: the run, before its first look.
         is_new: whether the run begins here.
-        on_part: told of each part as it comes (`RunStream.full_stream` names them); what it raises
+        on_part: called with each part as it comes (`RunStream.full_stream` names them); its error
             becomes a warning.
     """
 
     def __init__(
         self,
-        runner: Runner[None],
+        terms: RunTerms[None],
         stream: RunStream[None],
         on_part: Callable[[Part], object] | None = None,
         *,
         is_new: bool = True,
     ) -> None:
-        self._runner = runner
+        self._terms = terms
         self._stream = stream
         self._on_part = on_part
         self._is_new = is_new
@@ -124,8 +124,8 @@ class ToolRunner:
     async def aclose(self) -> None:
         """End the run here: it is aborted, with a history in which every call is answered.
 
-        A run that waits for somebody outside stays parked: it is nobody's, and can be resumed. So
-        does one that was to be resumed, and was not looked at.
+        A parked run stays parked: no driver holds it, and it can be resumed. So does a run that was
+        to be resumed, and was not looked at.
         """
         self._settle_turn()
         if self._stream.run is None and not self._is_new:
@@ -140,7 +140,7 @@ class ToolRunner:
 
     def add_model(self, model: str | Provider) -> str:
         """Make a model known to the run, and return its label."""
-        return self._runner.world.add_model(model)
+        return self._terms.world.add_model(model)
 
     async def run_tools(self, turn: PendingTurn) -> tuple[ToolResult, ...] | None:
         """Run the tools of the turn in hand, and stop before anything else happens."""
@@ -148,7 +148,7 @@ class ToolRunner:
             if self._stream.cut:
                 await self._go_on(None)
             elif (effect := self._handed_over()) is not None:
-                await self._go_on(turn.ahead(self._runner.now(), effect))
+                await self._go_on(turn.ahead(self._terms.clock(), effect))
             else:
                 return None
         finally:
@@ -165,7 +165,7 @@ class ToolRunner:
         if was_cut:
             await self._go_on(None)
         if self._turn is not None and (effect := self._handed_over()) is not None:
-            steered = self._turn.steered(self._runner.now(), effect)
+            steered = self._turn.steered(self._terms.clock(), effect)
             self._settle_turn()
             await self._go_on(steered)
         elif self._turn is None and not was_cut:
@@ -177,7 +177,7 @@ class ToolRunner:
             if not effect.tools_ran or self._was_in_hand(effect):
                 self._turn = PendingTurn(self, run, tools_ran=effect.tools_ran)
                 return self._turn
-            await self._go_on(Steered(self._runner.now(), effect.id))
+            await self._go_on(Steered(self._terms.clock(), effect.id))
         return None
 
     async def _go_on(self, answer: Steered | None) -> None:

@@ -1,6 +1,6 @@
-"""PendingTurn: one turn of an iterated run, as its caller may look at it and change it.
+"""PendingTurn: one turn of an iterated run, for its caller to read and change.
 
-What the caller wants is gathered here, and becomes one event (`Steered`) when the run goes on.
+The caller's changes are gathered here, and become one event (`Steered`) when the run goes on.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ class Iterated(Protocol):
 
 @final
 class PendingTurn:
-    """One turn of the model, before its tools run: look at it, change it, or let it go on.
+    """A turn of the model before its tools run: read it, change it, or let it go on.
 
     Attributes:
         index: the turn's index, from 0.
-        message: what the model said; it is part of the history already.
+        message: the model's reply; it is part of the history already.
         finish_reason: why the model stopped.
         usage: tokens of this turn.
     """
@@ -195,7 +195,7 @@ class PendingTurn:
         """Run none of the calls that have no answer yet; the model reads the reason.
 
         Raises:
-            ConfigError: the tools have begun, and it is not known what came of them.
+            ConfigError: the tools have started, and their results are not known.
         """
         self._check()
         if self._begun and self._ran is None and self._messages is None:
@@ -217,9 +217,9 @@ class PendingTurn:
         Returns None, too, if the conversation was replaced, and if the run is stopped or parks for
         an approval or a client tool; it takes no more changes then.
 
-        Who is cancelled meanwhile (a time limit) leaves the run where it is. A tool that was
-        running is cancelled with it; asked again, or once the run goes on, it runs again if its
-        effect policy lets it, and else the model reads that it is not known what it did.
+        A caller that is cancelled meanwhile (a time limit) leaves the run where it is. A running
+        tool is cancelled with it. Asked again, or once the run goes on, the tool runs again if its
+        effect policy lets it; otherwise the model reads that the outcome is unknown.
         """
         self._check()
         async with self._running:
@@ -229,14 +229,14 @@ class PendingTurn:
         return self._ran
 
     def steered(self, at: float, effect: AwaitCaller) -> Steered:
-        """Return what the caller wants, as the event that answers the hand-over."""
+        """Return the caller's changes as the event that answers the hand-over."""
         appended = tuple(self._append)
         results = tuple(self._results.values())
         changed = None if self._setup is self._given else self._setup
         return Steered(at, effect.id, self._messages, appended, results, changed)
 
     def ahead(self, at: float, effect: AwaitCaller) -> Steered:
-        """Return what the caller wants so far, as the event that has the tools run now."""
+        """Return the changes so far as the event after which the tools run."""
         said = self.steered(at, effect)
         self._append, self._given = [], self._setup
         return said
@@ -276,7 +276,7 @@ class PendingTurn:
 
 
 SETTINGS: Final = frozenset(Sampling.__annotations__)
-"""What can be changed in the middle of a run, beside the model and the tool choice."""
+"""The settings that can change in the middle of a run, beside the model and the tool choice."""
 
 
 def _said(message: MessageInput | str) -> MessageInput:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
 from os import environ
 from typing import Final, TypeAlias, cast
 
@@ -11,15 +10,17 @@ from .. import providers
 from ..driver import Price, unpriced
 from ..errors import ConfigError, nearest, not_among
 from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
-from ..providers import Provider, resolve
+from ..providers import Provider, resolve, wire_of
 from ..tools import Tool, Toolbox, accepts
 from ..values import Reply, ToolChoice, ToolSpec
-from .hooks import ChoiceInput, Model
+from .hooks import ChoiceInput
+from .inputs import Model
 from .options import Access, RunOptions, Tools, group, strings
 from .sub_agents import AgentTool, Plan
 
 __all__ = [
     "AgentResources",
+    "active_names",
     "check_gate",
     "check_rules",
     "checked_tool_names",
@@ -58,12 +59,13 @@ class AgentResources:
         self._access = group(options, Access)
         self._final = ""
         self.models: dict[str, Provider] = {}
-        self._named: set[str] = set()
+        self.named: set[str] = set()
         self.label = "" if model is None else self.add_model(model)
         own, agents = split_tools(tools)
         self.toolbox = Toolbox(own)
         given = options.get("agents", {})
-        named = {name: one.as_sub_agent(name, model, {**options}) for name, one in given.items()}
+        asked: Mapping[str, object] = {**options, "model": model}
+        named = {name: one.as_sub_agent(name, asked) for name, one in given.items()}
         self.made = tuple([one for name, one in named.items() if one is not given[name]])
         brought = carried or {}
         twice = sorted({*agents} & {*named} | {*agents, *named} & {*brought})
@@ -89,7 +91,7 @@ class AgentResources:
             environ=environ,
         )
         if isinstance(model, str) and provider.label not in self.models:
-            self._named.add(provider.label)
+            self.named.add(provider.label)
         known = self.models.setdefault(provider.label, provider)
         if known is not provider and not isinstance(model, str):
             raise ConfigError(
@@ -119,7 +121,7 @@ class AgentResources:
 
     @property
     def allowed(self) -> tuple[Rule, ...]:
-        """What goes before the rules of every gate: the loop's own tools do nothing but answer."""
+        """The rules before those of every gate: the loop's own tools do nothing but answer."""
         return allow(self._final).rules if self._final else ()
 
     @property
@@ -135,10 +137,10 @@ class AgentResources:
 
     @property
     def callable_names(self) -> tuple[str, ...]:
-        """The names of all tools that may be called in a run or in those below it."""
+        """The names of all tools that may be called in a run or in its children."""
         names = dict.fromkeys(self.own_names)
         for agent in self.children.values():
-            names |= dict.fromkeys(agent.opener.tool_names)
+            names |= dict.fromkeys(agent.opener.terms.tool_names)
         return tuple(names)
 
     def check_gate(self, gate: Policy | None) -> None:
@@ -150,20 +152,6 @@ class AgentResources:
         """
         if gate is not None:
             check_gate(gate, self.callable_names)
-
-    async def disconnect(self, given: bool) -> None:  # noqa: FBT001 - the one thing it is told
-        """Close the connections to the models; they can be used again.
-
-        Args:
-            given: whether to those that were given as objects, too; else their makers close them.
-
-        Raises:
-            Exception: what one of them could not be closed for, once the others are.
-        """
-        async with AsyncExitStack() as closing:
-            for label, provider in self.models.items():
-                if given or label in self._named:
-                    closing.push_async_callback(provider.aclose)
 
 
 def check_gate(gate: Policy, known: Sequence[str]) -> None:
@@ -178,7 +166,7 @@ def check_gate(gate: Policy, known: Sequence[str]) -> None:
 
 
 def check_rules(rules: Sequence[Rule], known: Sequence[str], title: str) -> None:
-    """Refuse rules that protect nothing here; `title` says whose rules they are.
+    """Refuse rules that protect nothing here; `title` begins the message.
 
     Raises:
         ConfigError: naming each tool that does not exist, with the nearest that does; or the rule
@@ -218,18 +206,19 @@ def split_tools(tools: Tools) -> tuple[OwnTools, dict[str, AgentTool]]:
 
 
 def price_of(options: RunOptions, provider: Provider) -> Price:
-    """Return what prices replies; the table costs its import only where a real model is asked."""
+    """Return the price of replies; the table is imported only where a real model is asked."""
     access = group(options, Access)
     table = access.prices
     if access.price is not None:
         return access.price
-    if not table and _prefix(provider.label) not in {"anthropic", "openai"}:
+    wire = wire_of(provider.label)
+    if not table and not (wire is not None and wire.is_priced):
         return unpriced
     return providers.price_with(table) if table else providers.price
 
 
 def price_below(options: RunOptions, own: Price, above: Price) -> Price:
-    """Return what prices a child's replies: its own options, its parent, or its model's table."""
+    """Return the price of a child's replies, by its options, its parent, or its model's table."""
     if options.get("price") is not None or options.get("prices"):
         return own
 
@@ -269,6 +258,18 @@ def checked_tool_names(
                 f"({', '.join(known) or 'none'}).{nearest(name, known)}"
             )
     return names
+
+
+def active_names(
+    given: Sequence[str], tools: Sequence[ToolSpec], world: AgentResources
+) -> tuple[str, ...]:
+    """Return the names of the active tools, and of those without which no answer can be given.
+
+    Raises:
+        ConfigError: one does not exist.
+    """
+    known = checked_tool_names("active_tools", given, tools)
+    return (*known, *(name for name in world.own if name not in known))
 
 
 def choice_from_now(choice: ChoiceInput, tools: Sequence[ToolSpec]) -> ToolChoice:

@@ -87,7 +87,7 @@ def _loaded(text: str) -> tuple[Loop, tuple[str, ...]]:
     if isinstance(loop, Agent) or not target.tools:
         return loop, ()
     own, agents = split_tools(target.tools)
-    children = [name for agent in agents.values() for name in agent.opener.tool_names]
+    children = [name for agent in agents.values() for name in agent.opener.terms.tool_names]
     known = [*[spec.name for spec in Toolbox(own).specs], *children, *(loop.tool_names or ())]
     return loop, tuple(dict.fromkeys(known))
 

@@ -5,6 +5,8 @@ Refuses, at definition, a function whose annotations do not tell its outcomes.
 Start with `node_decorator.py`; `compose.py` has router, parallel, retry and the like.
 """
 
+from ..effects import PersonSaid
+from ..errors import AskFailed
 from .asking import Asking, ask_agent, ask_model, ask_person, tell
 from .compose import fallback, loop_until, map_over, parallel, retry, router
 from .node_decorator import node
@@ -14,9 +16,11 @@ from .sub_graphs import sub_graph
 from .sub_plan import ChildResult
 
 __all__ = [
+    "AskFailed",
     "Asking",
     "ChildResult",
     "NodeContext",
+    "PersonSaid",
     "ask_agent",
     "ask_model",
     "ask_person",

@@ -1,4 +1,4 @@
-"""What a node's generator asks with, each typed by what it is answered with.
+"""Asks: the requests of a node's generator, each typed by its answer.
 
     @node(model_calls=2)
     def triage(ticket: Ticket) -> Asking[Billing | Technical]:
@@ -59,13 +59,13 @@ def ask_model(
 
 
 def ask_person(question: str) -> Generator[AskPerson, Answer, PersonSaid]:
-    """Ask a person; the run parks where nobody can be asked, for days if need be.
+    """Ask a person; the run parks until the answer comes, for days if need be.
 
     The question is answered like an approval of a call: `approve()`, `decline("why")`, or, in
     words, `approve(edit={"answer": "…"})`.
 
     Raises:
-        AskFailed: whoever was to be asked failed.
+        AskFailed: the approver failed.
     """
     answer = yield AskPerson(question)
     assert isinstance(answer, PersonSaid), "a person is answered for with what they said"

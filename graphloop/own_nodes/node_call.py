@@ -1,4 +1,4 @@
-"""Calling a node's function, once, and checking what it answered before that becomes a fact."""
+"""NodeCall: one call of a node's function, and the checks of its answer."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class NodeCall:
                 raise
             return NodeReturned(outcome.__name__, notes=tuple(context.notes or ()))
         if isinstance(answer, RequestYielded):
-            # What will be returned may be changed on the way: each time it is lent anew.
+            # A state that will be returned may change on the way: each replay gets a new copy.
             if not self.signature.changes:
                 self._check_untouched(given, state)
             return answer
@@ -160,7 +160,7 @@ DECODER: Decoder[Ask] = Decoder(Ask)
 
 @final
 class Returned(Struct, frozen=True):
-    """What a generator returned."""
+    """The value that a generator returned."""
 
     value: object
 
@@ -168,7 +168,7 @@ class Returned(Struct, frozen=True):
 def played(
     generator: object, exchanges: Sequence[Exchange], name: str
 ) -> RequestYielded | Returned:
-    """Return what a generator asks next, or what it returns, once it was answered all that.
+    """Return the next ask of a generator after these exchanges, or its return value.
 
     Args:
         generator: what calling the node's function gave.

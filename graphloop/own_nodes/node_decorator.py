@@ -66,7 +66,7 @@ class OwnNode(Generic[S, Out]):
 
     @property
     def kind(self) -> Kind:
-        """What the node is for."""
+        """The kind of the node."""
         return self.kernel.kind
 
     @property
@@ -76,7 +76,7 @@ class OwnNode(Generic[S, Out]):
 
     @property
     def contract(self) -> Contract:
-        """What the node promises: its caps, and what of the state it reads and writes."""
+        """The node's promises: its caps, and the fields of the state that it reads and writes."""
         return self.kernel.contract
 
     @property
@@ -217,7 +217,7 @@ def node(  # noqa: PLR0913 - what a function cannot say of itself
         raises: outcomes to leave by when the function raises these; the run ends in an error for
             all others.
         model_calls: how many models a visit of a generator asks at most, 0 for none; it is held to
-            it. Without, nobody can prove a bound, and a run needs a model.
+            it. Without it, no bound can be proven, and a run needs a model.
         agents: which agents it may ask, and how often in one visit at most.
 
     Raises:

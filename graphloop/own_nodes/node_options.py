@@ -134,7 +134,7 @@ class NodeOptions:
                     "say how often one visit asks at most",
                 )
         if AskAgent in kinds and not agents:
-            # Nobody can be asked: proofs need not reckon with it.
+            # No agent can be asked: proofs need not reckon with it.
             kinds -= {AskAgent}
         return Asks(kinds, model_calls, tuple(sorted((agents or {}).items())))
 

@@ -1,7 +1,7 @@
-"""What a function says of itself that is to be a node: its state, its outcomes, its context.
+"""NodeSignature: the state, the outcomes and the context of a node's function.
 
-All of it stands in its annotations, so that a type checker and the graph read the same words. What
-cannot be understood is refused when the function is decorated, with how to write it.
+They stand in its annotations, so that a type checker and the graph read the same words. Annotations
+that do not tell them are refused when the function is decorated, with how to write them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ EXAMPLE: Final = "async def {name}(state: {state}) -> {outcomes}"
 
 @final
 class NodeContext(Struct, frozen=True):
-    """What a node's function may know of its run; its second parameter receives it.
+    """A run as a node's function sees it; the second parameter receives it.
 
     Attributes:
         run_id: the run's id; that of a child run begins with its parent's.
@@ -118,7 +118,7 @@ class NodeContext(Struct, frozen=True):
 @final
 @dataclass(frozen=True)
 class NodeSignature:
-    """What a function that is to be a node takes and returns.
+    """The parameters and outcomes of a function that becomes a node.
 
     Args:
         name: the function's name.

@@ -1,9 +1,8 @@
 """sub_graph: a whole graph, or an agent, as one node of another graph, by an explicit contract.
 
-What the child is asked, the state that it begins with and what of its answer comes back are
-functions of the parent's state; its gate and its budget hold beside those above it. Each visit is
-a child run: it is journaled, parks and is resumed like any other, and it can do nothing that its
-parent may not.
+The child's question, its first state and the parent's next state are functions of the parent's
+state. Its gate and its budget hold beside its parents'. Each visit is a child run: it is journaled,
+parks and is resumed like any other, and it can do nothing that its parent may not.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from types import NoneType
 from typing import Any, Generic, TypeVar, cast, final, overload
 
 from ..agent import (
-    GATED,
     Agent,
     Bindings,
     Graph,
@@ -26,6 +24,7 @@ from ..agent import (
     RunOptions,
     check_gate,
     graph_of,
+    refuse_idle_gate,
 )
 from ..contract import ChildContract, Contract
 from ..effects import Effect
@@ -86,7 +85,7 @@ class SubGraph(Generic[S]):
 
     @property
     def contract(self) -> Contract:
-        """What the node promises, with the child's graph, to be proven as well."""
+        """The node's promises, with the child's graph, to be proven as well."""
         plan = self.plan
         mapped = (plan.prompt, plan.state, plan.output)
         reads = self.reads if any(one is not None for one in mapped) else frozenset[str]()
@@ -123,7 +122,7 @@ class SubGraph(Generic[S]):
         return Bindings(agents={self.name: self.plan})
 
     def enter(self, run: Run[S], /) -> Reaction[S, ChildOutcome]:
-        """Start the child with all that is left of the budget."""
+        """Start the child with all that remains of the budget."""
         return self.kernel.enter(run)
 
     def on(
@@ -266,12 +265,8 @@ def _opened(
 
 
 def _check_gate(name: str, gate: Policy, graph: KernelGraph[Any], opener: Opener) -> None:
-    if not any(one.kind in GATED for one in graph.nodes.values()):
-        raise ConfigError(
-            f"`gate` of node {name!r} has no effect: graph {graph.name!r} has no node that checks "
-            "calls (Gate), and none that runs an agent (Child)"
-        )
-    check_gate(gate, opener.tool_names)
+    refuse_idle_gate(graph, f"`gate` of node {name!r}")
+    check_gate(gate, opener.terms.tool_names)
 
 
 def _first_annotation(function: Callable[..., object]) -> object:

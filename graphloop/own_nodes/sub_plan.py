@@ -1,4 +1,4 @@
-"""How a child run is made of its parent's state, and what of it comes back.
+"""SubPlan: a child run made of its parent's state, and the parent's state made of its result.
 
 The functions are pure mappings: what the child was asked is kept in its journal, what became of
 the parent's state in the parent's, so that neither a replay nor a resumed run calls them again.
@@ -28,7 +28,7 @@ C = TypeVar("C")
 @final
 @dataclass(frozen=True)
 class ChildResult(Generic[C]):
-    """What a child run came to, as an `output` function is told it.
+    """The outcome of a child run, as an `output` function receives it.
 
     Attributes:
         text: its answer; empty if it gave none.
@@ -71,7 +71,7 @@ class SubPlan:
     writes: frozenset[str] | None = None
 
     def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
-        """Return the child run that the node wishes for."""
+        """Return the child run that the node starts."""
         if self.gate is not None:
             ports = replace(ports, gates=(*ports.gates, self.gate))
         if self.budget is not None:

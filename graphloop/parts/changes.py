@@ -22,6 +22,7 @@ __all__ = [
     "Shortened",
     "answer_of",
     "calls_of",
+    "compacted",
     "cost_of",
     "edit_of",
     "exceeded",
@@ -29,7 +30,6 @@ __all__ = [
     "new_messages",
     "new_notes",
     "results_of",
-    "shortened",
     "turn_record",
 ]
 
@@ -145,7 +145,7 @@ def new_messages(before: Run[S], event: Steered) -> tuple[Message, ...]:
     return tuple([message for message in event.messages if message not in known])
 
 
-def shortened(
+def compacted(
     graph: Graph[S], before: Run[S] | None, event: Event, run: Run[S]
 ) -> Shortened | None:
     """Return the sizes around a compaction, if this step made the conversation shorter."""

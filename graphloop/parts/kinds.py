@@ -1,6 +1,6 @@
 """part_kinds: the fields of each part of a stream; `parts` keeps their order.
 
-Names are those of CONTRACT §2.2. Later versions may add kinds and fields, and rename none: callers
+Later versions may add kinds and fields, and rename none: callers
 ignore those that they do not know. Deltas are parts too, defined in `providers.base`.
 """
 

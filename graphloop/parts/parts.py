@@ -1,6 +1,6 @@
 """Stream parts: the steps of a run as a caller sees them.
 
-Names and order are CONTRACT §2.2 and §2.3. The parts of a turn come in this order: step-start,
+The parts of a turn come in this order: step-start,
 compaction, messages from the queues, deltas, step-finish, cost, then tool-call, states and result
 of each call. Parts of a child run come in between, each in one `sub-agent`. A successful stream
 ends with one finish, a failed stream with one error. Callers ignore kinds that they do not know.
@@ -44,6 +44,7 @@ from ..values import (
 from .changes import (
     answer_of,
     calls_of,
+    compacted,
     cost_of,
     edit_of,
     exceeded,
@@ -51,7 +52,6 @@ from .changes import (
     new_messages,
     new_notes,
     results_of,
-    shortened,
     turn_record,
 )
 from .kinds import (
@@ -337,7 +337,7 @@ class PartView(Generic[S]):
             self._turn += 1
             self._shown = {}
             yield StepStart(self._turn)
-        sizes = shortened(self._graph, before, event, run)
+        sizes = compacted(self._graph, before, event, run)
         if sizes is not None:
             yield CompactionPart(self._turn, *sizes)
         if before is not None:

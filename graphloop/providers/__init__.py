@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .openai_chat.messages import REASONING_EXTRA, WIRE
     from .output_schema import unenforced
     from .prices import price, price_with
-    from .registry import resolve
+    from .registry import resolve, wire_of
     from .retries import Retries
     from .script import ScriptedModel
     from .timeouts import Timeouts
@@ -54,6 +54,7 @@ __all__ = [
     "price_with",
     "resolve",
     "unenforced",
+    "wire_of",
 ]
 
 __getattr__ = front_door(
@@ -80,7 +81,10 @@ __getattr__ = front_door(
             "price",
             "price_with",
         ),
-        ".registry": ("resolve",),
+        ".registry": (
+            "resolve",
+            "wire_of",
+        ),
         ".retries": ("Retries",),
         ".script": ("ScriptedModel",),
         ".timeouts": ("Timeouts",),

@@ -19,39 +19,61 @@ if TYPE_CHECKING:  # A caller with a provider of its own loads neither.
     from .retries import Retries
     from .timeouts import Timeouts
 
-__all__ = ["resolve"]
+__all__ = ["WireEntry", "resolve", "wire_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
-    """A wire's class, its default URL, and its environment variables."""
+class WireEntry:
+    """A wire's class, its server's URL and variables, and what that server does.
+
+    Args:
+        module: where the wire's class is.
+        name: the class.
+        base_url: the URL of the provider's own server.
+        key_variable: the environment variable of the key.
+        url_variable: the environment variable of another server's URL.
+        takes_output: whether a request says the form of the answer, and the server keeps to it.
+        strict_server: the server, where it refuses parts of JSON Schema as that form.
+        is_priced: whether a known table prices the provider's models.
+    """
 
     module: str
     name: str
     base_url: str
     key_variable: str
     url_variable: str
+    takes_output: bool
+    strict_server: str = ""
+    is_priced: bool = True
 
 
-_WIRES: Mapping[str, _Entry] = {
-    "anthropic": _Entry(
+_WIRES: Mapping[str, WireEntry] = {
+    "anthropic": WireEntry(
         module=".anthropic.wire",
         name="AnthropicMessages",
         base_url="https://api.anthropic.com",
         key_variable="ANTHROPIC_API_KEY",
         url_variable="ANTHROPIC_BASE_URL",
+        takes_output=True,
+        strict_server="Anthropic's API",
     ),
-    "openai": _Entry(
+    "openai": WireEntry(
         module=".openai_chat.wire",
         name="OpenAIChat",
         base_url="https://api.openai.com/v1",
         key_variable="OPENAI_API_KEY",
         url_variable="OPENAI_BASE_URL",
+        takes_output=True,
     ),
 }
 
 _PLANNED = ("openai-responses", "google")
 _SCRIPT = "script"
+
+
+def wire_of(label: str) -> WireEntry | None:
+    """Return the wire that a model's label names; None for a provider without one."""
+    return _WIRES.get(label.partition(":")[0])
 
 
 def resolve(
@@ -116,7 +138,7 @@ def _scripted(path: str) -> Provider:
     return read(path)
 
 
-def _wire(entry: _Entry, name: str) -> Wire:
+def _wire(entry: WireEntry, name: str) -> Wire:
     module = import_module(entry.module, __package__)
     make = cast("Callable[[str], Wire]", getattr(module, entry.name))
     return make(name)

@@ -8,7 +8,7 @@ from json import dumps
 from typing import Any, Final, Generic, TypeVar, cast, final
 from zlib import crc32
 
-from ..agent import Agent, AgentOptions, Runner, ToolInput, Tools, split_tools
+from ..agent import Agent, AgentOptions, RunTerms, ToolInput, Tools, split_tools
 from ..agent import Graph as FrontGraph
 from ..conversation import Compaction
 from ..errors import ConfigError
@@ -97,9 +97,9 @@ def subject_of(
             raise ConfigError("tools: expected none, an agent has its own. Fix: leave them out.")
         agent = furnished(subject)
         graph: Graph[Any] = agent.graph
-        opener = agent.as_tool(name="fuzzed").opener
-        assert isinstance(opener, Runner), "an agent's runs are opened by its runner"
-        setup, toolbox = opener.setup, opener.world.toolbox
+        terms = agent.as_tool(name="fuzzed").opener.terms
+        assert isinstance(terms, RunTerms), "an agent's runs start with terms of its own"
+        setup, toolbox = terms.setup, terms.world.toolbox
     else:
         graph = graph_given("fuzz", subject)
         brought = graph.with_tools(tools) if isinstance(graph, Topology) else tools

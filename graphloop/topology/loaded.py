@@ -18,18 +18,17 @@ from typing import Any, Final, cast, final
 
 from .. import graph as kernel
 from ..agent import (
-    PASSED_ON,
     Agent,
     AgentTool,
     Graph,
-    Model,
-    Runner,
-    RunOptions,
+    GraphOptions,
+    RunTerms,
     ToolInput,
     Tools,
     asks_model,
     functions_named,
     graph_of,
+    passed_on,
 )
 from ..driver import Callback
 from ..errors import ConfigError
@@ -182,14 +181,8 @@ class Topology(Graph[Any]):
         """Whether an agent asks its own model."""
         return isinstance(self.given.get(name), Agent)
 
-    def _runner(
-        self,
-        model: Model | None,
-        callbacks: Mapping[str, Callback[Any]] | None,
-        options: RunOptions,
-        child_state: object = None,
-    ) -> Runner[Any]:
-        agents = {name: self._agent(name, model, options) for name in self._agents}
+    def _terms(self, options: GraphOptions[Any], own_gates: Policy | None = None) -> RunTerms[Any]:
+        agents = {name: self._agent(name, options) for name in self._agents}
         listed = self.document.tools
         tools: dict[str, ToolInput] = {
             # A toolbox looks at a registered tool.
@@ -197,16 +190,16 @@ class Topology(Graph[Any]):
             for name in listed
         }
         others = {name: agent for name, agent in agents.items() if name not in listed}
-        merged: RunOptions = {**options, "tools": _joined(tools, options.get("tools", ()))}
+        merged: GraphOptions[Any] = {**options, "tools": _joined(tools, options.get("tools", ()))}
         merged["agents"] = {**others, **options.get("agents", {})}
         if self.document.instructions:
             merged.setdefault("instructions", self.document.instructions)
-        functions = {**self._functions(), **(callbacks or {})}
-        runner = super()._runner(model, functions, merged, child_state)
+        merged["callbacks"] = {**self._functions(), **(options.get("callbacks") or {})}
+        terms = super()._terms(merged, own_gates or self._own_gates())
         for name, agent in agents.items():
             if not self._has_model(name):
-                runner.own_resources += tuple(agent.opener.own_resources)
-        return runner
+                terms.own_resources += agent.opener.terms.own_resources
+        return terms
 
     def _own_gates(self) -> Policy | None:
         """Return the conditional rules of the gates, with the predicates that they name.
@@ -229,18 +222,15 @@ class Topology(Graph[Any]):
         known = {name: function for name, function in found.items() if function is not None}
         return cast("dict[str, Callback[Any]]", known)
 
-    def _agent(self, name: str, model: Model | None, options: RunOptions) -> AgentTool:
+    def _agent(self, name: str, options: GraphOptions[Any]) -> AgentTool:
         entry, own = self.document.agents[name], self.given.get(name)
         called, said = legal_name(name), entry.description  # Nodes run it by its name in the file.
+        over = entry.takes_over
         if isinstance(own, Agent):
-            return own.as_tool(name=called, description=said, takes_over=entry.takes_over)
-        given: Mapping[str, object] = {**options}
-        # A TypedDict loses its type where keys are chosen; each has the type that it had.
-        passed = cast("RunOptions", {key: given[key] for key in PASSED_ON if key in given})
-        graph, over = self._agents[name], entry.takes_over
-        return graph.as_tool(
-            None, model=model, name=called, description=said, takes_over=over, **passed
-        )
+            return own.as_tool(name=called, description=said, takes_over=over)
+        passed = passed_on({**options})
+        graph = self._agents[name]
+        return graph.as_tool(None, name=called, description=said, takes_over=over, **passed)
 
     def _found(self, category: Category, name: str) -> object:
         found = self._names.find(category, name)

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, final
 
 from pydantic import Field, TypeAdapter
 
+from ..agent import AgentTool
 from ..errors import nearest
 from ..graph import Graph
 from ..limits import HasToolCall, parts_of
@@ -94,7 +95,8 @@ def brought_tools(declared: Declared, names: RegisteredNames) -> dict[str, None]
         for name in part.tools:
             # A registered tool that is an agent has tools of its own.
             found: object = None if name in part.agents else names.find("tool", name)
-            known |= dict.fromkeys(getattr(getattr(found, "opener", None), "tool_names", ()))
+            if isinstance(found, AgentTool):
+                known |= dict.fromkeys(found.opener.terms.tool_names)
     return known
 
 

@@ -16,6 +16,7 @@ from graphloop.agent.agent import Agent
 from graphloop.agent.graph import Graph
 from graphloop.cli.target import Target, load_target
 from graphloop.driver.pending import Pending
+from graphloop.proofs.bounds import bound
 from graphloop.proofs.most import Bound
 from graphloop.testing import ScriptedModel
 from graphloop.topology import registry
@@ -65,8 +66,12 @@ class Exhibit:
     @property
     def bound(self) -> Bound:
         """The worst case of what the file says, with the numbers that are not in a graph."""
-        return self.written.bound(
-            budget=budget(tool_calls=20), max_tokens=4_000, context_window=200_000, price=PRICE
+        return bound(
+            self.written,
+            budget=budget(tool_calls=20),
+            max_tokens=4_000,
+            context_window=200_000,
+            price=PRICE,
         )
 
     @property

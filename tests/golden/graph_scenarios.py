@@ -5,23 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graphloop import (
-    Agent,
-    AgentTool,
-    Graph,
-    NodeContext,
-    agent_tool,
-    allow,
-    deny,
-    fallback,
-    loop_until,
-    map_over,
-    node,
-    outcomes,
-    parallel,
-    retry,
-    router,
-)
+from graphloop import Agent, AgentTool, Graph, NodeContext, agent_tool, allow, deny, node, outcomes
 from graphloop.errors import RateLimited
 from graphloop.graph import END
 from graphloop.nodes import (
@@ -35,6 +19,7 @@ from graphloop.nodes import (
     PrepareStep,
     StopCheck,
 )
+from graphloop.own_nodes import fallback, loop_until, map_over, parallel, retry, router
 from graphloop.tools.tool import AnyTool
 from tests.golden.recorder import World, call, says, standing
 from tests.golden.register import scenario
@@ -345,7 +330,7 @@ async def stored_parked_and_resumed(world: World) -> None:
     assert parked is not None
     second = world.agent(*script[1:], tools=tools, store=store)
     await world.run(second.resume_stream("r", approvals={parked.pending[0].key: True}))
-    run = await second.replay("r")
+    run = await second.runs.replay("r")
     world.note("replayed", [len(run.messages), str(run.node)])
     await second.aclose()
 
@@ -355,6 +340,6 @@ async def forked(world: World) -> None:
     script = [says("", call("read", x=1)), says("One way."), says("Another way.")]
     agent = world.agent(*script, tools=[world.tool("read")], store=f"{world.folder}/runs.db")
     await world.run(agent.stream("Go", run_id="r"))
-    copy = await agent.fork("r", at=2, new_id="copy")
+    copy = await agent.runs.fork("r", at=2, new_id="copy")
     await world.run(agent.resume_stream(copy))
     await agent.aclose()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from graphloop import END, Agent, AgentTool, EndReason, Graph, RunResult, Tool, approve, decline
+from graphloop.agent.runs import Runs
 from graphloop.errors import ConfigError, RunFailed, ToolDefinitionError
 from graphloop.events import Answer, BranchesJoined, ChildEnded, EffectFailed
 from graphloop.graph import Edges
@@ -414,7 +415,7 @@ def test_a_plan_is_approved_by_a_person_and_then_worked_on(tmp_path: Path) -> No
         asked.name,
         asked.arguments,
     )
-    posted = asyncio.run(graph.approve("r", asked.key, decline("two, please"), store=store))
+    posted = asyncio.run(Runs(store, graph).approve("r", asked.key, decline("two, please")))
     assert "accepted" == posted
     second = asyncio.run(graph.resume("r", model=NOBODY, agents=agents, store=store))
 

@@ -167,7 +167,7 @@ async def _given(
         return await bank.agent(calls, store).resume("r", approvals=answers)
     if way == "mailbox":
         for key, one in answers.items():
-            await bank.agent(calls, store).approve("r", key, one)
+            await bank.agent(calls, store).runs.approve("r", key, one)
         return await bank.agent(calls, store).resume("r")
     open_at = [
         at for at, one in enumerate(calls) if one.name == "client" and "many" not in one.arguments
@@ -493,15 +493,15 @@ def test_an_approval_in_time_is_good_whenever_the_run_is_driven(
         await agent.generate("go", run_id="r")
         now[0] = answered_at
         if runs:
-            assert "accepted" == await agent.approve("r", "c0.0")
+            assert "accepted" == await agent.runs.approve("r", "c0.0")
         else:
             with pytest.raises(ConfigError, match="comes too late"):
-                await agent.approve("r", "c0.0")
-            await agent.approve("r", "c0.0", False)
+                await agent.runs.approve("r", "c0.0")
+            await agent.runs.approve("r", "c0.0", False)
         now[0] = 1e6
         result = await agent.resume("r")
         assert EndReason.COMPLETED is result.end_reason
-        assert result.run == await agent.replay("r")
+        assert result.run == await agent.runs.replay("r")
 
     on_disk(work, file=True)
 

@@ -16,19 +16,18 @@ from graphloop import (
     Node,
     Pending,
     Policy,
-    Registry,
     RunResult,
     allow,
     approve,
     ask,
     deny,
-    load,
     tool,
 )
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep, StopCheck
 from graphloop.outcomes import AnsweredCalls, Calls, Go, Held, Outcome, Ready, Resend, Settled
 from graphloop.rules import Rules, at_most_once, never
 from graphloop.testing import ScriptedModel
+from graphloop.topology import Registry, load
 from graphloop.values import ToolResult
 
 FREE, STRICT, ASKING = allow("*"), deny("pay") | allow("*"), ask("pay") | allow("*")

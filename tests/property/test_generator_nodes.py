@@ -11,20 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphloop import (
-    END,
-    Approval,
-    Asking,
-    EndReason,
-    Graph,
-    Pending,
-    approve,
-    ask_model,
-    ask_person,
-    node,
-    tell,
-    tool,
-)
+from graphloop import END, Approval, EndReason, Graph, Pending, approve, node, tool
+from graphloop.agent.runs import Runs
 from graphloop.effects import AskHuman, CallModel, Invoke
 from graphloop.errors import ConfigError, NotDeterministic
 from graphloop.events import (
@@ -35,6 +23,7 @@ from graphloop.events import (
     ModelReplied,
     RequestYielded,
 )
+from graphloop.own_nodes import Asking, ask_model, ask_person, tell
 from graphloop.providers.base import StreamItem
 from graphloop.replay import replay, replay_steps
 from graphloop.stores.memory import MemoryStore
@@ -283,11 +272,11 @@ def test_an_answer_is_no_argument_of_a_tool_of_that_name(
         key = begun.pending[0].key
         wrong = approve(edit=edit)
         with pytest.raises(ConfigError, match="Invalid arguments"):
-            await graph.approve("r", key, wrong, store=store)
+            await Runs(store, graph).approve("r", key, wrong)
         with pytest.raises(ConfigError, match="edited arguments fail"):
             await graph.resume("r", model=Echo(), tools=[pay], store=store, approvals={key: wrong})
-        assert "accepted" == await graph.approve(
-            "r", key, approve(edit={"answer": "7"}), store=store
+        assert "accepted" == await Runs(store, graph).approve(
+            "r", key, approve(edit={"answer": "7"})
         )
         result = await graph.resume("r", model=Echo(), tools=[pay], store=store)
         return getattr(result.messages[-1], "content", "")

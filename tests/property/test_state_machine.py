@@ -368,7 +368,9 @@ class Runs(RuleBasedStateMachine):
         events = asyncio.run(self.disk.load(book.run_id))
         at = data.draw(st.integers(1, len(events)), "at")
         copy = Book(f"r{len(self.books)}", book.plan)
-        asyncio.run(self.agent.fork(book.run_id, at=at, new_id=copy.run_id, share_approvals=True))
+        asyncio.run(
+            self.agent.runs.fork(book.run_id, at=at, new_id=copy.run_id, share_approvals=True)
+        )
         self.books.append(copy)
         self.learn(copy)
         copy.over = replay(self.agent.graph, events[:at]).ended

@@ -151,7 +151,7 @@ async def aborted(plan: Plans, disk: Disk, moment: int, *, kept: bool) -> bool:
     await store.stopping
     assert (EndReason.ABORTED, ("enough",)) == (result.end_reason, result.stopped_by)
     assert isinstance((await disk.load("r"))[-1], Cancelled)
-    assert await agent.replay("r") == result.run
+    assert await agent.runs.replay("r") == result.run
     assert paired(result.run.messages)
     assert max(ledger.done.values(), default=1) == 1
     await assert_whole(disk, result.total_usage)

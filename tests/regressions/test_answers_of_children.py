@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from graphloop import Agent, Graph, approve, ask, tool
+from graphloop import Agent, Graph, Runs, approve, ask, tool
 from graphloop.errors import ConfigError
 from graphloop.testing import ScriptedModel
 
@@ -46,10 +46,10 @@ async def test_an_approval_under_a_childs_id_reaches_its_run(tmp_path: Path, by:
     doors: dict[str, Agent | Graph[None]] = {"top": top, "child": payer, "graph": payer.graph}
     door, given = doors[by], approve() if by != "top" else approve(edit={"amount": 4})
     if isinstance(door, Agent):
-        said: list[str] = [await door.approve("r/c0.0", "c0.0", given)]
+        said: list[str] = [await door.runs.approve("r/c0.0", "c0.0", given)]
     else:
-        said = [await door.approve("r/c0.0", "c0.0", given, store=tmp_path / "runs.db")]
-    said += [await top.approve("r", "c0.0/c0.0", approve())]
+        said = [await Runs(tmp_path / "runs.db", door).approve("r/c0.0", "c0.0", given)]
+    said += [await top.runs.approve("r", "c0.0/c0.0", approve())]
     await top.resume("r")
     assert ["accepted", "answered"] == said
     assert [4 if by == "top" else 5] == PAID
@@ -61,7 +61,7 @@ def test_a_key_that_the_run_at_the_top_does_not_wait_for_is_refused(tmp_path: Pa
 
     async def answered() -> None:
         await top.generate("go", run_id="r")
-        await payer.approve("r/c0.0", "c0.0/c0.0")
+        await payer.runs.approve("r/c0.0", "c0.0/c0.0")
 
     with pytest.raises(
         ConfigError, match=r"run 'r' does not wait for .*; it waits for c0\.0/c0\.0"

@@ -11,14 +11,16 @@ from typing import Any
 
 import pytest
 
-from graphloop import END, Agent, Approval, Edges, Graph, NodeContext, load, map_over, node
+from graphloop import END, Agent, Approval, Edges, Graph, NodeContext, Runs, node
 from graphloop.nodes import Append, Approve, Child, MapOver
 from graphloop.outcomes import Accepted, Answered, Final, Outcome
+from graphloop.own_nodes import map_over
 from graphloop.policy.approvals import approve
 from graphloop.providers.script import Entry
 from graphloop.run import EndReason
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
+from graphloop.topology import load
 from graphloop.topology.registration import Registry
 from graphloop.values import UserMessage
 
@@ -118,7 +120,7 @@ async def test_a_run_that_fails_after_an_edit_does_not_fall_back_to_the_draft() 
     (asked,) = parked.pending
     with pytest.raises(Exception, match="down"):
         await graph.resume(parked, agents=agents, store=store, approvals={asked.key: EDITED})
-    run = await graph.replay(parked.run_id, store=store)
+    run = await Runs(store, graph).replay(parked.run_id)
     assert run.ending is not None
     assert EndReason.ERROR is run.ending.reason
     assert "EDITED" == NodeContext.of(run, "anywhere").answer

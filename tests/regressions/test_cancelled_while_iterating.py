@@ -108,7 +108,7 @@ async def test_what_was_said_and_had_not_been_taken_is_seen_as_well() -> None:
     tools = [Tool(name="read", parameters={"type": "object"}, execute=wait, effect="pure")]
     agent = Agent(ScriptedModel([reply(call()), "done"]), tools=tools)
     store = MemoryStore()
-    runner = agent._runner  # pyright: ignore[reportPrivateUsage]
+    runner = agent._terms  # pyright: ignore[reportPrivateUsage]
     one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(store), None)
     steps: list[Step[None]] = []
 

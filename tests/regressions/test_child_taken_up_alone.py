@@ -78,7 +78,7 @@ async def forked(child: Agent, store: Path) -> RunResult[None]:
     )
     await top.generate("go", run_id="r")
     RAN.clear()
-    copy = await child.fork("r/c0.0", at=6)
+    copy = await child.runs.fork("r/c0.0", at=6)
     return await child.resume(copy)
 
 

@@ -98,7 +98,7 @@ class World:
 
     async def goes_on(self) -> None:
         """Have the other process answer, and drive the whole run to its end."""
-        await self.other.approve("r", "c0.0", True)
+        await self.other.runs.approve("r", "c0.0", True)
         await self.other.resume("r")
 
     async def ends_the_child(self) -> None:

@@ -42,7 +42,7 @@ async def posted(store: Path) -> object:
     """Leave the edit in the store."""
     till = agent(store)
     await till.generate("go", run_id="r")
-    return await till.approve("r", "c0.0", approve(edit={"amount": 5}))
+    return await till.runs.approve("r", "c0.0", approve(edit={"amount": 5}))
 
 
 async def handed_in(store: Path) -> object:

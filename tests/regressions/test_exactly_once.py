@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from graphloop import NOT_DONE, Agent, Found, Tool, ToolContext
+from graphloop import Agent, Tool, ToolContext
 from graphloop.errors import StoreError
 from graphloop.events import Event, ToolReturned
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
+from graphloop.tools import NOT_DONE, Found
 from graphloop.tools.options import EffectPolicy, NotFound, Reconcile
 from tests.regressions.worlds import NUMBER, call, calls, counting, paired, results_of
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from graphloop import END, Agent, AgentTool, Graph, RunResult, Tool
+from graphloop.agent.runs import Runs
 from graphloop.nodes import Append
 from graphloop.outcomes import Answered
 from graphloop.own_nodes.compose import parallel
@@ -45,7 +46,7 @@ def test_a_child_that_was_stopped_by_a_later_decision_goes_on_in_the_fork() -> N
         first = await graph.run(
             None, prompt="go", model=model, agents=agents(quick=True), store=store, run_id="r"
         )
-        await graph.fork("r", store=store, at=1, new_id="f")
+        await Runs(store, graph).fork("r", at=1, new_id="f")
         copy = await graph.resume("f", model=model, agents=agents(quick=False), store=store)
         return first, copy
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from graphloop import END, Agent, Graph, approve, ask, tool
+from graphloop import END, Agent, Graph, Runs, approve, ask, tool
 from graphloop.errors import ConfigError
 from graphloop.events import Decided
 from graphloop.nodes import Append, Approve, Child
@@ -52,8 +52,8 @@ async def test_a_fork_right_behind_an_approval_is_refused_and_pays_nothing(tmp_p
 
     (at,) = await paid(agent, "r")
     with pytest.raises(ConfigError, match=rf"event {at} .*c0\.0.*at={at - 1}.*share_approvals"):
-        await agent.fork("r", at=at, new_id="f")
-    copy = await agent.fork("r", at=at - 1)
+        await agent.runs.fork("r", at=at, new_id="f")
+    copy = await agent.runs.fork("r", at=at - 1)
     asked = await agent.resume(copy)
     assert (EndReason.PARKED, [5]) == (asked.end_reason, PAID)
 
@@ -63,7 +63,7 @@ async def test_its_maker_may_share_the_approval_and_knows_it_then(tmp_path: Path
     agent = payer(tmp_path / "runs.db")
 
     (at,) = await paid(agent, "r")
-    await agent.resume(await agent.fork("r", at=at, share_approvals=True))
+    await agent.resume(await agent.runs.fork("r", at=at, share_approvals=True))
     assert [5, 5] == PAID
 
 
@@ -72,7 +72,7 @@ async def test_a_fork_behind_the_approved_payment_itself_shares_nothing(tmp_path
     agent = payer(tmp_path / "runs.db")
 
     (at,) = await paid(agent, "r")
-    copy = await agent.fork("r", at=at + 4)
+    copy = await agent.runs.fork("r", at=at + 4)
     assert EndReason.PARKED is (await agent.resume(copy)).end_reason
     assert [5] == PAID
 
@@ -98,9 +98,9 @@ async def test_an_approved_plan_is_approved_for_one_run(tmp_path: Path) -> None:
     (asked,) = parked.pending
     done = await graph.resume("r", approvals={asked.key: approve()}, **given)
     with pytest.raises(ConfigError, match=r"approved .*approve\.\d+.*share_approvals"):
-        await graph.fork("r", store=store, at=done.run.seq - 1)
-    await graph.fork("r", store=store, at=done.run.seq - 1, share_approvals=True)
-    await graph.fork("r", store=store, at=done.run.seq)  # It is over: nothing acts any more.
+        await Runs(store, graph).fork("r", at=done.run.seq - 1)
+    await Runs(store, graph).fork("r", at=done.run.seq - 1, share_approvals=True)
+    await Runs(store, graph).fork("r", at=done.run.seq)  # It is over: nothing acts any more.
 
 
 async def test_the_approvals_of_children_that_are_copied_count_as_well(tmp_path: Path) -> None:
@@ -114,11 +114,11 @@ async def test_the_approvals_of_children_that_are_copied_count_as_well(tmp_path:
     parked = await top.generate("go", run_id="r")
     await top.resume("r", approvals={"c0.0/c0.0": True})
     with pytest.raises(ConfigError, match=r"run 'r/c0\.0'.*share_approvals") as refused:
-        await top.fork("r", at=parked.run.seq)
+        await top.runs.fork("r", at=parked.run.seq)
     # The number is of the run that is forked: the last event before the child began.
     (at,) = re.findall(r"at=(\d+)", str(refused.value))
-    copy = await top.fork("r", at=int(at))
+    copy = await top.runs.fork("r", at=int(at))
     assert EndReason.PARKED is (await top.resume(copy)).end_reason
     with pytest.raises(ConfigError, match="share_approvals"):
-        await top.fork("r", at=int(at) + 1)
+        await top.runs.fork("r", at=int(at) + 1)
     assert [5] == PAID

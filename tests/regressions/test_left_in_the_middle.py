@@ -8,18 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import (
-    END,
-    Agent,
-    EndReason,
-    Graph,
-    RunResult,
-    RunStream,
-    Tool,
-    ToolContext,
-    parallel,
-)
+from graphloop import END, Agent, EndReason, Graph, RunResult, RunStream, Tool, ToolContext
 from graphloop.events import CallsChecked, EffectsStarted, Event, Queued, ToolReturned
+from graphloop.own_nodes import parallel
 from graphloop.stores.base import Store
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore

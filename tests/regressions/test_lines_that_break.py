@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import END, Agent, EndReason, Graph, RunResult, budget, retry
+from graphloop import END, Agent, EndReason, Graph, RunResult, budget
 from graphloop.errors import ConnectionFailed, RequestRejected
 from graphloop.nodes import Append, ModelCall, PrepareStep
 from graphloop.outcomes import Answered, Ready
+from graphloop.own_nodes import retry
 from graphloop.parts.parts import Part, StepRetry, SubAgent, TextDelta
 from graphloop.providers.base import StreamItem, UsageSoFar
 from graphloop.providers.http import HttpProvider, Retries
@@ -127,7 +128,7 @@ def test_a_stored_run_whose_model_cannot_be_reached_is_interrupted_and_tries_aga
 
     with pytest.raises(ConnectionFailed, match="refused") as caught:
         agent.generate_sync("Pay.", run_id="r")
-    assert not asyncio.run(agent.replay("r")).ended
+    assert not asyncio.run(agent.runs.replay("r")).ended
     result = agent.resume_sync("r")
 
     assert (result.text, result.end_reason) == ("done", EndReason.COMPLETED)
@@ -145,13 +146,13 @@ def test_what_interrupted_attempts_have_used_counts_until_the_budget_ends_the_ru
     ]
     with pytest.raises(ConnectionFailed):
         agents[0].generate_sync("Hi", run_id="r")
-    first = asyncio.run(agents[0].replay("r"))
+    first = asyncio.run(agents[0].runs.replay("r"))
     with pytest.raises(ConnectionFailed):
         agents[1].resume_sync("r")
-    second = asyncio.run(agents[1].replay("r"))
+    second = asyncio.run(agents[1].runs.replay("r"))
     with pytest.raises(ConnectionFailed) as caught:
         agents[2].resume_sync("r")
-    third = asyncio.run(agents[2].replay("r"))
+    third = asyncio.run(agents[2].runs.replay("r"))
 
     assert [5, 10, 15] == [one.spent.usage.total_tokens for one in (first, second, third)]
     assert [1, 2, 3] == [one.spent.model_calls for one in (first, second, third)]
@@ -220,7 +221,7 @@ def test_a_run_whose_request_is_refused_for_good_has_failed(tmp_path: Path) -> N
     with pytest.raises(RequestRejected):
         agent.generate_sync("Hi", run_id="r")
 
-    assert asyncio.run(agent.replay("r")).ended
+    assert asyncio.run(agent.runs.replay("r")).ended
 
 
 def test_fallbacks_are_asked_before_a_stored_run_is_interrupted(tmp_path: Path) -> None:

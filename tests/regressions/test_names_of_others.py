@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from graphloop import END, EndReason, Graph, RunResult, node, retry
+from graphloop import END, EndReason, Graph, RunResult, node
 from graphloop.errors import GraphError
 from graphloop.outcomes import Outcome
+from graphloop.own_nodes import retry
 
 
 @dataclass(frozen=True)

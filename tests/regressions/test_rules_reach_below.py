@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import END, Agent, Graph, RunResult, StepChanges, provider_tool, tool
+from graphloop import END, Agent, Graph, RunResult, StepChanges, tool
 from graphloop.errors import ConfigError
 from graphloop.nodes import Append, Child, MapOver, Parallel, Retrying
 from graphloop.outcomes import Answered, Final
@@ -16,6 +16,7 @@ from graphloop.own_nodes.sub_graphs import SubGraph, sub_graph
 from graphloop.providers.script import Entry
 from graphloop.rules import Rules, at_most, never
 from graphloop.testing import ScriptedModel
+from graphloop.tools import provider_tool
 from graphloop.tools.tool import AnyTool
 
 RAN: list[str] = []
@@ -115,7 +116,7 @@ def test_rules_reach_the_agents_below_a_copy_of_a_child(tmp_path: Path) -> None:
     below, _, key = ask.key.partition("/")
     copied = middle(store)
 
-    asyncio.run(copied.fork(f"r/{below}", at=3, new_id="copy"))
+    asyncio.run(copied.runs.fork(f"r/{below}", at=3, new_id="copy"))
 
     assert_kept(copied.resume_sync("copy", approvals={key: True}))
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import Topology, load, tool
+from graphloop import tool
 from graphloop.errors import ConfigError
 from graphloop.rules import never
 from graphloop.testing import ScriptedModel, fuzz
+from graphloop.topology import Topology, load
 from graphloop.topology.registration import Registry
 from graphloop.values import UserMessage
 from tests.strategies import call, reply

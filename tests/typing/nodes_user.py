@@ -6,35 +6,30 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, assert_type
 
-from graphloop import (
-    END,
-    Agent,
+from graphloop import END, Agent, Edges, Graph, NodeContext, RunResult, node
+from graphloop.effects import Answer, AskModel, AskPerson
+from graphloop.nodes import Append, Child, PrepareStep
+from graphloop.outcomes import Answered, Outcome, Ready
+from graphloop.own_nodes import (
     AskFailed,
     Asking,
     ChildResult,
-    Edges,
-    Graph,
-    NodeContext,
     PersonSaid,
-    RunResult,
     ask_agent,
     ask_model,
     ask_person,
     fallback,
-    node,
     retry,
     router,
     sub_graph,
     tell,
-    with_agents,
 )
-from graphloop.effects import Answer, AskModel, AskPerson
-from graphloop.nodes import Append, Child, PrepareStep
-from graphloop.outcomes import Answered, Outcome, Ready
 from graphloop.own_nodes.node_decorator import OwnNode
 from graphloop.own_nodes.sub_graphs import SubGraph
 from graphloop.policy.policy import allow
+from graphloop.proofs.bounds import bound
 from graphloop.spending import budget
+from graphloop.topology import with_agents
 from graphloop.values import Message, Reply
 
 
@@ -224,7 +219,7 @@ async def use() -> None:
     result = await desk.run(Ticket("x"), store="runs.db")
     assert_type(result, RunResult[Ticket])
     assert_type(result.state.team, str)
-    assert_type(desk.bound(budget=budget(tokens=9)).model_calls, int | None)
+    assert_type(bound(desk, budget=budget(tokens=9)).model_calls, int | None)
     desk.check(ignore={("route", "GL6"): "known"})
 
 

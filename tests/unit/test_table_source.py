@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import Agent, load
+from graphloop import Agent
 from graphloop.graph import Graph
 from graphloop.proofs.checking import check
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.sarif import to_sarif
 from graphloop.testing import ScriptedModel
+from graphloop.topology import load
 from tests.graphs import build
 
 YAML = """\

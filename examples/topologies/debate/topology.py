@@ -3,10 +3,10 @@
 graphloop run examples/topologies/debate
 """
 
-from graphloop import END, Graph, node, with_agents
+from graphloop import END, Graph, node
 from graphloop.nodes import Append, Child, ModelCall, PrepareStep
 from graphloop.outcomes import Answered, Calls, Failed, Final, Outcome, Ready, Resend
-from graphloop.topology import registry
+from graphloop.topology import registry, with_agents
 
 PROMPT = "Should a small team write its own agent loop?"
 

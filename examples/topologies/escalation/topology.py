@@ -5,10 +5,11 @@ A person agrees to the draft, or puts an answer of their own in its place, or sa
 graphloop run examples/topologies/escalation      asks at the terminal; parks where there is none
 """
 
-from graphloop import END, Graph, with_agents
+from graphloop import END, Graph
 from graphloop.nodes import Append, Approve, Child, Limit, ModelCall, PrepareStep, Router
 from graphloop.outcomes import Answered, Calls, Failed, Final, Go, Ready, Rejected, Resend, Unrouted
 from graphloop.own_nodes.route_outcomes import route_outcomes
+from graphloop.topology import with_agents
 
 PROMPT = "My flight was cancelled. I want my 400 euros back."
 

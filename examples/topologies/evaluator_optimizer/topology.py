@@ -3,10 +3,11 @@
 graphloop run examples/topologies/evaluator_optimizer
 """
 
-from graphloop import END, Graph, with_agents
+from graphloop import END, Graph
 from graphloop.nodes import Append, Child, Critique, ModelCall, PrepareStep
 from graphloop.outcomes import Calls, Failed, Ready
 from graphloop.own_nodes.compose import loop_until
+from graphloop.topology import with_agents
 
 PROMPT = "Write a slogan for graphloop."
 

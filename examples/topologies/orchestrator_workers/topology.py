@@ -3,9 +3,10 @@
 graphloop run examples/topologies/orchestrator_workers
 """
 
-from graphloop import END, Graph, with_agents
+from graphloop import END, Graph
 from graphloop.nodes import Append, Child, Limit, MapOver, ModelCall, PrepareStep
 from graphloop.outcomes import Answered, Calls, Failed, Final, Go, Ready, Resend, Unplanned
+from graphloop.topology import with_agents
 
 PROMPT = "Compare Lisbon, Porto and Faro for a week in March."
 

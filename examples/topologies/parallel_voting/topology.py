@@ -5,9 +5,10 @@ The run goes on as soon as two agree: the third is stopped.
 graphloop run examples/topologies/parallel_voting
 """
 
-from graphloop import END, Graph, with_agents
+from graphloop import END, Graph
 from graphloop.nodes import Append, Branch, ModelCall, Parallel, PrepareStep
 from graphloop.outcomes import Answered, Calls, Failed, Ready
+from graphloop.topology import with_agents
 
 PROMPT = "May this be shown to children? 'The knight sleeps, and the dragon does, too.'"
 

@@ -3,9 +3,9 @@
 graphloop run examples/topologies/plan_approve_execute      asks at the terminal
 """
 
-from graphloop import END, Graph, nodes, outcomes, tool, with_agents
+from graphloop import END, Graph, nodes, outcomes, tool
 from graphloop.rules import only_after
-from graphloop.topology import registry
+from graphloop.topology import registry, with_agents
 
 PROMPT = "Free some space in /backup."
 

@@ -3,10 +3,10 @@
 graphloop run examples/topologies/prompt_chain
 """
 
-from graphloop import END, Graph, NodeContext, node, with_agents
+from graphloop import END, Graph, NodeContext, node
 from graphloop.nodes import Append, Child, Limit, ModelCall, PrepareStep
 from graphloop.outcomes import Answered, Calls, Failed, Final, Go, Outcome, Ready, Resend
-from graphloop.topology import registry
+from graphloop.topology import registry, with_agents
 
 PROMPT = "Explain to a child why the sky is blue."
 

@@ -5,10 +5,10 @@ The test is plain code; what it says is not fed back as it is, but thought about
 graphloop run examples/topologies/reflexion
 """
 
-from graphloop import END, Graph, NodeContext, node, with_agents
+from graphloop import END, Graph, NodeContext, node
 from graphloop.nodes import Append, Child, Limit, ModelCall, PrepareStep
 from graphloop.outcomes import Answered, Calls, Failed, Final, Go, Outcome, Ready, Resend
-from graphloop.topology import registry
+from graphloop.topology import registry, with_agents
 
 PROMPT = "Write a haiku about a compiler: three lines."
 

@@ -3,10 +3,11 @@
 graphloop run examples/topologies/routing
 """
 
-from graphloop import END, Graph, with_agents
+from graphloop import END, Graph
 from graphloop.nodes import Append, Child, ModelCall, PrepareStep, Router
 from graphloop.outcomes import Answered, Calls, Failed, Ready, Unrouted
 from graphloop.own_nodes.route_outcomes import route_outcomes
+from graphloop.topology import with_agents
 
 PROMPT = "I was charged twice in May."
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from graphloop.agent.inputs import MessageInput, conversation, messages_of
+from graphloop.agent.inputs import MessageInput, messages_of
+from graphloop.agent.starting import conversation
 from graphloop.errors import ConfigError
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.openai_chat.messages import REASONING_EXTRA

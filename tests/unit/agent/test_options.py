@@ -29,6 +29,8 @@ from graphloop import (
     budget,
     deny,
 )
+from graphloop.agent.callbacks import COMPACT, DONE_WHEN, PREPARE_STEP, STOP_WHEN, VERIFY
+from graphloop.agent.final_answer import OUTPUT
 from graphloop.agent.options import (
     Access,
     AgentOptions,
@@ -39,7 +41,6 @@ from graphloop.agent.options import (
     Sampling,
     clock_of,
 )
-from graphloop.agent.standard import COMPACT, DONE_WHEN, OUTPUT, PREPARE_STEP, STOP_WHEN, VERIFY
 from graphloop.agent.world import AgentResources
 from graphloop.errors import AuthenticationFailed, ConfigError, Overloaded
 from graphloop.graph import Graph
@@ -317,7 +318,7 @@ def unsaid(arguments: object) -> bool:
         ({"rules": [never("read"), 3]}, "`rules`: expected temporal rules"),
         ({"approval_ttl_s": 0, "gate": ask("*")}, "`approval_ttl_s` is a finite number above 0"),
         ({"approval_ttl_s": float("inf"), "gate": ask("*")}, "`approval_ttl_s` is a finite"),
-        ({"approval_secret": "", "gate": ask("*")}, "secret must not be empty"),
+        ({"approval_secret": "", "gate": ask("*")}, "approval secret: expected"),
         ({"approval_ttl_s": 5}, "`approval_ttl_s` has no effect: no tool needs approval"),
         ({"approval_secret": "s"}, "`approval_secret` has no effect"),
         ({"approval_secret": "s", "tools": []}, "`approval_secret` has no effect"),

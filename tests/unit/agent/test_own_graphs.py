@@ -13,23 +13,16 @@ from graphloop import (
     END,
     Agent,
     AgentTool,
-    Asking,
     EndReason,
     Graph,
     RunResult,
     StepResult,
     Tool,
     allow,
-    ask_person,
     budget,
     check,
     deny,
-    fallback,
-    map_over,
     node,
-    parallel,
-    retry,
-    sub_graph,
 )
 from graphloop.agent.bindings import carried_by, models_named
 from graphloop.agent.options import RunOptions
@@ -58,6 +51,7 @@ from graphloop.nodes.child import Child
 from graphloop.nodes.function import Function
 from graphloop.nodes.gate import Gate
 from graphloop.outcomes import Answered, Calls, Failed, Outcome, Ready, Settled
+from graphloop.own_nodes import Asking, ask_person, fallback, map_over, parallel, retry, sub_graph
 from graphloop.policy.policy import Policy, Rule
 from graphloop.rules import at_most
 from graphloop.run import Run

@@ -8,19 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import (
-    END,
-    Agent,
-    Asking,
-    EndReason,
-    Graph,
-    NodeContext,
-    Tool,
-    approve,
-    ask_agent,
-    ask_model,
-    node,
-)
+from graphloop import END, Agent, EndReason, Graph, NodeContext, Runs, Tool, approve, node
 from graphloop.conversation.transcript import transcript
 from graphloop.effects import Answer, Ask, AskAgent, AskModel, AskPerson, Invoke, PersonSaid
 from graphloop.errors import AskFailed, ConfigError, GraphError, NotDeterministic, RunFailed
@@ -38,8 +26,10 @@ from graphloop.outcomes import (
     Resend,
     Settled,
 )
+from graphloop.own_nodes import Asking, ask_agent, ask_model
 from graphloop.own_nodes.asking import ask_person
 from graphloop.own_nodes.node_call import Returned, played
+from graphloop.proofs import bound
 from graphloop.run import evolve
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
@@ -87,7 +77,7 @@ def test_a_replay_never_calls_a_function_again(tmp_path: Path) -> None:
         CALLED.clear()
         result = asyncio.run(graph.run(Ticket("x"), store=store))
 
-        run = asyncio.run(graph.replay(result.run_id, store=store))
+        run = asyncio.run(Runs(store, graph).replay(result.run_id))
 
         assert ["noted.1"] == CALLED
         assert (result.run.state, result.run.seq, True) == (run.state, run.seq, run.ended)
@@ -99,7 +89,7 @@ def test_a_state_comes_back_from_a_store_as_what_it_was(tmp_path: Path) -> None:
     result = asyncio.run(desk.run(Ticket("an invoice"), store=store))
 
     states = [
-        asyncio.run(desk.replay(result.run_id, store=store, upto=at)).state
+        asyncio.run(Runs(store, desk).replay(result.run_id, upto=at)).state
         for at in range(1, result.run.seq + 1)
     ]
 
@@ -185,7 +175,7 @@ def test_a_generator_is_held_to_what_it_promises() -> None:
     with pytest.raises(RunFailed, match=r"asks 1 models at most.* it was not sent"):
         asyncio.run(graph.run(Ticket("x"), model=ScriptedModel([answer, answer])))
 
-    assert (["user: one"], 1) == (asked, graph.bound().model_calls)
+    assert (["user: one"], 1) == (asked, bound(graph).model_calls)
 
 
 @node
@@ -199,7 +189,7 @@ def test_a_generator_that_promises_nothing_has_no_bound() -> None:
     """Unknown is never proven; and it asks a model, so there must be one."""
     graph = Graph("free", free, {free: {...: END}})
 
-    assert None is graph.bound().model_calls
+    assert None is bound(graph).model_calls
     with pytest.raises(ConfigError, match="asks a model: say which"):
         asyncio.run(graph.run(Ticket("x")))
 

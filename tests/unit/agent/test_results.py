@@ -19,7 +19,7 @@ from graphloop import (
 )
 from graphloop.agent.handed_in import conversation_digest
 from graphloop.agent.hooks import inform
-from graphloop.agent.result import unkept_rules, unseen_costs
+from graphloop.agent.opened import shortfalls, unseen_costs
 from graphloop.effects import AskHuman, CallTool, Effect
 from graphloop.limits import stop
 from graphloop.limits.stop import Condition
@@ -64,10 +64,10 @@ def test_rules_that_were_broken_or_are_owed_are_told() -> None:
 
     assert ((broken,), (owed,)) == (result(over).broken_rules, result(over).owed_rules)
     said = "the rule 'never node:a' was broken"
-    assert (said,) == unkept_rules(open_)
+    assert (said,) == shortfalls(open_)
     expected = "the rule 'tool:x always followed by node:b' is still owed, and the run is over"
-    assert (said, expected) == unkept_rules(over)
-    assert () == unkept_rules(DONE)
+    assert (said, expected) == shortfalls(over)
+    assert () == shortfalls(DONE)
 
 
 def test_usage_is_this_leg_s_and_total_usage_the_run_s() -> None:

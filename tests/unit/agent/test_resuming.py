@@ -132,9 +132,9 @@ def test_without_a_store_a_run_is_reached_by_its_result_only() -> None:
     with pytest.raises(ConfigError, match=r"this agent has no `store`.*resume with the RunResult"):
         till.resumed("r", {"c0.0": True})
     for ask in (
-        till.agent.approve("r", "c0.0"),
-        till.agent.replay("r"),
-        till.agent.fork("r", at=1),
+        till.agent.runs.approve("r", "c0.0"),
+        till.agent.runs.replay("r"),
+        till.agent.runs.fork("r", at=1),
     ):
         with pytest.raises(ConfigError, match="this agent has no `store`"):
             asyncio.run(_awaited(ask))
@@ -175,7 +175,7 @@ def with_parked(
         agent = tree(ledger, plans, disk)
         result = await agent.generate("go", run_id="r")
         assert EndReason.PARKED is result.end_reason
-        await work(result, agent._runner.ports(disk), ledger)  # pyright: ignore[reportPrivateUsage]
+        await work(result, agent._terms.ports(disk), ledger)  # pyright: ignore[reportPrivateUsage]
 
     asyncio.run(scenario())
 

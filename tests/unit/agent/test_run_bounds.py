@@ -6,13 +6,15 @@ import asyncio
 
 import pytest
 
-from graphloop import END, Agent, Graph, agent_tool, budget, sub_graph, tool
+from graphloop import END, Agent, Graph, agent_tool, budget, tool
 from graphloop.agent.known import graph_of
 from graphloop.agent.sub_agents import AgentTool
 from graphloop.limits.model_price import ModelPrice
 from graphloop.loop import Standard, standard_edges
 from graphloop.nodes import Append, StopCheck
 from graphloop.outcomes import Answered
+from graphloop.own_nodes import sub_graph
+from graphloop.proofs.bounds import bound
 from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel
 from graphloop.topology.loaded import load
@@ -28,7 +30,7 @@ def test_an_agent_without_others_is_as_bounded_as_its_graph() -> None:
 
     assert (6, 7, 6 * 120) == (known.model_calls, known.tool_calls, known.tokens)
     assert known.usd == pytest.approx(6 * (100 + 40) / 1_000_000)
-    assert agent.graph.bound().model_calls == agent.bound().model_calls == 6
+    assert bound(agent.graph).model_calls == agent.bound().model_calls == 6
 
 
 def helper(*script: Entry, max_steps: int = 1) -> Agent:
@@ -56,7 +58,7 @@ def test_an_agent_that_is_a_tool_is_called_without_bound() -> None:
     agent = lead(helper(*["done"] * 40).as_tool(description="helps"), reply(*many), "over")
     known = agent.bound()
 
-    assert 42 == spent(agent) > (agent.graph.bound().model_calls or 0)
+    assert 42 == spent(agent) > (bound(agent.graph).model_calls or 0)
     assert known.model_calls is None
     assert "call the agent 'helper' any number of times, at up to 2" in known.missing["model_calls"]
     assert "`sub_graph`" in known.missing["model_calls"]
@@ -122,7 +124,7 @@ def test_an_agent_that_takes_over_is_counted_once_a_turn() -> None:
     agent = lead(failing.as_tool(description="helps", takes_over=True), *asked)
 
     # More than one handover of the 3 that a reply asks for would not be within it.
-    assert 2 * 2 + 2 * 6 == agent.bound().model_calls == agent.graph.bound().model_calls
+    assert 2 * 2 + 2 * 6 == agent.bound().model_calls == bound(agent.graph).model_calls
     assert spent(agent) <= 2 * 2 + 2 * 6
 
 
@@ -144,7 +146,7 @@ def test_a_graph_is_bounded_with_the_agents_that_a_run_is_given() -> None:
     alone = graph.run_bound(model=ScriptedModel([])).model_calls
     known = graph.run_bound(model=ScriptedModel([]), tools=[tool]).model_calls
 
-    assert 4 == alone == graph.bound().model_calls
+    assert 4 == alone == bound(graph).model_calls
     assert known is not None
     assert known > 4
 
@@ -209,7 +211,7 @@ edges:
 def test_a_file_knows_which_of_its_tools_are_agents(over: bool) -> None:
     """So its bound counts them, before there is a run."""
     graph = load(DESK.format(over=str(over).lower()), registry=Registry())
-    known = graph.bound()
+    known = bound(graph)
 
     assert known == graph.run_bound(model=ScriptedModel([]))
     assert (known.model_calls is None) is not over
@@ -237,7 +239,7 @@ def test_the_agents_of_a_child_s_models_are_in_its_bound(takes_over: bool) -> No
     append = Append()
     graph: Graph[None] = Graph("outer", asked, {asked: {...: append}, append: {...: END}})
 
-    found = graph.bound()
+    found = bound(graph)
 
     assert found.model_calls == (2 * 2 + 2 * 6 if takes_over else None)
     assert takes_over or "call the agent 'helper' any number of" in found.missing["model_calls"]

@@ -17,7 +17,7 @@ import pytest
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, PrivateAttr
 
-from graphloop import END, Agent, EndReason, Graph, RunResult, Tool, node
+from graphloop import END, Agent, EndReason, Graph, RunResult, Runs, Tool, node
 from graphloop import graph as kernel
 from graphloop.agent.states import (
     changed_fields,
@@ -531,7 +531,7 @@ async def test_a_graph_s_state_is_its_own_whatever_its_store_was_told(tmp_path: 
     asking, store = ScriptedModel([reply(call("client", "c"))]), JsonlStore(tmp_path)
     await essay.run(Essay("x"), model=asking, prompt="go", tools=[client], store=store, run_id="r")
     later = JsonlStore(tmp_path)
-    replayed = await essay.replay("r", store=later)
+    replayed = await Runs(later, essay).replay("r")
     result = await essay.resume(
         "r",
         model=ScriptedModel(["done"]),
@@ -569,5 +569,5 @@ def test_a_state_that_nobody_could_read_back_is_never_kept(tmp_path: Path) -> No
     ):
         asyncio.run(graph.run(Note(), store=store, run_id="r"))
 
-    assert Note() == asyncio.run(graph.replay("r", store=store)).state
+    assert Note() == asyncio.run(Runs(store, graph).replay("r")).state
     assert Note(wrong(5)) == asyncio.run(graph.run(Note())).state

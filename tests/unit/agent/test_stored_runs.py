@@ -50,7 +50,7 @@ async def test_a_run_is_seen_as_it_stood_after_any_event() -> None:
     agent = payer(store, PAY)
     parked = await agent.generate("pay", run_id="r")
 
-    first, last = await agent.replay("r", upto=1), await agent.replay("r")
+    first, last = await agent.runs.replay("r", upto=1), await agent.runs.replay("r")
 
     assert isinstance(next(iter(first.pending.values())), CallModel)
     assert isinstance(next(iter(last.pending.values())), AskHuman)
@@ -76,9 +76,9 @@ def test_an_event_is_named_by_a_whole_number(number: float | str) -> None:
     done(agent.generate("go", run_id="r"))
 
     with pytest.raises(ConfigError, match=f"a whole one from 1 to 3; found {number!r}"):
-        done(agent.replay("r", upto=upto))
+        done(agent.runs.replay("r", upto=upto))
     with pytest.raises(ConfigError, match="a whole one"):
-        done(agent.fork("r", at=upto))
+        done(agent.runs.fork("r", at=upto))
 
 
 @pytest.mark.parametrize("upto", [0, 4, -1])
@@ -88,12 +88,12 @@ def test_an_event_that_is_not_there_cannot_be_replayed(upto: int) -> None:
 
     async def seen() -> None:
         await agent.generate("pay", run_id="r")
-        await agent.replay("r", upto=upto)
+        await agent.runs.replay("r", upto=upto)
 
     with pytest.raises(StoreError, match=f"has events 1 to 3: .* up to {upto}"):
         done(seen())
     with pytest.raises(UnknownRun):
-        done(agent.replay("nowhere"))
+        done(agent.runs.replay("nowhere"))
 
 
 async def test_a_fork_goes_on_differently() -> None:
@@ -102,7 +102,7 @@ async def test_a_fork_goes_on_differently() -> None:
     agent = payer(store, PAY, "denied", "paid")
     await agent.generate("pay", run_id="r")
 
-    copy = await agent.fork("r", at=3)
+    copy = await agent.runs.fork("r", at=3)
     no = await agent.resume("r", approvals={"c0.0": False})
     yes = await agent.resume(copy, approvals={"c0.0": True})
 
@@ -127,7 +127,7 @@ async def test_a_fork_has_the_children_that_were_running_then() -> None:
     await agent.generate("go", run_id="r")
 
     for at in (1, 2, 3):
-        await agent.fork("r", at=at, new_id=f"f{at}")
+        await agent.runs.fork("r", at=at, new_id=f"f{at}")
 
     known = await store.runs()
     assert [one for one in known if one.startswith("f")] == ["f1", "f2", "f3", "f3/c0.0"]
@@ -147,7 +147,7 @@ async def test_a_run_that_was_aborted_can_be_forked_before_that() -> None:
     aborted = await stream.result()
     assert aborted.end_reason is EndReason.ABORTED
 
-    await again.fork("r", at=parked.run.seq, new_id="f")
+    await again.runs.fork("r", at=parked.run.seq, new_id="f")
     resumed = await again.resume("f", approvals={"c0.0/c0.0": True})
 
     assert resumed.text == "All done."
@@ -158,7 +158,7 @@ async def test_a_run_that_was_aborted_can_be_forked_before_that() -> None:
 def test_a_fork_has_an_id_that_a_run_can_have(new_id: str) -> None:
     """A slash sets child runs apart."""
     with pytest.raises(ConfigError, match="`new_id`: expected some text without a slash"):
-        done(payer(MemoryStore(), PAY).fork("r", at=1, new_id=new_id))
+        done(payer(MemoryStore(), PAY).runs.fork("r", at=1, new_id=new_id))
 
 
 async def test_a_fork_is_of_what_the_original_was_started_from() -> None:
@@ -168,7 +168,7 @@ async def test_a_fork_is_of_what_the_original_was_started_from() -> None:
     await agent.generate("pay", run_id="r")
     await store.set_target("r", "desk.pay:agent")
 
-    await agent.fork("r", at=1, new_id="f")
+    await agent.runs.fork("r", at=1, new_id="f")
 
     assert [one.target for one in await store.overview()] == ["desk.pay:agent"] * 2
 
@@ -192,8 +192,8 @@ async def test_a_run_is_answered_and_forked_whatever_others_there_are(tmp_path: 
     store = Crowded(disk, Fate())
     agent = team(store, PAY, {"calls": [{"name": "payer", "arguments": {"prompt": "pay"}}]})
     parked = await agent.generate("pay", run_id="r")
-    copy = await agent.fork("r", at=parked.run.seq, new_id="f")
-    said = await agent.approve("r", parked.pending[0].key)
+    copy = await agent.runs.fork("r", at=parked.run.seq, new_id="f")
+    said = await agent.runs.approve("r", parked.pending[0].key)
     await disk.aclose()
     assert ("f", "accepted") == (copy, said)
 
@@ -216,8 +216,8 @@ async def test_an_answer_waits_in_the_store(
     """Given to one agent object, taken up by another; with the token that the stored keeps."""
     await payer(stored, PAY, secret=secret).generate("pay", run_id="r")
 
-    first = await payer(stored, secret=secret).approve("r", "c0.0")
-    second = await payer(stored, secret=secret).approve("r", "c0.0", False)
+    first = await payer(stored, secret=secret).runs.approve("r", "c0.0")
+    second = await payer(stored, secret=secret).runs.approve("r", "c0.0", False)
     resumed = await payer(stored, "done", secret=secret).resume("r")
 
     assert (first, second) == ("accepted", "answered")
@@ -236,15 +236,15 @@ async def test_an_answer_is_told_from_its_repetition_and_from_others(
     answer = Approval(approved=True, signal_id="mail 7")
 
     with pytest.raises(ConfigError, match=r"not wait for 'c0\.1'; it waits for c0\.0\. Did you"):
-        await agent.approve("r", "c0.1")
+        await agent.runs.approve("r", "c0.1")
     with pytest.raises(UnknownRun):
-        await agent.approve("s", "c0.0")
-    assert await agent.approve("r", "c0.0", answer) == "accepted"
-    assert await agent.approve("r", "c0.0", answer) == "duplicate"
+        await agent.runs.approve("s", "c0.0")
+    assert await agent.runs.approve("r", "c0.0", answer) == "accepted"
+    assert await agent.runs.approve("r", "c0.0", answer) == "duplicate"
     clicker = payer(stored, {"calls": [{"name": "click", "arguments": {"x": 1}}]})
     await clicker.generate("click", run_id="t")
     with pytest.raises(ConfigError, match="waits for what the client tool 'click' returns"):
-        await clicker.approve("t", "c0.0")
+        await clicker.runs.approve("t", "c0.0")
 
 
 async def test_a_call_below_is_answered_at_its_root(stored: MemoryStore | SqliteStore) -> None:
@@ -252,7 +252,7 @@ async def test_a_call_below_is_answered_at_its_root(stored: MemoryStore | Sqlite
     await team(stored, PAY, CALL_PAYER).generate("go", run_id="r")
     again = team(stored, "It is paid.", "All done.")
 
-    assert await again.approve("r", "c0.0/c0.0", False) == "accepted"
+    assert await again.runs.approve("r", "c0.0/c0.0", False) == "accepted"
 
     assert (await again.resume("r")).text == "All done."
     denied = (await stored.load("r/c0.0"))[4]
@@ -271,8 +271,8 @@ async def test_an_approval_too_late_is_refused_and_a_denial_is_not() -> None:
     clock.now += 200.0
 
     with pytest.raises(ConfigError, match=r"comes too late, by \d+ seconds: deny it"):
-        await agent.approve("r", "c0.0")
-    assert await agent.approve("r", "c0.0", False) == "accepted"
+        await agent.runs.approve("r", "c0.0")
+    assert await agent.runs.approve("r", "c0.0", False) == "accepted"
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_a_run_says_why_it_takes_no_answer(status: str, message: str, tmp_path: 
         await agent.generate("pay", run_id="r")
         try:
             if status == "ready":
-                await agent.fork("r", at=2, new_id="f")
+                await agent.runs.fork("r", at=2, new_id="f")
                 await recorded_asks(store, "f")
             await driver.claim("r")
             if status == "failed":
@@ -317,7 +317,7 @@ def test_a_store_without_a_mailbox_says_what_to_use_instead(tmp_path: Path) -> N
     async def approved() -> None:
         agent = payer(JsonlStore(tmp_path), PAY)
         await agent.generate("pay", run_id="r")
-        await agent.approve("r", "c0.0")
+        await agent.runs.approve("r", "c0.0")
 
     with pytest.raises(ConfigError, match=r"keeps no answers for later: pass them to resume\("):
         done(approved())
@@ -343,10 +343,10 @@ def test_an_edit_of_a_call_that_may_have_run_is_not_accepted(tmp_path: Path) -> 
         with pytest.raises(
             ConfigError, match=r"'c0\.0#7' of run 'r': it may have run already.*deny"
         ):
-            await agent.approve("r", "c0.0#7", edit)
+            await agent.runs.approve("r", "c0.0#7", edit)
         with pytest.raises(ConfigError, match="it may have run already"):
-            await topology().approve("r", "c0.0#7", edit, store=store)
-        assert await agent.approve("r", "c0.0#7") == "accepted"
+            await Runs(store, topology()).approve("r", "c0.0#7", edit)
+        assert await agent.runs.approve("r", "c0.0#7") == "accepted"
         if isinstance(store, SqliteStore):
             await store.aclose()
 
@@ -362,9 +362,9 @@ async def test_a_graph_accepts_no_edit_that_the_tool_would_refuse() -> None:
     await graph.run(None, model=model, prompt="pay", run_id="r", tools=[pay], store=store)
     wrong = Approval(approved=True, arguments={"amount": "lots"})
     with pytest.raises(ConfigError, match=r"amount: .*An edit replaces all arguments"):
-        await graph.approve("r", "c0.0", wrong, store=store)
+        await Runs(store, graph).approve("r", "c0.0", wrong)
     fitting = Approval(approved=True, arguments={"amount": 2})
-    assert await graph.approve("r", "c0.0", fitting, store=store) == "accepted"
+    assert await Runs(store, graph).approve("r", "c0.0", fitting) == "accepted"
     resumed = await graph.resume("r", model=model, tools=[pay], store=store)
     assert resumed.steps[0].tool_results[0].text == "2 paid"
 
@@ -379,8 +379,8 @@ async def test_an_edit_that_does_not_fit_can_be_mended(
 
     for given in (approve(edit=edit), pending.approve(edit=edit)):
         with pytest.raises(ConfigError, match=r"approvals\['c0\.0'\]: the edited arguments"):
-            await agent.approve("r", "c0.0", given)
-    assert await agent.approve("r", "c0.0", approve(edit={"amount": 6})) == "accepted"
+            await agent.runs.approve("r", "c0.0", given)
+    assert await agent.runs.approve("r", "c0.0", approve(edit={"amount": 6})) == "accepted"
     assert (await agent.resume("r")).steps[0].tool_results[0].text == "6 paid"
     if isinstance(stored, SqliteStore):
         await stored.aclose()
@@ -394,8 +394,8 @@ async def test_an_edit_for_a_call_below_is_checked_by_the_tool_below(
     again = team(stored, "It is paid.", "All done.")
 
     with pytest.raises(ConfigError, match=r"approvals\['c0\.0/c0\.0'\]: the edited"):
-        await again.approve("r", "c0.0/c0.0", approve(edit={"amount": "much"}))
-    assert await again.approve("r", "c0.0/c0.0", approve(edit={"amount": 6})) == "accepted"
+        await again.runs.approve("r", "c0.0/c0.0", approve(edit={"amount": "much"}))
+    assert await again.runs.approve("r", "c0.0/c0.0", approve(edit={"amount": 6})) == "accepted"
     assert (await again.resume("r")).text == "All done."
     if isinstance(stored, SqliteStore):
         await stored.aclose()
@@ -414,12 +414,12 @@ async def test_a_token_of_another_question_is_not_accepted(
 
     for token in (other.token, foreign.token, "nonsense"):
         with pytest.raises(ConfigError, match=r"'c0\.0' has a token that is "):
-            await agent.approve("r", "c0.0", Approval(approved=True, token=token))
+            await agent.runs.approve("r", "c0.0", Approval(approved=True, token=token))
     for token in (other.token, "nonsense"):  # Who does not know the secret can tell as much.
         given = Approval(approved=True, token=token)
         with pytest.raises(ConfigError, match=r"'c0\.0' has a token that is "):
             await Runs(stored).approve("r", "c0.0", given)
-    assert await agent.approve("r", "c0.0", pending.approve()) == "accepted"
+    assert await agent.runs.approve("r", "c0.0", pending.approve()) == "accepted"
     assert (await agent.resume("r")).steps[0].tool_results[0].text == "5 paid"
     if isinstance(stored, SqliteStore):
         await stored.aclose()
@@ -434,7 +434,7 @@ async def test_an_answer_to_a_run_that_is_over_says_so(stored: MemoryStore | Sql
     journal = await stored.load("r")
 
     with pytest.raises(ConfigError, match=r"'r' takes no answers: it is over \(done\)"):
-        await agent.approve("r", "c0.0", yes["c0.0"])
+        await agent.runs.approve("r", "c0.0", yes["c0.0"])
     for run in ("r", last):
         with pytest.raises(ConfigError, match=r"takes no answers: it is over \(completed\)"):
             await agent.resume(run, approvals=yes)
@@ -455,18 +455,20 @@ async def test_a_graph_has_the_same_doors(tmp_path: Path) -> None:
     await graph.run(None, model=model, prompt="pay", run_id="r", tools=[pay], store=path)
     store = SqliteStore(path)
 
-    assert (await graph.replay("r", store=path, upto=2)).seq == 2
-    assert await graph.replay(await store.load("r")) == await graph.replay("r", store=store)
-    assert await graph.fork("r", store=path, at=3, new_id="f") == "f"
-    assert await graph.approve("r", "c0.0", store=store) == "accepted"
-    assert await graph.approve("r", "c0.0", False, store=path) == "answered"
+    assert (await Runs(path, graph).replay("r", upto=2)).seq == 2
+    assert await Runs(store, graph).replay(await store.load("r")) == await Runs(
+        store, graph
+    ).replay("r")
+    assert await Runs(path, graph).fork("r", at=3, new_id="f") == "f"
+    assert await Runs(store, graph).approve("r", "c0.0") == "accepted"
+    assert await Runs(path, graph).approve("r", "c0.0", False) == "answered"
     resumed = await graph.resume("r", model=model, tools=[pay], store=store)
 
     assert resumed.steps[0].tool_results[0].text == "5 paid"
     with pytest.raises(ConfigError, match="pass the one it is in"):
-        await graph.replay("r")
+        await Runs(None, graph).replay("r")
     with pytest.raises(ConfigError, match="JsonlStore does not know what runs wait for"):
-        await graph.approve("r", "c0.0", store=JsonlStore(tmp_path / "lines"))
+        await Runs(JsonlStore(tmp_path / "lines"), graph).approve("r", "c0.0")
     await store.aclose()
 
 

@@ -22,8 +22,8 @@ from graphloop import (
     ask,
     tool,
 )
+from graphloop.agent.callbacks import NOT_DONE, NOT_GOOD
 from graphloop.agent.final_answer import FINAL_ANSWER
-from graphloop.agent.standard import NOT_DONE, NOT_GOOD
 from graphloop.errors import ConfigError
 from graphloop.providers.script import Entry
 from graphloop.stores.memory import MemoryStore

@@ -49,7 +49,7 @@ rules:
 - {never: %s, before: think}
 """
 REGISTERED = """
-from graphloop import Registry, load
+from graphloop.topology import Registry, load
 
 own = Registry()
 

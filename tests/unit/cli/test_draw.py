@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import Agent, agent_tool, sub_graph
+from graphloop import Agent, agent_tool
 from graphloop.agent.graph import Graph
 from graphloop.cli.draw import family_of
 from graphloop.cli.errors import Status
 from graphloop.graph import END
 from graphloop.nodes import Append
 from graphloop.outcomes import Answered
+from graphloop.own_nodes import sub_graph
 from graphloop.testing import ScriptedModel
 from graphloop.topology.agents import with_agents
 from graphloop.topology.loaded import load

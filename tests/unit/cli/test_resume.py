@@ -187,7 +187,8 @@ tools: [pay]
 prompt: Pay 5.
 """
 REGISTERS = """
-from graphloop import node, registry, tool
+from graphloop import node, tool
+from graphloop.topology import registry
 from graphloop.outcomes import Outcome
 
 class Again(Outcome): "Once more."

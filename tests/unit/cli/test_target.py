@@ -192,7 +192,7 @@ def test_a_wrong_table_keeps_its_report(target: str) -> None:
 def test_a_topology_in_yaml_is_a_target_with_its_own_prompt() -> None:
     """By its name, in a directory, or loaded by Python, where PROMPT comes before it."""
     asked = RIGHT + "prompt: Hello?\n"
-    loads = "from graphloop import load\ngraph = load('support.yaml')\n"
+    loads = "from graphloop.topology import load\ngraph = load('support.yaml')\n"
     write({"support.yaml": asked, "data/topology.yaml": asked, "own_h.py": loads})
     write({"own_i.py": loads + "PROMPT = 'Hi'\n"})
 
@@ -204,7 +204,8 @@ def test_a_topology_in_yaml_is_a_target_with_its_own_prompt() -> None:
 
 
 OWN = """
-from graphloop import node, registry
+from graphloop import node
+from graphloop.topology import registry
 from graphloop.outcomes import Outcome
 
 class Gone(Outcome): ...

@@ -186,7 +186,7 @@ def test_what_is_seen_in_a_child_of_a_child_is_wrapped_twice() -> None:
 
     async def seen() -> list[object]:
         agent = grown(2)
-        runner = agent._runner  # pyright: ignore[reportPrivateUsage]
+        runner = agent._terms  # pyright: ignore[reportPrivateUsage]
         store = MemoryStore()
         ports: Ports[None] = runner.ports(store)
         driver = AsyncDriver(runner.graph, ports, None)
@@ -386,7 +386,7 @@ def runs_below(ports: Ports[None]) -> ChildRuns:
 
 async def parked() -> tuple[Ports[None], Run[None], StartRun, Run[Any]]:
     """Return a run that waits for a child, in its world: the wish, and the child as it stands."""
-    runner = tree(Ledger(), PARKING)._runner  # pyright: ignore[reportPrivateUsage]
+    runner = tree(Ledger(), PARKING)._terms  # pyright: ignore[reportPrivateUsage]
     ports = runner.ports(MemoryStore())
     driver: AsyncDriver[None] = AsyncDriver(runner.graph, ports, None)
     async for _ in driver.start(Started(0.0, "r", "agent", QUESTION, runner.setup)):

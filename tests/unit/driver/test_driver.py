@@ -12,7 +12,7 @@ from typing import TypeVar, final
 
 import pytest
 
-from graphloop import NOT_DONE, UNKNOWN, Agent, EndReason, Found, RunResult, Tool, ToolContext
+from graphloop import Agent, EndReason, RunResult, Tool, ToolContext
 from graphloop.driver.driver import AsyncDriver, DriverState, Seen
 from graphloop.driver.ports import Ports
 from graphloop.effects import CallModel, Effect
@@ -36,6 +36,7 @@ from graphloop.stores.base import Store
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
+from graphloop.tools import NOT_DONE, UNKNOWN, Found
 from graphloop.tools.options import EffectPolicy, Reconcile, Reconciliation
 from graphloop.tools.toolbox import Toolbox
 from graphloop.values import ModelRequest, Reply, ToolResult, UserMessage
@@ -807,7 +808,7 @@ def test_a_driver_takes_up_the_children_that_it_has_driven_itself() -> None:
 
     async def scenario() -> tuple[AsyncDriver[None], list[str]]:
         store = MemoryStore()
-        runner = tree(Ledger(), GO)._runner  # pyright: ignore[reportPrivateUsage]
+        runner = tree(Ledger(), GO)._terms  # pyright: ignore[reportPrivateUsage]
         one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(store), None)
         await drive(one.start(Started(0.0, "r", "agent", QUESTION, runner.setup)))
         assert ["c0.0/c0.0/c0.0"] == [asked.key for asked in one.pending]
@@ -832,7 +833,7 @@ def test_a_run_that_is_left_stands_where_its_journal_is() -> None:
 
     async def scenario() -> list[str]:
         store = MemoryStore()
-        runner = tree(Ledger(), {"go": [batch("note"), "done"]})._runner  # pyright: ignore[reportPrivateUsage]
+        runner = tree(Ledger(), {"go": [batch("note"), "done"]})._terms  # pyright: ignore[reportPrivateUsage]
         one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(store), None)
         async for seen in one.start(Started(0.0, "r", "agent", QUESTION, runner.setup)):
             if isinstance(seen, TextDelta):
@@ -871,7 +872,7 @@ def test_what_was_said_is_kept_when_the_driver_is_closed(refuses: bool) -> None:
 
     async def scenario() -> list[str]:
         store = FullStore(refuses=refuses)
-        runner = tree(Ledger(), {"go": [batch("note"), "done"]})._runner  # pyright: ignore[reportPrivateUsage]
+        runner = tree(Ledger(), {"go": [batch("note"), "done"]})._terms  # pyright: ignore[reportPrivateUsage]
         one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(store), None)
         driving = one.start(Started(0.0, "r", "agent", QUESTION, runner.setup))
         await anext(driving)
@@ -954,7 +955,7 @@ def test_an_agent_that_this_driver_was_not_given_fails_its_call() -> None:
     """The model is told, and goes on."""
 
     async def scenario() -> AsyncDriver[None]:
-        runner = tree(Ledger(), GO)._runner  # pyright: ignore[reportPrivateUsage]
+        runner = tree(Ledger(), GO)._terms  # pyright: ignore[reportPrivateUsage]
         ports = dataclasses.replace(runner.ports(MemoryStore()), children={})
         one: AsyncDriver[None] = AsyncDriver(runner.graph, ports, None)
         await drive(one.start(Started(0.0, "r", "agent", QUESTION, runner.setup)))
@@ -982,7 +983,7 @@ async def stands(plans: Plans, steps: int | None, *, leaves: bool = False) -> li
         steps: how much of it is looked at before its generator is closed; None for all.
         leaves: whether the driver is told to leave after the first thing that is seen.
     """
-    runner = tree(Ledger(), plans)._runner  # pyright: ignore[reportPrivateUsage]
+    runner = tree(Ledger(), plans)._terms  # pyright: ignore[reportPrivateUsage]
     one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(MemoryStore()), None)
     found = [one.state]
     seen = one.start(Started(0.0, "r", "agent", QUESTION, runner.setup))
@@ -1023,7 +1024,7 @@ def test_a_run_that_is_taken_up_again_is_under_way() -> None:
     """By the same driver, as whoever iterates it does: it parks once more."""
 
     async def scenario() -> list[DriverState]:
-        runner = tree(Ledger(), PARKS)._runner  # pyright: ignore[reportPrivateUsage]
+        runner = tree(Ledger(), PARKS)._terms  # pyright: ignore[reportPrivateUsage]
         one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(MemoryStore()), None)
         async for _ in one.start(Started(0.0, "r", "agent", QUESTION, runner.setup)):
             pass

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from graphloop import END, Asking, Graph, ask_model, fallback, node, retry, tell
+from graphloop import END, Graph, node
 from graphloop.contract import contract_of
 from graphloop.effects import CallModel, StartRun
 from graphloop.errors import ConfigError
@@ -15,6 +15,7 @@ from graphloop.node_protocol import Leave, Node, Reaction, Wait
 from graphloop.nodes import Child, Critique, Execute, ModelCall
 from graphloop.nodes.retrying import Retrying
 from graphloop.outcomes import Aborted, Accepted, Answered, Empty, Failed, Outcome, Rejected
+from graphloop.own_nodes import Asking, ask_model, fallback, retry, tell
 from graphloop.run import EndReason, Run, evolve
 from graphloop.spending import Budget, Spent
 from graphloop.testing import ScriptedModel

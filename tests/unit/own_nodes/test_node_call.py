@@ -9,11 +9,12 @@ from itertools import count
 
 import pytest
 
-from graphloop import Asking, NodeContext, ask_model
+from graphloop import NodeContext
 from graphloop.effects import AskModel
 from graphloop.errors import ConfigError, NotDeterministic
 from graphloop.events import NodeReturned, RequestYielded
 from graphloop.outcomes import Outcome
+from graphloop.own_nodes import Asking, ask_model
 from graphloop.own_nodes.node_call import NodeCall
 from graphloop.own_nodes.node_signature import signature_of
 from graphloop.run import Run, evolve

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from graphloop import Asking, ask_model, node
+from graphloop import node
 from graphloop.contract import Cap
 from graphloop.effects import AskAgent, AskModel, AskPerson, Tell
 from graphloop.errors import ConfigError, NodeDefinitionError
 from graphloop.outcomes import Outcome
+from graphloop.own_nodes import Asking, ask_model
 from tests.own_nodes import Again, Billing, Technical, Ticket
 from tests.strategies import wrong
 

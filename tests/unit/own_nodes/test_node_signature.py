@@ -8,10 +8,11 @@ from typing import Annotated, Optional
 
 import pytest
 
-from graphloop import Asking, NodeContext, ask_model
+from graphloop import NodeContext
 from graphloop.effects import ASKS, Answer, AskModel
 from graphloop.errors import NodeDefinitionError
 from graphloop.outcomes import Failed, Outcome, Settled
+from graphloop.own_nodes import Asking, ask_model
 from graphloop.own_nodes.node_signature import signature_of
 from tests.own_nodes import Again, Billing, Technical, Ticket
 

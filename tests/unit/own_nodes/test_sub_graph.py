@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from graphloop import END, Agent, ChildResult, Graph, allow, budget, deny, sub_graph, tool
+from graphloop import END, Agent, Graph, allow, budget, deny, tool
 from graphloop.errors import ConfigError, RunFailed
 from graphloop.loop import Standard, standard_edges
 from graphloop.outcomes import Aborted, Answered, Failed
+from graphloop.own_nodes import ChildResult, sub_graph
 from graphloop.policy.policy import Policy
+from graphloop.proofs.bounds import bound
 from graphloop.spending import Budget
 from graphloop.testing import ScriptedModel
 from graphloop.values import Reply
@@ -115,7 +117,7 @@ def test_a_graph_is_checked_and_bounded_with_its_children() -> None:
     graph = Graph("a", kid, {kid: {Answered: route, ...: END}, route: {...: END}})
 
     assert not [one for one in graph.check().findings if one.severity == "error"]
-    assert 20 * 2 >= (graph.bound().model_calls or 0) >= 20
+    assert 20 * 2 >= (bound(graph).model_calls or 0) >= 20
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import END, Agent, ChildResult, EndReason, Graph, node, sub_graph, tool
+from graphloop import END, Agent, EndReason, Graph, node, tool
+from graphloop.agent.runs import Runs
 from graphloop.errors import ConfigError
 from graphloop.outcomes import Answered
+from graphloop.own_nodes import ChildResult, sub_graph
 from graphloop.own_nodes.sub_graphs import SubGraph
 from graphloop.testing import ScriptedModel
 from graphloop.values import ModelRequest, Reply, UserMessage
@@ -127,7 +129,7 @@ def test_a_child_that_parks_goes_on_in_another_process(tmp_path: Path) -> None:
     assert ["outer.1/writer.1/c0.0"] == keys
     assert (Open("all paid"), EndReason.COMPLETED) == (done.state, done.end_reason)
     assert ["x"] == ASKED
-    assert Open("all paid") == asyncio.run(nested().replay(parked.run_id, store=store)).state
+    assert Open("all paid") == asyncio.run(Runs(store, nested()).replay(parked.run_id)).state
 
 
 def test_what_comes_back_is_held_to_what_was_declared() -> None:
@@ -213,7 +215,7 @@ def test_a_state_that_nobody_could_read_back_is_refused_where_it_is_made(
     with pytest.raises(ConfigError, match=words):
         asyncio.run(graph.run(Ticket("x"), store=store, run_id="r"))
 
-    kept = asyncio.run(graph.replay("r", store=store))
+    kept = asyncio.run(Runs(store, graph).replay("r"))
     assert (Ticket("x"), EndReason.ERROR) == (kept.state, kept.ending and kept.ending.reason)
 
 

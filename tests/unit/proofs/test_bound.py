@@ -289,7 +289,7 @@ def test_agents_that_graphs_know_by_three_names_are_bounded_once_a_level(
         return Ranking(ground)
 
     monkeypatch.setattr(import_module("graphloop.proofs.bounds"), "Ranking", counted)
-    found = inner.bound()
+    found = bound(inner)
 
     # The names of the innermost level are three copies of one graph.
     assert levels + 3 == len(looked)

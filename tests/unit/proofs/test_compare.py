@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typing_extensions import Unpack
 
-from graphloop import Agent, budget, sub_graph, tool
+from graphloop import Agent, budget, tool
 from graphloop.agent.hooks import AnswerInfo
 from graphloop.agent.options import AgentOptions
 from graphloop.contract import ChildContract, Contract
@@ -37,6 +37,7 @@ from graphloop.nodes import (
     Verify,
 )
 from graphloop.outcomes import Answered, Done, Outcome
+from graphloop.own_nodes import sub_graph
 from graphloop.policy.policy import Policy, Rule, allow, ask, deny
 from graphloop.proofs.comparison import NEST_MAX, Comparison, compare
 from graphloop.proofs.lost_guards import gate_changes

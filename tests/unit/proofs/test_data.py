@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from graphloop import END, Agent, Graph, fallback, node, retry, sub_graph
+from graphloop import END, Agent, Graph, node
 from graphloop.graph import Edges, Row
 from graphloop.node_protocol import Node
 from graphloop.outcomes import Failed, Outcome, outcome_name
+from graphloop.own_nodes import fallback, retry, sub_graph
 from graphloop.proofs.data import misread, unwritten_at_first
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.report import Finding, Unknown

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop import END, Asking, Edges, Graph, ask_person, node
+from graphloop import END, Edges, Graph, node
 from graphloop.nodes import Append, Approve, Critique, Gate, ModelCall, PrepareStep
 from graphloop.outcomes import Accepted, Calls, Final, Outcome, Ready, Rejected, Settled
+from graphloop.own_nodes import Asking, ask_person
 from graphloop.proofs.checking import check
 from graphloop.proofs.suppression import Ignore
 from tests.topology_data import MUTANTS, graph_of, standard

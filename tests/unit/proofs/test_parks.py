@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop import END, Asking, Graph, ask_person, node
+from graphloop import END, Graph, node
 from graphloop.outcomes import Outcome
+from graphloop.own_nodes import Asking, ask_person
 from graphloop.proofs.checking import check
 from tests.topology_data import MUTANTS, graph_of, standard
 

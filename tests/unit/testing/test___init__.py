@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop import END, Agent, EndReason, Graph, testing, with_agents
+from graphloop import END, Agent, EndReason, Graph, testing
 from graphloop.effects import CallModel, CallTool
 from graphloop.errors import ConfigError
 from graphloop.events import Setup
@@ -12,6 +12,7 @@ from graphloop.nodes import Append
 from graphloop.rules import never
 from graphloop.testing import ScriptedModel, World, assert_safe, simulate
 from graphloop.tools.tool import ToolOutcome
+from graphloop.topology import with_agents
 from graphloop.values import Reply, UserMessage
 from tests.strategies import call, loop, reply, spec
 from tests.topology_data import MUTANTS, graph_of, standard

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphloop import Asking, Graph, ask, ask_model, node
+from graphloop import Graph, ask, node
 from graphloop.effects import AskHuman, CallModel, CheckCalls, StartRun
 from graphloop.events import (
     Answer,
@@ -28,6 +28,7 @@ from graphloop.nodes.function import Function
 from graphloop.nodes.parallel import Parallel
 from graphloop.nodes.verify import AnswerCheck, Verify
 from graphloop.outcomes import Outcome
+from graphloop.own_nodes import Asking, ask_model
 from graphloop.run import evolve
 from graphloop.spending import Budget, Spent
 from graphloop.testing.adversary import Adversary, steered_by_a_caller

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop import END, Agent, Graph, sub_graph, tool
+from graphloop import END, Agent, Graph, tool
 from graphloop.nodes import Append
+from graphloop.own_nodes import sub_graph
 from graphloop.providers.script import ScriptedModel
 from graphloop.rules import Rules, at_most, never
 from graphloop.topology.compose import compose

@@ -18,6 +18,7 @@ from graphloop.own_nodes.asking import Asking, ask_agent, tell
 from graphloop.own_nodes.compose import fallback, retry
 from graphloop.own_nodes.node_decorator import node
 from graphloop.own_nodes.sub_graphs import sub_graph
+from graphloop.proofs.bounds import bound
 from graphloop.providers.script import ScriptedModel
 from graphloop.rules import Rules, never
 from graphloop.topology.agents import with_agents
@@ -66,8 +67,8 @@ def test_a_run_needs_a_model_and_nothing_else() -> None:
 
 def test_the_agents_are_proven_and_bounded_as_well() -> None:
     """By name alone, nobody knows what they do."""
-    assert CHAIN.bound().model_calls is None
-    assert (2, 0) == (chain().bound().model_calls, chain().bound().tool_calls)
+    assert bound(CHAIN).model_calls is None
+    assert (2, 0) == (bound(chain()).model_calls, bound(chain()).tool_calls)
     assert "GL4" in chain().check().proven
 
 
@@ -86,7 +87,7 @@ def test_agents_of_nodes_within_nodes_are_known() -> None:
 
     made = with_agents(graph, {"writer": REPLY, "judge": REPLY})
 
-    assert 4 == made.bound().model_calls
+    assert 4 == bound(made).model_calls
     assert made == load(dump(made))
 
 
@@ -104,8 +105,8 @@ def test_the_agents_that_a_generator_asks_are_proven_and_bounded() -> None:
 
     made = with_agents(graph, {"writer": REPLY})
 
-    assert graph.bound().model_calls is None
-    assert 3 == made.bound().model_calls
+    assert bound(graph).model_calls is None
+    assert 3 == bound(made).model_calls
     assert "GL4" in made.check().proven
     assert made == load(dump(made))
     model = ScriptedModel([{"to": "Draft it.", "text": "a draft"}])
@@ -137,7 +138,7 @@ def test_agents_may_have_agents() -> None:
 
     made = with_agents(outer, {"chain": chain()})
 
-    assert 2 == made.bound().model_calls
+    assert 2 == bound(made).model_calls
     assert made == load(dump(made))
 
 
@@ -283,5 +284,5 @@ def test_an_agent_keeps_its_own_model_and_is_proven() -> None:
     assert ["a draft", "yes"] == [one.text for one in result.steps]
     assert SystemMessage("Write.") in own.requests[0].messages
     assert "GL4" in manned.check().proven
-    assert manned.bound().model_calls is not None
+    assert bound(manned).model_calls is not None
     assert not with_agents(CHAIN, {"writer": writer, "judge": writer}).needs_model

@@ -1,124 +1,67 @@
-"""What runs a graph of one's own: it is refused here, or given all that its nodes name."""
+"""lookups: all that a graph's nodes name, looked up in the world of its runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from ..contract import contract_of
 from ..driver import Callback
 from ..errors import ConfigError, nearest
 from ..graph import Graph
 from ..limits import HasToolCall, parts_of
-from ..node_protocol import Node, flaw_of, unwrapped
+from ..node_protocol import Node, unwrapped
 from ..nodes import Function, Gate, PrepareStep, StopCheck
 from ..outcomes import Outcome
-from ..policy import Policy
 from .bindings import agents_named, asks_model, carried_by, functions_named, models_named
-from .hooks import Model
-from .options import RunOptions, reject_unknown_options
-from .runner import Runner
+from .inputs import Model
+from .options import RunOptions
 from .world import AgentResources, check_rules, checked_tool_names, choice_of, offered
 
-if TYPE_CHECKING:
-    from ..proofs import Endless, Ignore
+__all__ = ["looked_up", "refuse_idle_gate"]
 
-__all__ = ["GATED", "endless_refusal", "reasoned", "refuse_odd_agents", "runner_of"]
+S = TypeVar("S")
 
 GATED: Final = ("gate", "graph")
 """The kinds of nodes that heed the rules of a gate."""
 
-S = TypeVar("S")
 
-
-def runner_of(  # noqa: PLR0913 - what a run needs but its question
+def looked_up(
     graph: Graph[S],
     model: Model | None,
-    callbacks: Mapping[str, Callback[S]],
+    callbacks: Mapping[str, Callback[S]] | None,
     options: RunOptions,
-    *,
-    own_gates: Policy | None,
-    child_state: S | None,
-    endless: tuple[Endless, ...],
-) -> Runner[S]:
-    """Return what starts and resumes the runs of `graph`.
+) -> tuple[AgentResources, Mapping[str, Callback[S]]]:
+    """Return the world of a graph's runs, and the functions that its nodes invoke.
 
     Raises:
-        ConfigError: an option, the model or a tool cannot work.
+        ConfigError: a node names something that the runs do not have, or an option has no effect.
     """
-    if endless:
-        raise endless_refusal(graph, endless)
-    reject_unknown_options(options, RunOptions, f"graph {graph.name!r}")
-    outer, carried = options.get("gate"), carried_by(graph.nodes.values())
-    brought = carried.joined(callbacks)
+    gate, carried = options.get("gate"), carried_by(graph.nodes.values())
+    brought = carried.joined(callbacks or {})
     world = AgentResources(model, options, options.get("tools", ()), carried.agents)
     _look_up(graph, world, brought, has_model=model is not None)
-    world.check_gate(outer)
+    world.check_gate(gate)
     _look_up_tools(graph, world)
-    if outer is not None and not any(one.kind in GATED for one in graph.nodes.values()):
+    if gate is not None:
+        refuse_idle_gate(graph, "`gate`")
+    return world, brought
+
+
+def refuse_idle_gate(graph: Graph[Any], place: str) -> None:
+    """Refuse rules of a gate for a graph in which no node heeds them.
+
+    Raises:
+        ConfigError: beginning with the place of the rules.
+    """
+    if not any(one.kind in GATED for one in graph.nodes.values()):
         raise ConfigError(
-            f"`gate` has no effect: graph {graph.name!r} has no node that checks calls (Gate), "
+            f"{place} has no effect: graph {graph.name!r} has no node that checks calls (Gate), "
             "and none that runs an agent (Child)"
         )
-    return Runner(
-        graph,
-        model,
-        (),
-        options,
-        callbacks=lambda _: brought,
-        world=world,
-        own_gates=own_gates,
-        gates=() if outer is None else (outer,),
-        child_state=child_state,
-    )
-
-
-def endless_refusal(graph: Graph[Any], found: tuple[Endless, ...]) -> ConfigError:
-    """Return why a graph does not run that nothing bounds, and the two ways out."""
-    reasons = ", ".join(f'({one.node!r}, "GL4"): "why"' for one in found)
-    return ConfigError(
-        f"graph {graph.name!r} may run for ever, so it does not run: "
-        f"{' '.join(one.words for one in found)} Or, if that is meant, say why: "
-        f"Graph(…, ignore={{{reasons}}}), `ignore` in a topology's file, or --unbounded REASON on "
-        "the command line."
-    )
-
-
-def refuse_odd_agents(nodes: Mapping[str, Node[S, Outcome]]) -> None:
-    """Refuse agents whose names could not stand before the names of their nodes.
-
-    Raises:
-        ConfigError: naming the agent, and its node.
-    """
-    for name, node in nodes.items():
-        promised = contract_of(node)
-        if promised is None:
-            continue
-        for agent in (*promised.agents, *[child.name for child in promised.children]):
-            if flaw := flaw_of(agent):
-                raise ConfigError(
-                    f"node {name!r} runs {agent!r:.80}, which is not an agent's name: {flaw}. "
-                    "Fix: choose another"
-                )
-
-
-def reasoned(ignore: Ignore) -> Ignore:
-    """Return what is set aside of a graph, each with its reason.
-
-    Raises:
-        ConfigError: something is set aside for no reason.
-    """
-    for (node, code), reason in ignore.items():
-        if not reason.strip():
-            raise ConfigError(
-                f"`ignore` sets {code} of {node or 'the graph'!r} aside for no reason: say why, in "
-                f"words; found {reason!r:.80}"
-            )
-    return dict(ignore)
 
 
 def _look_up_tools(graph: Graph[Any], world: AgentResources) -> None:
-    """Refuse nodes that name tools that the run does not have: they would do nothing, unnoticed.
+    """Refuse nodes that name tools that the run does not have: they would have no effect.
 
     A run without tools has nothing to protect, to wait for, or to choose from.
 
@@ -158,7 +101,7 @@ def _check_tools(node: Node[Any, Outcome], world: AgentResources) -> None:
 def _look_up(
     graph: Graph[Any], world: AgentResources, functions: Iterable[str], *, has_model: bool
 ) -> None:
-    """Refuse a run that lacks something that its nodes name: later, it would have cost money.
+    """Refuse a run that lacks something that its nodes name, before it costs money.
 
     Raises:
         ConfigError: naming all of it, each with the nearest name that exists.
@@ -192,7 +135,7 @@ def _no_model(graph: Graph[Any]) -> str:
 
 
 def _unopened(graph: Graph[Any], world: AgentResources) -> Iterator[str]:
-    """Make the models known that nodes name, as far as the run does not bring them."""
+    """Open the models that nodes name and the run does not bring; yield each problem."""
     for label, node in models_named(graph.nodes.values()).items():
         if label in world.models:
             continue

@@ -1,0 +1,132 @@
+"""child_runs: a graph runs as the child of another run, within its parent's limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Final, Generic, TypeVar, final
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from ..driver import ChildRun, Ports
+from ..effects import StartRun
+from ..errors import ConfigError
+from ..events import Started
+from ..run import Run
+from ..tools import Approval, Parameters, Tool, model_parameters
+from ..values import Message, SystemMessage
+from .answers import approver_below
+from .inherited_limits import beyond_watch, gates_below, setup_below
+from .sub_agents import AgentTool, Brief
+from .terms import RunTerms
+from .world import price_below
+
+__all__ = ["ChildOpener", "as_agent_tool"]
+
+S = TypeVar("S")
+
+TASK: Final = "The task, with everything that is needed to do it."
+NOTHING_ELSE: Final = ConfigDict(extra="forbid")
+
+
+@final
+@dataclass(frozen=True)
+class ChildOpener(Generic[S]):
+    """Opens runs of one graph as children of other runs.
+
+    Args:
+        terms: the terms of a run of the graph without a parent.
+        state: the state that a child begins with, where its parent gives none.
+    """
+
+    terms: RunTerms[S]
+    state: S | None = None
+
+    def child(
+        self, brief: Callable[[], Brief], effect: StartRun, parent: Run[Any], ports: Ports[Any]
+    ) -> ChildRun[Any]:
+        """Return the child run; `brief` is called only for a run that has not started."""
+        terms = self.terms
+        own = terms.ports(ports.store)
+        above = gates_below(effect, parent, ports)
+        above += beyond_watch(parent.setup, above)
+        setup = setup_below(terms.setup, effect, parent, above)
+        child_ports = replace(
+            own,
+            approve=approver_below(ports.approve, terms.approver, effect.agent, parent, above),
+            gates=(*above, *own.gates),
+            secret=ports.secret,
+            path=(*ports.path, effect.key),
+            resumable=ports.resumable,
+            price=price_below(terms.options, own.price, ports.price),
+            stoppable=ports.stoppable,
+            clock=ports.clock,
+            wrong=ports.wrong,
+        )
+        run_id = f"{parent.id}/{effect.key}"
+
+        def begin() -> Started:
+            messages, state = self._briefed(brief(), effect.agent)
+            terms.check_start(state, kept=ports.kept)
+            return Started(ports.clock(), run_id, terms.graph.name, messages, setup, state)
+
+        return ChildRun(graph=terms.graph, ports=child_ports, run_id=run_id, begin=begin)
+
+    def _briefed(self, brief: Brief, agent: str) -> tuple[tuple[Message, ...], object]:
+        """Return the conversation and the state that a child run begins with."""
+        messages, instructions = brief.messages, self.terms.options.get("instructions")
+        if not messages and self.terms.needs_messages:
+            raise ConfigError(
+                f"agent {agent!r} is given no message, and a model needs one: say what it is "
+                "asked, with `prompt=`"
+            )
+        if instructions:
+            told = [one for one in messages if not isinstance(one, SystemMessage)]
+            messages = (SystemMessage(instructions), *told)
+        return messages, self.state if brief.state is None else brief.state
+
+
+def as_agent_tool(
+    terms: RunTerms[S],
+    *,
+    state: S | None = None,
+    name: str,
+    description: str = "",
+    needs_approval: Approval = False,
+    takes_over: bool = False,
+) -> AgentTool:
+    """Return the runs of a graph as a tool; the arguments are those of `Agent.as_tool`.
+
+    Each run starts with the `terms`, and with the `state`.
+    """
+    tool: Tool[..., object] = Tool(
+        name=name,
+        description=description,
+        parameters=_parameters(takes_over=takes_over),
+        kind="agent",
+        needs_approval=needs_approval,
+        ends_run=takes_over,
+    )
+    return AgentTool(tool, ChildOpener(terms, state), takes_over)
+
+
+@cache
+def _parameters(*, takes_over: bool) -> Parameters:
+    """Return what an agent is told: nothing, where it reads the conversation; else its task.
+
+    A model, not a schema of our own: that would load the checker of schemas, which is slow.
+    """
+    model: type[BaseModel] = (
+        create_model("Nothing", __config__=NOTHING_ELSE)
+        if takes_over
+        else create_model("Task", __config__=NOTHING_ELSE, prompt=(str, Field(description=TASK)))
+    )
+    told = model_parameters(model, "an agent as a tool")
+
+    def parse(arguments: str) -> object:
+        task = told.parse(arguments)
+        assert isinstance(task, BaseModel), "a model's parser makes models"
+        return task.model_dump()
+
+    return Parameters(told.schema, parse)

@@ -1,0 +1,173 @@
+"""starting: from a question to the stream of a new run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar, cast
+from uuid import uuid4
+
+from ..conversation import repaired
+from ..driver import AsyncDriver
+from ..errors import ConfigError
+from ..events import Started
+from ..values import Message, SystemMessage, UserMessage, evolve
+from .answers import Answers
+from .handed_in import HandedIn
+from .inputs import (
+    ConversationInput,
+    MessageInput,
+    QuestionInput,
+    check_run_id,
+    messages_of,
+)
+from .opened import RunHandle
+from .options import reject_unknown_options
+from .stream import RunStream
+from .terms import RunTerms
+
+__all__ = ["conversation", "start_run"]
+
+S = TypeVar("S")
+
+
+def start_run(
+    terms: RunTerms[S],
+    state: S,
+    prompt: str | None,
+    question: QuestionInput,
+    *,
+    attended: bool = False,
+    keep: bool = True,
+) -> RunStream[S]:
+    """Return the stream of a new run; the run starts when a reader first looks at it.
+
+    The conversation is read now, so that later changes of the caller's lists change nothing.
+
+    Args:
+        terms: the terms of the run.
+        state: the state that it begins with.
+        prompt: the question; None where `question` has the messages.
+        question: the conversation, and the answers to the calls that it ends in.
+        attended: whether the caller iterates the run.
+        keep: whether the stream keeps its parts for all readers.
+    """
+    known = ConversationInput if attended else QuestionInput
+    if not question.keys() <= known.__annotations__.keys():
+        reject_unknown_options(question, known, "a run")
+    options, given = terms.options, _read(terms, prompt, question)
+
+    async def open_run() -> RunHandle[S]:
+        if isinstance(given, ConfigError):
+            raise given
+        messages, warnings, handed = given
+        store, is_stored = terms.shared.store(), options.get("store") is not None
+        run_id = question.get("run_id")
+        if run_id is None and handed is not None and is_stored:
+            run_id = await handed.run_id(terms.graph.name, store)
+        ports = replace(
+            terms.ports(store),
+            attended=attended,
+            stoppable=keep or attended,
+            # A cancelled caller of an iterated run can come back to it without a store, too.
+            resumable=attended or is_stored,
+            settle=None if handed is None else handed.settler(),
+        )
+        terms.check_start(state, kept=ports.kept)
+        setup = evolve(terms.setup, attended=attended)
+        run_id = uuid4().hex if run_id is None else run_id
+        started = Started(ports.clock(), run_id, terms.graph.name, messages, setup, state)
+        driver = AsyncDriver(terms.graph, ports, state)
+        return RunHandle(
+            terms.graph,
+            ports,
+            driver,
+            driver.start(started),
+            on_step_finish=options.get("on_step_finish"),
+            warnings=warnings,
+            final=terms.final,
+            opening=messages,
+        )
+
+    return RunStream(open_run, terms.graph, keep=keep, has_objects=terms.final is not None)
+
+
+def _read(
+    terms: RunTerms[Any], prompt: str | None, question: QuestionInput
+) -> tuple[tuple[Message, ...], tuple[str, ...], HandedIn | None] | ConfigError:
+    """Return the conversation, what was repaired in it, and the answers handed in with it.
+
+    An error is returned, not raised: the stream shows it, as it shows every failure of a run.
+    """
+    approvals, results = question.get("approvals"), question.get("tool_results")
+    is_answered = approvals is not None or results is not None
+    run_id, options = question.get("run_id"), terms.options
+    try:
+        if run_id is not None:
+            check_run_id("run_id", run_id)
+        messages, repairs = conversation(
+            prompt,
+            question.get("messages"),
+            options.get("instructions"),
+            keep_open=is_answered,
+            may_be_empty=not terms.needs_messages,
+            repair=options.get("on_bad_history", "repair") == "repair",
+        )
+        if not is_answered:
+            return messages, repairs, None
+        answers = Answers.given(approvals, results)
+        handed = HandedIn(messages, answers, terms.secret, terms.clock)
+        handed.check(terms.world.toolbox, terms.world.children)
+    except ConfigError as error:
+        return error
+    return messages, repairs, handed
+
+
+def conversation(
+    prompt: str | None,
+    messages: Sequence[MessageInput] | None,
+    instructions: str | None,
+    *,
+    keep_open: bool = False,
+    may_be_empty: bool = False,
+    repair: bool = True,
+) -> tuple[tuple[Message, ...], tuple[str, ...]]:
+    """Return the messages that a run starts with, and what was repaired in them.
+
+    Args:
+        prompt: the question, or
+        messages: the conversation so far.
+        instructions: the system message, put first.
+        keep_open: whether the calls that the conversation ends in are answered by the run.
+        may_be_empty: whether neither is needed, since no model is asked.
+        repair: whether calls without results, and results without calls, are mended.
+
+    Raises:
+        ConfigError: neither or both of prompt and messages, a message of the wrong form, or one
+            that needs mending where nothing is to be mended.
+    """
+    if prompt is None and messages is None and may_be_empty:
+        return (), ()
+    if (prompt is None) == (messages is None):
+        both = "both" if prompt is not None else "neither"
+        raise ConfigError(f"give either `prompt=` or `messages=`; found {both}")
+    if prompt is not None:
+        if not isinstance(prompt, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"`prompt` is a string; found {type(prompt).__name__}")
+        given: tuple[Message, ...] = (UserMessage(prompt),)
+    else:
+        given = messages_of(cast("Sequence[MessageInput]", messages))  # One of the two is there.
+    mended = repaired(given, keep_open=keep_open)
+    if mended.findings and not repair:
+        found = "\n".join(f"  {number}. {one}" for number, one in enumerate(mended.findings, 1))
+        raise ConfigError(
+            f"`messages` does not fit together, and on_bad_history='refuse':\n{found}"
+        )
+    given = mended.messages
+    if not given:
+        raise ConfigError(
+            "`messages` holds only results of calls that it does not make: a model needs a message"
+        )
+    if instructions and given[0] != SystemMessage(instructions):
+        given = (SystemMessage(instructions), *given)
+    return given, mended.findings

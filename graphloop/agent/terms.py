@@ -1,0 +1,186 @@
+"""RunTerms: the models, tools, limits, rules and store that all runs of one graph start with.
+
+`starting` starts a run on these terms, `resuming` resumes one, and `child_runs` starts one as the
+child of another run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from functools import cache, partial
+from itertools import chain
+from typing import Any, Generic, TypeVar, final
+
+from ..driver import Callback, Ports, check_state, run_sync, unpriced
+from ..errors import ConfigError
+from ..events import Setup
+from ..graph import Graph
+from ..policy import Policy
+from ..stores import MemoryStore, Store
+from ..tools import AnyTool, Toolbox
+from .answers import ToolApprover
+from .bindings import DEPTH_MAX, needs_messages, nesting_of, runs_one_at_a_time
+from .final_answer import FinalAnswer
+from .inherited_limits import inherited_rules, reply_max, run_bound
+from .options import Limits, Permissions, RunOptions, Sampling, clock_of, group
+from .resources import SharedResources
+from .states import known_state_type
+from .world import AgentResources, price_of
+
+__all__ = ["RunTerms"]
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+@final
+class RunTerms(Generic[S]):
+    """The terms that all runs of one graph start on.
+
+    Args:
+        graph: the graph that runs.
+        options: the options of every run.
+        world: the models, tools and agents.
+        callbacks: makes the functions that nodes invoke, by name, for a run with this toolbox.
+        own_gates: the rules of the graph's own gates, for the functions of their conditions.
+        gates: what every gate of the graph heeds beside its own rules.
+        final: how the final answer is given, where it has a form.
+
+    Raises:
+        ConfigError: an option, the model or a tool cannot work.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a run needs but its question
+        self,
+        graph: Graph[S],
+        options: RunOptions,
+        world: AgentResources,
+        *,
+        callbacks: Callable[[Toolbox], Mapping[str, Callback[S]]] | None = None,
+        own_gates: Policy | None = None,
+        gates: tuple[Policy, ...] = (),
+        final: FinalAnswer | None = None,
+    ) -> None:
+        self.graph, self.options, self.world, self.final = graph, options, world, final
+        self.told_graph: Graph[Any] | None = None  # `known.graph_of` makes it once.
+        self._callbacks, self._gates, self._own_gates = callbacks, gates, own_gates
+        limits, permissions = group(options, Limits), group(options, Permissions)
+        decide = permissions.approve_tool_call
+        rules = tuple([gate.rules for gate in gates])
+        self.approver = None if decide is None else ToolApprover(decide, own=rules)
+        self.secret = permissions.secret
+        self.is_signed = self.secret is not None
+        self.clock, self._step_s = clock_of(options), limits.step_timeout_s
+        children = world.children.values()
+        self._refuse_unsigned()
+        self.shared = SharedResources(options.get("store"), world.models, world.named)
+        below = [one.opener.terms.resources for one in children]
+        self.resources = tuple(dict.fromkeys([*chain.from_iterable(below), self.shared]))
+        made = [one.opener.terms.own_resources for one in world.made]
+        self.own_resources: tuple[SharedResources, ...] = (*chain.from_iterable(made), self.shared)
+        self.setup = Setup(
+            model=world.label,
+            tools=world.toolbox.specs,
+            settings=group(options, Sampling).settings(one_at_a_time=runs_one_at_a_time(graph)),
+            budget=limits.allowance,
+            output=None if final is None else final.spec,
+            rules=rules,
+            watch=inherited_rules(options, graph, world),
+            own=world.own,
+            depth_max=DEPTH_MAX if limits.max_agent_depth is None else limits.max_agent_depth,
+            signed=self.is_signed,
+            approval_ttl_s=permissions.approval_ttl_s,
+        )
+        self.tool_names = world.callable_names
+        self.needs_messages = needs_messages(graph)
+        self.nesting = nesting_of(graph, world.children, limits.max_agent_depth)
+        self.reply_max = reply_max(self.setup, world)
+        # An agent that many levels share is looked at once.
+        self.bound = cache(partial(run_bound, graph, self.setup, world))
+        own = world.models.get(world.label)
+        self.price = unpriced if own is None else price_of(options, own)
+        self._state_type = known_state_type(graph)
+
+    def ports(self, store: Store, added: Sequence[AnyTool] = ()) -> Ports[S]:
+        """Return the world of a run as its driver sees it.
+
+        Args:
+            store: where its journal goes.
+            added: the tools that earlier legs of the run have added.
+        """
+        toolbox = self.world.toolbox.copy()
+        if added:
+            toolbox.add(added)
+        return Ports(
+            store=store,
+            models=self.world.models,
+            toolbox=toolbox,
+            callbacks={} if self._callbacks is None else self._callbacks(toolbox),
+            approve=self.approver,
+            children=self.world.children,
+            gates=self._gates,
+            own=self._own_gates,
+            state_type=self._state_type,
+            kept=type(store) is not MemoryStore,
+            secret=self.secret,
+            step_s=self._step_s,
+            price=self.price,
+            clock=self.clock,
+        )
+
+    def run_sync(self, ask: Callable[[], Awaitable[T]], instead: str) -> T:
+        """Run to the end for a caller without an event loop, and close what the run has opened.
+
+        Args:
+            ask: makes the awaited call.
+            instead: what to call where an event loop is running already.
+        """
+
+        async def closing() -> T:
+            try:
+                return await ask()
+            finally:
+                await self.aclose()
+
+        return run_sync(closing(), instead)
+
+    def check_start(self, state: object, *, kept: bool) -> None:
+        """Refuse a run that starts with a state of another type, or would go too deep.
+
+        Args:
+            state: the state.
+            kept: whether a store writes the journal down.
+
+        Raises:
+            ConfigError: the state, or a part of it that is written down, is of another type.
+        """
+        if state is not None or self._state_type is not None:
+            place = f"a run of graph {self.graph.name!r} begins with"
+            check_state(state, self._state_type, place, kept=kept)
+        if self.nesting.problem:
+            raise ConfigError(self.nesting.problem)
+
+    async def aclose(self, *, shared: bool = True) -> None:
+        """Close the store and the connections to the models; they can be used again.
+
+        Args:
+            shared: whether to close what other agents may use as well: models that were given as
+                objects, and the agents that this one may call.
+
+        Raises:
+            BaseException: the last failure, once everything is closed.
+        """
+        async with AsyncExitStack() as closing:
+            for resource in reversed(self.resources if shared else self.own_resources):
+                closing.push_async_callback(resource.aclose, given=shared)
+
+    def _refuse_unsigned(self) -> None:
+        """Refuse agents that take signed approvals only, where no secret signs them."""
+        children = self.world.children.items()
+        unsigned = [name for name, plan in children if plan.opener.terms.is_signed]
+        if unsigned and self.secret is None:
+            raise ConfigError(
+                f"agent {unsigned[0]!r} takes signed approvals only, and a child run takes those "
+                "of the run above it: give `approval_secret` to this one, too"
+            )
