@@ -260,10 +260,9 @@ def load(
         ConfigError: neither a path nor a text is given.
     """
     names = RegisteredNames(registry)
-    given: object = source  # Callers may be unchecked.
-    if not isinstance(given, str | Path):
+    if not isinstance(source, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be unchecked.
         raise ConfigError(
-            f"load: expected a path or a text, found {type(given).__name__}. Fix: decode bytes "
+            f"load: expected a path or a text, found {type(source).__name__}. Fix: decode bytes "
             "(`.decode()`), and read open files (`.read()`)"
         )
     if isinstance(source, str) and (
