@@ -187,6 +187,8 @@ BAD: Final = (
     Bad("node named END", with_line(5, "  END: {use: prepare_step}"), 5, 3, "not a node's name"),
     Bad("node without use", with_line(6, "  model_call: {model: x}"), 6, 15, "`use`"),
     Bad("node is a word", with_line(6, "  model_call: model_call"), 6, 15, "expected a mapping"),
+    Bad("named twice", with_line(6, "  model_call: {use: append, name: x}"), 6, 29, "is its name"),
+    Bad("no nodes", "graphloop: 1\nname: a\nstart: b\nnodes: {}\n", 4, 8, "at least one node"),
     Bad("unknown use", with_line(6, "  model_call: {use: modelcall}"), 6, 21, "'model_call'?"),
     Bad("an import path", with_line(6, "  model_call: {use: os.system}"), 6, 21, "no kind of node"),
     Bad(
@@ -335,6 +337,8 @@ BAD: Final = (
     ),
     Bad("an include of a text", RIGHT + "agents: {a: {include: b.yaml}}\n", 22, 23, "no folder"),
     Bad("unknown tool", RIGHT + "tools: [search]\n", 22, 9, "no tool is registered as 'search'"),
+    Bad("a tool twice", RIGHT + "agents: {a: {given: true}}\ntools: [a, a]\n", 23, 8, "twice"),
+    Bad("an agent of no use", RIGHT + "agents: {a: {given: true}}\ntools: [a]\n", 23, 8, "know no"),
     Bad("unknown rule", with_line(21, "  - {nevr: deploy}"), 21, 5, "Did you mean 'never'?"),
     Bad("rules are a word", with_line(21, "  never"), 21, 3, "`rules`: expected a list"),
     Bad(

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
 from io import TextIOWrapper
+from typing import TextIO
 
 from ..errors import ConfigError, GraphloopError
 from .text import clean, wrapped
@@ -64,8 +65,9 @@ def delivered(work: Callable[[], None]) -> None:
     """Do `work`, and exit with an error if stdout refuses its output."""
     if sys.stdout is None:
         raise SystemExit(complain(ConfigError(CLOSED)))
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # No command ends for a narrow encoding.
+    out: TextIO = sys.stdout
+    if isinstance(out, TextIOWrapper):
+        out.reconfigure(errors="replace")  # No command ends for a narrow encoding.
     try:
         try:
             work()

@@ -128,7 +128,7 @@ def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
     """Return the effect that an event answers, and its own fields."""
     match event:
         case Started():
-            asked = [one for one in event.messages if isinstance(one, UserMessage)]
+            asked = [said for said in event.messages if isinstance(said, UserMessage)]
             said = f": {_content(asked[-1].content)}" if asked else ""
             return f"{event.graph}, {event.setup.model}{said}"
         case ModelReplied():
@@ -172,9 +172,9 @@ def _effect_text(effect: int, effects: Mapping[int, Effect]) -> str:
 
 
 def _state_lines(run: Run[None]) -> Iterator[str]:
-    ended = run.ended and run.ending is not None
+    ending = run.ending if run.ended else None
     facts = [
-        f"ended, {run.ending.reason}" if ended and run.ending is not None else f"at {run.node}",
+        f"at {run.node}" if ending is None else f"ended, {ending.reason}",
         counted(len(run.record.steps), "step"),
         counted(len(run.messages), "message"),
         tokens_text(run.spent.told_usage),

@@ -57,8 +57,8 @@ __all__ = [
     "StopForm",
     "lines_of_rules",
     "read_rules",
+    "rule_words",
     "rules_of_texts",
-    "words_of",
 ]
 
 VERDICTS: Final[Mapping[str, Mapping[str, Form]]] = {
@@ -180,7 +180,7 @@ STOP_MODEL: Final = model_of(
 )
 
 
-def words_of(
+def rule_words(
     graph: str, nodes: Mapping[str, Node[Any, Outcome] | None], tools: Iterable[str]
 ) -> Vocabulary | None:
     """Return the words of a graph's rules; None if a node is unread."""

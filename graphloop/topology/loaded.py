@@ -225,10 +225,11 @@ class Topology(Graph[Any]):
     def _agent(self, name: str, options: GraphOptions[Any]) -> AgentTool:
         entry, own = self.document.agents[name], self.given.get(name)
         called, said = legal_name(name), entry.description  # Nodes run it by its name in the file.
+        over = entry.takes_over
         if isinstance(own, Agent):
-            return own.as_tool(name=called, description=said, takes_over=entry.takes_over)
-        graph, over = self._agents[name], entry.takes_over
+            return own.as_tool(name=called, description=said, takes_over=over)
         passed = passed_on({**options})
+        graph = self._agents[name]
         return graph.as_tool(None, name=called, description=said, takes_over=over, **passed)
 
     def _found(self, category: Category, name: str) -> object:
@@ -259,10 +260,9 @@ def load(
         ConfigError: neither a path nor a text is given.
     """
     names = RegisteredNames(registry)
-    given: object = source  # Callers may be unchecked.
-    if not isinstance(given, str | Path):
+    if not isinstance(source, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be unchecked.
         raise ConfigError(
-            f"load: expected a path or a text, found {type(given).__name__}. Fix: decode bytes "
+            f"load: expected a path or a text, found {type(source).__name__}. Fix: decode bytes "
             "(`.decode()`), and read open files (`.read()`)"
         )
     if isinstance(source, str) and (

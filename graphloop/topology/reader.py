@@ -16,7 +16,7 @@ from ..graph import END, Graph
 from ..node_protocol import NAME_MAX, flaw_of, node_flaw_of
 from ..rules import Rules
 from .compose import bytes_of, compose, text_at
-from .conditions import lines_of_rules, read_rules, words_of
+from .conditions import lines_of_rules, read_rules, rule_words
 from .diagnostics import Diagnostics, ParseError
 from .document import AgentEntry, Document
 from .includes import IncludeCache, IncludePlace
@@ -297,7 +297,7 @@ class _Reader:
         return document
 
     def _rules(self, entries: Mapping[str, Entry], graph: str, declared: Declared) -> Rules:
-        words = words_of(graph, declared.nodes, brought_tools(declared, self._to.names))
+        words = rule_words(graph, declared.nodes, brought_tools(declared, self._to.names))
 
         def read(value: Value) -> Rules:
             parse(LISTED, value, self._to, "rules")

@@ -1,4 +1,4 @@
-"""What a command works on."""
+"""The targets of commands: what is loaded, and what is said of everything else."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ GRAPH = HEAD + (
 )
 
 
-def write(path: Path, text: str) -> str:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return str(path)
+def write(files: dict[str, str]) -> None:
+    """Write files of the current directory."""
+    for name, text in files.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text, encoding="utf-8")
 
 
 def refusal(text: str) -> str:
+    """Return the message about a target that cannot be loaded."""
     with pytest.raises(ConfigError) as raised:
         load_target(text).loop(MODEL)
     return str(raised.value)
@@ -40,18 +42,20 @@ def refusal(text: str) -> str:
 @pytest.mark.usefixtures("desk")
 def test_a_question_is_no_target() -> None:
     """Only what exists, or is written like a path or a module, is loaded and executed."""
-    write(Path("own.py"), BUILD)
+    write({"own.py": BUILD})
 
     targets = ["own.py", "x/y", "desk:build", "a.b:c"]
     questions = ["Hello", "Why: because?", "note: x", "x" * 5_000, "a\0b"]
 
-    assert [names_target(one) for one in targets] == [True] * 4
-    assert [names_target(one) for one in questions] == [False] * 5
+    assert [names_target(text) for text in targets] == [True] * 4
+    assert [names_target(text) for text in questions] == [False] * 5
 
 
-def test_a_file_builds_its_agent_around_the_model(desk: Path) -> None:
+@pytest.mark.usefixtures("desk")
+def test_a_file_builds_its_agent_around_the_model() -> None:
     """One convention: `build(model)`, and PROMPT for the question."""
-    target = load_target(write(desk / "own.py", BUILD + "PROMPT = 'Hi?'\n"))
+    write({"own.py": BUILD + "PROMPT = 'Hi?'\n"})
+    target = load_target("own.py")
 
     loop = target.loop(MODEL)
 
@@ -60,46 +64,43 @@ def test_a_file_builds_its_agent_around_the_model(desk: Path) -> None:
     assert (target.prompt, target.script) == ("Hi?", None)
 
 
+@pytest.mark.usefixtures("desk")
 @pytest.mark.parametrize("name", ["agent.py", "topology.py"])
-def test_a_directory_is_its_agent_or_topology_and_the_script_beside_it(
-    name: str, desk: Path
-) -> None:
-    """So an example is named by its folder."""
-    write(desk / "own" / name, BUILD)
-    script = write(desk / "own" / "script.yaml", "- text: Hi.\n")
+def test_a_directory_is_its_agent_or_topology_and_the_script_beside_it(name: str) -> None:
+    """So an example is named by its folder; it imports what stands beside it from anywhere."""
+    beside = "import beside_it\nPROMPT = beside_it.NAME\n"
+    files = {name: BUILD + beside, "beside_it.py": "NAME = 'n'\n", "script.yaml": "- text: Hi.\n"}
+    write({f"own/{file}": text for file, text in files.items()})
 
     target = load_target("own")
 
-    assert target.place == f"own/{name}"
-    assert target.script is not None
-    assert target.script.absolute() == Path(script)
+    assert (target.place, target.script, target.prompt) == (
+        f"own/{name}",
+        Path("own/script.yaml"),
+        "n",
+    )
 
 
-def test_a_graph_stands_for_itself_and_names_its_tools(desk: Path) -> None:
+@pytest.mark.usefixtures("desk")
+def test_a_graph_stands_for_itself_and_names_its_tools() -> None:
     """A topology needs no function: it is not made around a model."""
-    text = GRAPH + "@tool\nasync def f() -> str:\n    '''F.'''\n    return ''\nTOOLS = [f]\n"
-    target = load_target(write(desk / "own.py", text))
+    tools = "@tool\nasync def f() -> str:\n    '''F.'''\n    return ''\nTOOLS = [f]\n"
+    write({"own.py": GRAPH + tools})
+    target = load_target("own.py")
 
     loop = target.loop(MODEL)
 
     assert isinstance(loop, Graph)
     assert loop.name == "g"
-    assert [getattr(one, "name", "") for one in target.tools] == ["f"]
+    assert [getattr(each, "name", "") for each in target.tools] == ["f"]
 
 
-def test_a_module_is_found_from_the_current_directory(desk: Path) -> None:
+@pytest.mark.usefixtures("desk")
+def test_a_module_is_found_from_the_current_directory() -> None:
     """As with `python -m`; a function of any name will do."""
-    write(desk / "desk_of_mine" / "loops.py", GRAPH + "def make(model):\n    return graph\n")
+    write({"desk_of_mine/loops.py": GRAPH + "def make(model):\n    return graph\n"})
 
     assert load_graph("desk_of_mine.loops:graph") == load_graph("desk_of_mine.loops:make")
-
-
-def test_a_target_imports_what_stands_beside_it(desk: Path) -> None:
-    """A file that works in its own directory works from every other."""
-    write(desk / "deep" / "beside_it.py", "NAME = 'n'\n")
-    write(desk / "deep" / "agent.py", BUILD + "import beside_it\nPROMPT = beside_it.NAME\n")
-
-    assert load_target("deep").prompt == "n"
 
 
 def test_agent_is_the_standard_loop() -> None:
@@ -107,50 +108,51 @@ def test_agent_is_the_standard_loop() -> None:
     assert load_graph("agent") == Agent(MODEL).graph
 
 
-def test_a_directory_without_agent_says_what_it_has(desk: Path) -> None:
-    """The file may just have another name."""
-    write(desk / "own" / "loop.py", BUILD)
-    (desk / "bare").mkdir()
+@pytest.mark.usefixtures("desk")
+@pytest.mark.parametrize(
+    ("files", "target", "message"),
+    [
+        (
+            {"own/loop.py": BUILD},
+            "own",
+            "expected agent.py, topology.py or topology.yaml in this directory, found loop.py.",
+        ),
+        ({"bare/x": ""}, "bare", "found no .py file"),
+        ({"script.yaml": ""}, "script.yaml", "expected a directory, a .py file, or a topology"),
+        (
+            {"own.py": GRAPH.replace("graph =", "table =")},
+            "own.py",
+            "found table. Fix: add one, or name what is there as module:name.",
+        ),
+        ({"none.py": "x = 1\n"}, "none.py", "found no agent, graph or build function"),
+        (
+            {"mine_a.py": GRAPH},
+            "mine_a:grahp",
+            "'grahp' in module 'mine_a', found graph. Did you mean 'graph'?",
+        ),
+        ({"mine_b.py": "x = 1\n"}, "mine_b:graph", "found no agent, graph or build function"),
+        ({}, "no_such_mine:graph", "expected a module 'no_such_mine', found none"),
+        (
+            {"mine_c.py": "import no_such_thing\n"},
+            "mine_c:graph",
+            "ModuleNotFoundError: No module named 'no_such_thing'",
+        ),
+        ({}, "agnet", "Did you mean 'agent'?"),
+        ({"deep/x.py": ""}, "deap/x.py", "Did you mean 'deep'?"),
+        (
+            {f"deep/loop_{number:02}.py": BUILD for number in range(12)},
+            "deep/lop_03.py",
+            "Did you mean 'deep/loop_03.py'? In 'deep' is deep/loop_00.py",
+        ),
+    ],
+)
+def test_a_target_that_is_not_there_is_told_with_what_is(
+    files: dict[str, str], target: str, message: str
+) -> None:
+    """Most misses are typing errors; the whole path is named, to be typed as it is."""
+    write(files)
 
-    found = refusal("own")
-    assert "expected agent.py, topology.py or topology.yaml in this directory" in found
-    assert "found loop.py." in found
-    assert "found no .py file" in refusal("bare")
-
-
-def test_another_kind_of_file_is_refused(desk: Path) -> None:
-    """A script alone is no agent: it goes to --script."""
-    write(desk / "script.yaml", "")
-
-    assert "expected a directory, a .py file, or a topology" in refusal("script.yaml")
-
-
-def test_a_file_without_anything_to_run_says_what_it_has(desk: Path) -> None:
-    """`loop = Agent(…)` is reached as module:loop."""
-    write(desk / "own.py", GRAPH.replace("graph =", "table ="))
-    write(desk / "none.py", "x = 1\n")
-
-    assert "found table. Fix: add one, or name what is there as module:name." in refusal("own.py")
-    assert "found no agent, graph or build function" in refusal("none.py")
-
-
-def test_a_module_without_that_name_lists_what_it_has(desk: Path) -> None:
-    """The nearest first: most misses are typing errors."""
-    write(desk / "mine_a.py", GRAPH)
-    write(desk / "mine_b.py", "x = 1\n")
-
-    message = refusal("mine_a:grahp")
-
-    assert "'grahp' in module 'mine_a', found graph. Did you mean 'graph'?" in message
-    assert "found no agent, graph or build function" in refusal("mine_b:graph")
-
-
-def test_a_module_that_is_not_there_is_named(desk: Path) -> None:
-    """And one that is there, but imports what is not, is told apart."""
-    write(desk / "mine_c.py", "import no_such_thing\n")
-
-    assert "expected a module 'no_such_mine', found none" in refusal("no_such_mine:graph")
-    assert "ModuleNotFoundError: No module named 'no_such_thing'" in refusal("mine_c:graph")
+    assert message in refusal(target)
 
 
 @pytest.mark.parametrize("target", ["own_d.py", "own_d:build"])
@@ -168,47 +170,37 @@ def test_a_module_that_is_not_there_is_named(desk: Path) -> None:
         (HEAD + "Agent('nope:x')\n", "'nope:x'"),
     ],
 )
-def test_what_is_wrong_in_the_file_is_said(
-    text: str, message: str, target: str, desk: Path
-) -> None:
+@pytest.mark.usefixtures("desk")
+def test_what_is_wrong_in_the_file_is_said(text: str, message: str, target: str) -> None:
     """The user's own mistake, in the user's own file; graphloop's messages pass unchanged."""
-    write(desk / "own_d.py", text)
+    write({"own_d.py": text})
 
     assert message in refusal(target)
 
 
+@pytest.mark.usefixtures("desk")
 @pytest.mark.parametrize("target", ["own_g.py", "own_g:graph"])
-def test_a_wrong_table_keeps_its_report(target: str, desk: Path) -> None:
+def test_a_wrong_table_keeps_its_report(target: str) -> None:
     """`graphloop check` shows it as findings."""
-    write(desk / "own_g.py", GRAPH.replace("{...: END}", "{}"))
+    write({"own_g.py": GRAPH.replace("{...: END}", "{}")})
 
     with pytest.raises(GraphError, match="outcome 'ready' leads nowhere"):
         load_graph(target)
 
 
-def test_what_is_near_a_mistyped_path_is_named(desk: Path) -> None:
-    """The whole path, to be typed as it is; a full folder is not listed whole."""
-    for number in range(12):
-        write(desk / "deep" / f"loop_{number:02}.py", BUILD)
+@pytest.mark.usefixtures("desk")
+def test_a_topology_in_yaml_is_a_target_with_its_own_prompt() -> None:
+    """By its name, in a directory, or loaded by Python, where PROMPT comes before it."""
+    asked = RIGHT + "prompt: Hello?\n"
+    loads = "from graphloop.topology import load\ngraph = load('support.yaml')\n"
+    write({"support.yaml": asked, "data/topology.yaml": asked, "own_h.py": loads})
+    write({"own_i.py": loads + "PROMPT = 'Hi'\n"})
 
-    assert "Did you mean 'agent'?" in refusal("agnet")
-    told = refusal("deep/lop_03.py")
-    assert "Did you mean 'deep/loop_03.py'?" in told
-    assert told.endswith("deep/loop_09.py and 2 more.")
-    assert "Did you mean 'deep'?" in refusal("deap/loop_03.py")
+    prompts = [load_target(text).prompt for text in ("support.yaml", "data", "own_h.py")]
 
-
-def test_a_topology_in_yaml_is_a_target_with_its_own_prompt(desk: Path) -> None:
-    """By its name, or in a directory; no Python is needed, and none is executed."""
-    for one in (desk / "support.yaml", desk / "data" / "topology.yaml"):
-        one.parent.mkdir(exist_ok=True)
-        one.write_text(RIGHT + "prompt: Hello?\n", encoding="utf-8")
-
-    for text in ("support.yaml", "data"):
-        target = load_target(text)
-
-        assert "support" == load_graph(text).name
-        assert "Hello?" == target.prompt
+    assert ["Hello?"] * 3 == prompts
+    assert "Hi" == load_target("own_i.py").prompt
+    assert load_graph("data") == load_graph("support.yaml")
 
 
 OWN = """
@@ -233,27 +225,33 @@ edges: {{leave_{name}: {{else: END}}}}
 """
 
 
-@pytest.mark.parametrize("name", ["a.py", "folder/b.py", "own_c", "own_d.sub"])
+@pytest.mark.usefixtures("desk")
+@pytest.mark.parametrize(
+    ("given", "file"),
+    [
+        ("a.py", "a.py"),
+        ("folder/b.py", "folder/b.py"),
+        ("own_c", "own_c.py"),
+        ("own_d.sub", "own_d/sub.py"),
+    ],
+)
 def test_what_a_file_names_is_registered_by_python_that_the_command_names(
-    name: str, desk: Path
+    given: str, file: str
 ) -> None:
     """A .py file, or a module as `python -m` finds it."""
-    short = name.replace("/", ".").split(".")[
-        -1 if name.endswith("sub") else -2 if "." in name else 0
-    ]
-    path = name if name.endswith(".py") else f"{name.replace('.', '/')}.py"
-    write(desk / path, OWN.format(name=short))
-    write(desk / "own.yaml", USING.format(name=short))
+    name = Path(file).stem
+    write({file: OWN.format(name=name), "own.yaml": USING.format(name=name)})
 
     with registry.set_back():
         with pytest.raises(GraphError, match="no kind of node") as refused:
             load_graph("own.yaml")
-        register([name])
+        register([given])
 
         assert "own" == load_graph("own.yaml").name
     assert "on the command line: --with FILE.py" in str(refused.value)
 
 
+@pytest.mark.usefixtures("desk")
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -263,24 +261,11 @@ def test_what_a_file_names_is_registered_by_python_that_the_command_names(
         ("own_ee.py", "own_ee.py, line 1)"),
     ],
 )
-def test_what_registers_nothing_is_told(name: str, said: str, desk: Path) -> None:
+def test_what_registers_nothing_is_told(name: str, said: str) -> None:
     """As a target that cannot be loaded."""
-    write(desk / "own_ee.py", "x.y\n")
+    write({"own_ee.py": "x.y\n"})
 
     with pytest.raises(ConfigError) as refused:
         register([name])
 
     assert said in str(refused.value)
-
-
-def test_a_file_that_loads_another_has_its_prompt(desk: Path) -> None:
-    """`prompt:` is what is asked where PROMPT says nothing."""
-    write(desk / "own.yaml", RIGHT + "prompt: Hello?\n")
-    write(desk / "own_h.py", "from graphloop.topology import load\ngraph = load('own.yaml')\n")
-    write(
-        desk / "own_i.py",
-        "from graphloop.topology import load\ngraph = load('own.yaml')\nPROMPT='Hi'\n",
-    )
-
-    assert "Hello?" == load_target("own_h.py").prompt
-    assert "Hi" == load_target("own_i.py").prompt
