@@ -31,7 +31,6 @@ S = TypeVar("S")
 PictureFormat: TypeAlias = Literal["svg", "png", "pdf"]
 
 _XSTATE: Final = ".xstate.json"
-_TEXTS: Final = frozenset({".mmd", ".dot", ".txt", ".svg"})
 _PURE: Final = "graphviz-pure"
 _PLAIN: Final = Marks()
 _TIMEOUT_S: Final = 20.0
@@ -96,20 +95,12 @@ def save_picture(drawn: Picture, path: str | os.PathLike[str], theme: Theme = LI
 
 
 def rendered(drawn: Picture, suffix: str, theme: Theme = LIGHT) -> str:
-    """Return a picture in a notation that is text: .svg, .dot, .txt, else Mermaid.
+    """Return a picture in a notation that is text: .svg, .dot, .txt or .mmd (Mermaid).
 
     Raises:
         ConfigError: an SVG cannot be drawn (see `render`).
     """
-    match suffix:
-        case ".svg":
-            return render(dot_of(drawn, theme), "svg").decode()
-        case ".dot":
-            return dot_of(drawn, theme)
-        case ".txt":
-            return text_of(drawn)
-        case _:
-            return mermaid_of(drawn, theme)
+    return _content(drawn, Path(f"picture{suffix}"), theme).decode()
 
 
 def _placed(target: Path) -> Path:
@@ -127,21 +118,26 @@ def _placed(target: Path) -> Path:
 
 def _content(drawn: Picture, target: Path, theme: Theme) -> bytes:
     match target.suffix.lower():
+        case ".svg":
+            return render(dot_of(drawn, theme), "svg")
         case ".png":
             return render(dot_of(drawn, theme), "png")
         case ".pdf":
             return render(dot_of(drawn, theme), "pdf")
-        case suffix if suffix in _TEXTS:
-            return rendered(drawn, suffix, theme).encode()
-        case _ if is_machine(target):
-            raise ConfigError(
-                f"path: expected a picture, found the state machine {str(target)!r}, which holds "
-                f"the table alone. Fix: choose .svg, .png, .pdf, .mmd, .dot or .txt."
-            )
+        case ".dot":
+            return dot_of(drawn, theme).encode()
+        case ".txt":
+            return text_of(drawn).encode()
+        case ".mmd":
+            return mermaid_of(drawn, theme).encode()
         case _:
+            found = (
+                f"the state machine {str(target)!r}" if is_machine(target) else repr(str(target))
+            )
+            also = "" if is_machine(target) else " (of a state machine, .scxml or .xstate.json)"
             raise ConfigError(
-                f"path: expected a file name that ends in .svg, .png, .pdf, .mmd, .dot, .txt, "
-                f".scxml or {_XSTATE}, found {str(target)!r}. Fix: choose one of these suffixes."
+                "path: expected the file of a picture, which ends in .svg, .png, .pdf, .mmd, .dot "
+                f"or .txt{also}, found {found}. Fix: choose one of these suffixes."
             )
 
 
