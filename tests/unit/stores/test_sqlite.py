@@ -111,6 +111,8 @@ def test_a_claimed_run_is_busy_for_everybody_else(tmp_path: Path) -> None:
         assert "running" == (await second.overview())[0].status
 
         await first.release("r", "suspended", [ASK])
+        with pytest.raises(StoreError, match="not claimed by this store"):
+            await first.release("r", "done", ())
         (record,) = await second.overview()
         assert ("suspended", (ASK,)) == (record.status, record.asks)
         await second.claim("r")
