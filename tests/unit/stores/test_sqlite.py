@@ -113,9 +113,10 @@ def test_a_claimed_run_is_busy_for_everybody_else(tmp_path: Path) -> None:
         await first.release("r", "suspended", [ASK])
         (record,) = await second.overview()
         assert ("suspended", (ASK,)) == (record.status, record.asks)
+        await first.append("r", 2, EVENT)
         await second.claim("r")
         assert ("running", ()) == ((await first.overview())[0].status, record.asks[1:])
-        await second.append("r", 2, EVENT)
+        await second.append("r", 3, EVENT)
         await second.release("r", "done", ())
         await first.claim("r")
 

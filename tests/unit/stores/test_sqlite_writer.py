@@ -229,6 +229,30 @@ def test_an_idle_claim_is_renewed(tmp_path: Path) -> None:
     asyncio.run(writer.ended())
 
 
+def test_an_idle_writer_rests_between_two_beats(tmp_path: Path) -> None:
+    """A run that waits for a person for a day must not keep a core busy."""
+    asked, busy = [0], threading.Event()
+
+    def clock() -> float:
+        asked[0] += 1
+        if asked[0] > 20:
+            busy.set()
+        return 100.0
+
+    tenant = Tenant(30.0, clock)
+    tenant.claims.take("r")
+    writer = writer_of(tmp_path, tenant)
+
+    def claimed(epoch: int) -> None:
+        tenant.epochs["r"] = epoch
+
+    asyncio.run(writer.do(lambda connection: claim(connection, tenant, "r"), claimed))
+
+    assert not busy.wait(0.3)
+    writer.stop()
+    asyncio.run(writer.ended())
+
+
 def test_a_file_system_without_locks_is_a_store_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
