@@ -316,8 +316,11 @@ def test_what_registers_nothing_is_told(name: str, said: str, desk: Path) -> Non
 def test_a_file_that_loads_another_has_its_prompt(desk: Path) -> None:
     """`prompt:` is what is asked where PROMPT says nothing."""
     write(desk / "own.yaml", RIGHT + "prompt: Hello?\n")
-    write(desk / "own_h.py", "from graphloop import load\ngraph = load('own.yaml')\n")
-    write(desk / "own_i.py", "from graphloop import load\ngraph = load('own.yaml')\nPROMPT='Hi'\n")
+    write(desk / "own_h.py", "from graphloop.topology import load\ngraph = load('own.yaml')\n")
+    write(
+        desk / "own_i.py",
+        "from graphloop.topology import load\ngraph = load('own.yaml')\nPROMPT='Hi'\n",
+    )
 
     assert "Hello?" == load_target("own_h.py").prompt
     assert "Hi" == load_target("own_i.py").prompt
