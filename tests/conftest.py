@@ -7,6 +7,10 @@ derandomised, so that a red test stays red; both print what repeats a failure.
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+from collections.abc import Coroutine
+
 import pytest
 from hypothesis import settings
 
@@ -19,6 +23,25 @@ settings.register_profile(
     "nightly", deadline=None, max_examples=5_000, stateful_step_count=200, print_blob=True
 )
 settings.load_profile(PROFILE)
+
+
+DEADLINE_S = 10.0
+"""A test that hangs fails here, instead of holding up the suite."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine function, in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    asyncio.run(_in_time(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})))
+    return True
+
+
+async def _in_time(test: Coroutine[object, object, None]) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        await test
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

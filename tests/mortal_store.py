@@ -119,7 +119,7 @@ class MortalSqliteStore(MortalStore):
         self.fate.moment()
         await self._leases.claim(run_id)
 
-    async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
+    async def release(self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]) -> None:
         """Release a run: the dead do not."""
         self.fate.moment()
         await self._leases.release(run_id, status, asks)

@@ -2,17 +2,20 @@
 
     python -m tests.mutants                      plant each fault of tests/mutants.txt
     python -m tests.mutants --only execute.py    those whose line of the list has this text
+    python -m tests.mutants --mend 8             replace the lost ones, drawn by seed 8
     python -m tests.mutants --sample 7 120       write the list anew: 120 faults, drawn by seed 7
 
 A line of the list is a file, a function, an operator, a number and the text of the mutated line.
 The number tells equal lines of one function apart, so a line may move without losing its mutant.
-A mutant whose text is gone is told as lost: draw a new list.
+A mutant whose text is gone is lost, and printed first. `--mend` finds the same fault in another
+function or file, and else draws a mutant of the same file.
 
 Each mutant is planted in a temporary copy; the repository is only read. Its tests are those that
 `TESTS` gives its file, quickest first, up to the first failure. A mutant is killed by a failed
 test, by an import that fails, or by a time limit: `SLOWER` times what the tests take without it.
-The status is 0 if every mutant is killed, 1 if one survives, 2 if nothing could be measured.
-A survivor is a missing test, or it changes nothing: delete such a line, and say why in the commit.
+The status is 0 if every mutant is killed, 1 if one survives, 2 if one is lost.
+A survivor is a missing test, or it changes nothing: note its line after `EQUIVALENT` in the list,
+with the reason above it, and draw another by `--mend`.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ from tests.mutation import Mutant, mutants_of
 
 ROOT: Final = Path(__file__).parents[1]
 LIST: Final = ROOT / "tests" / "mutants.txt"
+EQUIVALENT: Final = "# changes nothing: "
 COPIED: Final = ("graphloop", "tests", "examples", "docs", "pyproject.toml", "README.md")
 SLOWER: Final = 5
 SECONDS_MIN: Final = 30.0
@@ -87,22 +91,56 @@ TESTS: Final[Mapping[str, tuple[str, ...]]] = {
 """The files that are mutated, and the tests that concern each."""
 
 
+def possible() -> Sequence[Mutant]:
+    """Return the mutants of all files, without those that the list notes as equivalent."""
+    noted = {line.removeprefix(EQUIVALENT) for line in _lines() if line.startswith(EQUIVALENT)}
+    every = [each for path in TESTS for each in mutants_of(path, (ROOT / path).read_text("utf-8"))]
+    return [each for each in every if str(each) not in noted]
+
+
 def sampled(seed: int, count: int) -> Sequence[Mutant]:
     """Return so many mutants of all files, drawn by a seed, in the order of the files."""
-    every = [one for path in TESTS for one in mutants_of(path, (ROOT / path).read_text("utf-8"))]
+    every = possible()
     number = min(count, len(every))
     chosen = random.Random(seed).sample(range(len(every)), number)  # noqa: S311 - no secret
     return [every[at] for at in sorted(chosen)]
 
 
+def mended(seed: int) -> Sequence[Mutant]:
+    """Return the list with another mutant in place of each lost one, in the order of the files."""
+    every, wanted = possible(), listed("")
+    kept = set(wanted).intersection(every)
+    spare = [each for each in every if each not in kept]
+    random.Random(seed).shuffle(spare)  # noqa: S311 - no secret
+    for lost in wanted:
+        if lost not in kept and spare:
+            spare.sort(key=lambda each: (_is_same_fault(each, lost), each.path == lost.path))
+            kept.add(spare.pop())
+    return [each for each in every if each in kept]
+
+
+def _is_same_fault(mutant: Mutant, other: Mutant) -> bool:
+    return (mutant.operator, mutant.text) == (other.operator, other.text)
+
+
 def listed(only: str) -> Sequence[Mutant]:
     """Return the mutants of the list whose line has a text."""
     mutants = list[Mutant]()
-    for line in LIST.read_text("utf-8").splitlines():
+    for line in _lines():
         if line and not line.startswith("#") and only in line:
             path, function, operator, number, text = line.split(maxsplit=4)
             mutants.append(Mutant(path, function, operator, int(number), text))
     return mutants
+
+
+def _lines() -> Sequence[str]:
+    return LIST.read_text("utf-8").splitlines()
+
+
+def _write(mutants: Sequence[Mutant]) -> None:
+    """Write the list; its comments stay above it."""
+    comments = [line for line in _lines() if line.startswith("#")]
+    LIST.write_text("\n".join([*comments, *map(str, mutants)]) + "\n", "utf-8")
 
 
 class Bench:
@@ -118,13 +156,11 @@ class Bench:
                 shutil.copy(ROOT / name, folder / name)
         self._seconds: dict[tuple[str, ...], float] = {}
 
-    def kills(self, mutant: Mutant) -> bool | None:
-        """Return whether a test notices the mutant; None if its text is gone."""
+    def kills(self, mutant: Mutant) -> bool:
+        """Return whether a test notices the mutant."""
         path = self._folder / mutant.path
         source = path.read_text("utf-8")
-        mutated = mutants_of(mutant.path, source).get(mutant)
-        if mutated is None:
-            return None
+        mutated = mutants_of(mutant.path, source)[mutant]
         limit = max(SECONDS_MIN, SLOWER * self._unharmed(TESTS[mutant.path]))
         self._write(path, mutated)
         try:
@@ -168,21 +204,24 @@ class Bench:
 
 def measure(mutants: Sequence[Mutant]) -> int:
     """Plant each mutant, print what became of it and the score of each file."""
-    killed, every, lost = Counter[str](), Counter[str](), 0
+    known = frozenset(possible())
+    lost = [each for each in mutants if each not in known]
+    for each in lost:
+        print(f"LOST     {each}", flush=True)
+    killed, every = Counter[str](), Counter[str]()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         bench = Bench(Path(folder))
         for mutant in mutants:
-            noticed = bench.kills(mutant)
-            word = {True: "killed", False: "SURVIVED", None: "LOST"}[noticed]
-            print(f"{word:9}{mutant}", flush=True)
-            lost += noticed is None
-            every[mutant.path] += noticed is not None
-            killed[mutant.path] += bool(noticed)
+            if mutant in known:
+                noticed = bench.kills(mutant)
+                print(f"{'killed' if noticed else 'SURVIVED':9}{mutant}", flush=True)
+                every[mutant.path] += 1
+                killed[mutant.path] += noticed
     for path in every:
         print(f"{killed[path]:4} of {every[path]:3} killed  {path}")
     print(f"{killed.total():4} of {every.total():3} killed")
     if lost or not mutants:
-        print(f"{lost} mutants lost. Fix: draw a new list, with --sample SEED N.")
+        print(f"{len(lost)} MUTANTS LOST, see the top. Fix: python -m tests.mutants --mend SEED.")
         return 2
     return int(killed.total() < every.total())
 
@@ -192,14 +231,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--sample", nargs=2, type=int, metavar=("SEED", "N"), help="write a list")
+    parser.add_argument("--mend", type=int, metavar="SEED", help="replace the lost mutants")
     parser.add_argument("--only", default="", metavar="TEXT", help="mutants whose line has it")
     options = parser.parse_args()
     if options.sample:
-        head = "# python -m tests.mutants --sample {} {}".format(*options.sample)
-        lines = [head, *map(str, sampled(*options.sample))]
-        LIST.write_text("\n".join(lines) + "\n", "utf-8")
-        return 0
-    return measure(listed(options.only))
+        _write(sampled(*options.sample))
+    elif options.mend is not None:
+        _write(mended(options.mend))
+    else:
+        return measure(listed(options.only))
+    return 0
 
 
 if __name__ == "__main__":

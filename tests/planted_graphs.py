@@ -1,19 +1,24 @@
-"""Safe graphs of every kind of node, of which one line leads elsewhere."""
+"""Safe graphs of every kind of node, and the examples, of which one line leads elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count, islice
+from random import Random
 from typing import Any, NamedTuple
 
+from graphloop.agent.agent import Agent
 from graphloop.agent.graph import Graph
+from graphloop.cli.target import load_target
 from graphloop.errors import GraphloopError
 from graphloop.graph import END, EndType
 from graphloop.node_protocol import Node
 from graphloop.outcomes import Outcome, outcome_name
+from graphloop.testing import ScriptedModel
+from tests.unit.cli.command_line import ROOT
 from tests.varied_graphs import seeded, varied
 
-__all__ = ["Planted", "planted"]
+__all__ = ["Planted", "planted", "planted_in_examples"]
 
 FIRST = 10_000
 """The seed of the first graph."""
@@ -28,24 +33,34 @@ class Planted(NamedTuple):
 
 def planted(how_many: int) -> Iterator[Planted]:
     """Yield the same graphs every time."""
-    yield from islice(_planted(), how_many)
+    graphs = (_planted(rng, varied(rng).graph) for rng in map(seeded, count(FIRST)))
+    yield from islice((graph for graph in graphs if graph is not None), how_many)
 
 
-def _planted() -> Iterator[Planted]:
-    for seed in count(FIRST):
+def planted_in_examples(each: int) -> Iterator[Planted]:
+    """Yield so many graphs of each example, the same ones every time."""
+    places = sorted({path.parent for path in (ROOT / "examples").rglob("*.py")})
+    for seed, place in enumerate(places):
+        made = load_target(str(place)).loop(ScriptedModel(["Done."]))
+        graph = made.graph if isinstance(made, Agent) else made
         rng = seeded(seed)
-        graph = varied(rng).graph
-        lines = [(name, one, to) for name, row in graph.table.items() for one, to in row.items()]
-        name, outcome, target = rng.choice(lines)
-        led = rng.choice([one for one in (*graph.nodes, "END") if one != target])
-        to: dict[str, Node[Any, Outcome] | EndType] = {**graph.nodes, "END": END}
-        edges: dict[Any, dict[Any, Any]] = {
-            graph.nodes[node]: {one: to[after] for one, after in row.items()}
-            for node, row in graph.table.items()
-        }
-        edges[graph.nodes[name]][outcome] = to[led]
-        try:
-            spoilt: Graph[None] = Graph("planted", graph.nodes[graph.start], edges)
-        except GraphloopError:
-            continue
-        yield Planted(spoilt, (name, outcome_name(outcome)))
+        graphs = (_planted(rng, graph) for _ in range(each))
+        yield from (graph for graph in graphs if graph is not None)
+
+
+def _planted(rng: Random, graph: Graph[Any]) -> Planted | None:
+    """Lead one line elsewhere; None if that is no graph."""
+    lines = [(name, one, to) for name, row in graph.table.items() for one, to in row.items()]
+    name, outcome, target = rng.choice(lines)
+    led = rng.choice([one for one in (*graph.nodes, "END") if one != target])
+    to: dict[str, Node[Any, Outcome] | EndType] = {**graph.nodes, "END": END}
+    edges: dict[Any, dict[Any, Any]] = {
+        graph.nodes[node]: {one: to[after] for one, after in row.items()}
+        for node, row in graph.table.items()
+    }
+    edges[graph.nodes[name]][outcome] = to[led]
+    try:
+        spoilt: Graph[None] = Graph("planted", graph.nodes[graph.start], edges)
+    except GraphloopError:
+        return None
+    return Planted(spoilt, (name, outcome_name(outcome)))

@@ -280,18 +280,18 @@ class RunStream(Generic[S]):
         try:
             opened = self._opened or await self._open()
             await self._drive(opened, known)
-        except Exception as error:  # noqa: BLE001 - it is raised again by `result`
-            if self._opened is not None:
-                await self._opened.seen.aclose()
-            self._fail(error)
-            await self._end()
         except BaseException as error:
-            taken = self._opened is not None and self._opened.has_taken(self._say)
-            self._cut = iterated and taken and isinstance(error, asyncio.CancelledError)
-            if not self._cut:
-                self._fail(RunFailed(LEFT))
-                await self._end()
-            raise
+            failed, run = isinstance(error, Exception), self._opened
+            cancelled = isinstance(error, asyncio.CancelledError)
+            self._cut = iterated and cancelled and run is not None and run.has_taken(self._say)
+            if self._cut:
+                raise
+            if run is not None and (failed or cancelled):
+                await run.seen.aclose()  # Else the driver, and its lease, would stay in place.
+            self._fail(error if isinstance(error, Exception) else RunFailed(LEFT))
+            await self._end()
+            if not failed:  # An `Exception` is raised again by `result`.
+                raise
         finally:
             self._idle.set()
 

@@ -6,7 +6,7 @@ returns the question, the node performs it, and `summarized` takes in the answer
 sent to a model change; the record of the run stays whole.
 
 Calls and their results are never parted. Untouched messages stay the same objects, so that a
-wire's cached bytes of them stay good (CONTRACT §4.3).
+wire's cached bytes of them stay good.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ without a result, a retry left two, or a result came after the user had gone on.
 history, so it is repaired here, or refused by the caller who reads `findings`; it is never sent.
 
 The provider's call id tells results apart. Where calls share an id, the tool name does if all names
-fit, else the position: ids may repeat or be empty (CONTRACT §9 #12). A result answers the latest
+fit, else the position: ids may repeat or be empty. A result answers the latest
 turn before it that made a call with its id, so an id that is used again never reaches back.
 """
 

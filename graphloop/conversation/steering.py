@@ -1,7 +1,7 @@
 """Steering: a caller's changes, and a conversation with open calls, become part of a run.
 
 An assistant turn is recorded before control returns to the caller, and each of its calls is
-answered exactly once, whatever the caller does (CONTRACT §6.7, §9 #29 to #31).
+answered exactly once, whatever the caller does.
 
 No wire takes a message between a turn's calls and their results. So the notes of a node wait while
 a turn is in hand, and come after its results.
@@ -70,7 +70,7 @@ def adopt_open_calls(run: Run[S], messages: Sequence[Message]) -> Run[S] | None:
 
     The assistant message and its present results leave the history, to be appended again once the
     turn is complete. Where the calls are those of the run's own turn, their results hold: a call
-    with a result is never run again (CONTRACT §9 #31).
+    with a result is never run again.
     """
     if not open_calls(messages):
         return None

@@ -1,7 +1,7 @@
 """How many tokens a history costs a model: an estimate, corrected by the provider's last count.
 
 No tokenizer: each provider has its own, most keep it secret, and the decisions made by these
-numbers need only their size (CONTRACT §4.3, estimator).
+numbers need only their size.
 """
 
 from __future__ import annotations

@@ -245,7 +245,7 @@ class Lease:
         self,
         store: Store,
         run_id: str,
-        standing: Callable[[], tuple[ReleaseStatus, Sequence[Ask]]],
+        standing: Callable[[], tuple[ReleaseStatus | None, Sequence[Ask]]],
     ) -> None:
         # `_has_leases` has looked; asking the protocol itself is dear.
         self._leases = cast("Leases", store) if _has_leases(type(store)) else None
@@ -286,9 +286,11 @@ def _has_leases(kind: type[Store]) -> bool:
     return issubclass(kind, Leases)
 
 
-def status_of(run: Run[Any] | None) -> ReleaseStatus:
-    """Return the status of a run that is released."""
-    ending = run.ending if run is not None and run.ended else None
+def status_of(run: Run[Any] | None) -> ReleaseStatus | None:
+    """Return the status of a run that is released; None for a run that has not started."""
+    if run is None:
+        return None
+    ending = run.ending if run.ended else None
     return "suspended" if ending is None else RELEASED_AS.get(ending.reason, "done")
 
 

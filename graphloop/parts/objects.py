@@ -7,7 +7,7 @@ schema: only the complete answer is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import final
+from typing import Final, final
 
 from pydantic_core import from_json
 
@@ -22,6 +22,9 @@ from .parts import (
 )
 
 __all__ = ["ObjectView", "PartialObjects", "partial"]
+
+GROWTH: Final = 64
+"""A text is read again once it has grown by one part in so many."""
 
 
 def _itself(value: object) -> object:
@@ -71,10 +74,6 @@ class ObjectView:
         shown = None if value is None else self._unwrap(value)
         if shown is not None:
             yield ObjectDelta(shown)
-
-
-GROWTH = 64
-"""A text is read again once it has grown by one part in so many."""
 
 
 def partial(text: str) -> object | None:

@@ -1,9 +1,9 @@
-"""Approvals: a person's answer about one call, and the token that says which call it was about.
+"""Approvals: a person's answer about one call, and the token that binds it to that call.
 
-An approval is a capability: it is good for one call of one run with exactly these arguments, until
+An approval is a capability: it holds for one call of one run with exactly these arguments, until
 it expires. Its token is `v1.<payload>.<mac>`: the capability as canonical JSON and its HMAC-SHA256,
-both in base64url without padding; without a secret the mac is empty, and the token protects from
-mistakes but from nobody who means harm. That a token is used once is the journal's to keep.
+both in base64url without padding. Without a secret the mac is empty, and the token protects from
+mistakes only, not from an attacker. The journal sees to it that a token is used once.
 """
 
 from __future__ import annotations
@@ -57,18 +57,17 @@ Refusal: TypeAlias = Literal[
     "of another conversation",
     "expired",
 ]
-"""Why a token is no good; empty if it is. `not verifiable`: it is signed, and no secret is here."""
+"""Why a token is refused; empty if it holds. `not verifiable`: signed, and no secret is known."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A human's answer about one call.
+    """A person's answer about one call.
 
-    `arguments` replaces the call's: JSON text, or a mapping that becomes it, an empty one too;
-    None is the call's own.
-    `token` shows which call the answer is about; `signal_id` is the answer's own id where it came
-    through a store, so that it is taken once.
+    `arguments` replaces those of the call: JSON text, or a mapping, which may be empty. None keeps
+    the call's own. `token` names the call. `signal_id` is the id of an answer that came through a
+    store, which takes it once.
     """
 
     approved: bool
@@ -85,11 +84,11 @@ class Approval:
 
 
 class Capability(Struct, frozen=True, gc=False):
-    """What an approval is good for: one call of a tool, by its key and its arguments' digest.
+    """The call that an approval lets run: its tool, its key, and the digest of its arguments.
 
     `expires_at` is in seconds since the epoch, None for never; `path` tells child runs apart.
-    `conversation` is the digest of the conversation that ends in the call, for approvals that are
-    given where no run is known; a run knows its own, and does not look at it.
+    `conversation` is the digest of the conversation that ends in the call, for approvals given
+    where no run is known; a run knows its own conversation, and ignores it.
     """
 
     run_id: str
@@ -146,11 +145,11 @@ def secret_of(value: bytes | str | None) -> bytes | None:
     """
     if value is not None and not isinstance(value, bytes | str):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
         raise ConfigError(
-            f"an approval secret is text or bytes, found {type(value).__name__}. Fix: pass one."
+            f"approval secret: expected text or bytes, found {type(value).__name__}. Fix: pass one."
         )
     if value is not None and not value:
         raise ConfigError(
-            f"an approval secret must not be empty, found {value!r}. "
+            f"approval secret: expected one that is not empty, found {value!r}. "
             "Fix: pass a random one, or None for tokens that are not signed."
         )
     return _bytes(value) if isinstance(value, str) else value
@@ -164,7 +163,8 @@ def issue(capability: Capability, secret: bytes | str | None) -> str:
     """
     if capability.expires_at is not None and not is_number(capability.expires_at):
         raise ConfigError(
-            f"`expires_at` is a finite number of seconds; found {capability.expires_at!r}"
+            f"expires_at: expected a finite number of seconds, found {capability.expires_at!r}. "
+            "Fix: give the time as seconds since the epoch."
         )
     payload, key = _payload(capability), secret_of(secret)
     return f"{VERSION}.{payload}.{'' if key is None else _mac(payload, key)}"
@@ -195,7 +195,7 @@ def verify(token: str, expected: Capability, *, secret: bytes | str | None, now:
 
 
 def claimed(token: str) -> Capability | None:
-    """Return what a token says that it is good for, verified by nobody; None if it says nothing."""
+    """Return the capability that a token names, unverified; None if it names none."""
     segments = token.split(".", 2)
     return _capability(segments[1]) if len(segments) == 3 else None
 
@@ -221,7 +221,7 @@ def _payload(capability: Capability) -> str:
     if capability.expires_at is not None:
         fields["expires_at"] = float(capability.expires_at)
     if not capability.conversation:
-        del fields["conversation"]  # As it was written before there was one.
+        del fields["conversation"]  # A run's own token has none.
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return _base64(text.encode("ascii"))
 
@@ -268,5 +268,5 @@ def _base64(data: bytes) -> str:
 
 
 def _bytes(text: str) -> bytes:
-    """Return text as UTF-8; what models and strangers write may hold half a surrogate pair."""
+    """Return text as UTF-8; text of models may hold half a surrogate pair."""
     return text.encode("utf-8", "surrogatepass")

@@ -1,10 +1,10 @@
-"""Policy: which calls run, which wait for a person, which are refused; the gate, as a value.
+"""Policy: the calls that run, wait for a person, or are denied, as a value.
 
     allow("read_*") | ask("refund", when=over_limit) | deny("delete_*", reason="never")
 
 The first rule that matches decides, and a call that no rule matches is denied. A `when` is the
-user's own function, asynchronous perhaps, so it is not called here: a rule knows it by its name,
-and whoever decides says which names hold. So a policy can be drawn, proven, and written down.
+user's own function, perhaps asynchronous, so it is not called here. A rule holds its name, and the
+driver says which names hold. So a policy can be drawn, proven, and written to a file.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Condition: TypeAlias = Callable[..., bool | Awaitable[bool]]
 WILDCARDS = frozenset("*?[")
 
 NARROWER = "put the narrower rule first, or leave it out."
-"""What to do about a rule that no call can reach."""
+"""The fix for a rule that no call can reach."""
 
 
 class Named(Protocol):
@@ -59,11 +59,11 @@ class Named(Protocol):
 
 
 class Rule(Struct, frozen=True, gc=False):
-    """What happens to the calls of some tools.
+    """The verdict on the calls of some tools.
 
     `tools` are names or shell patterns (`db_*`), case matters; `condition` names the function that
-    must hold as well. `ttl_s` is how many seconds a question stays open, `reason` what a denied
-    model reads.
+    must hold as well. `ttl_s` is how many seconds a question stays open; a model reads the
+    `reason` of a denial.
     """
 
     verdict: Literal["allow", "ask", "deny"]
@@ -166,13 +166,15 @@ def deny(*tools: str | Named, when: Condition | None = None, reason: str = "") -
         tools: names, shell patterns, or tools; all tools if only `when` is given.
         when: a function of (arguments, context), or an async one; the rule is skipped if it returns
             False. It is not skipped if it raises, or returns neither True nor False.
-        reason: what the model is told.
+        reason: the text that the model reads.
 
     Raises:
         ConfigError: nothing is given, or it is no tool, function or text.
     """
     if not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
-        raise ConfigError(f"deny: `reason` is the text that a model reads; found {reason!r}")
+        raise ConfigError(
+            f"deny: `reason`: expected text for the model, found {reason!r}. Fix: quote it."
+        )
     return _policy("deny", tools, when, reason=reason)
 
 
@@ -196,8 +198,8 @@ def decide(
         rules: in the order in which they are tried.
         tool: the name of the tool that is called.
         held: the conditions that hold for this call.
-        failed: those that raised, or gave neither a yes nor a no. They count against the call:
-            they hold for `ask` and `deny`, and not for `allow`.
+        failed: the conditions that raised, or returned neither True nor False. They count against
+            the call: they hold for `ask` and `deny`, and not for `allow`.
     """
     for rule in rules:
         if rule.covers(tool) and _holds(rule, held, failed):
@@ -206,12 +208,12 @@ def decide(
 
 
 def denial(reason: str = "") -> str:
-    """Return what a model reads of a call that is denied."""
+    """Return the text that a model reads about a denied call."""
     return f"Tool call denied. Reason: {reason}" if reason else "Tool call denied."
 
 
 def untold(rules: Iterable[Rule], held: Collection[str], unmet: Collection[str]) -> frozenset[str]:
-    """Return the conditions of which nobody has told whether they hold."""
+    """Return the conditions that are reported neither as held nor as unmet."""
     return frozenset({rule.condition for rule in rules} - {"", *held, *unmet})
 
 
@@ -234,9 +236,9 @@ def unmatched(rules: Iterable[Rule], names: Iterable[str]) -> tuple[str, ...]:
 
 
 def shadowed(rules: Iterable[Rule], names: Collection[str]) -> Iterator[tuple[Rule, str]]:
-    """Yield each rule whose tools among `names` are all decided before it, and what is wrong.
+    """Yield each rule whose tools among `names` earlier rules decide, and the problem.
 
-    A rule about every tool is for those that come later, too.
+    A rule about every tool stays: it also covers tools that are added later.
     """
     decided: dict[str, Rule] = {}
     for rule in rules:
@@ -335,14 +337,14 @@ def refuse_shadowed(rules: Sequence[Rule], first: int = 0) -> None:
 def policy_of(rules: tuple[Rule, ...], functions: Mapping[str, Condition]) -> Policy:
     """Return the rules of a gate with their functions.
 
-    A condition whose function is not known cannot be told of any call.
+    A condition without a known function raises when it is evaluated.
     """
     names = {rule.condition for rule in rules if rule.condition}
-    return Policy(rules, {name: functions.get(name, _nobody) for name in sorted(names)})
+    return Policy(rules, {name: functions.get(name, _unknown) for name in sorted(names)})
 
 
-def _nobody(_arguments: Mapping[str, Any], _context: object) -> bool:
-    raise ConfigError("nobody knows the function of this condition here")
+def _unknown(_arguments: Mapping[str, Any], _context: object) -> bool:
+    raise ConfigError("condition: expected a function, found none. Fix: give it with `when`.")
 
 
 def _deciding(rule: Rule, before: Sequence[Rule]) -> Rule | None:

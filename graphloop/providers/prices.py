@@ -1,6 +1,6 @@
-"""What a reply cost, at the model that gave the reply: by the caller's table, else by a known one.
+"""Prices: the cost of a reply by the caller's table, else by that of `genai-prices`.
 
-The known one is that of `genai-prices`.
+The import of `genai-prices` takes a third of a second, so only runs of real models load this file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _is_same_model = re.compile(
 def price(reply: Reply) -> float | None:
     """Return the cost of a reply in US dollars, or None for a model without a known price."""
     usage = reply.usage
-    # The table's input count includes what came from or went to a cache; ours does not.
+    # The table's input count includes cached tokens; the count of `Usage` does not.
     priced = PricedUsage(
         input_tokens=usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
         cache_read_tokens=usage.cache_read_tokens,
@@ -42,7 +42,7 @@ def price(reply: Reply) -> float | None:
 def price_with(table: Mapping[str, ModelPrice]) -> Callable[[Reply], float | None]:
     """Return a function like `price` that looks into `table` first.
 
-    A name in the table is a model's own, or the same without its date stamp, version or tag
+    A name in the table is that of a model, also without its date stamp, version or tag
     (`gpt-4o` for `gpt-4o-2024-08-06`, `claude-x` for `claude-x@20250514`, `llama3` for
     `llama3:8b`); of several that fit, the longest counts. The table is copied.
     """

@@ -20,6 +20,7 @@ __all__ = [
     "JsonObject",
     "as_list",
     "as_object",
+    "count_of",
     "is_list",
     "is_object",
     "is_object_text",
@@ -88,6 +89,13 @@ def as_list(value: object, place: str) -> list[Any]:
     if value is None:
         return []
     raise _unexpected(place, "an array or null", value)
+
+
+def count_of(fields: object, key: str) -> int:
+    """Return the count at `key`; 0 for anything that is no positive whole number."""
+    value = fields.get(key) if is_object(fields) else None
+    # True is an int to Python, but not to a reader of the journal.
+    return value if isinstance(value, int) and value is not True and value > 0 else 0
 
 
 def parse_json(data: bytes) -> object:

@@ -56,11 +56,11 @@ class RunRecord(Struct, frozen=True):
 
     Attributes:
         graph: the graph's name, from the run's first event.
-        status: "running" while a live driver holds it, "interrupted" when that driver's lease ran
-            out, "ready" when no driver ever claimed it; else the status that its last driver set.
+        status: "running" while a live driver holds it, "interrupted" when that driver died or its
+            lease ran out, "ready" when no driver has set a status; else what its last driver set.
         events: how many its journal holds.
         created_at: seconds since the epoch, by the store's clock.
-        updated_at: the same, of the last event, claim or release.
+        updated_at: the same, of the last event or status.
         parent: the id of its parent run, or nothing.
         asks: the questions it waits for; nothing while a driver holds it.
         target: the target of `graphloop run` ("module:agent"), or nothing.
@@ -130,8 +130,10 @@ class Leases(Protocol):
         """
         ...
 
-    async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
+    async def release(self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]) -> None:
         """Stop driving a run, and record its status and its open questions.
+
+        A driver that wrote no event gives no status: the record stays as it was.
 
         Raises:
             StoreError: this store object has not claimed the run.

@@ -217,7 +217,7 @@ class Codec:
         return _WRITE
 
     def _read(self, json: bytes) -> object:
-        # By the names of fields, too: what is written has a validation alias nowhere.
+        # By the names of fields, too: written text holds no validation alias.
         return self._state.validate_json(json, by_alias=True, by_name=True)
 
     def _typed(self, state: object) -> object:
@@ -237,10 +237,10 @@ class Codec:
 
 
 def typed_events(kind: object, events: Sequence[Event]) -> Sequence[Event]:
-    """Return events with states of a graph's type, whatever codec has read them.
+    """Return events with states of a graph's type, by whichever codec they were read.
 
     Args:
-        kind: the type; None where nobody knows it.
+        kind: the type; None where it is unknown.
         events: the events.
 
     Raises:

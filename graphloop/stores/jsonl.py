@@ -10,7 +10,7 @@ slower of two is refused when it writes). Not for network file systems.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import final
 from urllib.parse import quote, unquote
@@ -21,7 +21,7 @@ from .base import Ask, ReleaseStatus
 from .claims import Claims
 from .codec import Codec
 from .file_lock import locked
-from .journals import out_of_order, read_lines, unknown_run
+from .journals import out_of_order, unknown_run
 from .run_lock import lock_run
 
 __all__ = ["LOCK", "SUFFIX", "JsonlStore"]
@@ -106,7 +106,12 @@ class JsonlStore:
                 raise
             raise StoreError(f"cannot claim run {run_id!r} by {path}: {error}") from error
 
-    async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:  # noqa: ARG002 - a journal has no place for how a run stands
+    async def release(
+        self,
+        run_id: str,
+        status: ReleaseStatus | None,  # noqa: ARG002 - a journal has no place for a status.
+        asks: Sequence[Ask],  # noqa: ARG002
+    ) -> None:
         """Stop driving a run."""
         if (lock := self._locks.pop(run_id, None)) is not None:
             lock()
@@ -142,7 +147,23 @@ class JsonlStore:
 
     def _read(self, path: Path) -> Iterator[Event]:
         lines = _bytes(path).split(b"\n")[:-1]
-        return read_lines(lines, path, self._codec.of(unquote(path.name)))
+        return _events(lines, path, self._codec.of(unquote(path.name)))
+
+
+def _events(lines: Iterable[bytes], path: str | Path, codec: Codec) -> Iterator[Event]:
+    """Yield the events of a journal of JSON lines.
+
+    Raises:
+        StoreError: a line is no event, is damaged, or is not the next event.
+    """
+    for number, line in enumerate(lines, 1):
+        try:
+            seq, event = codec.decode(line)
+        except StoreError as error:
+            raise StoreError(f"{path}, line {number}: {error}") from error
+        if seq != number:
+            raise StoreError(f"{path}, line {number}: has event {seq}, expected {number}")
+        yield event
 
 
 def _bytes(path: Path) -> bytes:

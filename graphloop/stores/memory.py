@@ -80,15 +80,20 @@ class MemoryStore:
 
     async def claim(self, run_id: str) -> None:
         """Become the only driver of a run, which need not exist yet."""
+        is_left = self._claims.is_taken(run_id)
         self._claims.take(run_id)
-        now = self._clock()
-        self._kept.setdefault(run_id, _Kept(now)).updated_at = now
+        kept = self._kept.get(run_id)
+        if kept is None:
+            self._kept[run_id] = _Kept(self._clock())
+        elif is_left:
+            kept.status, kept.asks = "interrupted", ()
 
-    async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
-        """Stop driving a run, and record its status and its open questions."""
+    async def release(self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]) -> None:
+        """Stop driving a run, and record its status, if any, and its open questions."""
         if self._claims.is_taken(run_id):
             kept = self._kept[run_id]
-            kept.status, kept.asks, kept.updated_at = status, tuple(asks), self._clock()
+            if status is not None:
+                kept.status, kept.asks, kept.updated_at = status, tuple(asks), self._clock()
             if not kept.events:
                 del self._kept[run_id]
         self._claims.give_back(run_id)

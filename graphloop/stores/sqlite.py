@@ -144,13 +144,13 @@ class SqliteStore:
             )  # The caller does not know of the claim and will not release it.
             raise
 
-    async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
-        """Stop driving a run, and record its status and its open questions.
+    async def release(self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]) -> None:
+        """Stop driving a run, and record its status, if any, and its open questions.
 
         If that cannot be written now, the store writes it later; this driver has stopped anyway.
         """
         tenant = self._tenant
-        standing: Standing = (status, tuple(asks))
+        standing: Standing | None = None if status is None else (status, tuple(asks))
 
         def work(connection: Connection) -> None:
             sqlite_leases.release(connection, tenant, run_id, standing)

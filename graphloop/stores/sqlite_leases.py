@@ -88,6 +88,7 @@ def claim(connection: Connection, tenant: Tenant, run_id: str) -> int:
     """Make the tenant the only driver of a run, and return the epoch of its claim.
 
     The store refuses runs that it drives itself: a claim of its own here is a dead driver's.
+    A run that a dead driver left is noted as interrupted.
     """
     now = tenant.clock()
     row: tuple[str | None, int, float] | None = connection.execute(
@@ -104,7 +105,8 @@ def claim(connection: Connection, tenant: Tenant, run_id: str) -> int:
     (epoch,) = connection.execute(
         "INSERT INTO run(run_id, owner, epoch, lease_until, created, updated) VALUES(?,?,1,?,?,?) "
         "ON CONFLICT(run_id) DO UPDATE SET owner = excluded.owner, epoch = epoch + 1, "
-        "lease_until = excluded.lease_until, updated = excluded.updated RETURNING epoch",
+        "lease_until = excluded.lease_until, status = iif(owner IS NULL, status, 'interrupted'), "
+        "asks = iif(owner IS NULL, asks, x'5b5d') RETURNING epoch",
         (run_id, tenant.name, tenant.until(), now, now),
     ).fetchone()
     return int(epoch)
@@ -114,9 +116,9 @@ def release(
     connection: Connection,
     tenant: Tenant,
     run_id: str,
-    standing: Standing,
+    standing: Standing | None,
 ) -> None:
-    """End the tenant's claim and write the status; a run without events is removed."""
+    """End the tenant's claim and write the status, if any; a run without events is removed."""
     if run_id not in tenant.epochs:
         raise StoreError(f"run {run_id!r} is not claimed by this store, so it cannot be released.")
     row = connection.execute("SELECT owner, epoch FROM run WHERE run_id = ?", (run_id,)).fetchone()
@@ -162,7 +164,7 @@ def fence(tenant: Tenant, run_id: str, row: tuple[str | None, int] | None) -> No
     if mine == epoch and owner == tenant.name:
         return
     raise Fenced(
-        f"run {run_id!r} is driven by {owner or 'nobody'} now, in epoch {epoch}; this driver "
+        f"run {run_id!r} is driven by {owner or 'no driver'} now, in epoch {epoch}; this driver "
         + ("never claimed it" if mine is None else f"claimed it in epoch {mine} and must stop")
     )
 
@@ -190,7 +192,7 @@ def give_up(connection: Connection, tenant: Tenant) -> None:
 
 
 def abandon(connection: Connection, tenant: Tenant, run_id: str, epoch: int) -> None:
-    """Undo a claim whose caller was cancelled; the run keeps its status."""
+    """Undo a claim; the run keeps its status."""
     connection.execute(
         "UPDATE run SET owner = NULL, lease_until = 0 WHERE run_id = ? AND owner = ? AND epoch = ?",
         (run_id, tenant.name, epoch),

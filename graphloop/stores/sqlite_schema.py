@@ -31,12 +31,13 @@ BUSY_TIMEOUT_S: Final = 30.0
 RESET_BUG_FIXED: Final = (3, 51, 3)
 JOURNAL_BYTES_MAX: Final = 64 * 1024 * 1024
 
-# The last driver sets `status`; "running" and "interrupted" follow from owner and lease.
+# The last driver sets `status`, or the next claim if that driver died. "running" follows from
+# owner and lease, and so does "interrupted" until the next claim.
 TABLES: Final = (
     """CREATE TABLE run(
          number INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, graph TEXT NOT NULL DEFAULT '',
          status TEXT NOT NULL DEFAULT 'ready'
-           CHECK(status IN('ready', 'suspended', 'done', 'failed', 'cancelled')),
+           CHECK(status IN('ready', 'interrupted', 'suspended', 'done', 'failed', 'cancelled')),
          owner TEXT, epoch INTEGER NOT NULL DEFAULT 0, lease_until REAL NOT NULL DEFAULT 0,
          next_seq INTEGER NOT NULL DEFAULT 1, asks BLOB NOT NULL DEFAULT x'5b5d',
          target TEXT NOT NULL DEFAULT '', created REAL NOT NULL, updated REAL NOT NULL) STRICT""",

@@ -14,7 +14,7 @@ from ..spending import Budget, whole_number
 from . import trial as trials
 from .choices import Choices, from_token, shrunk, to_token
 from .oracle import violations
-from .report import Coverage, Failing, FuzzReport, Unfinished
+from .report import Coverage, Failing, FuzzReport
 from .subject import RULES_MARK, Subject, subject_of
 from .trace import Recording, Trace, parted
 from .trace_text import trace_lines
@@ -149,15 +149,15 @@ class Fuzzer(Generic[S]):
         # Agents that are tools are answered, not run: their replies are not this run's.
         replies = proven.alone if proven.ends else None
         self._events_max = events_max + (replies or 0) * EVENTS_PER_REPLY
-        self._in_hand: tuple[Choices, Recording] | None = None
+        self._recording = Recording()
 
     def search(self, first_seed: int, seeds: int) -> FuzzReport:
         """Try seeds, and shrink the first failure of each code; Ctrl-C ends the search early."""
         graph, coverage = self.subject.graph, Coverage.of(self.subject.graph)
         first: dict[str, _Found[S]] = {}
         failing: list[Failing] = []
+        notes: list[str] = []
         failed, interrupted = 0, False
-        seed: int | None = None
         try:
             for seed in range(first_seed, first_seed + seeds):
                 found = self._try_seed(seed, twice=(seed - first_seed) % REPEATED_EVERY == 0)
@@ -165,19 +165,21 @@ class Fuzzer(Generic[S]):
                 for one in found.wrong:
                     first.setdefault(one.code, found)
                 failed += bool(found.wrong)
-                if failed == FAILED_MAX:
+                if failed == FAILED_MAX and coverage.runs < seeds:
+                    notes.append(f"stopped after {FAILED_MAX} failing seeds")
                     break
-            seed = None
             for code, found in first.items():
                 # A run that failed with another code may have failed with this one, too.
                 if all(one.code != code for each in failing for one in each.violations):
                     failing.append(self._simplest(code, found))
         except KeyboardInterrupt:
             interrupted = True
+            if self._recording.busy:
+                seed = first_seed + coverage.runs
+                notes.append(f"node {self._recording.busy!r} had not returned, in seed {seed}")
             told = {one.code for each in failing for one in each.violations}
             rest = [(code, found) for code, found in first.items() if code not in told]
             failing += [self._failing(code, found) for code, found in rest]
-        stopped = not interrupted and coverage.runs < seeds
         return FuzzReport(
             graph.name,
             coverage.runs,
@@ -185,9 +187,8 @@ class Fuzzer(Generic[S]):
             tuple({one.token: one for one in failing}.values()),
             failed,
             coverage,
-            (f"stopped after {FAILED_MAX} failing seeds",) if stopped else (),
+            tuple(notes),
             interrupted=interrupted,
-            unfinished=self._unfinished(seed),
         )
 
     def again(self, values: tuple[int, ...], mark: int) -> FuzzReport:
@@ -198,15 +199,10 @@ class Fuzzer(Generic[S]):
             mark: the mark of the subject that they were made for.
         """
         graph, coverage = self.subject.graph, Coverage.of(self.subject.graph)
-        failing: list[Failing] = []
-        interrupted = False
-        try:
-            trial, wrong = self.tried(Choices.given(values))
-            coverage.add(graph, trial.trace)
-            found = _Found(None, replace(trial, choices=values), wrong)
-            failing += [self._failing(one.code, found) for one in wrong[:1]]
-        except KeyboardInterrupt:
-            interrupted = True
+        trial, wrong = self.tried(Choices.given(values))
+        coverage.add(graph, trial.trace)
+        found = _Found(None, replace(trial, choices=values), wrong)
+        failing = [self._failing(one.code, found) for one in wrong[:1]]
         differs = mark ^ self.subject.mark
         notes = {OTHER_RULES: differs & RULES_MARK, CHANGED: differs & ~RULES_MARK}
         return FuzzReport(
@@ -217,8 +213,6 @@ class Fuzzer(Generic[S]):
             len(failing),
             coverage,
             tuple([note for note, matters in notes.items() if matters]),
-            interrupted=interrupted,
-            unfinished=self._unfinished(None),
             other_rules=bool(notes[OTHER_RULES]),
         )
 
@@ -226,8 +220,8 @@ class Fuzzer(Generic[S]):
         self, choices: Choices, events_max: int | None = None
     ) -> tuple[Trial[S], tuple[Violation, ...]]:
         """Return one run, and its violations in the order that they happened."""
-        recording, most = Recording(), events_max or self._events_max
-        self._in_hand = choices, recording
+        self._recording = recording = Recording()
+        most = events_max or self._events_max
         wrong: list[Violation] = []
         trial: Trial[S] = Trial((), (), Trace(()))
         try:
@@ -239,7 +233,6 @@ class Fuzzer(Generic[S]):
             wrong.append(Violation("unjudged", f"{type(error).__name__}: {error}"))
             if not trial.choices:
                 trial = Trial(tuple(choices.taken), tuple(recording.journal), trial.trace)
-        self._in_hand = None
         # The first violation is the cause of many later ones.
         return trial, tuple(sorted(wrong, key=lambda one: one.event or len(trial.events)))
 
@@ -280,11 +273,3 @@ class Fuzzer(Generic[S]):
         lines = tuple(trace_lines(found.trial.trace))
         # A node that decides by more than its run may decide otherwise the next time.
         return Failing(wrong, found.seed, token, lines, repeats=not found.has("replay"))
-
-    def _unfinished(self, seed: int | None) -> Unfinished | None:
-        """Return the run that Ctrl-C has ended; None if none was under way."""
-        if self._in_hand is None:
-            return None
-        choices, recording = self._in_hand
-        token = to_token(choices.taken, self.subject.mark)
-        return Unfinished(seed, len(recording.journal), recording.busy, token)

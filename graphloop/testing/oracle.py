@@ -9,7 +9,6 @@ from typing import TypeVar
 from ..contract import contract_of
 from ..effects import AskHuman, CallModel, CallTool, StartRun
 from ..events import Cancelled, ChildEnded
-from ..graph import Graph
 from ..node_protocol import Leave
 from ..outcomes import Outcome, Stop, outcome_name
 from ..proofs import Bound
@@ -18,7 +17,6 @@ from ..rules import Monitor, TemporalRule, describe_rule
 from .answers import lost_calls, untrue_additions
 from .conversations import rewritten, unpaired_conversations, untrue_requests
 from .executions import crowded, repeated_calls, ungated_calls
-from .sim import Simulation
 from .subject import Subject
 from .trace import Decision, ProcessExit, Trace
 from .trial import Trial
@@ -44,8 +42,7 @@ def violations(subject: Subject[S], trial: Trial[S], bound: Bound | None) -> Ite
     yield from unexplained(subject, trial.decisions)
     if bound is not None:
         yield from _beyond(trace, bound)
-    if trial.simulation is not None:
-        yield from _ended(trial, trial.simulation)
+    yield from _ended(trial)
     if subject.rules:
         yield from _unruly(subject, trial)
 
@@ -73,13 +70,16 @@ def _broken(trial: Trial[S], error: Exception) -> str:
     return f"node {last.node!r}: {found}" if last is not None and by_a_node else found
 
 
-def _ended(trial: Trial[S], simulation: Simulation[S]) -> Iterator[Violation]:
-    trace, run, number = trial.trace, simulation.run, len(simulation.events)
+def _ended(trial: Trial[S]) -> Iterator[Violation]:
+    simulation, trace = trial.simulation, trial.trace
+    if simulation is None:
+        return
+    run, number = simulation.run, len(trial.events)
     if trace.broken is None and trial.parted is None and trace.run != run:
         yield Violation("replay", "the journal leads to another run", number)
     for key in sorted(simulation.repeated):
         yield Violation("once", f"call {key} is started again after it ended or started", number)
-    yield from unfinished(simulation)
+    yield from unfinished(trial)
     outside = all(
         isinstance(one, AskHuman | StartRun) or (isinstance(one, CallTool) and one.client)
         for one in run.pending.values()
@@ -89,15 +89,15 @@ def _ended(trial: Trial[S], simulation: Simulation[S]) -> Iterator[Violation]:
         yield Violation("stuck", found, number)
 
 
-def unfinished(simulation: Simulation[S]) -> Iterator[Violation]:
-    """Yield each fault in how a run stands that goes no further."""
-    run, number = simulation.run, len(simulation.events)
-    if not run.ended:
+def unfinished(trial: Trial[S]) -> Iterator[Violation]:
+    """Yield each fault of a run that is over."""
+    if trial.simulation is None or not trial.simulation.run.ended:
         return
+    run, number = trial.simulation.run, len(trial.events)
     if run.pending or run.ending is None:
         found = f"waits for {sorted(run.pending)}" if run.pending else "has no ending"
         yield Violation("ending", f"a run that is over {found}", number)
-    events = enumerate(simulation.events, 1)
+    events = enumerate(trial.events, 1)
     stops = [at for at, one in events if isinstance(one, Cancelled) and not one.after_step]
     if stops and not run.was_stopped:
         reason = None if run.ending is None else run.ending.reason
@@ -111,16 +111,16 @@ def unexplained(subject: Subject[S], decisions: Sequence[Decision]) -> Iterator[
         done = decision.reaction
         if not isinstance(done, Leave) or done.run.ending is not None:
             continue
-        if _owes_an_ending(subject.graph, decision.node, type(done.outcome)):
+        if _owes_an_ending(subject, decision.node, type(done.outcome)):
             left = f"node {decision.node!r} left by {outcome_name(type(done.outcome))!r}"
             found = f"{left}, and the run has no ending that says why"
             yield Violation("ending", found, decision.event)
             return
 
 
-def _owes_an_ending(graph: Graph[S], name: str, outcome: type[Outcome]) -> bool:
+def _owes_an_ending(subject: Subject[S], name: str, outcome: type[Outcome]) -> bool:
     """Whether a node that leaves so has promised that the run ends for a reason."""
-    node, target = graph.nodes[name], graph.table[name].get(outcome)
+    node, target = subject.graph.nodes[name], subject.graph.table[name].get(outcome)
     promised = contract_of(node)
     if promised is None:
         return False

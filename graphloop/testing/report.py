@@ -13,7 +13,7 @@ from ..views import Marks, Tally, Tone
 from .trace import Trace
 from .violation import Violation
 
-__all__ = ["Coverage", "Failing", "FuzzReport", "Unfinished"]
+__all__ = ["Coverage", "Failing", "FuzzReport"]
 
 HEAD, TAIL = 24, 4
 """How many lines of a trace are printed: its beginning, and its end."""
@@ -134,31 +134,6 @@ class Failing:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """The run that was under way when Ctrl-C ended the search.
-
-    Args:
-        seed: its seed; None if it was replayed, or shrunk.
-        events: how many events it had had.
-        node: the node that was deciding, and had not returned; empty if none was.
-        token: brings it there again.
-    """
-
-    seed: int | None
-    events: int
-    node: str
-    token: str
-
-    def lines(self, again: str) -> Iterator[str]:
-        """Yield the lines that are printed; `again` brings the run back."""
-        seed = "" if self.seed is None else f" in seed {self.seed}"
-        node = f": node {self.node!r} had not returned" if self.node else ""
-        yield f"interrupted{seed} after {self.events} event(s){node}"
-        yield f"  again: {again}"
-
-
-@final
 @dataclass(frozen=True)
 class FuzzReport:
     """The failures that fuzzing a graph has found; print it to read it.
@@ -171,7 +146,6 @@ class FuzzReport:
         coverage: the nodes and outcomes that the runs reached.
         notes: further remarks.
         interrupted: whether Ctrl-C ended the search early.
-        unfinished: the run that was under way then.
         given: the arguments that make the same world together with a token.
         other_rules: whether a token was replayed that was made with other rules.
     """
@@ -184,7 +158,6 @@ class FuzzReport:
     coverage: Coverage
     notes: tuple[str, ...] = ()
     interrupted: bool = False
-    unfinished: Unfinished | None = None
     given: tuple[str, ...] = ()
     other_rules: bool = False
 
@@ -209,8 +182,8 @@ class FuzzReport:
         verdict = "nothing found" if self.ok else f"{self.failed} of them failed"
         early = "interrupted after " if self.interrupted else ""
         searched = f"{early}{self.seeds} seed(s) from {self.first_seed} on, {verdict}"
-        told = [*self.failing, *((self.unfinished,) if self.unfinished else ())]
-        lines = [line for one in told for line in one.lines(self._again(target, one.token))]
+        failing = self.failing
+        lines = [line for one in failing for line in one.lines(self._again(target, one.token))]
         lines += [*str(self.coverage).splitlines(), *(f"note: {one}" for one in self.notes)]
         return "\n".join([f"graph {self.graph!r}: {searched}", *(f"  {line}" for line in lines)])
 

@@ -1,6 +1,6 @@
 """Strategies for Hypothesis: any answer of a model, and any run of a graph.
 
-    @given(run=strategies.runs(graph, tools=[refund]))
+    @given(run=strategies.simulations(graph, tools=[refund]))
     def test_money_is_paid_once(run: Simulation[Ticket]) -> None:
         assert sum(run.executions[key] for key in run.executions) <= 1
 
@@ -32,7 +32,7 @@ from .sim import Simulation
 from .subject import Subject, subject_of
 from .trial import tried
 
-__all__ = ["replies", "runs"]
+__all__ = ["replies", "simulations"]
 
 CHOICES_MAX: Final = 300
 choices = st.lists(st.integers(0, 255), max_size=CHOICES_MAX)
@@ -51,7 +51,7 @@ def replies(tools: Sequence[ToolSpec] = ()) -> st.SearchStrategy[Reply]:
     return choices.map(answered).filter(lambda reply: reply is not None).map(_there)
 
 
-def runs(
+def simulations(
     graph: Agent | Graph[Any],  # The state may be of any type.
     *,
     tools: Tools = (),

@@ -44,7 +44,7 @@ NAME_CHARS_MAX = 64
 EffectPolicy: TypeAlias = Literal[
     "pure", "idempotent", "at_least_once", "at_most_once", "reconcile"
 ]
-"""How a call that started may be repeated after its process stopped (DURABLE §6.4).
+"""How a call that started may be repeated after its process stopped.
 
 A call without a result in the journal may have taken effect, or not. `pure`, `idempotent` and
 `at_least_once` run it again. `at_most_once` leaves it unknown: the model reads so, or a human is
@@ -88,20 +88,18 @@ class ToolOptions(TypedDict, total=False):
     """How a tool is run: the options that `tool` and `Tool` share.
 
     `needs_approval`: whether a human must approve a call; a predicate gets the parsed arguments
-    and the context (CONTRACT §3.5). `timeout_s`: after how many seconds a call is given up
+    and the context. `timeout_s`: after how many seconds a call is given up
     (default: never). `thread`: run a plain function in a worker thread, because it blocks; without
-    it, it runs inline. `result_chars_max`: where a result is cut (default 100,000 characters,
-    CONTRACT §9 #57).
+    it, it runs inline. `result_chars_max`: where a result is cut (default 100,000 characters).
 
-    `effect`: whether a call that started before its process stopped may run again (DURABLE §6.4).
+    `effect`: whether a call that started before its process stopped may run again.
     `pure`: yes, it changes nothing. `idempotent`: yes, a second call changes nothing more (by
     `ToolContext.idempotency_key`). `at_least_once`: yes, although it may change things twice.
     `at_most_once`: never (the default). `reconcile`: ask the function `reconcile`, which gets the
     parsed arguments and the context and returns `Found(result)`, `NOT_DONE` or `UNKNOWN`.
 
-    `sequential`: run no two calls of the tool at once; a string is a lock that tools may share
-    (CONTRACT §9 #35). `ends_run`: a turn in which only such tools ran, and all went well, is the
-    run's last (CONTRACT §7.1 L22, L23).
+    `sequential`: run no two calls of the tool at once; a string is a lock that tools may share.
+    `ends_run`: a turn in which only such tools ran, and all went well, is the run's last.
     """
 
     needs_approval: Approval
@@ -135,7 +133,7 @@ class ToolPolicy:
 
 
 def check_name(name: object) -> None:
-    """Refuse a name that some wire would refuse, and offer a legal name (CONTRACT §9 #56).
+    """Refuse a name that some wire would refuse, and offer a legal name.
 
     Raises:
         ToolDefinitionError: the name is not 1 to 64 letters, digits, '_' or '-'.

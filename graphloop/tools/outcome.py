@@ -52,7 +52,7 @@ class ArgumentsRejected(ValueError):
 
 
 def unknown_outcome(name: str) -> ToolOutcome:
-    """Return the outcome of a call that may have happened (DURABLE §6.4)."""
+    """Return the outcome of a call that may have happened."""
     return ToolOutcome(
         f"The process stopped while tool {name!r} was running this call. Whether the call took "
         "effect is not known. Check before calling the tool again.",

@@ -1,4 +1,4 @@
-"""Tools that a model's own server runs, in the middle of a reply (CONTRACT §3.1, §3.8).
+"""Tools that a model's own server runs, in the middle of a reply.
 
 Such a tool is a definition that its wire sends as it is: no call of it reaches this process.
 Anthropic's tools have the type strings and fields of its API reference. Each has dated versions;

@@ -1,7 +1,7 @@
 """The parameters of a tool: a JSON Schema as text, and a compiled parser of arguments.
 
 Everything slow happens once, when a tool is defined; `Parameters` is the result. Arguments are
-strict JSON objects (CONTRACT §5.4), and equal schemas are the same bytes. A pydantic model class is
+strict JSON objects, and equal schemas are the same bytes. A pydantic model class is
 described here, a function in `signature`, and a JSON Schema of the user's own in `raw_schema`.
 """
 

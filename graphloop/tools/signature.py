@@ -1,7 +1,7 @@
 """A function's signature and docstring, as the parameters that a model reads.
 
 Arguments with extra keys lose them, and pydantic converts values ("5" is accepted for an integer):
-models are sloppy, and a refused call costs a turn (CONTRACT §3.2). A parameter that no schema can
+models are sloppy, and a refused call costs a turn. A parameter that no schema can
 describe is refused by its name when the tool is defined. Signatures are read once, at definition.
 """
 

@@ -1,9 +1,9 @@
 """Tools: functions a model can call, checked before they run, with an outcome for every call.
 
-A `Tool` is a name, a description, parameters and, if this process runs it, an executor
-(CONTRACT §3.1). `validate` returns the message for a model about wrong arguments; `run` executes a
-call; `reconciled` looks up a call whose process stopped. They answer for every `Exception`; only
-cancellation and the interpreter's own exits pass through.
+A `Tool` is a name, a description, parameters and, if this process runs it, an executor. `validate`
+returns the message for a model about wrong arguments; `run` executes a call; `reconciled` looks up
+a call whose process stopped. They answer for every `Exception`; only cancellation and the
+interpreter's own exits pass through.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ToolContext(Struct, frozen=True):
 
     `key` is graphloop's own key of the call, unique in its run; `call_id` the provider's id, which
     may repeat; `messages` the conversation up to this turn's calls; `path` the keys of the calls,
-    outermost first, that started the parent agents of this run (CONTRACT §3.4). A tool with
+    outermost first, that started the parent agents of this run. A tool with
     `thread=True`, which cannot be cancelled, finds `aborted` set once its call is given up.
     """
 
@@ -88,7 +88,7 @@ class ToolContext(Struct, frozen=True):
 
 @final
 class Tool(Generic[P, R_co]):
-    """One tool; immutable. Without `execute` it is a client tool: the caller answers its calls.
+    """A tool, immutable; without `execute` a client tool, whose calls the caller answers.
 
     `parameters` is a pydantic model class (`execute` gets an instance of it) or a JSON Schema
     (`execute` gets a dict). If `execute` takes a second parameter, it gets the `ToolContext`.
@@ -167,7 +167,7 @@ class Tool(Generic[P, R_co]):
 
     @property
     def effect(self) -> EffectPolicy:
-        """Whether a call that a dead process started may run again (DURABLE §6.4)."""
+        """Whether a call that a dead process started may run again."""
         return self._policy.effect
 
     @property
@@ -245,7 +245,7 @@ class Tool(Generic[P, R_co]):
     async def reconciled(
         self, arguments: str, context: ToolContext
     ) -> ToolOutcome | Literal["not_done", "unknown"]:
-        """Return the fate of a call that started before its process stopped (DURABLE §6.4).
+        """Return the fate of a call that started before its process stopped.
 
         That is its outcome if the call took effect, "not_done" if it may run (again), else
         "unknown". Fails closed: a lookup that raises, is too slow (`timeout_s`) or answers anything

@@ -1,7 +1,7 @@
-"""changes: two graphs in one picture: the rows that are new, those that are gone, and a loss.
+"""Comparison: two graphs in one picture: new rows, removed rows, and a loss.
 
-The picture is that of the later graph. What is gone is added last, so that what stayed keeps its
-place.
+The picture is that of the later graph. Removed parts come last, so that all others keep their
+places.
 """
 
 from __future__ import annotations

@@ -121,84 +121,42 @@ def _sequence(graph: Graph[S], events: Sequence[Event]) -> Iterator[Said]:
         run, event = step.run, step.event
         at = run.at - run.record.started_at
         effect = None if before is None else before.pending.get(getattr(event, "effect", 0))
-        if effect is None:
-            if words := _unasked(event):
-                yield Said(at, _YOU, loop, _short(words))
-        elif not isinstance(effect, CheckCalls):
-            yield Said(at, _party(effect), loop, _short(_answered(event)), answers=True)
-        # The check of calls stays within the process: it is no message.
-        for request in step.effects:
-            if not isinstance(request, CheckCalls):
-                yield Said(at, loop, _party(request), _short(_requested(request)))
+        party = _YOU if effect is None else _asked(effect)[0]
+        if party is not None and (words := _told(event)):
+            yield Said(at, party, loop, _short(words), answers=effect is not None)
+        for party, words in map(_asked, step.effects):
+            if party is not None:
+                yield Said(at, loop, party, _short(words))
         if run.ended:
             yield Said(at, loop, _YOU, _short(_ending(run)), answers=True)
         before = run
 
 
-def _party(effect: Effect) -> Party:  # noqa: PLR0911 - one way out for each effect
+def _asked(effect: Effect) -> tuple[Party | None, str]:  # noqa: PLR0911 - one for each effect
+    """Return the party that an effect asks, and the words; None for what asks no party."""
     match effect:
-        case CallModel(model=model):
-            return Party("model", model or "model")
-        case CallTool(call=call):
-            return Party("tool", call.name)
-        case AskHuman():
-            return Party("person", "person")
-        case StartRun(agent=agent):
-            return Party("agent", agent)
-        case Invoke(callback=callback):
-            return Party("function", callback)
-        case CheckCalls():
-            return Party("function", "checks")
-        case AwaitCaller():
-            return _YOU
-        case _:
-            assert_never(effect)
-
-
-def _requested(effect: Effect) -> str:
-    match effect:
-        case CallModel(request=request):
+        case CallModel(model=model, request=request):
             count = len(request.messages)
-            return f"{count} message{'' if count == 1 else 's'}"
+            return Party("model", model or "model"), f"{count} message{'s' * (count != 1)}"
         case CallTool(call=call):
-            return call.arguments or "{}"
+            return Party("tool", call.name), call.arguments or "{}"
         case AskHuman(call=call):
             again = " once more" if effect.unknown else ""
-            return f"may {call.name} run{again}? {call.arguments}"
-        case StartRun(arguments=arguments):
-            return arguments or "go on from here"
-        case Invoke():
-            return "called"
-        case CheckCalls() | AwaitCaller():
-            return "look"
+            return Party("person", "person"), f"may {call.name} run{again}? {call.arguments}"
+        case StartRun(agent=agent, arguments=arguments):
+            return Party("agent", agent), arguments or "go on from here"
+        case Invoke(callback=callback):
+            return Party("function", callback), "called"
+        case AwaitCaller():
+            return _YOU, "look"
+        case CheckCalls():
+            return None, ""  # The check stays within the process.
         case _:
             assert_never(effect)
 
 
-def _answered(event: Event) -> str:  # noqa: PLR0911 - one way out for each event
-    match event:
-        case ModelReplied(reply=reply):
-            return _reply(reply)
-        case ToolReturned(content=content, status=status):
-            return f"{status}: {_content(content)}"
-        case Decided(approved=approved, reason=reason):
-            verdict = "approved" if approved else "denied"
-            edited = ", with other arguments" if event.arguments else ""
-            return f"{verdict}{edited}{': ' if reason else ''}{reason}"
-        case ChildEnded(content=content, status=status):
-            return f"{status}: {content}"
-        case CallbackReturned(answer=answer):
-            return _returned(answer)
-        case EffectFailed(failure=failure):
-            return f"failed: {failure.error}: {failure.message}"
-        case Steered():
-            return "go on"
-        case _:
-            return type(event).__name__
-
-
-def _unasked(event: Event) -> str:
-    """Return the words of an event that answers no effect; empty if it is no message."""
+def _told(event: Event) -> str:  # noqa: C901, PLR0911 - one for each event
+    """Return the words of an event; empty if it is no message."""
     match event:
         case Started(messages=messages):
             return _last(messages)
@@ -206,10 +164,25 @@ def _unasked(event: Event) -> str:
             return f"meanwhile: {_content(message.content)}"
         case Cancelled(reason=reason):
             return f"stop{': ' if reason else ''}{reason}"
-        case Resumed():
+        case Resumed() | Steered():
             return "go on"
         case EffectsStarted():
             return ""
+        case ModelReplied(reply=reply):
+            return _reply(reply)
+        case (
+            ToolReturned(content=content, status=status)
+            | ChildEnded(content=content, status=status)
+        ):
+            return f"{status}: {_content(content)}"
+        case Decided(approved=approved, reason=reason):
+            verdict = "approved" if approved else "denied"
+            edited = ", with other arguments" if event.arguments else ""
+            return f"{verdict}{edited}{': ' if reason else ''}{reason}"
+        case CallbackReturned(answer=answer):
+            return _returned(answer)
+        case EffectFailed(failure=failure):
+            return f"failed: {failure.error}: {failure.message}"
         case _:
             return type(event).__name__
 

@@ -18,7 +18,7 @@ from msgspec import convert
 from graphloop.errors import RunBusy, StoreError, UnknownRun
 from graphloop.events import Cancelled, Event, Setup, Started
 from graphloop.stores.base import Ask, Bulk, Catalog, Leases, Mailbox, ReleaseStatus, Store
-from graphloop.stores.fork import fork
+from graphloop.stores.journals import fork
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
@@ -431,7 +431,7 @@ OPERATIONS = st.one_of(
     st.tuples(st.just("set_target"), RUN_IDS, SHORT),
     st.tuples(st.just("fork"), RUN_IDS, st.integers(0, 3), RUN_IDS),
     st.tuples(st.just("claim"), RUN_IDS),
-    st.tuples(st.just("release"), RUN_IDS, st.sampled_from(get_args(ReleaseStatus))),
+    st.tuples(st.just("release"), RUN_IDS, st.sampled_from((*get_args(ReleaseStatus), ""))),
 )
 Operation = (
     tuple[str, str]
@@ -459,10 +459,9 @@ async def outcome(store: Shared, operation: Operation) -> object:
                 await fork(store, run_id, at=at, new_id=new_id, children=["b"])
             case ("claim", run_id):
                 await store.claim(run_id)
-            case ("release", run_id, "suspended"):
-                await store.release(run_id, "suspended", [ASK])
             case ("release", run_id, str(status)):
-                await store.release(run_id, convert(status, ReleaseStatus), ())
+                told = convert(status, ReleaseStatus) if status else None
+                await store.release(run_id, told, [ASK] if status == "suspended" else ())
             case _:
                 raise AssertionError(operation)
     except StoreError as error:

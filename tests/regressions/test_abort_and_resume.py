@@ -28,128 +28,105 @@ class Gate:
         return "done"
 
 
-def test_vercel_ai_6502_a_resumed_run_can_be_stopped() -> None:
+async def test_vercel_ai_6502_a_resumed_run_can_be_stopped() -> None:
     """vercel/ai#6502: a stream that was resumed could not be stopped by anybody."""
+    gate = Gate()
+    ask = counting([], needs_approval=True)
+    model = ScriptedModel([calls(call("pay")), calls(call("slow")), "never"])
+    agent = Agent(model, tools=[gate.tool, ask])
+    parked = await agent.generate("go")
+    stream = agent.resume_stream(parked, approvals={parked.pending[0].key: True})
+    ended = asyncio.ensure_future(stream.result())
+    await gate.begun.wait()
 
-    async def scenario() -> None:
-        gate = Gate()
-        ask = counting([], needs_approval=True)
-        model = ScriptedModel([calls(call("pay")), calls(call("slow")), "never"])
-        agent = Agent(model, tools=[gate.tool, ask])
-        parked = await agent.generate("go")
-        stream = agent.resume_stream(parked, approvals={parked.pending[0].key: True})
-        ended = asyncio.ensure_future(stream.result())
-        await gate.begun.wait()
+    stream.abort("stop")
 
-        stream.abort("stop")
-
-        assert EndReason.ABORTED is (await ended).end_reason
-        assert 2 == len(model.requests)
-
-    asyncio.run(scenario())
+    assert EndReason.ABORTED is (await ended).end_reason
+    assert 2 == len(model.requests)
 
 
-def test_vercel_ai_7900_an_aborted_stream_still_ends_with_its_finish() -> None:
+async def test_vercel_ai_7900_an_aborted_stream_still_ends_with_its_finish() -> None:
     """vercel/ai#7900: `onFinish` was not called on an abort, and nothing could be kept."""
+    gate = Gate()
+    told: list[StepResult] = []
+    agent = Agent(
+        ScriptedModel([calls(call("slow"))]), tools=[gate.tool], on_step_finish=told.append
+    )
+    stream = agent.stream("go")
+    seen = asyncio.ensure_future(_parts(stream.full_stream))
+    await gate.begun.wait()
+    stream.abort("stop")
+    last = (await seen)[-1]
+    result = await stream.result()
 
-    async def scenario() -> None:
-        gate = Gate()
-        told: list[StepResult] = []
-        agent = Agent(
-            ScriptedModel([calls(call("slow"))]), tools=[gate.tool], on_step_finish=told.append
-        )
-        stream = agent.stream("go")
-        seen = asyncio.ensure_future(_parts(stream.full_stream))
-        await gate.begun.wait()
-        stream.abort("stop")
-        last = (await seen)[-1]
-        result = await stream.result()
-
-        assert isinstance(last, Finish)
-        assert EndReason.ABORTED is last.end_reason
-        assert last.usage == result.total_usage
-        assert last.usage is not None
-        assert [0] == [step.index for step in told]
-
-    asyncio.run(scenario())
+    assert isinstance(last, Finish)
+    assert EndReason.ABORTED is last.end_reason
+    assert last.usage == result.total_usage
+    assert last.usage is not None
+    assert [0] == [step.index for step in told]
 
 
 async def _parts(stream: AsyncIterator[Part]) -> list[Part]:
     return [part async for part in stream]
 
 
-def test_vercel_ai_5459_stopping_is_no_error() -> None:
+async def test_vercel_ai_5459_stopping_is_no_error() -> None:
     """vercel/ai#5459: the stop button raised `ResponseAborted`, and the chat was not kept."""
+    stream = Agent(ScriptedModel(["a long answer in many words"])).stream("go")
+    async for part in stream.full_stream:
+        if isinstance(part, TextDelta):
+            stream.abort("the user pressed stop")
+    result = await stream.result()
 
-    async def scenario() -> None:
-        stream = Agent(ScriptedModel(["a long answer in many words"])).stream("go")
-        async for part in stream.full_stream:
-            if isinstance(part, TextDelta):
-                stream.abort("the user pressed stop")
-        result = await stream.result()
-
-        assert EndReason.ABORTED is result.end_reason
-        assert paired(result.messages)
-
-    asyncio.run(scenario())
+    assert EndReason.ABORTED is result.end_reason
+    assert paired(result.messages)
 
 
-def test_vercel_chatbot_1060_a_reader_who_leaves_does_not_lose_the_run() -> None:
+async def test_vercel_chatbot_1060_a_reader_who_leaves_does_not_lose_the_run() -> None:
     """vercel/chatbot#1060: a closed browser lost the answer, and the work that it had cost."""
+    gate, store = Gate(), MemoryStore()
+    model = ScriptedModel([calls(call("slow")), "the answer"])
+    agent = Agent(model, tools=[gate.tool], store=store)
+    stream = agent.stream("go", run_id="left")
+    reader = asyncio.ensure_future(stream.consume())
+    await gate.begun.wait()
+    await stream.aclose()
+    await reader
 
-    async def scenario() -> None:
-        gate, store = Gate(), MemoryStore()
-        model = ScriptedModel([calls(call("slow")), "the answer"])
-        agent = Agent(model, tools=[gate.tool], store=store)
-        stream = agent.stream("go", run_id="left")
-        reader = asyncio.ensure_future(stream.consume())
-        await gate.begun.wait()
-        await stream.aclose()
-        await reader
+    gate.over.set()
+    result = await agent.resume("left")
 
-        gate.over.set()
-        result = await agent.resume("left")
-
-        assert "the answer" == result.text
-        assert 2 == len(model.requests)
-
-    asyncio.run(scenario())
+    assert "the answer" == result.text
+    assert 2 == len(model.requests)
 
 
-def test_vercel_ai_10638_what_was_complete_before_an_abort_is_kept() -> None:
+async def test_vercel_ai_10638_what_was_complete_before_an_abort_is_kept() -> None:
     """vercel/ai#10638: keeping the part of a run that was there before an abort was hard."""
+    gate = Gate()
+    model = ScriptedModel([calls(call("read")), calls(call("slow")), "on we go"])
+    agent = Agent(model, tools=[gate.tool, counting([], "read")])
+    stream = agent.stream("go")
+    ended = asyncio.ensure_future(stream.result())
+    await gate.begun.wait()
+    stream.abort("stop")
+    stopped = await ended
+    gate.over.set()
+    history = [UserMessage("go"), *stopped.messages, UserMessage("go on")]
+    result = await agent.generate(messages=history)
 
-    async def scenario() -> None:
-        gate = Gate()
-        model = ScriptedModel([calls(call("read")), calls(call("slow")), "on we go"])
-        agent = Agent(model, tools=[gate.tool, counting([], "read")])
-        stream = agent.stream("go")
-        ended = asyncio.ensure_future(stream.result())
-        await gate.begun.wait()
-        stream.abort("stop")
-        stopped = await ended
-        gate.over.set()
-        history = [UserMessage("go"), *stopped.messages, UserMessage("go on")]
-        result = await agent.generate(messages=history)
-
-        assert 2 == len(stopped.steps)
-        assert "read 1 done" == stopped.steps[0].tool_results[0].content
-        assert "on we go" == result.text
-
-    asyncio.run(scenario())
+    assert 2 == len(stopped.steps)
+    assert "read 1 done" == stopped.steps[0].tool_results[0].content
+    assert "on we go" == result.text
 
 
-def test_openai_agents_js_647_a_streamed_run_stops_for_an_approval() -> None:
+async def test_openai_agents_js_647_a_streamed_run_stops_for_an_approval() -> None:
     """openai/openai-agents-js#647: streamed, a gated tool ran at once and nobody was asked."""
     ran: list[str] = []
     agent = Agent(ScriptedModel([calls(call("pay"))]), tools=[counting(ran, needs_approval=True)])
 
-    async def scenario() -> None:
-        stream = agent.stream("go")
-        last = (await _parts(stream.full_stream))[-1]
-        assert isinstance(last, Finish)
-        assert EndReason.PARKED is last.end_reason
-        assert 1 == len((await stream.result()).pending)
-
-    asyncio.run(scenario())
+    stream = agent.stream("go")
+    last = (await _parts(stream.full_stream))[-1]
+    assert isinstance(last, Finish)
+    assert EndReason.PARKED is last.end_reason
+    assert 1 == len((await stream.result()).pending)
     assert [] == ran

@@ -108,7 +108,7 @@ class SlowSqliteStore(SlowStore):
         """Claim a run."""
         await self._leases.claim(run_id)
 
-    async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
+    async def release(self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]) -> None:
         """Release a run."""
         await self._leases.release(run_id, status, asks)
 

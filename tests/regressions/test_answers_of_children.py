@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from graphloop import Agent, Graph, approve, ask, tool
-from graphloop.agent.runs import Runs
+from graphloop import Agent, Graph, Runs, approve, ask, tool
 from graphloop.errors import ConfigError
 from graphloop.testing import ScriptedModel
 
@@ -39,23 +38,20 @@ def desk(store: Path) -> tuple[Agent, Agent]:
 
 
 @pytest.mark.parametrize("by", ["top", "child", "graph"])
-def test_an_approval_under_a_childs_id_reaches_its_run(tmp_path: Path, by: str) -> None:
+async def test_an_approval_under_a_childs_id_reaches_its_run(tmp_path: Path, by: str) -> None:
     """It is accepted once, by the run at the top, whoever gives it."""
     top, payer = desk(tmp_path / "runs.db")
 
-    async def answered() -> list[str]:
-        await top.generate("go", run_id="r")
-        doors: dict[str, Agent | Graph[None]] = {"top": top, "child": payer, "graph": payer.graph}
-        door, given = doors[by], approve() if by != "top" else approve(edit={"amount": 4})
-        if isinstance(door, Agent):
-            said: list[str] = [await door.runs.approve("r/c0.0", "c0.0", given)]
-        else:
-            said = [await Runs(tmp_path / "runs.db", door).approve("r/c0.0", "c0.0", given)]
-        said += [await top.runs.approve("r", "c0.0/c0.0", approve())]
-        await top.resume("r")
-        return said
-
-    assert ["accepted", "answered"] == asyncio.run(answered())
+    await top.generate("go", run_id="r")
+    doors: dict[str, Agent | Graph[None]] = {"top": top, "child": payer, "graph": payer.graph}
+    door, given = doors[by], approve() if by != "top" else approve(edit={"amount": 4})
+    if isinstance(door, Agent):
+        said: list[str] = [await door.runs.approve("r/c0.0", "c0.0", given)]
+    else:
+        said = [await Runs(tmp_path / "runs.db", door).approve("r/c0.0", "c0.0", given)]
+    said += [await top.runs.approve("r", "c0.0/c0.0", approve())]
+    await top.resume("r")
+    assert ["accepted", "answered"] == said
     assert [4 if by == "top" else 5] == PAID
 
 
@@ -74,16 +70,15 @@ def test_a_key_that_the_run_at_the_top_does_not_wait_for_is_refused(tmp_path: Pa
 
 
 @pytest.mark.parametrize("option", ["approvals", "tool_results"])
-def test_a_child_that_is_resumed_by_itself_takes_no_answers(tmp_path: Path, option: str) -> None:
+async def test_a_child_that_is_resumed_by_itself_takes_no_answers(
+    tmp_path: Path, option: str
+) -> None:
     """It is told where they go, before anything is recorded; and the right answer counts then."""
     top, payer = desk(tmp_path / "runs.db")
 
-    async def answered() -> None:
-        await top.generate("go", run_id="r")
-        given: Any = {option: {"c0.0": True}}
-        with pytest.raises(ConfigError, match=r"'r/c0\.0' is a part of run 'r'.*'c0\.0/c0\.0'"):
-            await payer.resume("r/c0.0", **given)
-        await top.resume("r", approvals={"c0.0/c0.0": True})
-
-    asyncio.run(answered())
+    await top.generate("go", run_id="r")
+    given: Any = {option: {"c0.0": True}}
+    with pytest.raises(ConfigError, match=r"'r/c0\.0' is a part of run 'r'.*'c0\.0/c0\.0'"):
+        await payer.resume("r/c0.0", **given)
+    await top.resume("r", approvals={"c0.0/c0.0": True})
     assert [5] == PAID

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from graphloop import END, Agent, Approval, Edges, Graph, NodeContext, node
-from graphloop.agent.runs import Runs
+from graphloop import END, Agent, Approval, Edges, Graph, NodeContext, Runs, node
 from graphloop.nodes import Append, Approve, Child, MapOver
 from graphloop.outcomes import Accepted, Answered, Final, Outcome
 from graphloop.own_nodes import map_over
@@ -110,24 +109,21 @@ def test_a_second_person_is_asked_about_what_the_first_has_approved() -> None:
     assert "EDITED" == done.text
 
 
-def test_a_run_that_fails_after_an_edit_does_not_fall_back_to_the_draft() -> None:
+async def test_a_run_that_fails_after_an_edit_does_not_fall_back_to_the_draft() -> None:
     """Until another answer comes, the person's stands."""
     fails = Child("broken")
     graph = drafted(fails, row={...: END})
     agents = {"writer": writer(), "broken": writer(OSError("down"))}
 
-    async def last() -> str:
-        store = MemoryStore()
-        parked = await graph.run(None, prompt="go", agents=agents, store=store)
-        (asked,) = parked.pending
-        with pytest.raises(Exception, match="down"):
-            await graph.resume(parked, agents=agents, store=store, approvals={asked.key: EDITED})
-        run = await Runs(store, graph).replay(parked.run_id)
-        assert run.ending is not None
-        assert EndReason.ERROR is run.ending.reason
-        return NodeContext.of(run, "anywhere").answer
-
-    assert "EDITED" == asyncio.run(last())
+    store = MemoryStore()
+    parked = await graph.run(None, prompt="go", agents=agents, store=store)
+    (asked,) = parked.pending
+    with pytest.raises(Exception, match="down"):
+        await graph.resume(parked, agents=agents, store=store, approvals={asked.key: EDITED})
+    run = await Runs(store, graph).replay(parked.run_id)
+    assert run.ending is not None
+    assert EndReason.ERROR is run.ending.reason
+    assert "EDITED" == NodeContext.of(run, "anywhere").answer
 
 
 def test_a_later_answer_takes_the_place_of_an_approved_one() -> None:
@@ -150,20 +146,20 @@ def test_an_edited_answer_of_a_child_is_what_its_parent_is_told() -> None:
     assert "EDITED" == asyncio.run(told(graph, EDITED, {"desk": below})).text
 
 
-def test_what_a_person_approves_of_a_given_conversation_is_the_runs_answer() -> None:
+async def test_what_a_person_approves_of_a_given_conversation_is_the_runs_answer() -> None:
     """No model of the run has said anything: its answer is the person's."""
     ask = Approve()
     graph: Graph[None] = Graph("ask", ask, {ask: {Accepted: listen, ...: END}, listen: {...: END}})
     HEARD.clear()
     given = [{"role": "user", "content": "go"}, {"role": "assistant", "content": "DRAFT"}]
 
-    async def both() -> str:
-        parked = await graph.run(None, messages=given, store=MemoryStore())
-        assert "" == parked.text
-        (asked,) = parked.pending
-        return (await graph.resume(parked, approvals={asked.key: True})).text
-
-    assert ("DRAFT", ["DRAFT"]) == (asyncio.run(both()), HEARD)
+    parked = await graph.run(None, messages=given, store=MemoryStore())
+    assert "" == parked.text
+    (asked,) = parked.pending
+    assert ("DRAFT", ["DRAFT"]) == (
+        (await graph.resume(parked, approvals={asked.key: True})).text,
+        HEARD,
+    )
 
 
 FILE = """\
@@ -183,20 +179,17 @@ edges:
 """
 
 
-def test_the_same_holds_of_a_file() -> None:
+async def test_the_same_holds_of_a_file() -> None:
     """Which is the same graph."""
     names = Registry()
     names.node(listen)
     graph = load(FILE, registry=names)
     HEARD.clear()
 
-    async def run() -> str:
-        script: list[Entry] = ["DRAFT"]
-        model, store = ScriptedModel(script), MemoryStore()
-        parked = await graph.run(None, model=model, prompt="go", store=store)
-        (asked,) = parked.pending
-        done = await graph.resume(parked, model=model, store=store, approvals={asked.key: EDITED})
-        assert UserMessage("Approved, as follows:\n\nEDITED", "ask") in done.messages
-        return done.text
-
-    assert ("EDITED", ["EDITED"]) == (asyncio.run(run()), HEARD)
+    script: list[Entry] = ["DRAFT"]
+    model, store = ScriptedModel(script), MemoryStore()
+    parked = await graph.run(None, model=model, prompt="go", store=store)
+    (asked,) = parked.pending
+    done = await graph.resume(parked, model=model, store=store, approvals={asked.key: EDITED})
+    assert UserMessage("Approved, as follows:\n\nEDITED", "ask") in done.messages
+    assert ("EDITED", ["EDITED"]) == (done.text, HEARD)

@@ -96,37 +96,33 @@ def test_all_parts_are_told_in_order_wherever_the_caller_was_cancelled() -> None
         assert whole == kinds, at
 
 
-def test_what_was_said_and_had_not_been_taken_is_seen_as_well() -> None:
+async def test_what_was_said_and_had_not_been_taken_is_seen_as_well() -> None:
     """It is kept as whoever is cancelled goes away, and so has to be seen when they go on."""
+    began, free = asyncio.Event(), asyncio.Event()
 
-    async def scenario() -> list[str]:
-        began, free = asyncio.Event(), asyncio.Event()
+    async def wait(arguments: dict[str, object]) -> str:
+        began.set()
+        await free.wait()
+        return "late"
 
-        async def wait(arguments: dict[str, object]) -> str:
-            began.set()
-            await free.wait()
-            return "late"
+    tools = [Tool(name="read", parameters={"type": "object"}, execute=wait, effect="pure")]
+    agent = Agent(ScriptedModel([reply(call()), "done"]), tools=tools)
+    store = MemoryStore()
+    runner = agent._terms  # pyright: ignore[reportPrivateUsage]
+    one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(store), None)
+    steps: list[Step[None]] = []
 
-        tools = [Tool(name="read", parameters={"type": "object"}, execute=wait, effect="pure")]
-        agent = Agent(ScriptedModel([reply(call()), "done"]), tools=tools)
-        store = MemoryStore()
-        runner = agent._terms  # pyright: ignore[reportPrivateUsage]
-        one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(store), None)
-        steps: list[Step[None]] = []
+    async def looking(seen: AsyncGenerator[Seen[None], None]) -> None:
+        steps.extend([item async for item in seen if isinstance(item, Step)])
 
-        async def looking(seen: AsyncGenerator[Seen[None], None]) -> None:
-            steps.extend([item async for item in seen if isinstance(item, Step)])
-
-        seen = one.start(Started(0.0, "r", "agent", QUESTION, runner.setup))
-        task = asyncio.create_task(looking(seen))
-        await began.wait()
-        one.queue(UserMessage("and this"), follow_up=False)
-        task.cancel()
-        await asyncio.wait([task])
-        free.set()
-        steps.clear()
-        assert one.run is not None
-        await looking(one.resume(one.run))
-        return [type(step.event).__name__ for step in steps]
-
-    assert ["Queued", "Resumed"] == asyncio.run(scenario())[:2]
+    seen = one.start(Started(0.0, "r", "agent", QUESTION, runner.setup))
+    task = asyncio.create_task(looking(seen))
+    await began.wait()
+    one.queue(UserMessage("and this"), follow_up=False)
+    task.cancel()
+    await asyncio.wait([task])
+    free.set()
+    steps.clear()
+    assert one.run is not None
+    await looking(one.resume(one.run))
+    assert ["Queued", "Resumed"] == [type(step.event).__name__ for step in steps][:2]

@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
-from collections.abc import Awaitable
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
-from graphloop import END, Agent, AgentTool, EndReason, Graph, RunResult, Tool
+from graphloop import END, Agent, AgentTool, EndReason, Graph, Tool
 from graphloop.own_nodes.compose import parallel
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
 from tests.agent_tree import Ledger, Plans, batch, tree
 
-T = TypeVar("T")
-
 ALONE: Plans = {"go": [batch("kid")], "kid": [batch("note")]}
 AMONG_OTHERS: Plans = {"go": [batch("note", "kid", "note")], "kid": [batch("note")]}
 DEEP: Plans = {"go": [batch("kid", "note")], "kid": [batch("leaf", "note")]}
 GATED: Plans = {"go": [batch("note", "kid")], "kid": [batch("pay")]}
-
-
-def within(work: Awaitable[T]) -> T:
-    """Run to the end, or fail if it does not come."""
-
-    async def bounded() -> T:
-        async with asyncio.timeout(10.0):
-            return await work
-
-    return asyncio.run(bounded())
 
 
 def store_at(folder: Path) -> SqliteStore:
@@ -48,23 +32,18 @@ def store_at(folder: Path) -> SqliteStore:
     ],
     ids=["alone", "among others", "a child's child"],
 )
-def test_a_run_waits_for_a_child_that_another_process_drives(
+async def test_a_run_waits_for_a_child_that_another_process_drives(
     plans: Plans, busy: str, done: list[str], tmp_path: Path
 ) -> None:
     """Its siblings' work is kept; once the child is free, all goes on and nothing happens twice."""
-
-    async def scenario() -> tuple[RunResult[None], list[str], RunResult[None], Ledger]:
-        mine, theirs, ledger = store_at(tmp_path), store_at(tmp_path), Ledger()
-        await theirs.claim(busy)
-        parked = await tree(ledger, plans, mine).generate("go", run_id="r")
-        by_then = list(ledger.names.elements())
-        await theirs.release(busy, "suspended", ())
-        result = await tree(ledger, plans, mine).resume("r")
-        await mine.aclose()
-        await theirs.aclose()
-        return parked, by_then, result, ledger
-
-    parked, by_then, result, ledger = within(scenario())
+    mine, theirs, ledger = store_at(tmp_path), store_at(tmp_path), Ledger()
+    await theirs.claim(busy)
+    parked = await tree(ledger, plans, mine).generate("go", run_id="r")
+    by_then = list(ledger.names.elements())
+    await theirs.release(busy, "suspended", ())
+    result = await tree(ledger, plans, mine).resume("r")
+    await mine.aclose()
+    await theirs.aclose()
 
     assert EndReason.PARKED is parked.end_reason
     assert f"run {busy!r} is being driven by" in parked.warnings[0]
@@ -75,50 +54,41 @@ def test_a_run_waits_for_a_child_that_another_process_drives(
     assert {"ok"} == {one.status for one in result.steps[0].tool_results}
 
 
-def test_an_answer_for_a_child_that_is_driven_elsewhere_is_not_lost(tmp_path: Path) -> None:
+async def test_an_answer_for_a_child_that_is_driven_elsewhere_is_not_lost(tmp_path: Path) -> None:
     """It waits in the mailbox; and whoever drives the child may end it, too."""
+    mine, theirs, ledger = store_at(tmp_path), store_at(tmp_path), Ledger()
+    ends: list[EndReason] = []
 
-    async def scenario() -> tuple[list[EndReason], Counter[str]]:
-        mine, theirs, ledger = store_at(tmp_path), store_at(tmp_path), Ledger()
-        ends: list[EndReason] = []
+    async def resumed(**approvals: bool) -> None:
+        answers = {"c0.1/c0.0": True} if approvals else None
+        result = await tree(ledger, GATED, mine).resume("r", approvals=answers)
+        ends.append(result.end_reason)
 
-        async def resumed(**approvals: bool) -> None:
-            answers = {"c0.1/c0.0": True} if approvals else None
-            result = await tree(ledger, GATED, mine).resume("r", approvals=answers)
-            ends.append(result.end_reason)
-
-        await tree(ledger, GATED, mine).generate("go", run_id="r")
-        await theirs.claim("r/c0.1")
-        await resumed(yes=True)
-        await theirs.release("r/c0.1", "suspended", ())
-        await resumed()
-        await mine.aclose()
-        await theirs.aclose()
-        return ends, ledger.names
-
-    ends, names = within(scenario())
+    await tree(ledger, GATED, mine).generate("go", run_id="r")
+    await theirs.claim("r/c0.1")
+    await resumed(yes=True)
+    await theirs.release("r/c0.1", "suspended", ())
+    await resumed()
+    await mine.aclose()
+    await theirs.aclose()
+    names = ledger.names
 
     assert [EndReason.PARKED, EndReason.COMPLETED] == ends
     assert {"note": 1, "pay": 1} == names
 
 
-def test_an_abort_does_not_wait_for_a_child_that_is_driven_elsewhere(tmp_path: Path) -> None:
+async def test_an_abort_does_not_wait_for_a_child_that_is_driven_elsewhere(tmp_path: Path) -> None:
     """It cannot be stopped from here; the run above ends, and the child's driver goes on."""
-
-    async def scenario() -> tuple[RunResult[None], str]:
-        mine, theirs = store_at(tmp_path), store_at(tmp_path)
-        await tree(Ledger(), GATED, mine).generate("go", run_id="r")
-        await theirs.claim("r/c0.1")
-        stream = tree(Ledger(), GATED, mine).resume_stream("r")
-        stream.abort("enough")
-        result = await stream.result()
-        await theirs.release("r/c0.1", "suspended", ())
-        last = type((await mine.load("r/c0.1"))[-1]).__name__
-        await mine.aclose()
-        await theirs.aclose()
-        return result, last
-
-    result, last = within(scenario())
+    mine, theirs = store_at(tmp_path), store_at(tmp_path)
+    await tree(Ledger(), GATED, mine).generate("go", run_id="r")
+    await theirs.claim("r/c0.1")
+    stream = tree(Ledger(), GATED, mine).resume_stream("r")
+    stream.abort("enough")
+    result = await stream.result()
+    await theirs.release("r/c0.1", "suspended", ())
+    last = type((await mine.load("r/c0.1"))[-1]).__name__
+    await mine.aclose()
+    await theirs.aclose()
 
     assert EndReason.ABORTED is result.end_reason
     assert 2 == result.run.spent.model_calls
@@ -155,32 +125,24 @@ def hurried(
     ],
     ids=["a child", "a child's child"],
 )
-def test_a_child_that_is_not_needed_any_more_is_waited_for_while_another_process_drives_it(
+async def test_a_child_that_is_not_needed_any_more_is_waited_for_while_another_process_drives_it(
     wished: Plans, busy: str, tmp_path: Path
 ) -> None:
     """It spends on: whoever went on by now would have the same money twice."""
     ledger, deep = Ledger(), "/" in busy.removeprefix("r/")
     graph, agents = hurried(ledger, wished, deep=deep)
 
-    async def scenario() -> tuple[RunResult[None], RunResult[None], list[str]]:
-        mine, theirs = store_at(tmp_path), store_at(tmp_path)
-        await graph.run(None, prompt="go", agents=agents, store=mine, run_id="r", max_agent_depth=2)
-        await theirs.claim(busy)
-        parked = await graph.resume(
-            "r",
-            agents=agents,
-            store=mine,
-            tool_results={"parallel.2/c0.0": "told"},
-            max_agent_depth=2,
-        )
-        await theirs.release(busy, "suspended", ())
-        result = await graph.resume("r", agents=agents, store=mine, max_agent_depth=2)
-        ends = [type((await mine.load(one))[-1]).__name__ for one in sorted({busy, "r/parallel.1"})]
-        await mine.aclose()
-        await theirs.aclose()
-        return parked, result, ends
-
-    parked, result, ends = within(scenario())
+    mine, theirs = store_at(tmp_path), store_at(tmp_path)
+    await graph.run(None, prompt="go", agents=agents, store=mine, run_id="r", max_agent_depth=2)
+    await theirs.claim(busy)
+    parked = await graph.resume(
+        "r", agents=agents, store=mine, tool_results={"parallel.2/c0.0": "told"}, max_agent_depth=2
+    )
+    await theirs.release(busy, "suspended", ())
+    result = await graph.resume("r", agents=agents, store=mine, max_agent_depth=2)
+    ends = [type((await mine.load(one))[-1]).__name__ for one in sorted({busy, "r/parallel.1"})]
+    await mine.aclose()
+    await theirs.aclose()
 
     assert (EndReason.PARKED, ()) == (parked.end_reason, parked.pending)
     (warning,) = parked.warnings

@@ -317,10 +317,7 @@ def test_a_stop_condition_is_heeded_before_anybody_asks_whether_it_is_done() -> 
 
     model = ScriptedModel([calls(call("read")), "never"])
     Agent(
-        model,
-        tools=[counting([], "read")],
-        stop_when=stop.has_tool_call("read"),
-        done_when=done,
+        model, tools=[counting([], "read")], stop_when=stop.has_tool_call("read"), done_when=done
     ).generate_sync("go")
 
     assert [] == asked
@@ -518,10 +515,7 @@ def test_a_prepare_step_sees_the_conversation_made_shorter() -> None:
         *(
             one
             for number in range(12)
-            for one in (
-                AssistantMessage((TextPart("word " * 200),)),
-                UserMessage(f"and {number}?"),
-            )
+            for one in (AssistantMessage((TextPart("word " * 200),)), UserMessage(f"and {number}?"))
         ),
     ]
     model = ScriptedModel(["in short", "done"])

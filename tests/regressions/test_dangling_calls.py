@@ -69,67 +69,55 @@ class Hanging:
         return "never"
 
 
-def test_pydantic_ai_7977_a_run_stopped_in_its_first_tool_can_be_continued() -> None:
+async def test_pydantic_ai_7977_a_run_stopped_in_its_first_tool_can_be_continued() -> None:
     """pydantic/pydantic-ai#7977: its history could not be given to a new run with a new prompt."""
+    hanging = Hanging()
+    model = ScriptedModel([calls(call("slow")), "never mind then"])
+    agent = Agent(model, tools=[hanging.tool])
+    stream = agent.stream("go")
+    ended = asyncio.ensure_future(stream.result())
+    await hanging.begun.wait()
+    stream.abort("the user pressed stop")
+    stopped = await ended
 
-    async def scenario() -> None:
-        hanging = Hanging()
-        model = ScriptedModel([calls(call("slow")), "never mind then"])
-        agent = Agent(model, tools=[hanging.tool])
-        stream = agent.stream("go")
-        ended = asyncio.ensure_future(stream.result())
-        await hanging.begun.wait()
-        stream.abort("the user pressed stop")
-        stopped = await ended
+    history = [UserMessage("go"), *stopped.messages, UserMessage("never mind")]
+    result = await agent.generate(messages=history)
 
-        history = [UserMessage("go"), *stopped.messages, UserMessage("never mind")]
-        result = await agent.generate(messages=history)
-
-        assert EndReason.ABORTED is stopped.end_reason
-        assert paired(model.requests[-1].messages)
-        assert "never mind then" == result.text
-
-    asyncio.run(scenario())
+    assert EndReason.ABORTED is stopped.end_reason
+    assert paired(model.requests[-1].messages)
+    assert "never mind then" == result.text
 
 
-def test_crush_529_a_cancelled_call_is_told_as_cancelled() -> None:
+async def test_crush_529_a_cancelled_call_is_told_as_cancelled() -> None:
     """charmbracelet/crush#529: after a cancelled call, providers refused every request."""
+    hanging = Hanging()
+    agent = Agent(
+        ScriptedModel([calls(call("slow"), call("read"))]),
+        tools=[hanging.tool, counting([], "read")],
+    )
+    stream = agent.stream("go")
+    ended = asyncio.ensure_future(stream.result())
+    await hanging.begun.wait()
+    stream.abort("stop")
+    result = await ended
 
-    async def scenario() -> None:
-        hanging = Hanging()
-        agent = Agent(
-            ScriptedModel([calls(call("slow"), call("read"))]),
-            tools=[hanging.tool, counting([], "read")],
-        )
-        stream = agent.stream("go")
-        ended = asyncio.ensure_future(stream.result())
-        await hanging.begun.wait()
-        stream.abort("stop")
-        result = await ended
-
-        assert paired(result.messages)
-        slow, read = results_of(result.messages)
-        assert "the run was cancelled" in slow
-        assert "read 1 done" == read
-
-    asyncio.run(scenario())
+    assert paired(result.messages)
+    slow, read = results_of(result.messages)
+    assert "the run was cancelled" in slow
+    assert "read 1 done" == read
 
 
-def test_open_codex_50_results_after_a_cancellation_are_not_sent() -> None:
+async def test_open_codex_50_results_after_a_cancellation_are_not_sent() -> None:
     """ymichael/open-codex#50: late results were sent to the model though the user had stopped."""
+    hanging = Hanging()
+    model = ScriptedModel([calls(call("slow")), "sent all the same"])
+    stream = Agent(model, tools=[hanging.tool]).stream("go")
+    ended = asyncio.ensure_future(stream.result())
+    await hanging.begun.wait()
+    stream.abort("stop")
+    await ended
 
-    async def scenario() -> None:
-        hanging = Hanging()
-        model = ScriptedModel([calls(call("slow")), "sent all the same"])
-        stream = Agent(model, tools=[hanging.tool]).stream("go")
-        ended = asyncio.ensure_future(stream.result())
-        await hanging.begun.wait()
-        stream.abort("stop")
-        await ended
-
-        assert 1 == len(model.requests)
-
-    asyncio.run(scenario())
+    assert 1 == len(model.requests)
 
 
 def test_openai_agents_python_4827_a_result_without_its_call_does_not_brick_a_thread() -> None:
@@ -188,34 +176,28 @@ def test_harness_sdk_4135_a_call_that_was_cut_never_runs() -> None:
     assert EndReason.LENGTH is result.end_reason
 
 
-def test_harness_sdk_3651_a_session_left_in_the_middle_of_its_tools_goes_on(
+async def test_harness_sdk_3651_a_session_left_in_the_middle_of_its_tools_goes_on(
     tmp_path: Path,
 ) -> None:
     """strands-agents/harness-sdk#3651: a turn interrupted in its tools broke its session."""
+    hanging = Hanging()
+    store = JsonlStore(tmp_path)
+    agent = Agent(ScriptedModel([calls(call("slow"))]), tools=[hanging.tool], store=store)
+    stream = agent.stream("go", run_id="left")
+    driving = asyncio.ensure_future(stream.consume())
+    await hanging.begun.wait()
+    await stream.aclose()
+    await driving
 
-    async def scenario() -> None:
-        hanging = Hanging()
-        store = JsonlStore(tmp_path)
-        agent = Agent(ScriptedModel([calls(call("slow"))]), tools=[hanging.tool], store=store)
-        stream = agent.stream("go", run_id="left")
-        driving = asyncio.ensure_future(stream.consume())
-        await hanging.begun.wait()
-        await stream.aclose()
-        await driving
+    quick = counting([], "slow")
+    later = ScriptedModel(["gone on", "and again"])
+    again = Agent(later, tools=[quick], store=store)
+    resumed = await again.resume("left")
+    after = await again.generate(messages=[UserMessage("go"), *resumed.messages, UserMessage("?")])
 
-        quick = counting([], "slow")
-        later = ScriptedModel(["gone on", "and again"])
-        again = Agent(later, tools=[quick], store=store)
-        resumed = await again.resume("left")
-        after = await again.generate(
-            messages=[UserMessage("go"), *resumed.messages, UserMessage("?")]
-        )
-
-        assert "gone on" == resumed.text
-        assert "and again" == after.text
-        assert paired(later.requests[-1].messages)
-
-    asyncio.run(scenario())
+    assert "gone on" == resumed.text
+    assert "and again" == after.text
+    assert paired(later.requests[-1].messages)
 
 
 def test_harness_sdk_1111_a_conversation_that_ends_in_a_call_can_be_taken_up() -> None:
@@ -232,18 +214,15 @@ def test_harness_sdk_1111_a_conversation_that_ends_in_a_call_can_be_taken_up() -
     assert "done" == result.text
 
 
-def test_agentscope_1888_a_stream_that_breaks_leaves_no_call_behind() -> None:
+async def test_agentscope_1888_a_stream_that_breaks_leaves_no_call_behind() -> None:
     """agentscope-ai/agentscope#1888: a call of a broken stream stayed in the memory, unanswered."""
     ran: list[str] = []
     model = ScriptedModel([{"calls": [call("read")], "error": "the line broke"}])
     agent = Agent(model, tools=[counting(ran, "read")])
     stream = agent.stream("go")
 
-    async def scenario() -> None:
-        with pytest.raises(ProviderError):
-            await stream.result()
-
-    asyncio.run(scenario())
+    with pytest.raises(ProviderError):
+        await stream.result()
     assert stream.run is not None
     assert paired(stream.run.messages)
     assert [] == ran

@@ -11,7 +11,6 @@ import gc
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import TypeVar
 
 import pytest
 
@@ -22,8 +21,6 @@ from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.tools import execution
 from tests.strategies import call, reply
-
-T = TypeVar("T")
 
 DEADLINE_S = 5.0
 
@@ -97,11 +94,6 @@ async def quiet(one: Deserter) -> AsyncGenerator[None]:
     assert not execution.LEFT_BEHIND
 
 
-def within(work: Coroutine[object, object, T]) -> T:
-    """Run to the end, or fail if it does not come."""
-    return asyncio.run(asyncio.wait_for(work, DEADLINE_S))
-
-
 async def stopped(
     one: Deserter, stream: RunStream[None], stop: Callable[[RunStream[None]], object]
 ) -> RunResult[None]:
@@ -129,21 +121,17 @@ def nothing(_: RunStream[None]) -> None:
     [("abort", False), ("abort", True), ("step_timeout_s", False)],
     ids=["abort", "abort above it", "step_timeout_s"],
 )
-def test_a_run_that_is_stopped_ends_while_its_tool_stays(
+async def test_a_run_that_is_stopped_ends_while_its_tool_stays(
     why: str, deep: bool, names: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     """The call may have had its effect, and is answered so; its own answer is void."""
-
-    async def scenario() -> tuple[RunResult[None], int, int]:
-        one = Deserter(deep=deep)
-        limit_s = 0.05 if why == "step_timeout_s" else None
-        async with quiet(one):
-            stream = one.agent(*names, step_timeout_s=limit_s).stream("go", run_id="r")
-            result = await stopped(one, stream, abort if why == "abort" else nothing)
-            known = len(await one.store.load("r"))
-        return result, known, len(await one.store.load("r"))
-
-    result, before, after = within(scenario())
+    one = Deserter(deep=deep)
+    limit_s = 0.05 if why == "step_timeout_s" else None
+    async with quiet(one):
+        stream = one.agent(*names, step_timeout_s=limit_s).stream("go", run_id="r")
+        result = await stopped(one, stream, abort if why == "abort" else nothing)
+        known = len(await one.store.load("r"))
+    before, after = known, len(await one.store.load("r"))
 
     assert (EndReason.ABORTED if why == "abort" else EndReason.TIMEOUT) is result.end_reason
     assert "unknown" == result.steps[0].tool_results[0].status
@@ -153,76 +141,63 @@ def test_a_run_that_is_stopped_ends_while_its_tool_stays(
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_a_tool_that_stays_beyond_its_time_limit_is_answered_for(
+async def test_a_tool_that_stays_beyond_its_time_limit_is_answered_for(
     streamed: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The model is told, and the run goes on."""
-
-    async def scenario() -> RunResult[None]:
-        one = Deserter(timeout_s=0.01)
-        async with quiet(one):
-            agent = one.agent("stay")
-            result = await (agent.stream("go").result() if streamed else agent.generate("go"))
-            assert not one.ended.is_set()
-        return result
-
-    result = within(scenario())
+    one = Deserter(timeout_s=0.01)
+    async with quiet(one):
+        agent = one.agent("stay")
+        result = await (agent.stream("go").result() if streamed else agent.generate("go"))
+        assert not one.ended.is_set()
 
     assert (EndReason.COMPLETED, "done") == (result.end_reason, result.text)
     assert "timeout" == result.steps[0].tool_results[0].status
     assert "stay: expected to end within 0.02 s of being cancelled" in caplog.text
 
 
-def test_an_answer_within_the_grace_is_what_the_tool_has_done() -> None:
+async def test_an_answer_within_the_grace_is_what_the_tool_has_done() -> None:
     """It was asked to end, and it told how."""
+    inside = asyncio.Event()
 
-    async def scenario() -> RunResult[None]:
-        inside = asyncio.Event()
+    async def tidy(arguments: dict[str, object]) -> str:
+        inside.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "undone"
+        return "never"
 
-        async def tidy(arguments: dict[str, object]) -> str:
-            inside.set()
-            try:
-                await asyncio.Event().wait()
-            except asyncio.CancelledError:
-                return "undone"
-            return "never"
-
-        tool = Tool(name="tidy", parameters={"type": "object"}, execute=tidy, timeout_s=100)
-        stream = Agent(ScriptedModel([reply(call("tidy"))]), tools=[tool]).stream("go")
-        async with asyncio.TaskGroup() as group:
-            running = group.create_task(stream.result())
-            await inside.wait()
-            stream.abort()
-        return running.result()
-
-    result = within(scenario())
+    tool = Tool(name="tidy", parameters={"type": "object"}, execute=tidy, timeout_s=100)
+    stream = Agent(ScriptedModel([reply(call("tidy"))]), tools=[tool]).stream("go")
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(stream.result())
+        await inside.wait()
+        stream.abort()
+    result = running.result()
 
     assert EndReason.ABORTED is result.end_reason
     assert [("ok", "undone")] == [(one.status, one.text) for one in result.steps[0].tool_results]
 
 
-def test_nothing_that_was_left_behind_answers_a_run_that_goes_on() -> None:
+async def test_nothing_that_was_left_behind_answers_a_run_that_goes_on() -> None:
     """The call is made again under the same number: the first one's answer is not its answer."""
-
-    async def scenario() -> tuple[list[str], int]:
-        one = Deserter()
-        agent = one.agent("stay", "fine").with_options(tools=repeatable(one))
-        async with quiet(one):
-            runner = agent.iter("go")
-            running = asyncio.create_task(runner.until_done())
-            await one.inside.wait()
-            running.cancel()
-            await asyncio.wait((running,))
-            one.inside.clear()
-            again = asyncio.create_task(runner.until_done())
-            await one.inside.wait()
-            one.may_end.set()
-            await again
-        run = runner.run
-        assert run is not None
-        return [one.text for one in run.record.steps[0].tool_results], one.ran
-
-    texts, ran = within(scenario())
+    one = Deserter()
+    agent = one.agent("stay", "fine").with_options(tools=repeatable(one))
+    async with quiet(one):
+        runner = agent.iter("go")
+        running = asyncio.create_task(runner.until_done())
+        await one.inside.wait()
+        running.cancel()
+        await asyncio.wait((running,))
+        one.inside.clear()
+        again = asyncio.create_task(runner.until_done())
+        await one.inside.wait()
+        one.may_end.set()
+        await again
+    run = runner.run
+    assert run is not None
+    texts, ran = [one.text for one in run.record.steps[0].tool_results], one.ran
 
     assert 2 == ran
     assert "late" in texts
@@ -238,7 +213,7 @@ def repeatable(one: Deserter) -> list[Tool[..., object]]:
 
 
 @pytest.mark.parametrize("why", ["abort", "timeout_s"])
-def test_a_thread_learns_that_its_call_is_given_up(why: str) -> None:
+async def test_a_thread_learns_that_its_call_is_given_up(why: str) -> None:
     """It cannot be cancelled, so it has to ask."""
     began, learned = threading.Event(), threading.Event()
 
@@ -257,31 +232,26 @@ def test_a_thread_learns_that_its_call_is_given_up(why: str) -> None:
         timeout_s=0.01 if why == "timeout_s" else None,
     )
 
-    async def scenario() -> RunResult[None]:
-        stream = Agent(ScriptedModel([reply(call("work")), "done"]), tools=[tool]).stream("go")
-        async with asyncio.TaskGroup() as group:
-            running = group.create_task(stream.result())
-            await asyncio.to_thread(began.wait, DEADLINE_S)
-            if why == "abort":
-                stream.abort("enough")
-        return running.result()
-
-    result = within(scenario())
+    stream = Agent(ScriptedModel([reply(call("work")), "done"]), tools=[tool]).stream("go")
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(stream.result())
+        await asyncio.to_thread(began.wait, DEADLINE_S)
+        if why == "abort":
+            stream.abort("enough")
+    result = running.result()
 
     assert learned.wait(DEADLINE_S)
     assert "never heard" not in str(result.messages)
 
 
-def test_events_of_a_deserter_are_none_of_the_journal() -> None:
+async def test_events_of_a_deserter_are_none_of_the_journal() -> None:
     """What it returns after all is not in the journal either."""
-
-    async def scenario() -> list[str]:
-        one = Deserter()
-        async with quiet(one):
-            await stopped(one, one.agent("stay").stream("go", run_id="r"), abort)
-        return [type(event).__name__ for event in await one.store.load("r")]
-
-    assert ToolReturned.__name__ not in within(scenario())
+    one = Deserter()
+    async with quiet(one):
+        await stopped(one, one.agent("stay").stream("go", run_id="r"), abort)
+    assert ToolReturned.__name__ not in [
+        type(event).__name__ for event in await one.store.load("r")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -294,25 +264,21 @@ def test_events_of_a_deserter_are_none_of_the_journal() -> None:
         ("gate above", "abort"),
     ],
 )
-def test_a_run_that_is_stopped_ends_while_a_condition_of_its_gate_stays(
+async def test_a_run_that_is_stopped_ends_while_a_condition_of_its_gate_stays(
     where: str, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is a function of the user's as a tool's own is: the call it was asked about never runs."""
+    one = Deserter()
 
-    async def scenario() -> tuple[RunResult[None], int]:
-        one = Deserter()
+    async def stay(arguments: dict[str, object], _: ToolContext) -> bool:
+        await one.stay(arguments)
+        return False
 
-        async def stay(arguments: dict[str, object], _: ToolContext) -> bool:
-            await one.stay(arguments)
-            return False
-
-        limit_s = 0.05 if why == "step_timeout_s" else None
-        async with quiet(one):
-            stream = _gated(where, stay, limit_s).stream("go")
-            result = await stopped(one, stream, abort if why == "abort" else nothing)
-        return result, one.ran
-
-    result, ran = within(scenario())
+    limit_s = 0.05 if why == "step_timeout_s" else None
+    async with quiet(one):
+        stream = _gated(where, stay, limit_s).stream("go")
+        result = await stopped(one, stream, abort if why == "abort" else nothing)
+    ran = one.ran
 
     assert (EndReason.ABORTED if why == "abort" else EndReason.TIMEOUT) is result.end_reason
     assert 1 == ran

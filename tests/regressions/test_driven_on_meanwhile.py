@@ -7,13 +7,12 @@ beside it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from graphloop import Agent, AgentTool, EndReason, RunResult, Tool
+from graphloop import Agent, AgentTool, EndReason, Tool
 from graphloop.errors import RunBusy
 from graphloop.events import Event, Setup, Started
 from graphloop.stores.base import Ask, ReleaseStatus
@@ -51,7 +50,7 @@ class Dying(MortalSqliteStore):
 
     ends = False
 
-    async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
+    async def release(self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]) -> None:
         """Release a run."""
         if run_id == KID:
             self.fate.after = 0
@@ -128,95 +127,78 @@ class World:
 
 
 @pytest.mark.parametrize("answered", [True, False])
-def test_a_run_that_went_on_meanwhile_is_busy_and_stands_as_the_other_left_it(
+async def test_a_run_that_went_on_meanwhile_is_busy_and_stands_as_the_other_left_it(
     answered: bool, tmp_path: Path
 ) -> None:
     """Also for who has nothing to add: their view of it is old, and must not be noted."""
-
-    async def scenario() -> tuple[dict[str, str], dict[str, int]]:
-        world = World(tmp_path, ALONE, "r", "goes_on")
-        await world.other.generate("go", run_id="r")
-        with pytest.raises(RunBusy, match="run 'r' was taken further by another driver"):
-            await world.agent.resume("r", approvals={"c0.0": True} if answered else None)
-        assert EndReason.COMPLETED is (await world.agent.resume("r")).end_reason
-        return await world.standing(), dict(world.ledger.names)
-
-    assert ({"r": "done"}, {"pay": 1}) == asyncio.run(scenario())
+    world = World(tmp_path, ALONE, "r", "goes_on")
+    await world.other.generate("go", run_id="r")
+    with pytest.raises(RunBusy, match="run 'r' was taken further by another driver"):
+        await world.agent.resume("r", approvals={"c0.0": True} if answered else None)
+    assert EndReason.COMPLETED is (await world.agent.resume("r")).end_reason
+    assert ({"r": "done"}, {"pay": 1}) == (await world.standing(), dict(world.ledger.names))
 
 
 @pytest.mark.parametrize("claimed", ["r", KID])
-def test_a_child_that_went_on_meanwhile_is_waited_for(claimed: str, tmp_path: Path) -> None:
+async def test_a_child_that_went_on_meanwhile_is_waited_for(claimed: str, tmp_path: Path) -> None:
     """As one that is being driven: its parent keeps what it has, and goes on with the next leg."""
-
-    async def scenario() -> tuple[list[EndReason], dict[str, str], set[int]]:
-        world = World(tmp_path, BESIDE, claimed, "ends_the_child")
-        await world.dies_in_the_child()
-        waiting = await world.agent.resume("r")
-        (warning,) = waiting.warnings
-        assert f"run {KID!r} was taken further by another driver" in warning
-        done = await world.agent.resume("r")
-        ends = [waiting.end_reason, done.end_reason]
-        return ends, await world.standing(), set(world.ledger.done.values())
-
-    ends, standing, times = asyncio.run(scenario())
+    world = World(tmp_path, BESIDE, claimed, "ends_the_child")
+    await world.dies_in_the_child()
+    waiting = await world.agent.resume("r")
+    (warning,) = waiting.warnings
+    assert f"run {KID!r} was taken further by another driver" in warning
+    done = await world.agent.resume("r")
+    ends = [waiting.end_reason, done.end_reason]
+    standing, times = await world.standing(), set(world.ledger.done.values())
 
     assert [EndReason.PARKED, EndReason.COMPLETED] == ends
     assert {"r": "done", KID: "done"} == standing
     assert {1} == times
 
 
-def test_a_child_that_was_begun_meanwhile_is_not_begun_again(tmp_path: Path) -> None:
+async def test_a_child_that_was_begun_meanwhile_is_not_begun_again(tmp_path: Path) -> None:
     """Its id is taken by itself: that is no mistake of its parent's."""
-
-    async def scenario() -> RunResult[None]:
-        world = World(tmp_path, BESIDE, KID, "begins_the_child")
-        result = await world.agent.generate("go", run_id="r")
-        await world.standing()
-        return result
-
-    result = asyncio.run(scenario())
+    world = World(tmp_path, BESIDE, KID, "begins_the_child")
+    result = await world.agent.generate("go", run_id="r")
+    await world.standing()
 
     assert EndReason.PARKED is result.end_reason
     (warning,) = result.warnings
     assert f"run {KID!r} was taken further by another driver" in warning
 
 
-def test_a_run_can_be_stopped_whose_child_went_on_meanwhile(tmp_path: Path) -> None:
+async def test_a_run_can_be_stopped_whose_child_went_on_meanwhile(tmp_path: Path) -> None:
     """The child has ended as it has, and what it has spent is counted."""
-
-    async def scenario() -> tuple[EndReason, dict[str, str]]:
-        world = World(tmp_path, BESIDE, KID, "ends_the_child")
-        await world.dies_in_the_child()
-        stream = world.agent.resume_stream("r")
-        stream.abort("enough")
-        result = await stream.result()
-        return result.end_reason, await world.standing()
-
-    end, standing = asyncio.run(scenario())
+    world = World(tmp_path, BESIDE, KID, "ends_the_child")
+    await world.dies_in_the_child()
+    stream = world.agent.resume_stream("r")
+    stream.abort("enough")
+    result = await stream.result()
+    end, standing = result.end_reason, await world.standing()
 
     assert (EndReason.ABORTED, {"r": "cancelled", KID: "done"}) == (end, standing)
 
 
 @pytest.mark.parametrize("busy", [False, True])
-def test_a_child_that_had_ended_unheard_is_listed_as_ended_once_its_parent_is_stopped(
+async def test_a_child_that_had_ended_unheard_is_listed_as_ended_once_its_parent_is_stopped(
     busy: bool, tmp_path: Path
 ) -> None:
     """Nobody would drive it again, so it was listed as running or interrupted for ever."""
-
-    async def scenario() -> tuple[EndReason, int, dict[str, str]]:
-        world = World(tmp_path, BESIDE, "nobody", "goes_on")
-        await world.dies_in_the_child(once_it_has_ended=True)
-        if busy:
-            await world.theirs.claim(KID)
-        stream = world.agent.resume_stream("r")
-        stream.abort("enough")
-        result = await stream.result()
-        assert () == result.warnings
-        if busy:
-            await world.theirs.release(KID, "done", ())
-        return result.end_reason, result.run.spent.model_calls, await world.standing()
-
-    end, model_calls, standing = asyncio.run(scenario())
+    world = World(tmp_path, BESIDE, "nobody", "goes_on")
+    await world.dies_in_the_child(once_it_has_ended=True)
+    if busy:
+        await world.theirs.claim(KID)
+    stream = world.agent.resume_stream("r")
+    stream.abort("enough")
+    result = await stream.result()
+    assert () == result.warnings
+    if busy:
+        await world.theirs.release(KID, "done", ())
+    end, model_calls, standing = (
+        result.end_reason,
+        result.run.spent.model_calls,
+        await world.standing(),
+    )
 
     assert (EndReason.ABORTED, 3) == (end, model_calls)
     assert {"r": "cancelled", KID: "done"} == standing

@@ -27,42 +27,39 @@ STORES: dict[str, Make] = {
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_whoever_resumes_a_run_that_is_driven_is_refused_and_its_tool_s_result_is_kept(
+async def test_whoever_resumes_a_run_that_is_driven_is_refused_and_its_tool_s_result_is_kept(
     name: str, tmp_path: Path
 ) -> None:
     """Else the result is lost, and the model is told of a process that never stopped."""
     ran: list[str] = []
 
-    async def scenario() -> None:
-        begun, may_end = asyncio.Event(), asyncio.Event()
+    begun, may_end = asyncio.Event(), asyncio.Event()
 
-        @tool
-        async def work() -> str:
-            """Work."""
-            ran.append("work")
-            begun.set()
-            await may_end.wait()
-            return "worked"
+    @tool
+    async def work() -> str:
+        """Work."""
+        ran.append("work")
+        begun.set()
+        await may_end.wait()
+        return "worked"
 
-        store = STORES[name](tmp_path)
-        model = ScriptedModel([reply(call("work", "", "{}")), "done"])
-        agent = Agent(model, tools=[work], store=store)
-        async with asyncio.TaskGroup() as group:
-            driving = group.create_task(agent.generate("go", run_id="r"))
-            await begun.wait()
-            with pytest.raises(RunBusy, match="run 'r' is being driven"):
-                await agent.resume("r")
-            may_end.set()
-        result = driving.result()
+    store = STORES[name](tmp_path)
+    model = ScriptedModel([reply(call("work", "", "{}")), "done"])
+    agent = Agent(model, tools=[work], store=store)
+    async with asyncio.TaskGroup() as group:
+        driving = group.create_task(agent.generate("go", run_id="r"))
+        await begun.wait()
+        with pytest.raises(RunBusy, match="run 'r' is being driven"):
+            await agent.resume("r")
+        may_end.set()
+    result = driving.result()
 
-        assert EndReason.COMPLETED is result.end_reason
-        assert ["worked"] == [one.text for one in result.steps[0].tool_results]
-        assert ["work"] == ran
-        assert "done" == (await agent.resume("r")).text
-        if isinstance(store, SqliteStore):
-            await store.aclose()
-
-    asyncio.run(scenario())
+    assert EndReason.COMPLETED is result.end_reason
+    assert ["worked"] == [one.text for one in result.steps[0].tool_results]
+    assert ["work"] == ran
+    assert "done" == (await agent.resume("r")).text
+    if isinstance(store, SqliteStore):
+        await store.aclose()
 
 
 @pytest.mark.parametrize("name", ["memory", "jsonl"])

@@ -35,7 +35,7 @@ def agents(store: SqliteStore, note: Execute = noted) -> tuple[Agent, Agent]:
 
 
 @pytest.mark.parametrize("here", [True, False], ids=["the same process", "another process"])
-def test_a_driver_whose_child_was_taken_over_gives_its_own_run_back(
+async def test_a_driver_whose_child_was_taken_over_gives_its_own_run_back(
     here: bool, tmp_path: Path
 ) -> None:
     """Its lease was prolonged for as long as its process lived, and nobody drove the run."""
@@ -46,22 +46,23 @@ def test_a_driver_whose_child_was_taken_over_gives_its_own_run_back(
         await go_on.wait()
         return "noted"
 
-    async def scenario() -> tuple[EndReason, EndReason, list[str]]:
-        path = tmp_path / "runs.db"
-        late = SqliteStore(path)
-        driving = asyncio.create_task(agents(late, slow)[1].generate("go", run_id="r"))
-        await inside.wait()
-        # To this one the other stands still for longer than its lease.
-        quick = SqliteStore(path, clock=lambda: time.time() + 100.0)
-        below = await agents(quick)[0].resume("r/c0.0")
-        go_on.set()
-        with pytest.raises(Fenced, match=r"run 'r/c0\.0'"):
-            await driving
-        after = late if here else SqliteStore(path)
-        result = await agents(after)[1].resume("r")
-        statuses = [str(one.status) for one in await after.overview()]
-        for store in {late, quick, after}:
-            await store.aclose()
-        return below.end_reason, result.end_reason, statuses
-
-    assert (EndReason.COMPLETED, EndReason.COMPLETED, ["done", "done"]) == asyncio.run(scenario())
+    path = tmp_path / "runs.db"
+    late = SqliteStore(path)
+    driving = asyncio.create_task(agents(late, slow)[1].generate("go", run_id="r"))
+    await inside.wait()
+    # To this one the other stands still for longer than its lease.
+    quick = SqliteStore(path, clock=lambda: time.time() + 100.0)
+    below = await agents(quick)[0].resume("r/c0.0")
+    go_on.set()
+    with pytest.raises(Fenced, match=r"run 'r/c0\.0'"):
+        await driving
+    after = late if here else SqliteStore(path)
+    result = await agents(after)[1].resume("r")
+    statuses = [str(one.status) for one in await after.overview()]
+    for store in {late, quick, after}:
+        await store.aclose()
+    assert (EndReason.COMPLETED, EndReason.COMPLETED, ["done", "done"]) == (
+        below.end_reason,
+        result.end_reason,
+        statuses,
+    )

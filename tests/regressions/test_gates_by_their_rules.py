@@ -229,7 +229,7 @@ def renamed(arguments: Mapping[str, Any], context: object) -> bool:
         (allow("*"), [50]),
     ],
 )
-def test_a_call_that_was_checked_by_another_gate_is_not_let_through_by_what_nobody_asked(
+async def test_a_call_that_was_checked_by_another_gate_is_not_let_through_by_what_nobody_asked(
     then: Policy, paid: list[int], tmp_path: Path
 ) -> None:
     """It waited with another for a person, and the gate is another one since."""
@@ -239,13 +239,10 @@ def test_a_call_that_was_checked_by_another_gate_is_not_let_through_by_what_nobo
         replies = ScriptedModel([batch, "done"], label="script")
         return Agent(replies, tools=[note, pay], gate=gate, store=str(tmp_path / "runs.db"))
 
-    async def scenario() -> None:
-        result = await payer(STRICT).generate("go", run_id="r")
-        assert ["note"] == [one.name for one in result.pending]
-        await payer(then).resume("r", approvals={result.pending[0].key: True})
-
     PAID.clear()
-    asyncio.run(scenario())
+    result = await payer(STRICT).generate("go", run_id="r")
+    assert ["note"] == [one.name for one in result.pending]
+    await payer(then).resume("r", approvals={result.pending[0].key: True})
 
     assert paid == PAID
 

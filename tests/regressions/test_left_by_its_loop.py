@@ -101,46 +101,34 @@ def test_a_run_that_is_aborted_and_closed_has_ended() -> None:
     assert ("enough",) == result.stopped_by
 
 
-def test_an_abort_that_nobody_has_heard_is_heard_when_the_stream_is_closed() -> None:
+async def test_an_abort_that_nobody_has_heard_is_heard_when_the_stream_is_closed() -> None:
     """Nobody looks just now, so closing is the last that is heard of the run."""
-
-    async def scenario() -> tuple[RunResult[None], str]:
-        store = MemoryStore()
-        stream = agent(store).stream("go", run_id="r")
-        await until(stream, "step-finish")
-        stream.abort("enough")
-        await stream.aclose()
-        return await stream.result(), names(await store.load("r"))[-1]
-
-    result, last = asyncio.run(scenario())
+    store = MemoryStore()
+    stream = agent(store).stream("go", run_id="r")
+    await until(stream, "step-finish")
+    stream.abort("enough")
+    await stream.aclose()
+    result, last = await stream.result(), names(await store.load("r"))[-1]
 
     assert (EndReason.ABORTED, "Cancelled") == (result.end_reason, last)
     assert ["not_run"] == [one.status for one in result.steps[0].tool_results]
 
 
-def test_a_stream_that_is_closed_after_the_last_step_has_its_result() -> None:
+async def test_a_stream_that_is_closed_after_the_last_step_has_its_result() -> None:
     """The run has ended: nothing was left, and nothing could be resumed."""
-
-    async def scenario() -> RunResult[None]:
-        stream = Agent(ScriptedModel(["done"])).stream("go")
-        await until(stream, "step-finish")
-        await stream.aclose()
-        return await stream.result()
-
+    stream = Agent(ScriptedModel(["done"])).stream("go")
+    await until(stream, "step-finish")
+    await stream.aclose()
     assert ("done", EndReason.COMPLETED) == (
-        (result := asyncio.run(scenario())).text,
+        (result := (await stream.result())).text,
         result.end_reason,
     )
 
 
-def test_a_stream_that_is_closed_in_the_middle_was_left() -> None:
+async def test_a_stream_that_is_closed_in_the_middle_was_left() -> None:
     """Its run is neither over nor parked, and says so by its error."""
-
-    async def scenario() -> None:
-        stream = agent(MemoryStore()).stream("go")
-        await until(stream, "step-finish")
-        await stream.aclose()
-        with pytest.raises(RunFailed, match="was left"):
-            await stream.result()
-
-    asyncio.run(scenario())
+    stream = agent(MemoryStore()).stream("go")
+    await until(stream, "step-finish")
+    await stream.aclose()
+    with pytest.raises(RunFailed, match="was left"):
+        await stream.result()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
@@ -22,8 +21,6 @@ from tests.planned_model import PlannedModel
 from tests.planned_model import call as planned
 from tests.strategies import call, reply
 
-T = TypeVar("T")
-
 DEADLINE_S = 10.0
 
 Make = Callable[[Path], Store]
@@ -32,16 +29,6 @@ STORES: dict[str, Make] = {
     "jsonl": JsonlStore,
     "sqlite": lambda folder: SqliteStore(folder / "runs.db", durability="process"),
 }
-
-
-def within(work: Coroutine[object, object, T]) -> T:
-    """Run to the end, or fail if it does not come."""
-
-    async def bounded() -> T:
-        async with asyncio.timeout(DEADLINE_S):
-            return await work
-
-    return asyncio.run(bounded())
 
 
 async def close(store: Store) -> None:
@@ -94,18 +81,15 @@ def said(result: RunResult[None]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("make", STORES.values(), ids=STORES)
-def test_a_tool_that_was_left_in_the_middle_does_not_run_again(make: Make, tmp_path: Path) -> None:
+async def test_a_tool_that_was_left_in_the_middle_does_not_run_again(
+    make: Make, tmp_path: Path
+) -> None:
     """Whoever gives a store can come back, also in this very process: it may have happened."""
-
-    async def scenario() -> tuple[Till, RunResult[None]]:
-        till, store = Till(), make(tmp_path)
-        await left_in_a_tool(till, till.agent(store, "pay").stream("go", run_id="r"))
-        till.may_end.set()
-        result = await till.agent(store).resume("r")
-        await close(store)
-        return till, result
-
-    till, result = within(scenario())
+    till, store = Till(), make(tmp_path)
+    await left_in_a_tool(till, till.agent(store, "pay").stream("go", run_id="r"))
+    till.may_end.set()
+    result = await till.agent(store).resume("r")
+    await close(store)
 
     assert ["c0.0"] == till.ran
     assert ["unknown"] == [status for status, _ in said(result)]
@@ -113,18 +97,13 @@ def test_a_tool_that_was_left_in_the_middle_does_not_run_again(make: Make, tmp_p
 
 
 @pytest.mark.parametrize("make", STORES.values(), ids=STORES)
-def test_what_had_ended_when_its_sibling_was_left_is_kept(make: Make, tmp_path: Path) -> None:
+async def test_what_had_ended_when_its_sibling_was_left_is_kept(make: Make, tmp_path: Path) -> None:
     """Two tools of one turn, one of them done: each ran once, and one is known."""
-
-    async def scenario() -> tuple[Till, RunResult[None]]:
-        till, store = Till(), make(tmp_path)
-        await left_in_a_tool(till, till.agent(store, "note", "pay").stream("go", run_id="r"))
-        till.may_end.set()
-        result = await till.agent(store).resume("r")
-        await close(store)
-        return till, result
-
-    till, result = within(scenario())
+    till, store = Till(), make(tmp_path)
+    await left_in_a_tool(till, till.agent(store, "note", "pay").stream("go", run_id="r"))
+    till.may_end.set()
+    result = await till.agent(store).resume("r")
+    await close(store)
 
     assert ["c0.0", "c0.1"] == sorted(till.ran)
     assert ("ok", "noted") == said(result)[0]
@@ -132,44 +111,36 @@ def test_what_had_ended_when_its_sibling_was_left_is_kept(make: Make, tmp_path: 
 
 
 @pytest.mark.parametrize("make", STORES.values(), ids=STORES)
-def test_results_that_nobody_has_looked_at_yet_are_kept(make: Make, tmp_path: Path) -> None:
+async def test_results_that_nobody_has_looked_at_yet_are_kept(make: Make, tmp_path: Path) -> None:
     """Both tools had ended when the looker left after the first: the second is in the journal."""
-
-    async def scenario() -> tuple[Till, RunResult[None], bool]:
-        till, store = Till(), make(tmp_path)
-        till.may_end.set()
-        stream = till.agent(store, "note", "pay").stream("go", run_id="r")
-        async for part in stream.full_stream:
-            if part.type == "tool-result":
-                break
-        await stream.aclose()
-        ended = sum(isinstance(one, ToolReturned) for one in await store.load("r"))
-        result = await till.agent(store).resume("r")
-        await close(store)
-        return till, result, ended == 2
-
-    till, result, kept = within(scenario())
+    till, store = Till(), make(tmp_path)
+    till.may_end.set()
+    stream = till.agent(store, "note", "pay").stream("go", run_id="r")
+    async for part in stream.full_stream:
+        if part.type == "tool-result":
+            break
+    await stream.aclose()
+    ended = sum(isinstance(one, ToolReturned) for one in await store.load("r"))
+    result = await till.agent(store).resume("r")
+    await close(store)
+    kept = ended == 2
 
     assert kept
     assert ["c0.0", "c0.1"] == sorted(till.ran)
     assert [("ok", "noted"), ("ok", "paid")] == said(result)
 
 
-def test_what_was_said_before_the_stream_was_left_is_kept() -> None:
+async def test_what_was_said_before_the_stream_was_left_is_kept() -> None:
     """A message that was taken is read, by whoever goes on."""
-
-    async def scenario() -> RunResult[None]:
-        till, store = Till(), MemoryStore()
-        stream = till.agent(store, "pay").stream("go", run_id="r")
-        async with asyncio.TaskGroup() as group:
-            group.create_task(stream.consume())
-            await till.begun.wait()
-            stream.steer("hurry")
-            await stream.aclose()
-        assert [Queued] == [type(one) for one in await store.load("r")][-1:]
-        return await till.agent(store).resume("r")
-
-    assert UserMessage("hurry", origin="steering") in within(scenario()).messages
+    till, store = Till(), MemoryStore()
+    stream = till.agent(store, "pay").stream("go", run_id="r")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(stream.consume())
+        await till.begun.wait()
+        stream.steer("hurry")
+        await stream.aclose()
+    assert [Queued] == [type(one) for one in await store.load("r")][-1:]
+    assert UserMessage("hurry", origin="steering") in (await till.agent(store).resume("r")).messages
 
 
 class LeftAtCheck:
@@ -197,39 +168,31 @@ class LeftAtCheck:
         return list(await self.kept.runs())
 
 
-def test_a_tool_that_had_not_begun_when_the_run_was_left_runs_once() -> None:
+async def test_a_tool_that_had_not_begun_when_the_run_was_left_runs_once() -> None:
     """Nothing may be taken for begun that never began: its result would be unknown for ever."""
-
-    async def scenario() -> tuple[Till, RunResult[None], list[Event]]:
-        till, store = Till(), LeftAtCheck()
-        till.may_end.set()
-        store.stream = stream = till.agent(store, "pay").stream("go", run_id="r")
-        await stream.consume()
-        assert store.leaving is not None
-        await store.leaving
-        left = list(await store.load("r"))
-        return till, await till.agent(store).resume("r"), left
-
-    till, result, left = within(scenario())
+    till, store = Till(), LeftAtCheck()
+    till.may_end.set()
+    store.stream = stream = till.agent(store, "pay").stream("go", run_id="r")
+    await stream.consume()
+    assert store.leaving is not None
+    await store.leaving
+    left = list(await store.load("r"))
+    result = await till.agent(store).resume("r")
 
     assert not [one for one in left if isinstance(one, EffectsStarted)]
     assert ["c0.0"] == till.ran
     assert [("ok", "paid")] == said(result)
 
 
-def test_a_parked_run_without_a_store_that_is_left_when_resumed_does_not_repeat() -> None:
+async def test_a_parked_run_without_a_store_that_is_left_when_resumed_does_not_repeat() -> None:
     """Its result leads to its journal, so whoever has it can come back, by any way."""
-
-    async def scenario() -> tuple[Till, list[Event], RunResult[None]]:
-        till = Till()
-        parked = await till.agent(None, "pay", gated=True).generate("go", run_id="r")
-        agent = till.agent(None, gated=True)
-        await left_in_a_tool(till, agent.resume_stream(parked, approvals={"c0.0": True}))
-        till.may_end.set()
-        journal = list(await parked.store.load("r"))
-        return till, journal, await till.agent(parked.store, gated=True).resume("r")
-
-    till, journal, result = within(scenario())
+    till = Till()
+    parked = await till.agent(None, "pay", gated=True).generate("go", run_id="r")
+    agent = till.agent(None, gated=True)
+    await left_in_a_tool(till, agent.resume_stream(parked, approvals={"c0.0": True}))
+    till.may_end.set()
+    journal = list(await parked.store.load("r"))
+    result = await till.agent(parked.store, gated=True).resume("r")
 
     assert [one for one in journal if isinstance(one, EffectsStarted)]
     assert ["c0.0"] == till.ran
@@ -237,7 +200,7 @@ def test_a_parked_run_without_a_store_that_is_left_when_resumed_does_not_repeat(
     assert [True] == [one.unknown for one in result.pending]
 
 
-def test_a_child_that_was_left_in_the_middle_does_not_repeat_its_tool() -> None:
+async def test_a_child_that_was_left_in_the_middle_does_not_repeat_its_tool() -> None:
     """A child's journal is where its parent's is, and is kept as carefully."""
 
     def above(till: Till, store: Store, *names: str) -> Agent:
@@ -245,13 +208,10 @@ def test_a_child_that_was_left_in_the_middle_does_not_repeat_its_tool() -> None:
         calls = [reply(call("kid", "", '{"prompt": "x"}'))] if names else []
         return Agent(ScriptedModel([*calls, "done"]), tools=[below], store=store)
 
-    async def scenario() -> tuple[Till, RunResult[None]]:
-        till, store = Till(), MemoryStore()
-        await left_in_a_tool(till, above(till, store, "pay").stream("go", run_id="r"))
-        till.may_end.set()
-        return till, await above(till, store).resume("r")
-
-    till, result = within(scenario())
+    till, store = Till(), MemoryStore()
+    await left_in_a_tool(till, above(till, store, "pay").stream("go", run_id="r"))
+    till.may_end.set()
+    result = await above(till, store).resume("r")
 
     assert ["c0.0"] == till.ran
     assert ["unknown"] == [
@@ -260,7 +220,7 @@ def test_a_child_that_was_left_in_the_middle_does_not_repeat_its_tool() -> None:
 
 
 @pytest.mark.parametrize("as_tools", [False, True])
-def test_children_begin_nothing_more_once_the_stream_is_left(as_tools: bool) -> None:
+async def test_children_begin_nothing_more_once_the_stream_is_left(as_tools: bool) -> None:
     """One child stopped, and two went on: they asked models and ran tools with nobody looking."""
     ran: list[int] = []
 
@@ -272,25 +232,22 @@ def test_children_begin_nothing_more_once_the_stream_is_left(as_tools: bool) -> 
     plan = [[planned("note", number=at)] for at in range(15)]
     kid = Agent(PlannedModel(lambda _: plan), tools=[note], max_steps=20, name="kid")
 
-    async def scenario() -> None:
-        begins = PlannedModel(lambda _: [[planned("kid", prompt="go")] * 2, "done"])
-        top = Agent(begins, tools=[kid.as_tool(description="Help.")])
-        node = parallel("kid", "kid")
-        fan: Graph[None] = Graph("fan", node, {node: {...: END}})
-        stream = top.stream("go")
-        if not as_tools:
-            agents = {"kid": kid.as_tool(description="Help.")}
-            stream = fan.stream(None, prompt="go", agents=agents)
-        async for _ in stream.full_stream:
-            if ran:
-                break
-        had_run = len(ran)
-        for _ in range(1000):
-            await asyncio.sleep(0)
-        assert len(ran) <= had_run + 1, "the other one may have begun already"
-        await stream.result()
-
-    asyncio.run(scenario())
+    begins = PlannedModel(lambda _: [[planned("kid", prompt="go")] * 2, "done"])
+    top = Agent(begins, tools=[kid.as_tool(description="Help.")])
+    node = parallel("kid", "kid")
+    fan: Graph[None] = Graph("fan", node, {node: {...: END}})
+    stream = top.stream("go")
+    if not as_tools:
+        agents = {"kid": kid.as_tool(description="Help.")}
+        stream = fan.stream(None, prompt="go", agents=agents)
+    async for _ in stream.full_stream:
+        if ran:
+            break
+    had_run = len(ran)
+    for _ in range(1000):
+        await asyncio.sleep(0)
+    assert len(ran) <= had_run + 1, "the other one may have begun already"
+    await stream.result()
 
     assert 30 == len(ran)
 

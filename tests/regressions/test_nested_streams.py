@@ -73,11 +73,8 @@ def test_openai_agents_python_2065_an_agent_is_heard_before_it_has_answered() ->
     assert max(heard) < answer
 
 
-def test_langgraph_4718_nested_events_need_no_flag_and_do_not_mix_with_the_parent_s() -> None:
+async def test_langgraph_4718_nested_events_need_no_flag_and_do_not_mix_with_the_parent_s() -> None:
     """langchain-ai/langgraph#4718: a subgraph was silent unless asked for, and then unlabelled."""
     agent = Agent(ScriptedModel([ask("left"), "done"], label="c"), tools=[worker("left")])
 
-    async def scenario() -> str:
-        return "".join([text async for text in agent.stream("go").text_stream])
-
-    assert "done" == asyncio.run(scenario())
+    assert "done" == "".join([text async for text in agent.stream("go").text_stream])

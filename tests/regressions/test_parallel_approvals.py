@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from graphloop import Agent, approve, decline
 from graphloop.parts.parts import ToolApprovalRequest
 from graphloop.testing import ScriptedModel
@@ -76,18 +74,13 @@ def test_neograph_90_one_call_of_three_can_be_held_alone() -> None:
     assert ["read 1", "read 2"] == ran
 
 
-def test_agent_framework_4590_the_stream_tells_every_request() -> None:
+async def test_agent_framework_4590_the_stream_tells_every_request() -> None:
     """microsoft/agent-framework#4590: the end of the stream told only the last interrupt."""
     agent = Agent(ScriptedModel([THREE]), tools=[counting([], needs_approval=True)])
 
-    async def scenario() -> tuple[list[str], list[str]]:
-        stream = agent.stream("go")
-        told = [
-            part.key async for part in stream.full_stream if isinstance(part, ToolApprovalRequest)
-        ]
-        return told, [one.key for one in (await stream.result()).pending]
-
-    told, pending = asyncio.run(scenario())
+    stream = agent.stream("go")
+    told = [part.key async for part in stream.full_stream if isinstance(part, ToolApprovalRequest)]
+    pending = [one.key for one in (await stream.result()).pending]
     assert told == pending
     assert 3 == len(told)
 

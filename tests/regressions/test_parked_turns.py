@@ -54,15 +54,11 @@ def test_a_parked_turn_is_the_last_step_of_the_result(door: str, kind: str) -> N
     assert result.steps[0].usage + result.steps[1].usage == result.total_usage
 
 
-def test_a_parked_turn_is_one_step_after_the_resume() -> None:
+async def test_a_parked_turn_is_one_step_after_the_resume() -> None:
     """It is recorded once, when it closes."""
-
-    async def main() -> tuple[RunResult[None], RunResult[None]]:
-        one = agent(ASK, "done")
-        parked = await one.generate("Go")
-        return parked, await one.resume(parked, approvals={parked.pending[0].key: True})
-
-    parked, done = asyncio.run(main())
+    one = agent(ASK, "done")
+    parked = await one.generate("Go")
+    done = await one.resume(parked, approvals={parked.pending[0].key: True})
 
     assert ([0], [0, 1]) == ([one.index for one in parked.steps], [one.index for one in done.steps])
     assert [one.content for one in done.steps[0].tool_results] == ["pay 1 done"]

@@ -50,34 +50,33 @@ def test_langgraph_7780_a_question_in_a_loop_repeats_nothing_before_it() -> None
     assert 4 == len(model.requests)
 
 
-def test_langgraph_7417_a_long_tool_is_not_run_again_by_another_worker(tmp_path: Path) -> None:
+async def test_langgraph_7417_a_long_tool_is_not_run_again_by_another_worker(
+    tmp_path: Path,
+) -> None:
     """langchain-ai/langgraph#7417: a tool of three minutes was run a second time meanwhile."""
     ran: list[str] = []
 
-    async def scenario() -> None:
-        begun, over = asyncio.Event(), asyncio.Event()
+    begun, over = asyncio.Event(), asyncio.Event()
 
-        async def slow(arguments: Mapping[str, int], _: ToolContext) -> str:
-            ran.append("slow")
-            begun.set()
-            await over.wait()
-            return "done"
+    async def slow(arguments: Mapping[str, int], _: ToolContext) -> str:
+        ran.append("slow")
+        begun.set()
+        await over.wait()
+        return "done"
 
-        tools = [Tool(name="slow", parameters=NUMBER, execute=slow)]
-        store = str(tmp_path / "runs.db")
-        first = Agent(ScriptedModel([calls(call("slow")), "done"]), tools=tools, store=store)
-        other = Agent(ScriptedModel(["done"]), tools=tools, store=store)
-        async with asyncio.TaskGroup() as group:
-            run = group.create_task(first.generate("go", run_id="long"))
-            await begun.wait()
-            with pytest.raises(RunBusy):
-                await other.resume("long")
-            over.set()
-        assert EndReason.COMPLETED is run.result().end_reason
-        await first.aclose()
-        await other.aclose()
-
-    asyncio.run(scenario())
+    tools = [Tool(name="slow", parameters=NUMBER, execute=slow)]
+    store = str(tmp_path / "runs.db")
+    first = Agent(ScriptedModel([calls(call("slow")), "done"]), tools=tools, store=store)
+    other = Agent(ScriptedModel(["done"]), tools=tools, store=store)
+    async with asyncio.TaskGroup() as group:
+        run = group.create_task(first.generate("go", run_id="long"))
+        await begun.wait()
+        with pytest.raises(RunBusy):
+            await other.resume("long")
+        over.set()
+    assert EndReason.COMPLETED is run.result().end_reason
+    await first.aclose()
+    await other.aclose()
     assert ["slow"] == ran
 
 
@@ -141,7 +140,7 @@ def test_openai_agents_js_1418_what_was_decided_is_not_judged_again() -> None:
     assert ["pay 1"] == ran
 
 
-def test_adk_python_6497_an_earlier_run_does_not_get_into_a_later_one_s_resume(
+async def test_adk_python_6497_an_earlier_run_does_not_get_into_a_later_one_s_resume(
     tmp_path: Path,
 ) -> None:
     """google/adk-python#6497: replay waited for events of an invocation that was over."""
@@ -150,14 +149,11 @@ def test_adk_python_6497_an_earlier_run_does_not_get_into_a_later_one_s_resume(
     tools = [counting(ran, needs_approval=True)]
     agent = Agent(model, tools=tools, store=str(tmp_path / "runs.db"))
 
-    async def scenario() -> str:
-        await agent.generate("one", run_id="one")
-        parked = await agent.generate("two", run_id="two")
-        result = await agent.resume("two", approvals={parked.pending[0].key: True})
-        await agent.aclose()
-        return result.text
-
-    assert "second answer" == asyncio.run(scenario())
+    await agent.generate("one", run_id="one")
+    parked = await agent.generate("two", run_id="two")
+    result = await agent.resume("two", approvals={parked.pending[0].key: True})
+    await agent.aclose()
+    assert "second answer" == result.text
     assert ["pay 1"] == ran
 
 

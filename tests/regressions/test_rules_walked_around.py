@@ -11,14 +11,7 @@ import pytest
 from graphloop import Agent, AgentTool, RunResult, Tool, tool
 from graphloop.errors import ConfigError
 from graphloop.providers.script import Entry
-from graphloop.rules import (
-    Rules,
-    always_followed_by,
-    at_most,
-    at_most_once,
-    never,
-    only_after,
-)
+from graphloop.rules import Rules, always_followed_by, at_most, at_most_once, never, only_after
 from graphloop.run import EndReason
 from graphloop.testing import ScriptedModel
 from graphloop.tools import provider_tool

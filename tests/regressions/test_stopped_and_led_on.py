@@ -6,8 +6,6 @@ that had been stopped softly sent it round a cycle that no bound of the table co
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from graphloop import EndReason, Graph, RunStream, check, tool
@@ -72,7 +70,7 @@ def test_a_run_that_was_stopped_has_no_plan(reason: EndReason) -> None:
     assert Leave(run, Aborted()) == MapOver("kid", 3).enter(run)
 
 
-def test_a_run_that_was_stopped_after_a_step_comes_to_its_end() -> None:
+async def test_a_run_that_was_stopped_after_a_step_comes_to_its_end() -> None:
     """Though its judge would reject whatever it says, and its table leads a stop to the judge."""
     prepare, model, gate, execute = PrepareStep(), ModelCall(), Gate(), Execute()
     append, stop, judge = Append(), StopCheck(max_steps=3), Critique("Is it good?")
@@ -102,9 +100,6 @@ def test_a_run_that_was_stopped_after_a_step_comes_to_its_end() -> None:
         streams[0].abort("enough", after_step=True)
         return "done"
 
-    async def scenario() -> EndReason | None:
-        streams.append(graph.stream(None, model=asked, prompt="go", tools=[work]))
-        return (await streams[0].result()).end_reason
-
-    assert EndReason.ABORTED is asyncio.run(scenario())
+    streams.append(graph.stream(None, model=asked, prompt="go", tools=[work]))
+    assert EndReason.ABORTED is (await streams[0].result()).end_reason
     assert 1 == len(asked.requests)

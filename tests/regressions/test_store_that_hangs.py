@@ -83,22 +83,19 @@ def left() -> list[str]:
 
 
 @pytest.mark.parametrize("below", BELOW)
-def test_a_caller_who_cancels_once_gets_away_and_leaves_nothing_behind(
+async def test_a_caller_who_cancels_once_gets_away_and_leaves_nothing_behind(
     below: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a time limit around a run does."""
     monkeypatch.setattr(recorder, "GRACE_S", 0.01)
 
-    async def scenario() -> tuple[bool, list[str], int]:
-        agent, store = world(BELOW[below])
-        running = asyncio.create_task(agent.generate("go"))
-        await store.hangs.wait()
-        running.cancel()
-        await asyncio.wait((running,), timeout=DEADLINE_S)
-        await turns()
-        return running.cancelled(), left(), store.given_up
-
-    cancelled, behind, given_up = asyncio.run(scenario())
+    agent, store = world(BELOW[below])
+    running = asyncio.create_task(agent.generate("go"))
+    await store.hangs.wait()
+    running.cancel()
+    await asyncio.wait((running,), timeout=DEADLINE_S)
+    await turns()
+    cancelled, behind, given_up = running.cancelled(), left(), store.given_up
 
     assert cancelled
     assert not behind
@@ -106,25 +103,22 @@ def test_a_caller_who_cancels_once_gets_away_and_leaves_nothing_behind(
 
 
 @pytest.mark.parametrize("below", BELOW)
-def test_a_caller_who_cancels_again_waits_no_longer(
+async def test_a_caller_who_cancels_again_waits_no_longer(
     below: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever presses Ctrl-C twice means it; what was begun is given up, not left to run."""
     monkeypatch.setattr(recorder, "GRACE_S", EVER_S)
     monkeypatch.setattr(in_flight, "LEAVE_S", EVER_S)
 
-    async def scenario() -> tuple[bool, bool, list[str]]:
-        agent, store = world(BELOW[below])
-        running = asyncio.create_task(agent.generate("go"))
-        await store.hangs.wait()
-        running.cancel()
-        await turns()
-        waited = not running.done()
-        running.cancel()
-        await turns()
-        return waited, running.cancelled(), left()
-
-    assert (True, True, []) == asyncio.run(scenario())
+    agent, store = world(BELOW[below])
+    running = asyncio.create_task(agent.generate("go"))
+    await store.hangs.wait()
+    running.cancel()
+    await turns()
+    waited = not running.done()
+    running.cancel()
+    await turns()
+    assert (True, True, []) == (waited, running.cancelled(), left())
 
 
 @pytest.mark.parametrize("below", BELOW)

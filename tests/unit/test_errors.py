@@ -15,7 +15,6 @@ from graphloop.errors import (
     Problem,
     ProviderTimeout,
     known_name,
-    nearest,
 )
 
 EVERY = [
@@ -37,25 +36,6 @@ def test_the_drawing_names_every_error() -> None:
         assert kind.__name__ in errors.__doc__
 
 
-def test_a_graph_error_counts_and_lists_its_problems() -> None:
-    """All of them, each with its place and its fix."""
-    problems = [Problem("here", "is wrong.", "mend it."), Problem("there", "too.", "same.")]
-
-    error = GraphError("g", iter(problems))
-
-    assert "graph 'g' has 2 problem(s):" in str(error)
-    assert "  2. there: too. Fix: same." in str(error)
-    assert tuple(problems) == error.problems
-
-
-@pytest.mark.parametrize("kind", [errors.RateLimited, errors.Overloaded, errors.BadReply])
-def test_a_provider_error_keeps_what_the_server_said(kind: type[errors.ProviderError]) -> None:
-    """Retries go by it."""
-    error = kind("later", status=429, retry_after_s=1.5)
-
-    assert (429, 1.5) == (error.status, error.retry_after_s)
-
-
 @pytest.mark.parametrize(
     "error",
     [
@@ -70,12 +50,6 @@ def test_errors_survive_being_sent_to_another_process(error: GraphloopError) -> 
     again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
 
     assert (type(error), str(error), error.__dict__) == (type(again), str(again), again.__dict__)
-
-
-def test_the_nearest_name_is_offered_only_if_it_is_near() -> None:
-    """A wild guess would mislead."""
-    assert " Did you mean 'read'?" == nearest("raed", ["read", "write"])
-    assert "" == nearest("zzz", ["read", "write"])
 
 
 def test_a_mistake_of_any_kind_has_a_name_that_is_known() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import pickle
 
 import pytest
 from hypothesis import given
@@ -39,14 +38,6 @@ def test_a_graph_is_its_table() -> None:
     assert {"a": A, "b": B} == graph.nodes
     assert "a" == graph.start
     assert "<Graph 'g': 2 nodes, 3 edges>" == repr(graph)
-
-
-def test_the_rest_of_a_row_goes_where_the_dots_lead() -> None:
-    """Only what is not named."""
-    graph = Graph[None]("g", A, {A: {Go: B, ...: END}, B: {...: A}})
-
-    assert {Go: "b", Stop: "END"} == graph.table["a"]
-    assert {Ready: "a"} == graph.table["b"]
 
 
 def test_equal_tables_are_equal_graphs() -> None:
@@ -97,16 +88,6 @@ def test_all_flaws_are_reported_at_once() -> None:
         Graph[None]("", A, {B: {}})
 
     assert 3 == len(caught.value.problems)
-
-
-def test_a_misspelled_outcome_is_corrected() -> None:
-    """The nearest of the node's own is named."""
-
-    class Gone(Outcome):
-        """Nearly Go."""
-
-    with pytest.raises(GraphError, match="Did you mean 'go'"):
-        Graph[None]("g", A, {A: {Gone: END, ...: END}})
 
 
 def test_outcomes_that_a_diagram_writes_alike_are_one_name() -> None:
@@ -164,32 +145,6 @@ def test_what_is_of_a_wrong_type_is_one_problem_with_its_place_and_fix(
     assert problem.startswith(f"{place}: ")
     assert found in problem
     assert fix in problem.split(" Fix: ")[1]
-
-
-@pytest.mark.parametrize(
-    ("start", "found"),
-    [
-        (Place, "is a class, not a node"),
-        ("a", "is of type 'str', not a node"),
-        (END, "is where a run is over"),
-        (None, "is of type 'NoneType', not a node"),
-        ([A], "is of type 'list', not a node"),
-        (Place("x", wrong([Go])), "has no place in a table: unhashable type: 'list'"),
-    ],
-)
-def test_a_start_that_is_no_node_is_a_problem(start: object, found: str) -> None:
-    """Also if it is none that could be looked up in a table."""
-    (problem,) = problems("g", start, {A: ROW})
-
-    assert problem.startswith(f"start={start!r}: ")
-    assert found in problem
-
-
-def test_a_class_that_has_a_row_is_one_problem_not_two() -> None:
-    """The start is the same mistake as the row."""
-    (problem,) = problems("g", Place, {Place: {...: END}})
-
-    assert "is a class, not a node" in problem
 
 
 @pytest.mark.parametrize(
@@ -252,15 +207,6 @@ def test_a_name_that_no_file_could_hold_is_refused(name: str) -> None:
     assert str(refused.value).replace("\n", "").isprintable()
 
 
-@pytest.mark.parametrize("name", [" ", "a\x1bb", "\x85"])
-def test_a_graph_has_a_name_that_can_be_shown(name: str) -> None:
-    """Journals, diagrams and terminals show it."""
-    with pytest.raises(GraphError, match="the graph: has the name") as refused:
-        Graph[None](name, A, {A: {...: END}})
-
-    assert str(refused.value).replace("\n", "").isprintable()
-
-
 def test_no_message_drives_a_terminal() -> None:
     """Whatever is named in it."""
     odd = Place("\x1b[2Jb", frozenset({Go}))
@@ -268,13 +214,3 @@ def test_no_message_drives_a_terminal() -> None:
         Graph[None]("g", odd, {A: {...: odd}})
 
     assert str(refused.value).replace("\n", "").isprintable()
-
-
-def test_what_is_wrong_with_a_graph_names_the_line_that_made_it() -> None:
-    """A program may make many graphs, and some of them in one function."""
-    with pytest.raises(GraphError, match=r"test_graph\.py:\d+\) has 1 problem") as caught:
-        Graph[None]("lost", Place("a", frozenset({Go})), {})
-
-    again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - made above
-    assert str(again) == str(caught.value)
-    assert "test_graph.py:" in again.written

@@ -28,11 +28,6 @@ def test_only_a_completed_answer_is_verified_and_a_rejected_one_is_bounded() -> 
     assert Edge("verify", "rejected", "append") in edges
 
 
-def test_calls_that_were_handed_in_pass_the_gate() -> None:
-    """Whoever asked for them."""
-    assert Edge("prepare_step", "calls", "gate") in set(loop().edges)
-
-
 def test_calls_are_answered_before_the_run_can_end() -> None:
     """From the gate and from execute, an abort leads through append."""
     edges = set(loop().edges)

@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from graphloop.node_protocol import Node, is_node, nodes_within, outcomes_of, unwrapped
+import pytest
+
+from graphloop.node_protocol import (
+    NAME_MAX,
+    Node,
+    flaw_of,
+    node_flaw_of,
+    nodes_within,
+    outcomes_of,
+    turns_direction,
+    unwrapped,
+)
 from graphloop.nodes import (
     Append,
     Critique,
@@ -51,12 +62,6 @@ def test_every_node_that_waits_can_be_aborted() -> None:
     assert all(Aborted in node.outcomes for node in waiting)
 
 
-def test_only_an_object_with_all_words_is_a_node() -> None:
-    """A class of nodes makes nodes, and is none; a registry may be handed either."""
-    assert is_node(Append())
-    assert not any(map(is_node, (Append, "append", None, object())))
-
-
 def test_wrapped_nodes_are_found_at_any_depth_each_after_its_wrapper() -> None:
     """What they bring, and what they ask for, is the graph's as well."""
     inner: Retrying[None] = Retrying(ModelCall("first"), 1, name="again")
@@ -82,3 +87,39 @@ def test_a_node_that_holds_itself_is_found_once() -> None:
     object.__setattr__(knot, "other", knot)
 
     assert [knot] == list(unwrapped([knot]))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "says nothing"),
+        (" \n", "says nothing"),
+        (" a", "begins or ends with white space"),
+        ("a\xa0", "begins or ends with white space"),
+        ("a\x1b[2J", "the control character '\\x1b'"),
+        ("a\nb", "the control character '\\n'"),
+        ("a\x85b", "the control character '\\x85'"),
+        ("a\u2028b", "the control character '\\u2028'"),
+        ("a\ud800b", "the control character '\\ud800'"),
+        ("a/b", "a slash leads from a child to its nodes"),
+        ("a" * (NAME_MAX + 1), "has more than 200 characters"),
+    ],
+)
+def test_what_no_line_of_text_can_hold_is_no_name(name: str, said: str) -> None:
+    """It would drive a terminal, or look like another name."""
+    assert said in str(flaw_of(name))
+
+
+@pytest.mark.parametrize("name", ["c0", "c12", "c-1"])
+def test_no_node_is_called_as_the_calls_of_a_turn_are(name: str) -> None:
+    """Answers and runs go by keys: those of a node and those of calls must not be the same."""
+    assert flaw_of(name) is None
+    assert "the calls of a turn have such keys" in str(node_flaw_of(name))
+
+
+def test_what_turns_the_direction_of_a_line_is_known() -> None:
+    """Marks and joiners stay: names are written with them, and the line stays as it is."""
+    turning = [chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))]
+
+    assert all(map(turns_direction, turning))
+    assert not any(map(turns_direction, "aé\u200d\u200f\n"))

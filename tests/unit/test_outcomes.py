@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.outcomes import AnsweredCalls, ContextFull, Go, Outcome, Ready, outcome_name
+from graphloop.outcomes import AnsweredCalls, ContextFull, Go, Outcome, outcome_name
 
 
 class HTTPError(Outcome):
@@ -28,9 +28,3 @@ class Level2Support(Outcome):
 def test_an_outcome_is_named_after_its_class(outcome: type[Outcome], name: str) -> None:
     """The same name in tables, diagrams and errors."""
     assert name == outcome_name(outcome)
-
-
-def test_outcomes_without_fields_are_equal_by_kind() -> None:
-    """They are labels: two of one kind are the same."""
-    assert Ready() == Ready()
-    assert len({Ready(), Ready(), Go()}) == 2

@@ -5,25 +5,20 @@ from __future__ import annotations
 import pytest
 
 from graphloop.errors import IllegalEvent, StoreError
-from graphloop.events import Cancelled, Setup, Started
-from graphloop.graph import Graph
+from graphloop.events import CallCheck, Cancelled, Event, Setup, Started
+from graphloop.graph import END, Graph
 from graphloop.loop import Standard, standard_edges
+from graphloop.node_protocol import Leave, Node, Reaction
 from graphloop.nodes import Gate
+from graphloop.outcomes import Done, Outcome, outcome_name
+from graphloop.policy.approvals import Approval
 from graphloop.policy.policy import deny
-from graphloop.replay import replay, replay_steps
+from graphloop.replay import journal_happenings, monitor_after, overheard, replay
+from graphloop.rules import AtMost, Rules, always_followed_by, at_most
+from graphloop.rules.monitor import Monitor
+from graphloop.values import FinishReason
 from tests.strategies import QUESTION, Adversary, call, loop, reply
-
-STARTED = Started(0.0, "r", "agent", QUESTION, Setup())
-
-
-def test_replay_is_the_last_of_its_steps() -> None:
-    """One fold, seen whole or step by step."""
-    simulation = Adversary((reply("done"), reply(call()))).run(loop())
-
-    steps = list(replay_steps(loop(), simulation.events))
-
-    assert simulation.events == [taken.event for taken in steps]
-    assert simulation.run == steps[-1].run == replay(loop(), simulation.events)
+from tests.unit.testing.test_sim import ToolFirst
 
 
 def test_an_empty_journal_is_no_run() -> None:
@@ -56,6 +51,98 @@ def test_a_journal_whose_graph_has_changed_is_refused_with_the_event_and_what_to
         replay(stricter, simulation.events)
 
 
-def test_an_effect_without_an_answer_is_still_wished_for() -> None:
-    """That is what a driver takes up."""
-    assert [1] == list(replay(loop(), [STARTED]).pending)
+DONE = Adversary((reply("done", finish=FinishReason.STOP), reply(call())))
+
+
+def test_every_way_that_a_node_is_left_is_heard_in_order() -> None:
+    """And the run is the same as without anybody listening."""
+    left: list[tuple[str, str]] = []
+
+    def hear(node: Node[None, Outcome], reaction: Reaction[None, Outcome]) -> None:
+        if isinstance(reaction, Leave):
+            left.append((node.name, outcome_name(type(reaction.outcome))))
+
+    graph = loop()
+    heard = DONE.run(overheard(graph, hear))
+
+    assert DONE.run(graph).run == heard.run
+    assert [("prepare_step", "ready"), ("model_call", "calls"), ("gate", "settled")] == left[:3]
+    assert ("verify", "accepted") == left[-1]
+
+
+def test_the_table_is_the_graph_s_own() -> None:
+    """What is drawn and proven of one holds for the other."""
+    graph = loop()
+    heard = overheard(graph, lambda node, reaction: None)
+
+    assert (graph.table, graph.start, graph.name) == (heard.table, heard.start, heard.name)
+    assert [(one.name, one.kind, one.outcomes) for one in graph.nodes.values()] == [
+        (one.name, one.kind, one.outcomes) for one in heard.nodes.values()
+    ]
+
+
+ASKED = (CallCheck(needs_approval=True),)
+
+
+def told(graph: Graph[None], events: list[Event]) -> list[str]:
+    """Return the words of all that happens in a journal."""
+    return [str(one) for happened in journal_happenings(graph, events) for one in happened]
+
+
+def batch(checks: tuple[CallCheck, ...] = (CallCheck(),)) -> list[Event]:
+    """Return the journal of one turn with two calls, and an answer."""
+    models = (reply("done"), reply(call("read"), call("write")), reply("done"), reply("done"))
+    return Adversary(models, checks=checks, decisions=(Approval(True),)).run(loop()).events
+
+
+def test_an_approval_comes_right_before_its_call() -> None:
+    """So each lets its own call through, and no other."""
+    tools = [one for one in told(loop(), batch(ASKED)) if one.startswith(("tool", "approval"))]
+
+    assert ["approval:read", "tool:read", "approval:write", "tool:write"] == tools
+
+
+def test_a_call_that_is_run_again_after_a_crash_is_told_twice_with_both_approvals() -> None:
+    """Nobody knows whether the first one took effect: whoever counts must count both."""
+    adversary = Adversary(
+        (reply("done"), reply(call("read"))), checks=ASKED, decisions=(Approval(True),)
+    )
+    calm = adversary.run(loop(max_steps=1))
+    begun = [type(one).__name__ for one in calm.events].index("EffectsStarted") + 1
+
+    simulation = adversary.run(loop(max_steps=1), crash_after=(begun,))
+
+    tools = [one for one in told(loop(), simulation.events) if one.startswith(("tool", "appr"))]
+    assert ["approval:read", "tool:read"] * 2 == tools
+
+
+def test_a_node_that_runs_a_tool_without_a_gate_is_told_of() -> None:
+    """Nobody let the call through; it runs all the same."""
+    node = ToolFirst()
+    graph: Graph[None] = Graph("g", node, {node: {Done: END}})
+    events = Adversary((reply("done"),)).run(graph).events
+
+    assert [
+        "node:tool_first",
+        "tool:read",
+        "ended:read",
+        "outcome:tool_first.done",
+        "node:END",
+    ] == told(graph, events)
+
+
+def test_a_monitor_is_led_through_a_journal() -> None:
+    """A journal from before there was a rule can be judged by it."""
+    (once,) = rule = at_most("tool:*", 1)
+    owing = always_followed_by("tool:read", "tool:nothing")
+
+    after = monitor_after(Monitor.of(rule & owing), loop(), batch())
+
+    assert (once, AtMost("tool:*", 1)) == (after.broken[0], once)
+    assert owing == Rules(after.owed)
+
+
+def test_a_journal_without_its_beginning_is_refused() -> None:
+    """What came before may be what a rule asks for."""
+    with pytest.raises(StoreError, match="begins with Started"):
+        list(journal_happenings(loop(), batch()[1:]))

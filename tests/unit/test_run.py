@@ -4,39 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.run import Ending, EndReason, ended_by, evolve
+from graphloop.effects import AskHuman, CallTool, Effect, StartRun
+from graphloop.events import Cancelled
+from graphloop.run import INTERRUPTED, STOPPED, Ending, EndReason, ended_by, evolve, interrupted
+from graphloop.spending import Spent
 from graphloop.turn import Turn
-from tests.strategies import call, fresh
-
-
-def test_evolving_a_run_leaves_the_old_one_as_it_was() -> None:
-    """Forks and replays share the past."""
-    run = fresh()
-
-    later = evolve(run, node="END", ending=Ending(EndReason.COMPLETED))
-
-    assert ("node", None) == (run.node, run.ending)
-    assert later.ended
-    assert not run.ended
-    assert run.messages is later.messages
-
-
-def test_two_new_runs_share_no_mapping() -> None:
-    """A default that were shared would leak from run to run."""
-    assert fresh().pending is not fresh().pending
-    assert fresh().counters.tool_errors is not fresh().counters.tool_errors
-
-
-@pytest.mark.parametrize(
-    ("key", "has"),
-    [
-        *[("c3.0", True), ("c3.1", True), ("c3.2", False), ("c2.0", False), ("c3.00", False)],
-        *[("node.1", False), ("c3.x", False), ("c3", False), ("", False), ("c3.²", False)],
-    ],
-)
-def test_a_turn_knows_its_calls_by_their_keys(key: str, has: bool) -> None:
-    """What a node wishes for has a key as well, and is no call."""
-    assert has is Turn(number=3, calls=(call(), call())).has_call(key)
+from graphloop.values import ToolResult
+from tests.strategies import call, fresh, spec
 
 
 @pytest.mark.parametrize("later", [None, *map(Ending, EndReason)])
@@ -49,3 +23,53 @@ def test_a_run_that_was_stopped_stays_so(reason: EndReason, later: Ending | None
     run = ended_by(evolve(fresh(), ending=before), later)
 
     assert run.ending == (before if stopped else later)
+
+
+FINE = ToolResult("c0.0", "", "read", "fine")
+TURN = Turn(
+    number=0,
+    tools=(spec("read"), spec("ask", "agent")),
+    calls=(call(), call("ask"), call(), call()),
+    started=0b0111,
+    results=(FINE, None, None, None),
+)
+CHILD = StartRun(4, "c0.1", "ask", "{}", ())
+TOOL = CallTool(5, "c0.2", call())
+AGAIN = AskHuman(5, "c0.2", call(), unknown=True)
+
+
+def results(turn: Turn, stop: Cancelled, *pending: Effect) -> list[str]:
+    """Return the status of each result that a stop leaves."""
+    run = evolve(fresh(turn), pending={one.id: one for one in pending})
+    return [one.status if one else "" for one in interrupted(run, stop, Spent()).turn.results]
+
+
+@pytest.mark.parametrize(
+    ("turn", "unbegun", "pending", "expected"),
+    [
+        (TURN, (), (CHILD, TOOL), ["ok", "unknown", "unknown", ""]),
+        (TURN, (4,), (CHILD, TOOL), ["ok", "", "unknown", ""]),
+        (TURN, (4, 5, 99), (CHILD, TOOL), ["ok", "", "", ""]),
+        # A person is asked whether it is to run again, or wants it: it may have run before.
+        (TURN, (4,), (CHILD, AGAIN), ["ok", "", "unknown", ""]),
+        (evolve(TURN, again=frozenset({2})), (4, 5), (CHILD, TOOL), ["ok", "", "unknown", ""]),
+        (evolve(TURN, again=frozenset({2})), (4,), (CHILD,), ["ok", "", "unknown", ""]),
+        # Another node wished for them, and kept no results.
+        (evolve(TURN, results=()), (), (CHILD, TOOL), ["unknown", "unknown", "unknown", ""]),
+        (evolve(TURN, results=(), started=0), (), (), []),
+    ],
+)
+def test_a_call_that_may_have_run_has_its_result_once_its_run_is_stopped(
+    turn: Turn, unbegun: tuple[int, ...], pending: tuple[Effect, ...], expected: list[str]
+) -> None:
+    """What surely has not started is left for whoever says why."""
+    assert expected == results(turn, Cancelled(1.0, unbegun=unbegun), *pending)
+
+
+def test_an_agent_that_was_stopped_is_told_apart_from_a_tool() -> None:
+    """What it has done until then is known to be done."""
+    run = evolve(fresh(TURN), pending={4: CHILD, 5: TOOL})
+
+    told = interrupted(run, Cancelled(1.0), Spent()).turn.results
+
+    assert [FINE.content, STOPPED, INTERRUPTED, None] == [one and one.content for one in told]

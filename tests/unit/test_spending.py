@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphloop.errors import ConfigError
-from graphloop.spending import Budget, Spent, budget
+from graphloop.spending import (
+    Budget,
+    Spent,
+    budget,
+    is_number,
+    positive_number,
+    stricter,
+    whole_number,
+)
 from graphloop.values import Usage
 from tests.strategies import wrong
 
@@ -145,10 +153,30 @@ def test_a_limit_that_allows_nothing_or_everything_is_refused(name: str, limit: 
         build(**{name: limit})
 
 
-@pytest.mark.parametrize("name", ["tokens", "tool_calls", "agent_calls"])
-def test_what_is_counted_is_whole(name: str) -> None:
-    """There is no half of a call."""
-    build: Callable[..., Budget] = wrong(budget)
+@pytest.mark.parametrize("value", [0, -1, True, False, 1.0, "1", None, float("inf")])
+def test_what_is_no_bound_is_refused_by_name(value: object) -> None:
+    """`True` is not 1, and 0 is not "no limit"."""
+    with pytest.raises(ConfigError, match="`max_steps` is a whole number of at least 1"):
+        whole_number("max_steps", value)
 
-    with pytest.raises(ConfigError, match="whole number"):
-        build(**{name: 1.5})
+
+@pytest.mark.parametrize("value", [0, -0.5, True, "1", None, float("inf"), float("nan")])
+def test_what_measures_nothing_is_refused_by_name(value: object) -> None:
+    """A comparison with NaN never holds, and one with a string fails in the middle of a run."""
+    with pytest.raises(ConfigError, match="`seconds` is a finite number above 0"):
+        positive_number("seconds", value)
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [(0, True), (-1.5, True), (True, False), (float("nan"), False), (float("-inf"), False)],
+)
+def test_only_finite_numbers_are_numbers(value: object, number: bool) -> None:
+    """JSON has no other, and `True` is a word."""
+    assert number == is_number(value)
+
+
+def test_the_stricter_of_two_limits_is_the_one_there_is_or_the_smaller() -> None:
+    """None is no limit, and never the stricter."""
+    assert (1, 1, 1) == (stricter(1, 2), stricter(None, 1), stricter(1, None))
+    assert stricter(None, None) is None

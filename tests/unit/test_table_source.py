@@ -7,15 +7,13 @@ from pathlib import Path
 import pytest
 
 from graphloop import Agent
-from graphloop.graph import END, Graph
-from graphloop.outcomes import Go
+from graphloop.graph import Graph
 from graphloop.proofs.checking import check
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.sarif import to_sarif
-from graphloop.table_source import TableSource, called_from
 from graphloop.testing import ScriptedModel
 from graphloop.topology import load
-from tests.graphs import Place, build
+from tests.graphs import build
 
 YAML = """\
 graphloop: 1
@@ -30,16 +28,6 @@ edges:
     else: END
   append: {resend: model_call, else: END}
 """
-
-
-def test_a_graph_knows_the_line_it_was_made_at() -> None:
-    """A finding about it can say so."""
-    place = Place("a", frozenset({Go}))
-    graph: Graph[None] = Graph("g", place, {place: {Go: END}})
-    here = called_from()
-
-    assert here == TableSource(__file__, here.line if here else 0)
-    assert graph.source == TableSource(__file__, (here.line if here else 0) - 1)
 
 
 def test_where_a_table_was_written_is_no_part_of_what_it_says() -> None:
@@ -74,28 +62,6 @@ def test_a_program_that_is_typed_in_has_no_line() -> None:
 
     assert names["graph"].source is None
     assert Ground(names["graph"]).written("append") is None
-
-
-@pytest.mark.parametrize(
-    ("node", "outcome", "line"),
-    [
-        ("", "", 1),
-        ("model_call", "", 8),
-        ("model_call", "answered", 9),
-        ("model_call", "calls", 10),
-        ("append", "resend", 11),
-        ("nowhere", "", 1),
-    ],
-)
-def test_a_row_of_a_file_of_data_has_its_line(
-    tmp_path: Path, node: str, outcome: str, line: int
-) -> None:
-    """`else` stands for every outcome that has no cell."""
-    (tmp_path / "desk.yaml").write_text(YAML, encoding="utf-8")
-
-    written = Ground(load(tmp_path / "desk.yaml")).written(node, outcome) or ""
-
-    assert written.endswith(f"desk.yaml:{line}")
 
 
 def test_findings_name_their_line(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The container of Anthropic's server tools: a turn reports it, the next request sends it.
 
-Without it a paused turn cannot go on, and files that the model wrote are gone (CONTRACT §5.6). The
+Without it a paused turn cannot go on, and files that the model wrote are gone. The
 turn's message keeps the id, so any process can send it from the history. A container that the
 caller names wins, and `null` asks for a new one.
 """

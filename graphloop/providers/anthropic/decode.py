@@ -9,7 +9,10 @@ starts the answer over.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeAlias, final
+from typing import Literal, TypeAlias, final
+
+from msgspec import DecodeError, Struct
+from msgspec.json import Decoder
 
 from ...errors import BadReply, StreamTruncated
 from ...values import AssistantMessage, FinishReason, Reply, Usage
@@ -17,7 +20,7 @@ from ..base import Delta, Live, Restarted, ServerEvent, TextDelta, UsageSoFar
 from ..finish_words import ANTHROPIC, meaning
 from ..refusals import stream_error
 from ..text import TextJoiner
-from ..wire_json import JsonObject, is_list, is_object, json_text, parse_object, quoted
+from ..wire_json import JsonObject, count_of, is_list, is_object, json_text, parse_object, quoted
 from .assembly import (
     Block,
     CallBlock,
@@ -28,7 +31,6 @@ from .assembly import (
 )
 from .blocks import WIRE
 from .container import kept_container
-from .flow import anthropic_more_text
 
 __all__ = ["AnthropicDecoder"]
 
@@ -37,6 +39,22 @@ _Shown: TypeAlias = Iterable[Live | UsageSoFar]
 _METADATA = ("id", "stop_sequence", "stop_details", "container", "context_management")
 
 _NOTHING = Usage()
+
+
+# The types are fields and no tags, for msgspec lets a tag be absent.
+class _Text(Struct):
+    type: Literal["text_delta"]
+    text: str
+
+
+class _BlockDelta(Struct):
+    type: Literal["content_block_delta"]
+    index: int
+    delta: _Text
+
+
+# Most events hold only more text: to decode them by their own types costs a third.
+_decode = Decoder(_BlockDelta).decode
 
 
 @final
@@ -77,7 +95,7 @@ class AnthropicDecoder:
         """
         data = event.data
         if self._flowing is not None:
-            text = anthropic_more_text(data, self._flowing_index)
+            text = _more_text(data, self._flowing_index)
             if text is not None:
                 shown = self._flowing.push(text)
                 return (TextDelta(shown),) if shown else ()
@@ -240,6 +258,15 @@ class AnthropicDecoder:
         return (delta,)
 
 
+def _more_text(data: bytes, index: int) -> str | None:
+    """Return the text of an event that only extends the block at `index`, or None."""
+    try:
+        event = _decode(data)
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return event.delta.text if event.index == index else None
+
+
 def _is_error(name: str, fields: JsonObject) -> bool:
     """Whether an event of an unknown kind reports an error, in any form."""
     kind = fields.get("type")
@@ -262,14 +289,14 @@ def _finish_reason(raw: str, *, stopped_by_sequence: bool) -> FinishReason:
 def _usage(fields: JsonObject) -> Usage:
     """Return the tokens of a turn; where the server sampled several times, their sum."""
     details = fields.get("output_tokens_details")
-    reasoning = _count(details, "thinking_tokens")
+    reasoning = count_of(details, "thinking_tokens")
     iterations = fields.get("iterations")
     rounds = iterations if is_list(iterations) and iterations else [fields]
     return Usage(
-        sum(_count(one, "input_tokens") for one in rounds),
-        sum(_count(one, "output_tokens") for one in rounds),
-        sum(_count(one, "cache_read_input_tokens") for one in rounds),
-        sum(_count(one, "cache_creation_input_tokens") for one in rounds),
+        sum(count_of(one, "input_tokens") for one in rounds),
+        sum(count_of(one, "output_tokens") for one in rounds),
+        sum(count_of(one, "cache_read_input_tokens") for one in rounds),
+        sum(count_of(one, "cache_creation_input_tokens") for one in rounds),
         reasoning,
         _server_tool_calls(fields.get("server_tool_use")),
     )
@@ -277,10 +304,4 @@ def _usage(fields: JsonObject) -> Usage:
 
 def _server_tool_calls(requests: object) -> int:
     """Return how often the server ran a tool itself: the sum over all kinds."""
-    return sum(_count(requests, kind) for kind in requests) if is_object(requests) else 0
-
-
-def _count(fields: object, key: str) -> int:
-    value = fields.get(key) if is_object(fields) else None
-    # True is an int to Python, but not to a reader of the journal.
-    return value if isinstance(value, int) and value is not True and value > 0 else 0
+    return sum(count_of(requests, kind) for kind in requests) if is_object(requests) else 0

@@ -1,7 +1,7 @@
 """The encoder of the Anthropic Messages wire: a run's requests, each message encoded once.
 
 The API knows two roles. Every maximal stretch of tool results, user and later system messages is
-one user message, results first (CONTRACT §5.10); it stays open until the next turn of the model
+one user message, results first; it stays open until the next turn of the model
 closes it. Closed messages are bytes for good. Ids are made strict here: unique in the whole history
 and of the API's alphabet; results follow the calls of the turn before them by position, not by id.
 """
@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from operator import is_
 from typing import TypeAlias, assert_never, final
 
 from ...errors import ConfigError
-from ...history import History
 from ...values import (
     AssistantMessage,
     Message,
@@ -28,6 +26,7 @@ from ...values import (
     ToolSpec,
     UserMessage,
 )
+from ..sent_messages import SentMessages
 from ..text import utf8
 from ..wire_json import JsonObject
 from .blocks import WIRE, assistant_blocks, result_block, system_block, user_blocks
@@ -61,7 +60,7 @@ class AnthropicEncoder:
         Raises:
             ConfigError: this wire has no form for a setting, tool or message.
         """
-        if not self._messages.is_beginning_of(request.messages):
+        if not self._messages.sent.begin(request.messages):
             self._messages = _EncodedMessages()
         try:
             self._messages.grow(request.messages)
@@ -72,7 +71,7 @@ class AnthropicEncoder:
         # Behind the messages: the start of the request stays the same when the id is known.
         container = container_field(self._container, self._messages.container)
         end = self._messages.tail() + utf8(f"]{container}}}")
-        return [head, *self._messages.parts, end]
+        return [head, *self._messages.sent.parts, end]
 
     def _head_bytes(self, request: ModelRequest) -> bytes:
         system = tuple(self._messages.instructions)
@@ -97,29 +96,19 @@ class _EncodedMessages:
 
     def __init__(self) -> None:
         self.instructions: list[str] = []
-        self.parts: list[bytes] = []
+        self.sent = SentMessages()
         self.container = ""
-        self._known: Sequence[Message] = ()
         self._used_ids: set[str] = set()
         self._call_ids: list[str] = []
         self._answered = 0
         self._results: list[str] = []
         self._said: list[str] = []
 
-    def is_beginning_of(self, messages: Sequence[Message]) -> bool:
-        """Whether `messages` continue the encoded messages, object for object."""
-        known = self._known
-        if isinstance(messages, History) and isinstance(known, History):
-            return messages.starts_with(known)
-        return len(messages) >= len(known) and all(map(is_, messages, known))
-
     def grow(self, messages: Sequence[Message]) -> None:
         """Encode the new messages; `messages` starts with the encoded ones."""
-        start = len(self._known)
-        for position, message in enumerate(messages[start:], start):
+        for position, message in self.sent.missing_in(messages):
             self._add(message, position)
-        # Anything but a History may be a list that its owner changes after the call.
-        self._known = messages if isinstance(messages, History) else tuple(messages)
+        self.sent.keep(messages)
 
     def tail(self) -> bytes:
         """Return the open user message, or nothing."""
@@ -161,9 +150,9 @@ class _EncodedMessages:
         if not blocks:
             return
         if closed := self.tail():
-            self._push(closed)
+            self.sent.push(closed)
         self._results, self._said = [], []
-        self._push(self._framed("assistant", ",".join(blocks)))
+        self.sent.push(self._framed("assistant", ",".join(blocks)))
         self._call_ids, self._answered = call_ids, 0
 
     def _wire_id(self, call: ToolCall, position: int, index: int) -> str:
@@ -176,13 +165,5 @@ class _EncodedMessages:
         return wire_id
 
     def _framed(self, role: str, blocks: str) -> bytes:
-        comma = "," if self.parts else ""
+        comma = "," if self.sent.parts else ""
         return utf8(f'{comma}{{"role":"{role}","content":[{blocks}]}}')
-
-    def _push(self, message: bytes) -> None:
-        """Add a closed message; parts merge like a binary counter, so few are ever there."""
-        parts = self.parts
-        parts.append(message)
-        while len(parts) > 1 and len(parts[-2]) <= len(parts[-1]):
-            last = parts.pop()
-            parts[-1] += last

@@ -1,8 +1,7 @@
 """The Anthropic Messages wire, bound to one model. Pure: formats, not transport.
 
-Encoding is in `anthropic_encode` (messages) and `anthropic_head` (settings and tools), decoding in
-`anthropic_decode`, the meaning of failures in `refusals`. Other servers of this wire (llama.cpp
-among them) work as well.
+`encode.py` writes the messages, `head.py` the settings and tools; `decode.py` reads the answer.
+llama.cpp and vLLM speak this wire as well.
 """
 
 from __future__ import annotations

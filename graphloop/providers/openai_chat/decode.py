@@ -8,7 +8,10 @@ The decoder reads only the first choice, and keeps unknown fields of a chunk's d
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, TypeAlias, final
+from typing import Final, Literal, TypeAlias, final
+
+from msgspec import DecodeError, Struct
+from msgspec.json import Decoder
 
 from ...values import (
     AssistantMessage,
@@ -28,15 +31,14 @@ from ..wire_json import (
     JsonObject,
     as_list,
     as_object,
+    count_of,
     is_list,
     is_object,
     json_text,
     parse_object,
 )
 from .calls import CallAssembler, CallDraft, add_field
-from .flow import more_text
 from .messages import REASONING_EXTRA, THINKING_EXTRA, WIRE
-from .usage import read_usage
 
 __all__ = ["ChatDecoder"]
 
@@ -45,6 +47,34 @@ _NOTHING: Final = Usage()
 _GROWING: Final = ("text", "summary", "data")  # Fields of a reasoning detail that come in pieces.
 
 _ProseDelta: TypeAlias = type[TextDelta] | type[ReasoningDelta]
+
+
+class _Delta(Struct, forbid_unknown_fields=True):
+    """Text alone; some servers write null into all other fields."""
+
+    content: str
+    role: str | None = None
+    refusal: None = None
+    tool_calls: None = None
+    function_call: None = None
+    reasoning: None = None
+    reasoning_content: None = None
+
+
+class _Choice(Struct):
+    delta: _Delta
+    index: Literal[0] = 0
+    finish_reason: None = None
+
+
+class _Chunk(Struct):
+    choices: tuple[_Choice]
+    usage: None = None
+    error: None = None
+
+
+# Most chunks hold only more text: to decode them by their own types costs a third.
+_decode = Decoder(_Chunk).decode
 
 
 class _Prose:
@@ -87,7 +117,7 @@ class ChatDecoder:
             BadReply: the event's JSON does not parse or is not of this wire.
             ProviderError: the event reports an error of the server, of the fitting class.
         """
-        text = None if self._flowing is None else more_text(event.data)
+        text = None if self._flowing is None else _more_text(event.data)
         if self._flowing is None or text is None:
             return self._take(event)
         shown = self._flowing.push(text)
@@ -164,7 +194,7 @@ class ChatDecoder:
                 self._metadata[name] = chunk[name]
         usage = chunk.get("usage")
         if is_object(usage) and usage:
-            self._usage = read_usage(usage)
+            self._usage = _usage(usage)
 
     def _take_choice(self, choice: JsonObject, deltas: list[Delta]) -> None:
         delta = choice.get("delta")
@@ -282,6 +312,14 @@ class ChatDecoder:
         self._calls.flush(deltas)
 
 
+def _more_text(data: bytes) -> str | None:
+    """Return the text of a chunk that holds only more text, or None."""
+    try:
+        return _decode(data).choices[0].delta.content
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
 def _is_error(chunk: JsonObject) -> bool:
     if chunk.get("error") or chunk.get("object") == "error":
         return True
@@ -315,3 +353,25 @@ def _grow(kept: JsonObject, piece: JsonObject) -> None:
             kept[name] = before + value
         elif value is not None:
             kept[name] = value
+
+
+def _usage(usage: JsonObject) -> Usage:
+    """Return the tokens of a turn; input excludes what a cache gave, output includes reasoning."""
+    prompt = count_of(usage, "prompt_tokens")
+    completion = count_of(usage, "completion_tokens")
+    # DeepSeek and Moonshot name the cached tokens beside the details, not in them.
+    cached = (
+        count_of(usage.get("prompt_tokens_details"), "cached_tokens")
+        or count_of(usage, "prompt_cache_hit_tokens")
+        or count_of(usage, "cached_tokens")
+    )
+    reasoning = count_of(usage.get("completion_tokens_details"), "reasoning_tokens")
+    # xAI, and Gemini behind this wire, count reasoning beside the completion.
+    if reasoning and count_of(usage, "total_tokens") == prompt + completion + reasoning:
+        completion += reasoning
+    return Usage(
+        input_tokens=max(0, prompt - cached),
+        output_tokens=completion,
+        cache_read_tokens=cached,
+        reasoning_tokens=reasoning,
+    )

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias, final
 
 from ...errors import ConfigError
-from ...history import History
 from ...values import Message, ModelRequest, OutputSpec, Settings, ToolChoice, ToolSpec
 from ..options import options_of
 from ..output_schema import is_strict
+from ..sent_messages import SentMessages
 from ..wire_json import JsonObject, json_bytes, object_in, object_text, sent_name
 from .messages import Batch, encode_message
 
@@ -48,9 +48,8 @@ class ChatEncoder:
         self._reasoning = reasoning
         self._head_of: _HeadOf | None = None
         self._head = b""
-        self._seen: Sequence[Message] = History[Message]()
+        self._sent = SentMessages()
         self._batch = Batch()
-        self._parts: list[bytes] = []
 
     def encode(self, request: ModelRequest) -> list[bytes]:
         """Return the request body in parts; their join is one JSON object.
@@ -64,42 +63,23 @@ class ChatEncoder:
         if asked != self._head_of:
             self._head = _head(self._model, self._max_tokens_field, request)
             self._head_of = asked
-        if not self._continues(request.messages):
-            self._seen, self._batch, self._parts = History[Message](), Batch(), []
+        if not self._sent.begin(request.messages):
+            self._sent, self._batch = SentMessages(), Batch()
         self._append_new(request.messages)
         # An unfinished batch of results keeps its images back. They are sent, but not remembered:
         # the results still to come must follow their calls directly.
         waiting = b"".join(b"," + json_bytes(entry) for entry in self._batch.held())
-        return [self._head, *self._parts, waiting + _END_OF_BODY]
-
-    def _continues(self, messages: Sequence[Message]) -> bool:
-        seen = self._seen
-        if isinstance(messages, History) and isinstance(seen, History):
-            return messages.starts_with(seen)
-        return len(seen) <= len(messages) and all(
-            mine is theirs for mine, theirs in zip(seen, messages, strict=False)
-        )
+        return [self._head, *self._sent.parts, waiting + _END_OF_BODY]
 
     def _append_new(self, messages: Sequence[Message]) -> None:
-        start = len(self._seen)
-        if start == len(messages):
-            return
         batch, entries = self._batch, list[bytes]()
-        for index, message in enumerate(messages[start:], start):
+        for index, message in self._sent.missing_in(messages):
             batch, encoded = encode_message(batch, index, message, reasoning=self._reasoning)
             entries += map(json_bytes, encoded)
-        # A caller's own list may change later; what was encoded must not change with it.
-        self._seen = messages if isinstance(messages, History) else tuple(messages)
+        self._sent.keep(messages)
         self._batch = batch
-        comma = b"," if self._parts else b""
-        self._push(comma + b",".join(entries))
-
-    def _push(self, part: bytes) -> None:
-        """Add bytes; each part stays at least twice as long as the next, so there are few."""
-        parts = self._parts
-        while parts and len(parts[-1]) < 2 * len(part):
-            part = parts.pop() + part
-        parts.append(part)
+        if entries:
+            self._sent.push((b"," if self._sent.parts else b"") + b",".join(entries))
 
 
 def _head(model: str, max_tokens_field: str, request: ModelRequest) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -38,11 +37,9 @@ from graphloop.values import (
 from tests.strategies import call, fresh, reply, said
 
 PAY = ToolCall("p", "pay", '{"amount": 5}')
-QUESTION = AskHuman(1, "c0.0", PAY)
-SECRET = b"s"
+
+
 HANDED: tuple[Message, ...] = (UserMessage("go"), said(PAY, call("client", "k")))
-FIRST = AskHuman(1, "c-1.0", PAY)
-OTHER = evolve(QUESTION, call=call("pay"))
 
 
 def handed(
@@ -50,6 +47,9 @@ def handed(
 ) -> HandedIn:
     """Return a conversation with answers, at second 9."""
     return HandedIn(messages, answers, secret, lambda: 9.0)
+
+
+FIRST = AskHuman(1, "c-1.0", PAY)
 
 
 def settled(
@@ -88,13 +88,7 @@ def test_what_a_conversation_has_no_answer_for_is_denied() -> None:
     assert ToolOutcome("x", "ok") == settled(Answers(tool_results={"k": "x"}), client)
 
 
-@pytest.mark.parametrize(
-    "answers", [Answers({"nobody's": True}), Answers(tool_results={"nobody's": 1})]
-)
-def test_an_answer_to_no_open_call_is_refused(answers: Answers) -> None:
-    """It would look as if it had counted."""
-    with pytest.raises(ConfigError, match='"nobody\'s", which the conversation does not wait for'):
-        handed(answers).check(Toolbox([]), ())
+SECRET = b"s"
 
 
 def signed(
@@ -106,6 +100,30 @@ def signed(
     """Return the token of a question of some run at the end of a conversation."""
     capability = capability_of(evolve(fresh(), id=run_id), effect)
     return issue(evolve(capability, conversation=conversation_digest(messages)), secret)
+
+
+@pytest.mark.parametrize(
+    ("answers", "found"),
+    [
+        (Answers({"nobody's": True}), '"nobody\'s", which the conversation does not wait for'),
+        (Answers(tool_results={"nobody's": 1}), '"nobody\'s", which the conversation does not'),
+        (
+            Answers({"c0.0/c1.0": Approval(True, token=signed(AskHuman(1, "c0.0/c1.0", PAY)))}),
+            "A call in a child run is in no conversation",
+        ),
+    ],
+    ids=["approval", "result", "child"],
+)
+def test_an_answer_to_no_open_call_is_refused(answers: Answers, found: str) -> None:
+    """It would look as if it had counted; the provider may give a child's call the same id."""
+    with pytest.raises(ConfigError, match=found):
+        handed(answers).check(Toolbox([]), ())
+
+
+QUESTION = AskHuman(1, "c0.0", PAY)
+
+
+OTHER = evolve(QUESTION, call=call("pay"))
 
 
 UNBOUND = issue(capability_of(fresh(), QUESTION), SECRET)
@@ -127,7 +145,7 @@ UNBOUND = issue(capability_of(fresh(), QUESTION), SECRET)
         ({"p": Approval(True, token=signed(evolve(QUESTION, expires_at=9.0)))}, "expired"),
     ],
 )
-def test_with_a_secret_a_conversation_is_approved_by_signed_tokens_only(
+def test_a_conversation_is_approved_by_signed_tokens_only(
     answers: Mapping[str, bool | Approval], reason: str
 ) -> None:
     """A19, A20: the caller of a stateless agent is whoever can reach it."""
@@ -145,6 +163,15 @@ def test_a_signed_token_approves_its_call_in_its_conversation() -> None:
         assert Approval(False, "the approval is not verifiable.") == settled(Answers({"p": given}))
 
 
+LOOK = UserMessage((TextPart("go"), ImagePart("https://a.test/b.png")))
+
+
+RESULT = ToolResult("c0.0", "p", "pay", "paid")
+
+
+THOUGHT = AssistantMessage((ReasoningPart("hm"), TextPart("well"), call("pay", "p")))
+
+
 WRITTEN: list[MessageInput] = [
     {"role": "user", "content": "go"},
     {
@@ -155,9 +182,6 @@ WRITTEN: list[MessageInput] = [
         ],
     },
 ]
-THOUGHT = AssistantMessage((ReasoningPart("hm"), TextPart("well"), call("pay", "p")))
-RESULT = ToolResult("c0.0", "p", "pay", "paid")
-LOOK = UserMessage((TextPart("go"), ImagePart("https://a.test/b.png")))
 
 
 @pytest.mark.parametrize(
@@ -197,6 +221,9 @@ def test_what_a_child_asks_is_in_no_conversation() -> None:
     assert own != bind_token(own, "d", None)
 
 
+ASKED = reply("well", call("pay", "p"))
+
+
 def agent(
     *script: Entry,
     store: Store | None = None,
@@ -227,156 +254,104 @@ async def parked(one: Agent) -> tuple[RunResult[None], list[MessageInput]]:
     return result, [UserMessage("go"), *result.messages]
 
 
-ASKED = reply("well", call("pay", "p"))
-
-
 @pytest.mark.parametrize("leg", ["result", "id"])
-def test_a_token_is_bound_to_the_conversation_however_often_the_run_was_resumed(
-    tmp_path: Path, leg: str
-) -> None:
+async def test_a_token_is_bound_to_the_conversation_of_any_leg(tmp_path: Path, leg: str) -> None:
     """The run knows what it began with in every process."""
     ran: list[str] = []
 
-    async def scenario() -> RunResult[None]:
-        store = JsonlStore(tmp_path)
-        one = agent(ASKED, ASKED, store=store, ran=ran, secret=SECRET)
-        first, _ = await parked(one)
-        given = {"c0.0": first.pending[0].approve()}
-        second = await one.resume(first if leg == "result" else first.run_id, approvals=given)
-        (pending,) = second.pending
-        other = agent("done", ran=ran, secret=SECRET)
-        return await other.generate(
-            messages=[UserMessage("go"), *second.messages], approvals={"p": pending.approve()}
-        )
-
-    assert "done" == asyncio.run(scenario()).text
+    store = JsonlStore(tmp_path)
+    one = agent(ASKED, ASKED, store=store, ran=ran, secret=SECRET)
+    first, _ = await parked(one)
+    given = {"c0.0": first.pending[0].approve()}
+    second = await one.resume(first if leg == "result" else first.run_id, approvals=given)
+    (pending,) = second.pending
+    other = agent("done", ran=ran, secret=SECRET)
+    assert (
+        "done"
+        == (
+            await other.generate(
+                messages=[UserMessage("go"), *second.messages], approvals={"p": pending.approve()}
+            )
+        ).text
+    )
     assert ["pay", "pay"] == ran
 
 
-def test_a_conversation_that_was_handed_in_twice_asks_on() -> None:
-    """Each leg may end in the next question, whose token is for all that was said by then."""
+async def test_only_a_store_counts_how_often_an_approval_is_used() -> None:
+    """Without one a client can hand in a conversation again; a named run is its caller's care."""
     ran: list[str] = []
-
-    async def scenario() -> str:
-        one = agent(ASKED, ASKED, "done", ran=ran, secret=SECRET)
-        result, history = await parked(one)
-        for _ in range(2):
-            given = {"p": result.pending[0].approve()}
-            result = await one.generate(messages=history, approvals=given)
-            history += result.messages
-        return result.text
-
-    assert "done" == asyncio.run(scenario())
+    one = agent(ASKED, "done", "done", ran=ran)
+    _, history = await parked(one)
+    for _ in range(2):
+        await one.generate(messages=history, approvals={"p": True})
     assert ["pay", "pay"] == ran
 
-
-def test_without_a_store_nothing_counts_how_often_an_approval_is_used() -> None:
-    """A client that can hand in a conversation can do it again: one-time use needs a memory."""
-    ran: list[str] = []
-
-    async def scenario() -> None:
-        one = agent(ASKED, "done", "done", ran=ran)
-        _, history = await parked(one)
-        for _ in range(2):
-            await one.generate(messages=history, approvals={"p": True})
-
-    asyncio.run(scenario())
-
-    assert ["pay", "pay"] == ran
+    stored = agent("done", "done", store=MemoryStore(), ran=ran)
+    first = await stored.generate(messages=history, approvals={"p": True}, run_id="mine")
+    assert "mine" == first.run_id
+    with pytest.raises(StoreError, match="'mine'"):
+        await stored.generate(messages=history, approvals={"p": True}, run_id="mine")
+    assert ["pay"] * 3 == ran
 
 
 @pytest.mark.parametrize("jsonl", [False, True])
-def test_in_a_store_a_conversation_is_taken_up_with_approvals_once(
-    tmp_path: Path, jsonl: bool
-) -> None:
+async def test_in_a_store_a_conversation_is_approved_once(tmp_path: Path, jsonl: bool) -> None:
     """The message names the run that has done it, which can be gone on with."""
     ran: list[str] = []
 
-    async def scenario() -> None:
-        store = JsonlStore(tmp_path) if jsonl else MemoryStore()
-        result, history = await parked(agent(ASKED))
-        given = {"p": result.pending[0].approve()}
-        first = await agent("done", store=store, ran=ran).generate(
-            messages=history, approvals=given
-        )
-        for answers in (given, {"p": True}):
-            with pytest.raises(ConfigError, match=f"run '{first.run_id}' has taken this conv"):
-                await agent(store=store, ran=ran).generate(messages=history, approvals=answers)
-
-    asyncio.run(scenario())
+    store = JsonlStore(tmp_path) if jsonl else MemoryStore()
+    result, history = await parked(agent(ASKED))
+    given = {"p": result.pending[0].approve()}
+    first = await agent("done", store=store, ran=ran).generate(messages=history, approvals=given)
+    for answers in (given, {"p": True}):
+        with pytest.raises(ConfigError, match=f"run '{first.run_id}' has taken this conv"):
+            await agent(store=store, ran=ran).generate(messages=history, approvals=answers)
 
     assert ["pay"] == ran
 
 
-def test_a_run_that_died_with_its_approvals_is_resumed_by_its_id() -> None:
+async def test_a_run_that_died_with_its_approvals_is_resumed_by_its_id() -> None:
     """What was not journaled is asked again: of two runs of one approval, one is too many."""
     ran: list[str] = []
 
-    async def scenario() -> str:
-        whole, cut = MemoryStore(), MemoryStore()
-        _, history = await parked(agent(ASKED))
-        one = agent("done", store=whole)
-        run_id = (await one.generate(messages=history, approvals={"p": True})).run_id
-        await cut.append(run_id, 1, (await whole.load(run_id))[0])
-        later = agent("done", store=cut, ran=ran)
-        with pytest.raises(ConfigError, match=f"run '{run_id}' has taken this conversation"):
-            await later.generate(messages=history, approvals={"p": True})
-        waiting = await later.resume(run_id)
-        assert ["c-1.0"] == [one.key for one in waiting.pending]
-        return (await later.resume(run_id, approvals={"c-1.0": True})).text
-
-    assert "done" == asyncio.run(scenario())
+    whole, cut = MemoryStore(), MemoryStore()
+    _, history = await parked(agent(ASKED))
+    one = agent("done", store=whole)
+    run_id = (await one.generate(messages=history, approvals={"p": True})).run_id
+    await cut.append(run_id, 1, (await whole.load(run_id))[0])
+    later = agent("done", store=cut, ran=ran)
+    with pytest.raises(ConfigError, match=f"run '{run_id}' has taken this conversation"):
+        await later.generate(messages=history, approvals={"p": True})
+    waiting = await later.resume(run_id)
+    assert ["c-1.0"] == [one.key for one in waiting.pending]
+    assert "done" == (await later.resume(run_id, approvals={"c-1.0": True})).text
     assert ["pay"] == ran
 
 
-def test_a_token_that_is_no_good_uses_nothing_up() -> None:
+async def test_a_token_that_is_no_good_uses_nothing_up() -> None:
     """Or a client could take an approval from another with nonsense."""
     ran: list[str] = []
 
-    async def scenario() -> str:
-        one = agent(ASKED, "denied", "done", store=MemoryStore(), ran=ran, secret=SECRET)
-        result, history = await parked(one)
-        (pending,) = result.pending
-        forged = Approval(approved=True, token=pending.token[:-2] + "AA")
-        await one.generate(messages=history, approvals={"p": forged})
-        return (await one.generate(messages=history, approvals={"p": pending.approve()})).text
-
-    assert "done" == asyncio.run(scenario())
+    one = agent(ASKED, "denied", "done", store=MemoryStore(), ran=ran, secret=SECRET)
+    result, history = await parked(one)
+    (pending,) = result.pending
+    forged = Approval(approved=True, token=pending.token[:-2] + "AA")
+    await one.generate(messages=history, approvals={"p": forged})
+    assert "done" == (await one.generate(messages=history, approvals={"p": pending.approve()})).text
     assert ["pay"] == ran
 
 
-def test_a_caller_that_names_the_run_counts_its_approvals_itself() -> None:
-    """The store refuses a second run of that name; under another, the approval counts again."""
-    ran: list[str] = []
-
-    async def scenario() -> None:
-        one = agent(ASKED, "done", "done", store=MemoryStore(), ran=ran)
-        _, history = await parked(one)
-        given = {"p": True}
-        first = await one.generate(messages=history, approvals=given, run_id="mine")
-        assert "mine" == first.run_id
-        with pytest.raises(StoreError, match="'mine'"):
-            await one.generate(messages=history, approvals=given, run_id="mine")
-
-    asyncio.run(scenario())
-
-    assert ["pay"] == ran
-
-
-def test_a_conversation_may_be_denied_as_often_as_one_likes() -> None:
+async def test_a_conversation_may_be_denied_as_often_as_one_likes() -> None:
     """Nothing runs of it, and a denial uses nothing up."""
     ran: list[str] = []
 
-    async def scenario() -> str:
-        store = MemoryStore()
-        one = agent(ASKED, "no?", "still no?", "done", store=store, ran=ran)
-        _, history = await parked(one)
-        for denial in (False, decline("no")):
-            await one.generate(messages=history, approvals={"p": denial})
-        result = await one.generate(messages=history, approvals={"p": True})
-        return result.text
-
-    assert "done" == asyncio.run(scenario())
+    store = MemoryStore()
+    one = agent(ASKED, "no?", "still no?", "done", store=store, ran=ran)
+    _, history = await parked(one)
+    for denial in (False, decline("no")):
+        await one.generate(messages=history, approvals={"p": denial})
+    result = await one.generate(messages=history, approvals={"p": True})
+    assert "done" == result.text
     assert ["pay"] == ran
 
 
@@ -395,52 +370,44 @@ def strict(*script: Entry, ran: list[str], store: Store | None = None) -> Agent:
 @pytest.mark.parametrize("stored", [True, False])
 @pytest.mark.parametrize("name", ["p", "c-1.0"])
 @pytest.mark.parametrize("edit", ['{"amount": "much"}', "{", "[]"])
-def test_an_edit_that_does_not_fit_is_refused_and_the_conversation_still_waits(
-    edit: str,
-    name: str,
-    stored: bool,
+async def test_an_edit_that_does_not_fit_leaves_it_waiting(
+    edit: str, name: str, stored: bool
 ) -> None:
     """Taken for a denial, it would have used up the only run that takes the conversation up."""
     ran: list[str] = []
     store = MemoryStore() if stored else None
 
-    async def scenario() -> str:
-        one = strict(reply(PAY), "done", ran=ran, store=store)
-        result, history = await parked(one)
-        known = () if store is None else tuple(await store.runs())
-        (pending,) = result.pending
-        for given in (Approval(approved=True, arguments=edit), pending.approve(edit=edit)):
-            with pytest.raises(ConfigError, match=f"approvals\\['{name}'\\]: the edited arguments"):
-                await one.generate(messages=history, approvals={name: given})
-        if store is not None:
-            assert (known, {}) == (tuple(await store.runs()), await store.posted(result.run_id))
-        right = {name: pending.approve(edit={"amount": 6})}
-        return (await one.generate(messages=history, approvals=right)).text
-
-    assert "done" == asyncio.run(scenario())
+    one = strict(reply(PAY), "done", ran=ran, store=store)
+    result, history = await parked(one)
+    known = () if store is None else tuple(await store.runs())
+    (pending,) = result.pending
+    for given in (Approval(approved=True, arguments=edit), pending.approve(edit=edit)):
+        with pytest.raises(ConfigError, match=f"approvals\\['{name}'\\]: the edited arguments"):
+            await one.generate(messages=history, approvals={name: given})
+    if store is not None:
+        assert (known, {}) == (tuple(await store.runs()), await store.posted(result.run_id))
+    right = {name: pending.approve(edit={"amount": 6})}
+    assert "done" == (await one.generate(messages=history, approvals=right)).text
     assert ["pay 6"] == ran
 
 
-def test_a_token_of_another_call_or_conversation_is_refused_and_nothing_is_used_up() -> None:
+async def test_a_token_of_another_call_is_refused_and_uses_nothing() -> None:
     """Whoever has mixed up two answers can still give the right ones."""
     ran: list[str] = []
     store = MemoryStore()
     both = reply(call("pay", "p"), call("pay", "q"))
 
-    async def scenario() -> str:
-        one = agent(both, both, "done", store=store, ran=ran, secret=SECRET)
-        first, history = await parked(one)
-        second = await one.generate("stop")
-        known = await store.runs()
-        p, q = first.pending
-        for wrong, problem in ((q, "of another call"), (second.pending[0], "of another conv")):
-            with pytest.raises(ConfigError, match=f"'p'.* has a token that is {problem}"):
-                await one.generate(messages=history, approvals={"p": wrong.approve()})
-        assert (known, {}) == (await store.runs(), await store.posted(first.run_id))
-        given = {"p": p.approve(), "q": q.approve()}
-        return (await one.generate(messages=history, approvals=given)).text
-
-    assert "done" == asyncio.run(scenario())
+    one = agent(both, both, "done", store=store, ran=ran, secret=SECRET)
+    first, history = await parked(one)
+    second = await one.generate("stop")
+    known = await store.runs()
+    p, q = first.pending
+    for wrong, problem in ((q, "of another call"), (second.pending[0], "of another conv")):
+        with pytest.raises(ConfigError, match=f"'p'.* has a token that is {problem}"):
+            await one.generate(messages=history, approvals={"p": wrong.approve()})
+    assert (known, {}) == (await store.runs(), await store.posted(first.run_id))
+    given = {"p": p.approve(), "q": q.approve()}
+    assert "done" == (await one.generate(messages=history, approvals=given)).text
     assert ["pay", "pay"] == ran
 
 
@@ -449,33 +416,21 @@ KID = reply(call("kid", "k", '{"prompt": "go"}'))
 
 @pytest.mark.parametrize("secret", [None, SECRET])
 @pytest.mark.parametrize("stored", [False, True])
-def test_an_open_call_of_an_agent_is_refused_and_its_run_goes_on(
+async def test_an_open_call_of_an_agent_is_refused_and_its_run_goes_on(
     stored: bool, secret: bytes | None
 ) -> None:
     """Started again, its child would run all again that it has run; no answer changes that."""
     ran: list[str] = []
 
-    async def scenario() -> str:
-        kid = agent(ASKED, "kid done", ran=ran).as_tool(name="kid", description="Works.")
-        store = MemoryStore() if stored else None
-        one = Agent(ScriptedModel([KID, "done"]), tools=[kid], store=store, approval_secret=secret)
-        result, history = await parked(one)
-        (pending,) = result.pending
-        answers: list[bool | Approval] = [True, False, decline("no"), pending.approve()]
-        for given in ({}, *[{"k": answer} for answer in answers]):
-            with pytest.raises(ConfigError, match=r"'kid' is open.*resume\(result"):
-                await one.generate(messages=history, approvals=given)
-        assert [] == ran
-        return (await one.resume(result, approvals={pending.key: pending.approve()})).text
-
-    assert "done" == asyncio.run(scenario())
+    kid = agent(ASKED, "kid done", ran=ran).as_tool(name="kid", description="Works.")
+    store = MemoryStore() if stored else None
+    one = Agent(ScriptedModel([KID, "done"]), tools=[kid], store=store, approval_secret=secret)
+    result, history = await parked(one)
+    (pending,) = result.pending
+    answers: list[bool | Approval] = [True, False, decline("no"), pending.approve()]
+    for given in ({}, *[{"k": answer} for answer in answers]):
+        with pytest.raises(ConfigError, match=r"'kid' is open.*resume\(result"):
+            await one.generate(messages=history, approvals=given)
+    assert [] == ran
+    assert "done" == (await one.resume(result, approvals={pending.key: pending.approve()})).text
     assert ["pay"] == ran
-
-
-def test_the_answer_to_a_child_s_call_answers_no_call_of_the_conversation() -> None:
-    """The provider may have given both calls one id."""
-    same = AskHuman(1, "c0.0/c1.0", PAY)
-    key = "c0.0/c1.0"
-
-    with pytest.raises(ConfigError, match="A call in a child run is in no conversation"):
-        handed(Answers({key: Approval(True, token=signed(same))})).check(Toolbox([]), ())

@@ -1,41 +1,174 @@
-"""Taking a run up again: the tree of its children, the answers for each, and what is refused."""
+"""Resuming a run: what it needs, the tree of its children, and what changes nothing."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Unpack
 
 import pytest
 
-from graphloop import Agent, EndReason, RunResult
+from graphloop import Agent, Approval, EndReason, RunResult, Tool
 from graphloop.agent.answers import Answers
 from graphloop.agent.journals import descendants, resumption, waiting
+from graphloop.agent.options import AgentOptions
 from graphloop.driver.ports import Ports
-from graphloop.errors import ConfigError, UnknownRun
-from graphloop.events import Decided, ToolReturned
+from graphloop.errors import ConfigError, OutputInvalid, RunFailed
+from graphloop.events import Decided
+from graphloop.providers.script import Entry
 from graphloop.stores.base import Store
 from graphloop.stores.memory import MemoryStore
-from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
 from tests.agent_tree import Ledger, Plans, batch, tree
 from tests.mortal_store import Died, Fate, MortalStore
 from tests.planned_model import PlannedModel
+from tests.strategies import call, reply
+from tests.unit.agent.doubles import CLIENT
+
+PAY = reply(call("pay", arguments='{"amount": 7}'))
+
+
+AMOUNT = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
+
+
+class Till:
+    """A till: what was paid, and an agent that pays only what a human approves."""
+
+    def __init__(self, *replies: Entry, store: Store | str | None = None) -> None:
+        self.paid: list[object] = []
+        self.model = ScriptedModel(replies)
+        self.agent = Agent(self.model, tools=[self.tool, CLIENT], store=store)
+
+    @property
+    def tool(self) -> Tool:
+        """The tool that pays."""
+        return Tool(name="pay", parameters=AMOUNT, execute=self._pay, needs_approval=True)
+
+    def _pay(self, arguments: dict[str, object]) -> str:
+        self.paid.append(arguments["amount"])
+        return "paid"
+
+    def parked(self, run_id: str | None = None) -> RunResult[None]:
+        """Return the result of a run that waits."""
+        result = asyncio.run(self.agent.generate("go", run_id=run_id))
+        assert EndReason.PARKED is result.end_reason
+        return result
+
+    def resumed(
+        self,
+        run: str | RunResult[None],
+        approvals: Mapping[str, bool | Approval] | None = None,
+        tool_results: Mapping[str, object] | None = None,
+    ) -> RunResult[None]:
+        """Take a run up again."""
+        return asyncio.run(self.agent.resume(run, approvals=approvals, tool_results=tool_results))
+
+
+def test_a_run_is_taken_up_by_its_id_in_another_process(tmp_path: Path) -> None:
+    """An approval may come days later: the directory is all that is left of the first process."""
+    Till(PAY, store=str(tmp_path)).parked("r")
+    later = Till("done", store=str(tmp_path))
+
+    result = later.resumed("r", {"c0.0": True})
+
+    assert (["r.jsonl"], [7]) == ([one.name for one in tmp_path.iterdir()], later.paid)
+    assert ("done", EndReason.COMPLETED) == (result.text, result.end_reason)
+
+
+def agent(kept_in: Store | str | None = None, **options: Unpack[AgentOptions]) -> Agent:
+    """Return an agent whose model asks for a tool that is not there, then is done."""
+    model = ScriptedModel([reply(call("nowhere")), "done"], restart=True)
+    merged: AgentOptions = {**options}
+    merged["store"] = kept_in
+    return Agent(model, **merged)
+
+
+async def test_a_run_that_ended_is_told_again_and_not_run_again() -> None:
+    """Resuming what is over changes nothing."""
+    store = MemoryStore()
+
+    one = agent(store)
+    first = await one.generate("go", run_id="r")
+    before = len(await store.load("r"))
+    second = await one.resume("r")
+    assert first.run == second.run
+    assert before == len(await store.load("r"))
+
+
+def test_a_resume_without_the_run_s_tools_changes_nothing() -> None:
+    """A forgotten tool must not use up an approval: the run waits for the right process."""
+    till = Till(PAY, "done")
+    first = till.parked()
+
+    with pytest.raises(ConfigError, match="offers tools that are not here: 'pay'"):
+        asyncio.run(Agent(till.model).resume(first, approvals={"c0.0": True}))
+
+    assert [] == till.paid
+    assert EndReason.COMPLETED is till.resumed(first, approvals={"c0.0": True}).end_reason
+
+
+def test_a_resume_with_another_model_changes_nothing() -> None:
+    """Its first answer would be the run's last: the journal would say that the model is gone."""
+    till = Till(PAY, "done")
+    first = till.parked()
+    other = Agent(ScriptedModel(["done"], label="other"), **till.agent.options)
+
+    with pytest.raises(ConfigError, match="asks model 'script'"):
+        asyncio.run(other.resume(first, approvals={"c0.0": True}))
+
+    assert EndReason.COMPLETED is till.resumed(first, approvals={"c0.0": True}).end_reason
+
+
+async def _awaited(ask: Awaitable[object]) -> object:
+    return await ask
+
+
+def test_without_a_store_a_run_is_reached_by_its_result_only() -> None:
+    """The journal in memory goes with the result."""
+    till = Till(PAY, "done")
+    first = till.parked("r")
+
+    with pytest.raises(ConfigError, match=r"this agent has no `store`.*resume with the RunResult"):
+        till.resumed("r", {"c0.0": True})
+    for ask in (
+        till.agent.runs.approve("r", "c0.0"),
+        till.agent.runs.replay("r"),
+        till.agent.runs.fork("r", at=1),
+    ):
+        with pytest.raises(ConfigError, match="this agent has no `store`"):
+            asyncio.run(_awaited(ask))
+    assert "done" == till.resumed(first, {"c0.0": True}).text
+
+
+def test_a_failed_run_that_is_resumed_tells_its_failure_again() -> None:
+    """The journal holds no exception, but it holds what the exception said."""
+    till = Till(ValueError("broken"), store=MemoryStore())
+    with pytest.raises(ValueError, match="broken"):
+        asyncio.run(till.agent.generate("go", run_id="r"))
+
+    with pytest.raises(RunFailed, match="ValueError: broken"):
+        till.resumed("r")
+    with pytest.raises(ConfigError, match=r"takes no answers: it is over \(error\)"):
+        till.resumed("r", {"c0.0": True})
+
+
+KEYS = [f"c0.{kid}/c0.0/c0.{place}" for kid in (1, 2) for place in (0, 1)]
+
 
 PLANS: Plans = {
     "go": [batch("note", "kid", "kid")],
     "kid": [batch("leaf", "note")],
     "leaf": [batch("pay", "pay")],
 }
-KEYS = [f"c0.{kid}/c0.0/c0.{place}" for kid in (1, 2) for place in (0, 1)]
 
 
-def parked(
+def with_parked(
     work: Callable[[RunResult[None], Ports[None], Ledger], Awaitable[None]],
     plans: Plans = PLANS,
     store: Store | None = None,
 ) -> None:
-    """Do something with a run that is parked, and the world to resume it in."""
+    """Do something with a run that is with_parked, and the world to resume it in."""
 
     async def scenario() -> None:
         ledger, disk = Ledger(), store or MemoryStore()
@@ -62,7 +195,7 @@ def test_a_run_is_taken_up_with_its_children_at_any_depth() -> None:
         assert 1 == len(first.answers) == len(second.answers)
         assert {"r/c0.1", "r/c0.2", "r/c0.1/c0.0", "r/c0.2/c0.0"} == set(descendants(taken))
 
-    parked(work)
+    with_parked(work)
 
 
 def test_what_a_run_waits_for_is_told_by_its_journals_alone() -> None:
@@ -78,21 +211,7 @@ def test_what_a_run_waits_for_is_told_by_its_journals_alone() -> None:
         assert [("kid", "leaf")] * 4 == [one.agents for one in found]
         assert before == {one: await ports.store.load(one) for one in await ports.store.runs()}
 
-    parked(work)
-
-
-def test_an_answer_counts_once_it_is_in_the_mailbox() -> None:
-    """And the first one does, whoever gives another later."""
-
-    async def work(result: RunResult[None], ports: Ports[None], _: Ledger) -> None:
-        await resumption(result.run, ports, Answers({KEYS[0]: False}))
-        again = await resumption(result.run, ports, Answers({KEYS[0]: True}))
-
-        (event,) = again.children["c0.1"].children["c0.0"].answers
-        assert isinstance(event, Decided)
-        assert not event.approved
-
-    parked(work)
+    with_parked(work)
 
 
 @pytest.mark.parametrize(
@@ -112,25 +231,14 @@ def test_an_answer_that_fits_nowhere_changes_nothing(answers: Answers, message: 
         assert isinstance(ports.store, MemoryStore)
         assert {} == await ports.store.posted("r")
 
-    parked(work)
+    with_parked(work)
 
 
-def test_client_tools_of_children_are_answered_too() -> None:
-    """By the same kind of key."""
-    plans: Plans = {"go": [batch("kid")], "kid": [batch("client")]}
-
-    async def work(result: RunResult[None], ports: Ports[None], _: Ledger) -> None:
-        taken = await resumption(result.run, ports, Answers(tool_results={"c0.0/c0.0": "theirs"}))
-
-        (event,) = taken.children["c0.0"].answers
-        assert isinstance(event, ToolReturned)
-        assert "theirs" == event.content
-
-    parked(work, plans)
+NAMES = ("note", "pay", "client", "kid")
 
 
 def resume_with(agent: Callable[[Ledger, Store], Agent], message: str) -> None:
-    """Assert that another agent refuses to resume a parked tree, and changes nothing."""
+    """Assert that another agent refuses to resume a with_parked tree, and changes nothing."""
 
     async def scenario() -> None:
         ledger, store = Ledger(), MemoryStore()
@@ -163,10 +271,7 @@ def test_a_run_is_not_resumed_without_what_it_was_started_with() -> None:
     resume_with(other_model, "asks model 'planned', which is not here")
 
 
-NAMES = ("note", "pay", "client", "kid")
-
-
-def test_nor_are_its_children() -> None:
+def test_a_run_is_not_resumed_without_its_children_s_tools() -> None:
     """What is missing two levels down is missed before anything is driven."""
 
     def without(ledger: Ledger, store: Store) -> Agent:
@@ -175,48 +280,42 @@ def test_nor_are_its_children() -> None:
     resume_with(without, "run 'r/c0.1' offers tools that are not here: .*'pay'")
 
 
-def test_a_run_that_is_over_needs_nothing() -> None:
+async def test_a_run_that_is_over_needs_nothing() -> None:
     """Its result can be had without its tools and models."""
-
-    async def scenario() -> RunResult[None]:
-        store = MemoryStore()
-        await Agent(PlannedModel(lambda _: ["all done"]), store=store).generate("go", run_id="r")
-        return await Agent(ScriptedModel([], label="other"), store=store).resume("r")
-
-    assert "all done" == asyncio.run(scenario()).text
+    store = MemoryStore()
+    await Agent(PlannedModel(lambda _: ["all done"]), store=store).generate("go", run_id="r")
+    assert (
+        "all done" == (await Agent(ScriptedModel([], label="other"), store=store).resume("r")).text
+    )
 
 
-def test_an_unknown_run_is_said_to_be_unknown(tmp_path: Path) -> None:
-    """By the store that was asked."""
-
-    async def scenario() -> None:
-        store = SqliteStore(tmp_path / "r.db", durability="process")
-        agent = tree(Ledger(), PLANS, store)
-        with pytest.raises(UnknownRun):
-            await agent.resume("nobody's")
-        await store.aclose()
-
-    asyncio.run(scenario())
-
-
-def test_a_child_that_died_before_it_began_is_begun_anew() -> None:
+async def test_a_child_that_died_before_it_began_is_begun_anew() -> None:
     """Its call is in the parent's journal, and nothing of it anywhere else."""
     plans: Plans = {"go": [batch("kid")], "kid": [batch("note")]}
 
-    async def scenario() -> tuple[RunResult[None], Ledger]:
-        ledger, disk, last = Ledger(), MemoryStore(), ""
-        for moments in range(20):
-            try:
-                await tree(ledger, plans, MortalStore(disk, Fate(moments))).generate(
-                    "go", run_id=f"r{moments}"
-                )
-            except Died:
-                if await disk.runs() and f"r{moments}/c0.0" not in await disk.runs():
-                    last = f"r{moments}"
-        store = MortalStore(disk, Fate())
-        return await tree(ledger, plans, store).resume(last), ledger
-
-    result, _ = asyncio.run(scenario())
+    ledger, disk, last = Ledger(), MemoryStore(), ""
+    for moments in range(20):
+        try:
+            await tree(ledger, plans, MortalStore(disk, Fate(moments))).generate(
+                "go", run_id=f"r{moments}"
+            )
+        except Died:
+            if await disk.runs() and f"r{moments}/c0.0" not in await disk.runs():
+                last = f"r{moments}"
+    store = MortalStore(disk, Fate())
+    result, _ = await tree(ledger, plans, store).resume(last), ledger
 
     assert EndReason.COMPLETED is result.end_reason
     assert {f"{result.run_id}/c0.0"} == set(result.children)
+
+
+async def test_an_answer_given_up_on_is_the_same_error_when_resumed() -> None:
+    """In any process: the journal has what was said, and what was wrong with it."""
+    one = Agent(ScriptedModel(["three"] * 9), output_type=int, store=MemoryStore())
+
+    with pytest.raises(OutputInvalid) as raised:
+        await one.generate("go", run_id="r")
+    with pytest.raises(OutputInvalid) as again:
+        await one.resume("r")
+
+    assert ("three", str(raised.value)) == (again.value.text, str(again.value))

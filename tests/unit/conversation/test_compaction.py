@@ -6,12 +6,10 @@ import pytest
 
 from graphloop.conversation.compaction import (
     ORIGIN,
-    SUMMARY_PROMPT,
     Compaction,
     LayerEffect,
     protected,
     prune,
-    prune_reasoning,
     prune_tool_results,
     remaining,
     summarized,
@@ -22,14 +20,12 @@ from graphloop.conversation.tokens import Calibration, estimate
 from graphloop.errors import ConfigError
 from graphloop.history import History
 from graphloop.values import (
-    AssistantMessage,
     FilePart,
     ImagePart,
     Message,
     ReasoningPart,
     SystemMessage,
     TextPart,
-    ToolCall,
     ToolResult,
     UserMessage,
 )
@@ -99,14 +95,6 @@ def test_the_ends_of_the_ranges_are_allowed() -> None:
     assert (True, False) == (compaction.enough(1_000), compaction.enough(1_001))
 
 
-def test_compaction_starts_late_and_goes_far() -> None:
-    """One that stopped at its threshold would be due again after the next turn."""
-    compaction = Compaction(100_000)
-
-    assert (False, True) == (compaction.due(92_000), compaction.due(92_001))
-    assert (True, False) == (compaction.enough(73_600), compaction.enough(73_601))
-
-
 # --- what is kept
 
 
@@ -114,13 +102,6 @@ def test_the_instructions_the_first_question_and_the_tail_are_protected() -> Non
     """Without them the model no longer knows what it is doing."""
     assert [0, 1, 6, 7] == kept(talk(3))
     assert [0, 1, 4, 5, 6, 7] == kept(talk(3), keep=2)
-
-
-def test_with_fewer_turns_than_are_kept_everything_is_protected() -> None:
-    """There is nothing old yet, and without a turn nothing but the question."""
-    assert list(range(6)) == kept(talk(2), keep=3)
-    assert [0, 1] == kept(talk(0))
-    assert [] == kept(())
 
 
 def test_what_a_person_said_last_is_protected_however_old() -> None:
@@ -138,21 +119,6 @@ def test_what_a_person_said_last_is_protected_however_old() -> None:
     )
 
     assert [0, 6, 7, 11, 12] == kept(messages)
-
-
-def test_an_answer_of_several_results_stays_whole() -> None:
-    """A call without its result, or the reverse, is refused by every provider."""
-    messages = (*talk(1), said(call(), call()), result(), result(), UserMessage("and?"))
-
-    assert [0, 1, 4, 5, 6, 7] == kept(messages)
-
-
-def test_a_result_after_a_protected_message_is_protected_too() -> None:
-    """A history handed in may be odd; it gets no odder."""
-    go = UserMessage("go")
-
-    assert [0, 1, 2, 5] == kept((go, result(), result(), said("a"), result(), said("b")))
-    assert [1, 2] == kept((result(), go, said("a")))
 
 
 @pytest.mark.parametrize("keep", [0, -1])
@@ -178,26 +144,6 @@ def test_old_results_become_a_note_and_all_else_stays_the_same_objects() -> None
     assert talk(3) == messages
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "",
-        "short",
-        "x" * 25,
-        "[pruned: 3600 characters]",
-        "[pruned: 123456 characters, 12 files]",
-        (),
-    ],
-)
-def test_what_is_no_longer_than_a_note_is_left_alone(
-    content: str | tuple[TextPart, ...],
-) -> None:
-    """And what is a note already is not noted again."""
-    messages = (UserMessage("go"), said(call()), result(content), *turn())
-
-    assert messages[2] is prune_tool_results(messages, 1)[2]
-
-
 def test_only_a_note_that_is_one_is_left_alone() -> None:
     """A tool could keep its result for ever by beginning like one."""
     messages = (UserMessage("go"), said(call()), result("[pruned: 1 characters]" + LONG), *turn())
@@ -214,20 +160,6 @@ def test_images_and_files_are_counted_in_the_note() -> None:
 
     assert "[pruned: 4 characters, 2 files]" == wrong(once[2]).content
     assert once == prune_tool_results(once, 1)
-
-
-def test_old_reasoning_goes_where_something_else_was_said() -> None:
-    """An empty turn is refused by wires, so one that only thought keeps its thoughts."""
-    only = AssistantMessage((ReasoningPart("hm", "signed"), TextPart(" ")))
-    spoke = AssistantMessage((ReasoningPart("hm"), TextPart("yes")), wire="w", extra="{}")
-    without = AssistantMessage((TextPart("ok"),))
-    messages = (UserMessage("go"), only, spoke, without, *turn(), *turn())
-
-    after = prune_reasoning(messages, 1)
-
-    assert AssistantMessage((TextPart("yes"),), wire="w", extra="{}") == after[2]
-    assert (ToolCall("", "read", "{}"),) == wrong(after[4]).parts
-    assert all(after[at] is messages[at] for at in (0, 1, 3, 5, 6, 7))
 
 
 # --- layers
@@ -258,25 +190,6 @@ def test_layers_run_in_order_until_it_is_enough() -> None:
     assert estimate(both.messages) == both.tokens == both.layers[1].tokens_after
 
 
-def test_what_is_enough_already_is_left_alone() -> None:
-    """The caller's own messages, without a record."""
-    messages = talk(3)
-
-    pruned = prune(History(messages), Compaction(100_000), PLAIN, 73_600)
-
-    assert ((), True, 73_600) == (pruned.layers, pruned.enough, pruned.tokens)
-    assert all(one is other for one, other in zip(messages, pruned.messages, strict=True))
-
-
-def test_a_layer_that_changes_nothing_leaves_no_record() -> None:
-    """Listeners are told of effects, not of attempts."""
-    messages = (UserMessage(LONG), said("a"), said("b"))
-
-    pruned = prune(messages, Compaction(1_000), PLAIN, 1_013)
-
-    assert ((), False, messages) == (pruned.layers, pruned.enough, pruned.messages)
-
-
 def test_savings_are_corrected_like_the_tokens_they_are_taken_from() -> None:
     """And what is not messages (tools, say) stays counted."""
     compaction = Compaction(1_000, keep_recent_turns=1, layers=("prune_tool_results",))
@@ -297,22 +210,6 @@ def test_a_window_that_the_provider_calls_full_is_full() -> None:
 
 
 # --- summaries
-
-
-def test_the_oldest_run_of_two_or_more_is_summarised() -> None:
-    """Protected messages stay where they are, between what is summarised."""
-    messages = (
-        UserMessage("first"),
-        said("a"),
-        UserMessage("now"),
-        *turn(),
-        *turn(),
-        *turn(),
-    )
-
-    assert slice(3, 7) == to_summarize(messages, 1)
-    assert slice(3, 5) == to_summarize(messages, 2)
-    assert to_summarize(messages, 3) is None
 
 
 def test_a_run_at_the_beginning_is_found() -> None:
@@ -342,13 +239,6 @@ def test_a_summary_stands_in_one_message_of_the_user() -> None:
     assert messages[6:] == after[3:]
 
 
-def test_a_summary_is_summarised_with_what_came_after_it() -> None:
-    """Otherwise summaries would pile up."""
-    messages = (UserMessage("go"), UserMessage("sum", origin=ORIGIN), *turn(), *turn())
-
-    assert slice(1, 4) == to_summarize(messages, 1)
-
-
 @pytest.mark.parametrize("summary", ["", " \n", LONG * 5])
 def test_a_summary_that_does_not_help_replaces_nothing(summary: str) -> None:
     """A blank one would lose the conversation, a long one is no summary."""
@@ -370,10 +260,3 @@ def test_a_summary_is_asked_for_without_calls_and_within_the_window() -> None:
     assert text.startswith("<transcript>\nassistant:\n[calls read: {}]\n\nresult of read (ok): xxx")
     assert text.endswith("</transcript>")
     assert 4_000 < estimate(asked) <= 5_100
-
-
-def test_the_usual_prompt_keeps_what_a_run_needs_to_go_on() -> None:
-    """It is sent as it stands."""
-    asked = summary_request(talk(3), slice(2, 6), Compaction(10_000))
-
-    assert SystemMessage(SUMMARY_PROMPT) == asked[0]

@@ -192,15 +192,6 @@ def test_a_parallel_call_without_a_result_does_not_shift_the_others() -> None:
     assert (turn, result("a"), unknown("b"), result("c")) == mended.messages
 
 
-def test_a_missing_result_under_shared_ids_is_found_by_the_tools_names() -> None:
-    """By position alone, what `write` returned would be read as what `read` found."""
-    turn = calling(call("", "read"), call("", "write"))
-
-    mended = repaired([turn, result("", "written", "write")])
-
-    assert (turn, unknown("", "read"), result("", "written", "write")) == mended.messages
-
-
 def test_results_under_shared_ids_are_sorted_by_the_tools_names() -> None:
     """The order in which tools finish says nothing about the order of the calls."""
     turn = calling(call("", "read"), call("", "write"))
@@ -296,15 +287,6 @@ def test_a_late_result_moves_to_its_call(between: tuple[Message, ...]) -> None:
     ) == mended.findings
 
 
-def test_a_late_result_finds_its_call_behind_later_turns() -> None:
-    """Dropped, it would have the model believe that nothing happened, and do it again."""
-    first, second = calling(call("a")), calling(call("b"))
-
-    mended = repaired([first, LATER, second, result("b"), result("a")])
-
-    assert (first, result("a"), LATER, second, result("b")) == mended.messages
-
-
 def test_an_id_that_is_used_again_does_not_reach_back() -> None:
     """`call_0` in every turn (CONTRACT §5.3): the result of one turn is not another's."""
     turn = calling(call("call_0"))
@@ -349,10 +331,3 @@ def test_a_turn_left_open_still_loses_what_is_no_result_of_it() -> None:
 
     assert (first, unknown("z"), turn, result("a"), result("c")) == mended.messages
     assert 3 == len(mended.findings)
-
-
-def test_a_result_keeps_its_key_and_status() -> None:
-    """A mended history is the same history, not a retelling."""
-    kept = evolve(result("a"), key="c3.1", status="denied")
-
-    assert repaired([calling(call("a")), LATER, kept]).messages[1] is kept

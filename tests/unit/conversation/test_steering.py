@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -21,12 +19,11 @@ from graphloop.errors import IllegalEvent
 from graphloop.events import CallCheck, Setup, Steered
 from graphloop.history import History
 from graphloop.node_protocol import Wait
-from graphloop.run import EndReason, Measured, Run, evolve
+from graphloop.run import EndReason, Run, evolve
 from graphloop.spending import Budget
 from graphloop.turn import CallVerdict, Turn
 from graphloop.values import (
     AssistantMessage,
-    FinishReason,
     Message,
     SystemMessage,
     ToolCall,
@@ -83,30 +80,11 @@ def test_the_caller_is_told_whether_the_tools_have_run(ran: bool) -> None:
     assert Wait(fresh(), (AwaitCaller(1, ran),)) == waiting
 
 
-def test_saying_nothing_changes_nothing() -> None:
-    """An iteration that only looks is a run like any other."""
-    run = of_turn()
-
-    assert run == steered(run, Steered(1.0, 1))
-
-
 def test_what_is_appended_comes_after_the_turn() -> None:
     """The assistant's turn is never lost for it (CONTRACT §9 #29)."""
     more = UserMessage("and now?")
 
     assert (*QUESTION, TWO, more) == told(of_turn(), Steered(1.0, 1, append=(more,)))
-
-
-def test_overridden_results_take_the_places_of_their_calls() -> None:
-    """Those that are not overridden are still to come, or stay as they came."""
-    second = answer("b", "write", "c0.1")
-    event = Steered(1.0, 1, results=(second,))
-
-    assert (None, second) == steered(of_turn(), event).turn.results
-    first = answer("a", "read", "c0.0", "ran")
-    assert (first, second) == steered(
-        of_turn(first, answer("b", "write", "c0.1", "ran")), event
-    ).turn.results
 
 
 @pytest.mark.parametrize("key", ["c0.2", "c1.0", "c0.-1", "c-1.0"])
@@ -130,18 +108,6 @@ def test_a_new_setup_never_loosens_the_bounds_of_the_run() -> None:
         setup.signed,
         setup.attended,
     )
-
-
-def test_another_conversation_replaces_all_of_it() -> None:
-    """The reply and its calls with it: nothing of them may run or be answered."""
-    other = (UserMessage("another"),)
-
-    run = steered(of_turn(), Steered(1.0, 1, messages=other))
-
-    assert other == tuple(run.messages)
-    assert run.turn.dropped
-    assert ((), (), ()) == (run.turn.calls, run.turn.verdicts, run.turn.results)
-    assert Measured() == run.counters.measured
 
 
 def test_results_for_a_conversation_that_is_replaced_answer_nothing() -> None:
@@ -172,17 +138,6 @@ def test_a_call_that_has_its_result_keeps_it_when_the_turn_is_pushed_again() -> 
     assert (results, (RAN, RAN)) == (run.turn.results, run.turn.verdicts)
 
 
-def test_other_open_calls_wait_for_a_turn_of_their_own_once_tools_have_run() -> None:
-    """Two calls under one key could not be told apart by any journal."""
-    results = (answer("a", "read", "c0.0"), answer("b", "write", "c0.1"))
-    theirs = (*QUESTION, said(call("read", "x")))
-
-    run = steered(of_turn(*results), Steered(1.0, 1, theirs))
-
-    assert (theirs, True) == (tuple(run.messages), run.turn.dropped)
-    assert (TWO.calls, results, ()) == (run.turn.calls, run.turn.results, run.turn.verdicts)
-
-
 def test_what_is_said_after_open_calls_closes_them() -> None:
     """The conversation has gone on, so they are answered as not run."""
     results = (answer("a", "read", "c0.0"), answer("b", "write", "c0.1"))
@@ -201,31 +156,6 @@ def test_a_closed_conversation_has_nothing_to_take_up() -> None:
 
     for messages in ((), QUESTION, whole, (*QUESTION, TWO, *QUESTION)):
         assert adopt_open_calls(fresh(), messages) is None
-
-
-@pytest.mark.parametrize(
-    ("came", "expected"),
-    [
-        ([], [None, None]),
-        (["b"], [None, "b"]),
-        (["a"], ["a", None]),
-    ],
-)
-def test_results_that_are_there_already_are_kept_in_their_places(
-    came: Sequence[str], expected: list[str | None]
-) -> None:
-    """Whatever order they came in, and however many are missing."""
-    names = {"a": "read", "b": "write"}
-    results = tuple(answer(one, names[one]) for one in came)
-    messages: tuple[Message, ...] = (*QUESTION, TWO, *results)
-
-    run = adopt_open_calls(fresh(Turn()), messages)
-
-    assert run is not None
-    assert QUESTION == tuple(run.messages)
-    found = [one and one.call_id for one in run.turn.results or (None, None)]
-    assert expected == found
-    assert frozenset(at for at, one in enumerate(expected) if one) == run.turn.given
 
 
 def test_results_in_another_order_find_their_calls() -> None:
@@ -436,21 +366,6 @@ def test_each_kind_of_steering_leads_to_its_history(
 
     assert [*history, "assistant:done"] == shown(found)
     assert (executed, EndReason.COMPLETED) == (keys, reason)
-
-
-def test_calls_of_a_turn_that_was_replaced_never_run() -> None:
-    """Their keys are free for the calls that stand in their place."""
-    adversary = Adversary(
-        (reply("done"), reply(call("read")), *(reply("done"),) * 9), steering=(_fresh_start,)
-    )
-
-    simulation = adversary.run(loop(max_steps=2), setup=evolve(SETUP, attended=True))
-
-    assert not simulation.executions
-    assert [FinishReason.TOOL_CALLS, FinishReason.STOP] == [
-        one.finish_reason for one in simulation.run.record.steps
-    ]
-    assert all(not one.tool_calls for one in simulation.run.record.steps)
 
 
 def test_calls_of_a_handed_in_conversation_run_before_the_model_is_asked() -> None:

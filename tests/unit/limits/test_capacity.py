@@ -10,13 +10,10 @@ from hypothesis import strategies as st
 
 from graphloop.effects import CallTool, Effect, StartRun
 from graphloop.limits.capacity import (
-    NO_TOOL,
-    answer,
     budget_remaining,
     has_capacity,
     no_start,
     note_limits,
-    places_of,
     queued,
     refusals,
     starts,
@@ -24,8 +21,8 @@ from graphloop.limits.capacity import (
 )
 from graphloop.run import EndReason, Run, evolve
 from graphloop.spending import Budget, Spent
-from graphloop.turn import Queue, Turn
-from graphloop.values import ToolResult, Usage
+from graphloop.turn import Turn
+from graphloop.values import Usage
 from tests.strategies import SETUP, call, fresh, spec
 
 TOOLS = (spec("read"), spec("ask", "agent"), spec("boss", "agent", ends=True))
@@ -218,27 +215,3 @@ def test_there_is_room_where_nobody_waits_for_it(
     assert room is has_capacity(
         evolve(run, turn=evolve(run.turn, waiting=queued(run.turn, waiting)))
     )
-
-
-def test_an_answer_without_a_run_bears_the_key_of_its_call() -> None:
-    """Whoever reads it knows which call it is about."""
-    turn = calling("read", "ask", budget=Budget()).turn
-
-    assert ToolResult("c0.1", "", "ask", "no", "denied") == answer(turn, 1, "no", "denied")
-
-
-def test_a_call_of_no_tool_on_offer_is_a_call_of_no_tool() -> None:
-    """It has no kind but the plainest, and no lock."""
-    turn = calling("read", "nowhere", "ask", budget=Budget()).turn
-
-    assert (Queue(NO_TOOL, (1,)), Queue(TOOLS[1], (2,))) == queued(turn, [1, 2])
-
-
-def test_the_calls_of_one_tool_wait_in_one_queue() -> None:
-    """Whoever asks for the next calls looks at one queue a tool, not at each call."""
-    turn = calling("ask", "read", "ask", "read", budget=Budget()).turn
-
-    queues = queued(turn, range(4))
-
-    assert (Queue(TOOLS[1], (0, 2)), Queue(TOOLS[0], (1, 3))) == queues
-    assert [0, 1, 2, 3] == places_of(queues)

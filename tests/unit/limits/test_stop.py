@@ -71,11 +71,6 @@ def test_a_condition_that_cannot_work_is_refused_where_it_is_made(
         condition(number)
 
 
-def test_a_tool_call_of_no_turn_holds_nothing() -> None:
-    """A conversation that was handed in is settled before the first turn (CONTRACT §3.5)."""
-    assert not stop.has_tool_call("read").holds(StopInfo((), Spent(), 0.0))
-
-
 YES, NO = stop.step_count_is(1), stop.step_count_is(9)
 
 

@@ -7,16 +7,14 @@ import pytest
 from graphloop.events import Cancelled
 from graphloop.node_protocol import Leave
 from graphloop.nodes.append import Append, AppendOutcome
-from graphloop.outcomes import Aborted, AnsweredCalls, Final, Outcome, Refused, Resend
+from graphloop.outcomes import Aborted, AnsweredCalls, Final, Resend
 from graphloop.run import Ending, EndReason, Measured, Run, evolve
 from graphloop.turn import CallVerdict, Turn
 from graphloop.values import (
     AssistantMessage,
     FinishReason,
     ResultStatus,
-    TextPart,
     ToolResult,
-    Usage,
     UserMessage,
     call_key,
 )
@@ -103,16 +101,6 @@ def test_an_ended_run_leaves_by_aborted_with_every_call_answered() -> None:
     assert ["not_run", "not_run"] == [one.status for one in left.run.record.steps[0].tool_results]
 
 
-@pytest.mark.parametrize("finish", [FinishReason.REFUSAL, FinishReason.CONTENT_FILTER])
-def test_a_refusal_is_final_with_its_own_reason(finish: FinishReason) -> None:
-    """A refusal that looks completed is shown to users as an answer."""
-    left = entered(replied(reply("no", finish=finish)))
-
-    assert isinstance(left.outcome, Refused)
-    assert left.run.ending is not None
-    assert finish.value == left.run.ending.reason.value
-
-
 @pytest.mark.parametrize(
     ("finish", "reason"),
     [
@@ -140,15 +128,6 @@ def test_a_pause_is_sent_again_unchanged() -> None:
     assert left.run.ending is None
 
 
-def test_a_reply_without_parts_is_no_message() -> None:
-    """Providers refuse a history with an empty turn."""
-    left = entered(replied(reply()))
-
-    assert isinstance(left.outcome, Final)
-    assert 1 == len(left.run.messages)
-    assert 1 == len(left.run.record.steps)
-
-
 def test_a_note_follows_the_reply_and_asks_for_another_turn() -> None:
     """A critic's feedback stands after what it is about."""
     run = replied(reply("draft"))
@@ -160,15 +139,6 @@ def test_a_note_follows_the_reply_and_asks_for_another_turn() -> None:
     assert () == left.run.turn.notes
 
 
-def test_a_note_alone_is_added_and_sent() -> None:
-    """After the answer was added already, only the feedback is missing."""
-    left = entered(fresh(Turn(notes=(NOTE,))))
-
-    assert isinstance(left.outcome, Resend)
-    assert (NOTE,) == tuple(left.run.record.added)
-    assert 0 == len(left.run.record.steps)
-
-
 def test_nothing_to_add_means_that_the_context_overflowed() -> None:
     """The model was asked and had no room to answer."""
     left = entered(fresh())
@@ -176,36 +146,6 @@ def test_nothing_to_add_means_that_the_context_overflowed() -> None:
     assert isinstance(left.outcome, Final)
     assert left.run.ending is not None
     assert EndReason.CONTEXT_WINDOW is left.run.ending.reason
-
-
-def test_with_something_to_say_even_a_turn_without_a_reply_goes_on() -> None:
-    """What is said is new, and may be answered."""
-    left = entered(changed(fresh(), steering=(NOTE,)))
-
-    assert isinstance(left.outcome, Resend)
-    assert (QUESTION, 0) == (tuple(left.run.messages), len(left.run.record.steps))
-
-
-@pytest.mark.parametrize(
-    ("reason", "outcome"),
-    [
-        (EndReason.CONTEXT_WINDOW, Final),
-        (EndReason.ERROR, Aborted),
-        (EndReason.ABORTED, Aborted),
-        (EndReason.TIMEOUT, Aborted),
-    ],
-)
-@pytest.mark.parametrize("said", [True, False])
-def test_a_run_that_is_ending_goes_on_ending(
-    reason: EndReason, outcome: type[Outcome], said: bool
-) -> None:
-    """Whether there is a reply to keep or not, and whatever somebody has queued."""
-    run = replied(reply("half")) if said else fresh()
-
-    left = entered(changed(run, ending=Ending(reason), steering=(NOTE,), follow_ups=(NOTE,)))
-
-    assert outcome is type(left.outcome)
-    assert left.run.ending == Ending(reason)
 
 
 @pytest.mark.parametrize(
@@ -225,11 +165,6 @@ def test_steps_of_nothing_but_denials_are_counted(
 ) -> None:
     """Until a tool has run well again (CONTRACT §9 #17)."""
     assert after == entered(changed(batch(*statuses), denials=before)).run.counters.denials
-
-
-def test_a_step_without_calls_says_nothing_about_denials() -> None:
-    """The model may have talked in between."""
-    assert 2 == entered(changed(replied(reply("hm")), denials=2)).run.counters.denials
 
 
 ENDING = (spec("read"), spec("finish", ends=True), spec("agent", "agent", ends=True))
@@ -292,55 +227,6 @@ def test_what_somebody_has_to_say_keeps_a_run_from_ending(where: str) -> None:
         assert left.run.ending is None
 
 
-def test_the_answer_of_an_agent_that_takes_over_is_the_conversation_s() -> None:
-    """It is said by the assistant, after the pair that led to it."""
-    run = finishing(("agent", "ok"))
-
-    left = entered(run)
-
-    assert run.turn.reply is not None
-    answer = AssistantMessage((TextPart("from agent"),))
-    assert (run.turn.reply.message, run.turn.results[0], answer) == tuple(left.run.record.added)
-    assert isinstance(left.outcome, Final)
-
-
-def test_an_agent_that_takes_over_speaks_last() -> None:
-    """After the results of the whole turn, in request order; and it is one agent that speaks."""
-    left = entered(finishing(("agent", "ok"), ("read", "error"), ("agent", "ok")))
-
-    assert ["assistant", "tool", "tool", "tool", "assistant"] == [
-        one.role for one in left.run.record.added
-    ]
-
-
-@pytest.mark.parametrize("results", [[("agent", "error")], [("agent", "error"), ("read", "ok")]])
-def test_an_agent_that_does_not_take_over_says_nothing(
-    results: list[tuple[str, ResultStatus]],
-) -> None:
-    """Its result is its caller's to read."""
-    left = entered(finishing(*results))
-
-    assert 1 + len(results) == len(left.run.record.added)
-
-
-@pytest.mark.parametrize(
-    ("run", "outcome"),
-    [
-        (replied(reply("done")), Final),
-        (batch("ok"), AnsweredCalls),
-        (replied(reply("no", finish=FinishReason.REFUSAL)), Refused),
-    ],
-)
-def test_a_follow_up_keeps_no_answer_from_being_judged(
-    run: Run[None], outcome: type[Outcome]
-) -> None:
-    """It is heard once the answer before it is accepted, and never here."""
-    left = entered(changed(run, follow_ups=(NOTE,)))
-
-    assert outcome is type(left.outcome)
-    assert ((), (NOTE,)) == (left.run.inbox.steering, left.run.inbox.follow_ups)
-
-
 def test_a_conversation_of_the_caller_s_own_takes_the_place_of_the_reply() -> None:
     """The turn is recorded, for it was paid for; its message is in no history."""
     run = replied(reply("mine", call()))
@@ -391,19 +277,6 @@ def handed_in(*results: tuple[str, ResultStatus], given: frozenset[int]) -> Run[
     return evolve(run, turn=evolve(run.turn, number=-1, given=given))
 
 
-def test_of_a_turn_that_was_handed_in_only_the_missing_results_are_new() -> None:
-    """The caller has the rest, and no model was asked for it: it is no step."""
-    run = handed_in(("read", "ok"), ("read", "error"), given=frozenset({0}))
-
-    left = entered(run)
-
-    assert run.turn.reply is not None
-    assert (*QUESTION, run.turn.reply.message, *run.turn.results) == tuple(left.run.messages)
-    assert (run.turn.results[1],) == tuple(left.run.record.added)
-    assert 0 == len(left.run.record.steps)
-    assert isinstance(left.outcome, AnsweredCalls)
-
-
 def test_an_agent_that_takes_over_a_turn_that_was_handed_in_is_new() -> None:
     """Its answer is what the caller asked for."""
     left = entered(handed_in(("agent", "ok"), given=frozenset()))
@@ -438,28 +311,7 @@ def test_what_a_model_counted_is_kept_for_as_many_messages() -> None:
     assert Measured(2, 15) == left.run.counters.measured
 
 
-def test_a_server_that_counts_nothing_leaves_what_was_known() -> None:
-    """Zero tokens are no measurement."""
-    run = changed(replied(evolve(reply("a"), usage=Usage())), measured=Measured(1, 9))
-
-    assert Measured(1, 9) == entered(run).run.counters.measured
-
-
 def test_no_event_ever_reaches_this_node() -> None:
     """It asks for nothing, so there is nothing to be told."""
     with pytest.raises(AssertionError, match="waits for nothing"):
         Append().on(fresh(), Cancelled(0.0), None)
-
-
-@pytest.mark.parametrize("results", [(), (None,)], ids=["at the gate", "waiting for room"])
-def test_what_has_no_result_when_the_run_was_cancelled_did_not_run(
-    results: tuple[None, ...],
-) -> None:
-    """The kernel has answered the calls that may have run."""
-    run = replied(reply(call()), CallVerdict("run"))
-
-    left = Append().enter(
-        evolve(run, turn=evolve(run.turn, results=results), ending=Ending(EndReason.ABORTED))
-    )
-
-    assert ["not_run"] == [one.status for one in left.run.record.steps[-1].tool_results]

@@ -39,16 +39,6 @@ def left(event: Event, node: Approve = PLAN) -> tuple[Run[None], type[Outcome]]:
     return reaction.run, type(reaction.outcome)
 
 
-def test_a_person_is_asked_about_the_latest_answer() -> None:
-    """As about a call of a tool that has the node's name."""
-    question = asked(PLAN, AT)
-
-    assert ("plan.1", "plan") == (question.key, question.call.name)
-    assert {"answer": "1. Go."} == json.loads(question.call.arguments)
-    assert question.expires_at is None
-    assert "plan.9" == asked(PLAN, evolve(AT, next_effect=9)).key
-
-
 @pytest.mark.parametrize(
     ("own", "of_run", "expires_at"), [(5.0, None, 105.0), (None, 7.0, 107.0), (5.0, 3.0, 103.0)]
 )

@@ -39,7 +39,7 @@ from graphloop.spending import Budget, Spent
 from graphloop.turn import Turn
 from graphloop.values import Usage, UserMessage
 from tests.runs import changed
-from tests.strategies import SETUP, call, fresh, replied, reply, wrong
+from tests.strategies import SETUP, call, fresh, replied, reply
 
 
 @pytest.mark.parametrize(
@@ -72,13 +72,6 @@ def test_a_node_within_is_not_called_as_the_calls_of_a_turn_are() -> None:
     """It is in no table, where such a name is refused, and its run's key begins with it."""
     with pytest.raises(ConfigError, match="'c1' is not a node's name: the calls of a turn"):
         Retrying[None](Child("v", name="c1"), 2, name="again")
-
-
-@pytest.mark.parametrize("odd", [3, None, b"v"])
-def test_a_node_within_is_called_by_a_text(odd: object) -> None:
-    """Whatever it was given for a name, the graph cannot look at it before it is made."""
-    with pytest.raises(ConfigError, match=f"retry: {odd!r} is not a node's name: it is no text"):
-        Retrying[None](Child(wrong(odd)), 2)
 
 
 @pytest.mark.parametrize("reason", EndReason)

@@ -29,11 +29,6 @@ def left(event: Event) -> tuple[Run[None], type[Outcome]]:
     return reaction.run, type(reaction.outcome)
 
 
-def test_a_node_is_named_after_its_agent_unless_it_has_a_name() -> None:
-    """Two nodes may run one agent."""
-    assert ("writer", "again") == (NODE.name, Child("writer", "again").name)
-
-
 def test_the_agent_gets_the_conversation_and_all_that_is_left() -> None:
     """It is a turn of this run: nothing else goes on beside it."""
     setup = evolve(SETUP, budget=Budget(tokens=100, tool_calls=5))
@@ -59,20 +54,6 @@ def test_the_agent_is_told_its_part_after_the_conversation() -> None:
     assert isinstance(effect, StartRun)
     assert (*QUESTION, UserMessage("Polish it.", origin="polish")) == tuple(effect.messages)
     assert QUESTION == tuple(reaction.run.messages)
-
-
-@pytest.mark.parametrize(("depth", "starts"), [(1, True), (2, False)])
-def test_an_agent_that_would_be_too_deep_is_not_started(depth: int, starts: bool) -> None:
-    """The run ends in an error that says how deep is too deep."""
-    reaction = NODE.enter(evolve(fresh(), setup=evolve(SETUP, depth=depth, depth_max=2)))
-
-    assert starts == isinstance(reaction, Wait)
-    if isinstance(reaction, Leave):
-        assert isinstance(reaction.outcome, Failed)
-        assert reaction.run.ending is not None
-        assert reaction.run.ending.failure is not None
-        found = "'writer' would be more than 2 agents deep. Fix: max_agent_depth=3"
-        assert found == reaction.run.ending.failure.message
 
 
 def test_a_spent_budget_starts_no_agent() -> None:
@@ -143,11 +124,3 @@ def test_two_agents_take_turns_until_a_bound() -> None:
     assert run.ended
     assert len(set(keys)) == run.next_effect - 1
     assert SPENT.tool_calls * len(set(keys)) == run.spent.tool_calls
-
-
-def test_an_answer_that_an_agent_follows_was_not_the_last() -> None:
-    """The turn that is opened has an ending of its own."""
-    reaction = NODE.enter(evolve(fresh(), ending=Ending(EndReason.COMPLETED)))
-
-    assert isinstance(reaction, Wait)
-    assert reaction.run.ending is None

@@ -44,7 +44,6 @@ from tests.runs import changed
 from tests.strategies import QUESTION, SETUP, Adversary, call, fresh, loop, reply, said
 
 WINDOW = Compaction(1_000, keep_recent_turns=1)
-PRUNING = Compaction(1_000, keep_recent_turns=1, layers=("prune_tool_results",))
 LAYERED = Compact(compaction=WINDOW)
 MINE = Compact(compaction=WINDOW, callback="mine")
 FULL = Ending(EndReason.CONTEXT_WINDOW)
@@ -89,14 +88,6 @@ def test_without_layers_a_full_window_is_the_end() -> None:
     assert (Cannot, FULL) == (outcome, run.ending)
 
 
-def test_a_turn_is_made_shorter_once() -> None:
-    """A window that is too small ends the run, and not the budget."""
-    run, outcome = left(entered(LAYERED, *LONG, asked=True, compacted=True))
-
-    assert (Cannot, FULL) == (outcome, run.ending)
-    assert LONG == tuple(run.messages)
-
-
 def test_coming_twice_before_a_model_was_asked_is_a_mistake_of_the_table() -> None:
     """Nobody has said that there is no room, and what says so is believed by the proofs."""
     run, outcome = left(entered(LAYERED, *LONG, compacted=True))
@@ -104,16 +95,6 @@ def test_coming_twice_before_a_model_was_asked_is_a_mistake_of_the_table() -> No
     assert Failed is outcome
     assert run.ending is not None
     assert EndReason.ERROR is run.ending.reason
-
-
-def test_pruning_that_is_enough_asks_no_model() -> None:
-    """The cheapest layer first."""
-    run, outcome = left(entered(LAYERED, *LONG))
-
-    assert Compacted is outcome
-    assert len(LONG) == len(run.messages)
-    assert "[pruned: 8000 characters]" == getattr(run.messages[2], "content", "")
-    assert Measured() == run.counters.measured
 
 
 def test_what_the_run_has_added_stays_whole() -> None:
@@ -166,18 +147,6 @@ POOR: list[Event] = [
 ]
 
 
-@pytest.mark.parametrize("event", POOR, ids=["blank", "cut", "refused", "failed"])
-def test_without_a_good_summary_the_model_must_say_whether_there_is_room(event: Event) -> None:
-    """It was an estimate that there is none; and the attempt has been paid for."""
-    run, effect = summing(*QUESTION, *TALK)
-
-    after, outcome = left(LAYERED.on(run, event, effect))
-
-    assert Compacted is outcome
-    assert (*QUESTION, *TALK) == tuple(after.messages)
-    assert Usage(10, 5) == after.turn.usage
-
-
 def test_a_server_that_said_there_is_no_room_is_not_asked_the_same_again() -> None:
     """Nothing has become shorter, so the answer would be the same."""
     run, effect = summing(*QUESTION, *TALK, asked=True)
@@ -186,28 +155,6 @@ def test_a_server_that_said_there_is_no_room_is_not_asked_the_same_again() -> No
     after, outcome = left(LAYERED.on(measured, POOR[0], effect))
 
     assert (Cannot, FULL) == (outcome, after.ending)
-
-
-@pytest.mark.parametrize(("asked", "outcome"), [(True, Cannot), (False, Compacted)])
-def test_with_nothing_to_prune_the_end_depends_on_who_says_it_is_too_long(
-    asked: bool, outcome: type[Outcome]
-) -> None:
-    """The server knows; an estimate may be wrong."""
-    run, found = left(entered(Compact(compaction=PRUNING), *QUESTION, *TALK, asked=asked))
-
-    assert (outcome, FULL if asked else None) == (found, run.ending)
-
-
-def test_the_user_s_own_function_shortens_instead() -> None:
-    """As an effect, whose answer is a fact."""
-    reaction = entered(MINE, *LONG)
-    assert isinstance(reaction, Wait)
-    assert (Invoke(1, "mine"),) == reaction.effects
-
-    event = CallbackReturned(1.0, 1, Changes(QUESTION))
-    run, outcome = left(MINE.on(reaction.run, event, reaction.effects[0]))
-
-    assert (Compacted, QUESTION) == (outcome, tuple(run.messages))
 
 
 @pytest.mark.parametrize(("asked", "outcome"), [(True, Cannot), (False, Compacted)])
@@ -340,15 +287,6 @@ def test_a_summary_is_asked_for_in_the_room_there_is(limit: int | None) -> None:
 
     assert room is not None
     assert 500 < room < 1_000
-
-
-def test_a_summary_is_asked_for_like_every_other_reply() -> None:
-    """The same temperature, seed and provider options; what is about answers and calls is not."""
-    given = Settings(None, 0.0, 0.5, ("STOP",), 7, True, '{"effort":"low"}')
-
-    asked = asked_with(given, 100_000)
-
-    assert Settings(None, 0.0, 0.5, (), 7, None, '{"effort":"low"}') == asked
 
 
 @pytest.mark.parametrize(("poor", "found"), [(1, "it ended by 'length'"), (3, "busy")])

@@ -22,7 +22,6 @@ from graphloop.events import (
     Steered,
     ToolReturned,
 )
-from graphloop.limits.capacity import places_of
 from graphloop.loop import Standard
 from graphloop.node_protocol import Leave, Reaction, Wait
 from graphloop.nodes.execute import Execute, ExecuteOutcome
@@ -30,7 +29,7 @@ from graphloop.nodes.gate import Gate
 from graphloop.outcomes import Aborted, Done, Held
 from graphloop.policy.policy import Rule
 from graphloop.replay import replay_steps
-from graphloop.run import EndReason, Run, evolve, interrupted
+from graphloop.run import EndReason, Run, evolve
 from graphloop.spending import Budget, Spent
 from graphloop.testing.sim import ChildAnswer
 from graphloop.tools.outcome import ToolOutcome
@@ -164,36 +163,12 @@ def test_edited_arguments_are_what_runs() -> None:
     assert '{"x": 2}' == effect.call.arguments
 
 
-def test_a_tool_that_could_not_be_performed_is_an_error_result() -> None:
-    """The model reads what went wrong."""
-    node = Execute()
-    first = node.enter(replied(reply(call()), RUN))
-    assert isinstance(first, Wait)
-    failed = EffectFailed(1.0, 1, Failure("OSError", "disk"))
-
-    reaction = node.on(evolve(waiting(first), pending={}), failed, first.effects[0])
-
-    assert isinstance(reaction, Leave)
-    (result,) = reaction.run.turn.results
-    assert result is not None
-    assert ("OSError: disk", "error") == (result.text, result.status)
-
-
 def test_an_abort_is_passed_on() -> None:
     """Nothing more is asked for."""
     reaction = Execute().on(replied(reply(call()), RUN), Cancelled(1.0), None)
 
     assert isinstance(reaction, Leave)
     assert isinstance(reaction.outcome, Aborted)
-
-
-def test_client_tools_all_park_at_once_whatever_the_cap() -> None:
-    """The cap is for what runs here; whoever answers from outside must see every question."""
-    calls = [call("client") for _ in range(7)]
-
-    first = Execute(concurrency=2).enter(replied(reply(*calls), *[RUN] * 7))
-
-    assert [f"c0.{place}" for place in range(7)] == [key for _, key in wishes(first)]
 
 
 def batch(
@@ -264,15 +239,6 @@ def test_calls_with_one_lock_run_one_after_the_other() -> None:
     assert ["c0.3"] == keys(third)
 
 
-def test_a_lock_is_not_lost_to_a_tool_that_has_none() -> None:
-    """Answers of others leave it taken."""
-    node = Execute()
-
-    first = node.enter(batch(LOCKED, "read", "other", "write"))
-
-    assert [] == keys(told(node, first, ToolReturned(1.0, 2, "a")))
-
-
 CLIENTS = (spec("client", "client"), spec("read"))
 
 
@@ -305,26 +271,6 @@ def test_what_the_budget_has_no_room_for_does_not_run() -> None:
     assert "Not run: the run's budget of 5 tool calls has no room for it." == refused.text
 
 
-def test_with_the_budget_spent_nothing_runs() -> None:
-    """Nor is anything waited for."""
-    reaction = Execute().enter(
-        batch(AGENTS, "read", "read", budget=Budget(tool_calls=2), spent=Spent(0, 3))
-    )
-
-    assert isinstance(reaction, Leave)
-    assert ["not_run", "not_run"] == statuses(reaction)
-
-
-def test_an_agent_is_started_as_a_child_with_what_is_left() -> None:
-    """It is told its arguments, and may read the conversation."""
-    budget = Budget(tokens=100, usd=1.0, seconds=60.0, tool_calls=10)
-    spent = Spent(1, 2, Usage(10, 10), 0.25, 0, 20.0)
-
-    (effect,) = wished(Execute().enter(run := batch(AGENTS, "ask", budget=budget, spent=spent)))
-
-    assert StartRun(1, "c0.0", "ask", "{}", run.messages, Budget(80, 0.75, 40.0, 8)) == effect
-
-
 def test_what_is_left_is_shared_beside_the_tools_of_the_batch() -> None:
     """Three tools may run, so seven of ten calls are for two agents."""
     node = Execute(concurrency=2)
@@ -341,26 +287,6 @@ def test_what_is_left_is_shared_beside_the_tools_of_the_batch() -> None:
     assert ["c0.2"] == keys(second)
 
 
-def test_the_first_agents_get_what_cannot_be_parted() -> None:
-    """In request order, whether they begin now or wait for room; nothing is lost."""
-    node = Execute(concurrency=2)
-    run = batch(AGENTS, *["ask"] * 5, budget=Budget(tool_calls=3))
-
-    at_once = Execute().enter(run)
-    reaction = node.enter(run)
-    given = [one.budget.tool_calls for one in wished(reaction) if isinstance(one, StartRun)]
-    for effect_id in (1, 2):
-        # Each has used the one call that it was given.
-        reaction = evolve(reaction, run=evolve(reaction.run, spent=Spent(0, effect_id)))
-        reaction = told(node, reaction, ChildEnded(1.0, effect_id, "42"))
-        given += [one.budget.tool_calls for one in wished(reaction) if isinstance(one, StartRun)]
-
-    assert [1, 1, 1, 0, 0] == [
-        one.budget.tool_calls for one in wished(at_once) if isinstance(one, StartRun)
-    ]
-    assert [1, 1, 1, 0] == given
-
-
 def test_agents_beyond_the_budget_s_agent_calls_do_not_run() -> None:
     """In request order, whatever runs at once; those that do share what is left of them."""
     node = Execute(concurrency=1)
@@ -374,28 +300,6 @@ def test_agents_beyond_the_budget_s_agent_calls_do_not_run() -> None:
     assert "Not run: the run's budget of 6 agent calls has no room for it." == refused.text
     assert ("budget.agent_calls",) == first.run.turn.beyond_budget
     assert [0] == [one.budget.agent_calls for one in agents(first)]
-
-
-def test_an_agent_gets_agent_calls_of_its_own_beside_those_that_are_asked_for() -> None:
-    """Ten, of which two begin, leave four for each."""
-    node = Execute(concurrency=1)
-    first = node.enter(batch(AGENTS, "ask", "read", "ask", budget=Budget(agent_calls=10)))
-    # It has begun two of its own.
-    spent = evolve(first, run=evolve(first.run, spent=Spent(agent_calls=3)))
-    second = told(node, spent, ChildEnded(1.0, 1, "42"))
-    third = told(node, second, ToolReturned(1.0, 2, "a"))
-
-    assert [4] == [one.budget.agent_calls for one in agents(first)]
-    assert [6] == [one.budget.agent_calls for one in agents(third)]
-
-
-def test_no_child_begins_with_nothing_to_spend() -> None:
-    """It would take its first turn before it noticed."""
-    spent = Spent(usage=Usage(90, 10))
-
-    reaction = Execute().enter(batch(AGENTS, "ask", "read", budget=Budget(tokens=100), spent=spent))
-
-    assert ["not_run", None] == statuses(reaction)
 
 
 def test_a_child_s_answer_is_its_call_s_result() -> None:
@@ -445,18 +349,6 @@ def test_a_call_that_a_human_approved_and_that_may_have_run_is_asked_about_again
     assert AskHuman(2, "c0.0", call(), unknown=True) == question
 
 
-def test_a_call_that_nobody_was_asked_about_stays_unknown() -> None:
-    """The model reads that nobody knows."""
-    node = Execute()
-
-    reaction = told(
-        node, node.enter(batch(AGENTS, "read")), ToolReturned(1.0, 1, "who knows", "unknown")
-    )
-
-    assert isinstance(reaction, Leave)
-    assert ["unknown"] == statuses(reaction)
-
-
 def asked_again(*tools: ToolSpec, budget: Budget = FREE) -> Wait[None]:
     """Return the question about a call that may have run, beside others of these names."""
     node = Execute()
@@ -466,30 +358,6 @@ def asked_again(*tools: ToolSpec, budget: Budget = FREE) -> Wait[None]:
     asking = told(node, node.enter(run), ToolReturned(1.0, 1, "who knows", "unknown"))
     assert isinstance(asking, Wait)
     return evolve(asking, run=evolve(asking.run, spent=Spent(0, 1)))
-
-
-def test_approved_once_more_it_runs_once_more() -> None:
-    """As a new wish under the same key."""
-    asking = asked_again(spec("read"))
-    question = wished(asking)[0].id
-
-    (effect,) = wished(told(Execute(), asking, Decided(2.0, question, True)))
-
-    assert CallTool(3, "c0.0", call()) == effect
-
-
-def test_what_waits_to_run_once_more_may_have_run() -> None:
-    """There is no room for it yet; whoever stops the run now must not be told that it has not."""
-    asking = asked_again(spec("read"), spec("other"))
-    node = Execute(concurrency=1)
-
-    waiting = told(node, asking, Decided(2.0, wished(asking)[0].id, True))
-
-    assert isinstance(waiting, Wait)
-    assert [0] == places_of(waiting.run.turn.waiting)
-    run = evolve(waiting.run, turn=evolve(waiting.run.turn, started=0b11))
-    stopped = interrupted(run, Cancelled(3.0), run.spent)
-    assert ["unknown", "unknown"] == [one and one.status for one in stopped.turn.results]
 
 
 def test_nobody_is_asked_a_third_time() -> None:
@@ -536,17 +404,6 @@ def test_without_a_second_approval_it_stays_unknown(event: Event) -> None:
     assert ["unknown"] == statuses(reaction)
 
 
-def test_a_second_approval_does_not_exceed_the_budget() -> None:
-    """The call that may have run has counted; the other one has its place."""
-    asking = asked_again(spec("read"), spec("other"), budget=Budget(tool_calls=2))
-    question = wished(asking)[0].id
-
-    reaction = told(Execute(), asking, Decided(2.0, question, approved=True))
-
-    assert [] == keys(reaction)
-    assert ["unknown", None] == statuses(reaction)
-
-
 def test_a_second_approval_waits_for_the_lock() -> None:
     """It was given up while nobody knew, and another call has taken it."""
     node = Execute()
@@ -581,23 +438,6 @@ def test_nobody_is_asked_again_about_a_call_that_has_no_room() -> None:
 
     assert isinstance(reaction, Leave)
     assert ["unknown"] == statuses(reaction)
-
-
-def test_a_question_takes_room_and_neither_a_lock_nor_money() -> None:
-    """The rest of the batch goes on while people think."""
-    node = Execute(concurrency=2)
-    run = batch(
-        AGENTS,
-        *["read", "read", "ask", "read"],
-        verdicts=[APPROVED, RUN, RUN, RUN],
-        budget=Budget(tool_calls=9),
-    )
-
-    asking = told(node, node.enter(run), ToolReturned(1.0, 1, "who knows", "unknown"))
-    after = told(node, asking, ToolReturned(2.0, 2, "a"))
-
-    assert ["c0.2"] == keys(after)
-    assert [8] == [one.budget.tool_calls for one in agents(after)]
 
 
 HANDOFFS = (spec("boss", "agent", ends=True), spec("chief", "agent", ends=True), *AGENTS)
@@ -672,32 +512,6 @@ def test_an_agent_that_takes_over_gets_all_that_is_left() -> None:
 
     assert [4] == [one.budget.tool_calls for one in agents(first)]
     assert [7] == [one.budget.tool_calls for one in agents(second)]
-
-
-def test_an_agent_that_takes_over_is_a_call_too() -> None:
-    """It had its place while others ran, and there are others only for what is left."""
-    node = Execute()
-    run = batch(HANDOFFS, "boss", "chief", "ask", "ask", budget=Budget(agent_calls=2))
-
-    first = node.enter(run)
-    run_after = evolve(first.run, spent=Spent(agent_calls=1))
-    second = told(node, evolve(first, run=run_after), ChildEnded(1.0, 1, "a"))
-
-    assert ["c0.2"] == keys(first)
-    assert [None, None, None, "not_run"] == statuses(first)
-    assert [("boss", 0)] == [(one.agent, one.budget.agent_calls) for one in agents(second)]
-
-
-def test_a_call_is_handed_off_as_it_was_approved() -> None:
-    """And where a turn has no reply of its own, with the conversation as it is."""
-    node = Execute()
-    edited = CallVerdict("run", arguments='{"a": 1}', asked=True)
-    run = batch(HANDOFFS, "read", "boss", verdicts=[RUN, edited])
-    run = evolve(run, turn=evolve(run.turn, reply=None))
-
-    (boss,) = agents(told(node, node.enter(run), ToolReturned(1.0, 1, "a")))
-
-    assert ('{"a": 1}', run.messages) == (boss.arguments, boss.messages)
 
 
 ATTENDED = evolve(SETUP, attended=True)

@@ -49,14 +49,6 @@ def test_a_second_cut_is_given_up() -> None:
     assert isinstance(reaction.outcome, GiveUp)
 
 
-def test_without_a_reply_there_is_nothing_to_ask_again() -> None:
-    """In a topology of one's own, this node may stand anywhere."""
-    reaction = Extend().enter(fresh())
-
-    assert isinstance(reaction, Leave)
-    assert isinstance(reaction.outcome, GiveUp)
-
-
 def test_no_event_ever_reaches_this_node() -> None:
     """It asks for nothing."""
     with pytest.raises(AssertionError, match="waits for nothing"):

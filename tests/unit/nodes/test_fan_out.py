@@ -27,7 +27,7 @@ from graphloop.spending import Budget, Spent
 from graphloop.turn import BranchRun
 from graphloop.values import ResultStatus, Usage, UserMessage
 from tests.runs import changed
-from tests.strategies import QUESTION, SETUP, fresh, said
+from tests.strategies import QUESTION, SETUP, fresh
 
 SPENT = Spent(1, 2, Usage(10, 5), 0.5)
 THREE = tuple(BranchRun(f"b{at}", f"agent{at}", f"do {at}") for at in range(3))
@@ -93,17 +93,6 @@ def test_every_branch_reads_the_conversation_and_its_own_prompt() -> None:
     assert (1, ()) == (run.turn.number, run.inbox.steering)
 
 
-def test_a_branch_alone_reads_nothing_but_its_prompt() -> None:
-    """A worker needs no more than its task."""
-    one = FanOut("fan", "collect", "concat", "", 5, alone=True)
-
-    run = waits(one.start(fresh(), THREE[:1]))
-
-    (effect,) = run.pending.values()
-    assert isinstance(effect, StartRun)
-    assert (UserMessage("do 0", "fan"),) == tuple(effect.messages)
-
-
 def test_no_more_run_at_once_than_may_and_the_later_ones_share_what_is_left() -> None:
     """What one did not use is the others'."""
     one = fan(at_once=2)
@@ -117,21 +106,6 @@ def test_no_more_run_at_once_than_may_and_the_later_ones_share_what_is_left() ->
     third = run.pending[3]
     assert isinstance(third, StartRun)
     assert ("fan.3", Budget(tool_calls=5)) == (third.key, third.budget)
-
-
-def test_answers_stand_in_the_order_of_the_branches() -> None:
-    """Whatever order they came in; what they used is on the turn's bill."""
-    one = fan()
-    run = waits(one.start(fresh(), THREE))
-
-    events = [ended(3, "z"), ended(1, "x"), ended(2, "broke", "error")]
-    after, outcome = left(played(one, run, events))
-
-    assert Answered is outcome
-    assert after.turn.reply is not None
-    text = "## b0\n\nx\n\n## b1\n\n(no answer: broke)\n\n## b2\n\nz"
-    assert (said(text), "fan") == (after.turn.reply.message, after.turn.reply.model)
-    assert Usage(30, 15) == after.turn.usage
 
 
 def test_the_first_good_answer_stops_the_others() -> None:
@@ -148,18 +122,6 @@ def test_the_first_good_answer_stops_the_others() -> None:
     assert after.turn.reply is not None
     assert "z" == after.turn.reply.message.text
     assert ("not_run", LATE) == (after.turn.branches[1].status, after.turn.branches[1].content)
-
-
-def test_a_first_answer_starts_no_more_branches() -> None:
-    """With one at a time it is a chain of fallbacks."""
-    one = fan("first", at_once=1)
-    run = waits(one.start(fresh(), THREE))
-    run = waits(told(one, run, ended(1, "broke", "error")))
-
-    after, outcome = left(told(one, run, ended(2, "y")))
-
-    assert Answered is outcome
-    assert [1, 2, 0] == [branch.effect for branch in after.turn.branches]
 
 
 def test_the_first_failure_fails_fast() -> None:
@@ -193,17 +155,6 @@ def test_what_cannot_run_at_all_is_no_answer_of_a_branch(join: BranchJoin) -> No
     assert SPENT.usage + SPENT.usage == after.turn.usage
 
 
-def test_an_answer_that_has_been_found_stands() -> None:
-    """What goes wrong in a branch that is being stopped is not needed any more."""
-    one = fan("first")
-    run = waits(one.start(fresh(), THREE[:2]))
-    run = waits(told(one, run, ended(1, "fine")))
-
-    mistake = EffectFailed(1.0, 2, Failure("ConfigError", "there is no 'agent1'"))
-
-    assert Answered is left(told(one, run, mistake))[1]
-
-
 def test_one_branch_that_cannot_run_fails_at_once() -> None:
     """Nothing is waited for."""
     one = fan()
@@ -212,18 +163,6 @@ def test_one_branch_that_cannot_run_fails_at_once() -> None:
     mistake = EffectFailed(1.0, 1, Failure("ConfigError", "there is no 'agent0'"))
 
     assert Failed is left(told(one, run, mistake))[1]
-
-
-def test_fail_fast_joins_when_all_went_well() -> None:
-    """Every branch has a section."""
-    one = fan("fail_fast")
-    run = waits(one.start(fresh(), THREE[:2]))
-
-    after, outcome = left(played(one, run, [ended(2, "y"), ended(1, "x")]))
-
-    assert Answered is outcome
-    assert after.turn.reply is not None
-    assert "## b0\n\nx\n\n## b1\n\ny" == after.turn.reply.message.text
 
 
 def test_a_majority_needs_no_more_votes_than_decide() -> None:
@@ -237,19 +176,6 @@ def test_a_majority_needs_no_more_votes_than_decide() -> None:
 
     assert after.turn.reply is not None
     assert "Yes" == after.turn.reply.message.text
-
-
-@pytest.mark.parametrize("join", ["collect", "first", "majority", "fail_fast"])
-def test_without_any_answer_the_node_fails(join: BranchJoin) -> None:
-    """There is nothing to go on with; the earliest failure says why."""
-    one = fan(join, at_once=1)
-    run = waits(one.start(fresh(), THREE[:2]))
-
-    events = [ended(1, "broke", "error"), ended(2, "too", "error")]
-    after, outcome = left(played(one, run, events[: 1 if join == "fail_fast" else 2]))
-
-    assert Failed is outcome
-    assert Ending(EndReason.ERROR, (), Failure("RunFailed", "b0: broke")) == after.ending
 
 
 def test_a_function_of_the_user_s_joins_what_it_finds_in_the_turn() -> None:
@@ -310,15 +236,6 @@ def test_branches_that_would_be_too_deep_are_not_started() -> None:
     assert after.ending.failure is not None
     found = "'agent0', 'agent1' would be more than 2 agents deep. Fix: max_agent_depth=3"
     assert found == after.ending.failure.message
-
-
-def test_a_spent_budget_starts_nothing() -> None:
-    """The run ends by its budget, not by an error."""
-    setup = evolve(SETUP, budget=Budget(tokens=15))
-
-    after, outcome = left(fan().start(evolve(fresh(), setup=setup, spent=SPENT), THREE))
-
-    assert (Failed, Ending(EndReason.BUDGET, ("budget.tokens",))) == (outcome, after.ending)
 
 
 def test_a_budget_spent_on_the_way_starts_no_more() -> None:

@@ -64,45 +64,10 @@ class Unfinished(Gate):
     cached: tuple[str, ...] = field(init=False, compare=False)
 
 
-@dataclass(frozen=True)
-class Uncompared(Gate):
-    """A gate by whose table nobody goes when two are compared."""
-
-    limits: dict[str, int] = field(default_factory=dict[str, int], compare=False)
-
-
-@dataclass(frozen=True, eq=False)
-class Alike(Gate):
-    """A gate that is compared as the library's is."""
-
-    limits: dict[str, int] = field(default_factory=dict[str, int])
-
-
-@dataclass(frozen=True)
-class ByName(Gate):
-    """A gate with a hash of its own."""
-
-    limits: dict[str, int] = field(default_factory=dict[str, int])
-
-    def __hash__(self) -> int:
-        """Go by the name."""
-        return hash(self.name)
-
-
 def test_what_is_set_later_is_not_asked_for_yet() -> None:
     """An own node may set its fields after the library's part of it is made, or not at all."""
     assert ("strict",) == Compiled(strict=True).compiled
     assert "gate" == Unfinished().name
-
-
-@pytest.mark.parametrize("kind", [Uncompared, Alike, ByName])
-def test_what_is_left_out_of_the_hash_may_be_changed(
-    kind: type[Uncompared | Alike | ByName],
-) -> None:
-    """A table goes by the hash alone; what is no part of it harms nobody."""
-    one = kind(limits={"pay": 1})
-
-    assert {one: {"pay": 1}} == {one: one.limits}
 
 
 def test_what_is_in_a_hash_that_cannot_be_made_yet_is_refused() -> None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from graphloop.contract import Cap
 from graphloop.effects import ASKS, Ask, AskModel, CallModel, Invoke
 from graphloop.errors import ConfigError
 from graphloop.events import (
@@ -71,29 +70,12 @@ def failure(run: Run[None]) -> str:
     return f"{run.ending.failure.error}: {run.ending.failure.message}"
 
 
-def test_the_function_is_called_once_for_each_visit() -> None:
-    """By the node's name, or by another that the run brings."""
-    for node, name in ((NODE, "judge"), (Function("a", frozenset({Good}), callback="b"), "b")):
-        reaction = node.enter(fresh())
-
-        assert isinstance(reaction, Wait)
-        assert (Invoke(1, name),) == reaction.effects
-
-
 def test_every_function_may_fail_and_be_stopped() -> None:
     """Without saying so; a row needs `...` for them, or their names."""
     assert {Good, Bad, Failed, Aborted} == NODE.outcomes
     assert "Boom: oh" == failure(left(NODE, EffectFailed(1.0, 1, Failure("Boom", "oh")))[0])
     assert isinstance(left(NODE, EffectFailed(1.0, 1, Failure("Boom", "oh")))[1], Failed)
     assert isinstance(left(NODE, Cancelled(1.0))[1], Aborted)
-
-
-def test_an_outcome_comes_back_with_its_fields() -> None:
-    """From the journal as from the function: they are read from the same fact."""
-    fields = '{"reason":"long","lines":[1,2]}'
-
-    assert Good() == left(NODE, told(NodeReturned("Good")))[1]
-    assert Bad("long", (1, 2)) == left(NODE, told(NodeReturned("Bad", None, fields)))[1]
 
 
 def test_a_state_changes_only_where_the_answer_says_so() -> None:
@@ -141,15 +123,6 @@ def test_an_outcome_is_taken_as_often_as_its_cap_says() -> None:
     assert "CapReached: node 'judge' may leave by 'bad' 2 times" in failure(run)
 
 
-def test_no_other_node_counts_where_a_cap_does() -> None:
-    """The counters of limits and wrappers stand in the run as well, under names of any kind."""
-    node = Function("retry:writer", frozenset({Bad}), caps=((Bad, 1),))
-
-    run = left(node, told(NodeReturned("Bad")))[0]
-
-    assert {"outcome:retry:writer.bad": 1} == run.counters.by_node
-
-
 def test_each_node_that_wraps_a_capped_function_counts_for_itself() -> None:
     """Its promise is a promise about the node of the table, and the proofs count on it."""
     once = Function("judge", frozenset({Good, Bad}), caps=((Bad, 1),))
@@ -185,22 +158,6 @@ def test_another_outcome_may_stand_for_the_capped_one() -> None:
 def evolve_capped(node: Function, capped: type[Outcome]) -> Function:
     """Return the node with a way out of its cap."""
     return Function(node.name, node.leaves_by, caps=node.caps, capped=capped)
-
-
-def test_the_contract_tells_what_the_node_keeps() -> None:
-    """It asks no model and runs no tool."""
-    node = Function(
-        "a", frozenset({Good}), caps=((Good, 2),), reads=frozenset({"x"}), writes=frozenset()
-    )
-
-    assert {Good: Cap(2)} == node.contract.caps
-    assert (frozenset({"x"}), frozenset()) == (node.contract.reads, node.contract.writes)
-    assert (None, None) == (NODE.contract.reads, NODE.contract.writes)
-    assert (0, False) == (node.contract.model_calls, node.contract.tools)
-    assert (frozenset({Good}), frozenset({Failed, Aborted})) == (
-        node.contract.keeps,
-        node.contract.breaks_by,
-    )
 
 
 def test_a_failure_that_the_function_tells_itself_ends_nothing() -> None:
@@ -266,14 +223,6 @@ def test_a_budget_that_is_spent_lets_nothing_more_be_asked() -> None:
     assert isinstance(reaction, Leave)
     assert reaction.run.ending is not None
     assert (EndReason.BUDGET, Failed()) == (reaction.run.ending.reason, reaction.outcome)
-
-
-def test_a_plain_function_does_not_ask() -> None:
-    """Nobody has promised the proofs anything."""
-    run, outcome = left(NODE, CallbackReturned(1.0, 1, RequestYielded(AskModel("?"))))
-
-    assert Failed() == outcome
-    assert "'judge' answers with NodeReturned; found RequestYielded" in failure(run)
 
 
 def test_what_a_function_tells_comes_into_the_conversation() -> None:

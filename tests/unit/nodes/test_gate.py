@@ -76,31 +76,6 @@ def test_what_is_not_on_offer_is_never_checked() -> None:
     assert 'No such tool: "nowhere". Available tools: read, write, client.' == verdict.reason
 
 
-def test_without_tools_the_model_is_told_that_there_are_none() -> None:
-    """An empty list of names would be read as a mistake."""
-    run = replied(reply(call()))
-
-    reaction = Gate().enter(evolve(run, turn=evolve(run.turn, tools=())))
-
-    assert isinstance(reaction, Leave)
-    verdict = reaction.run.turn.verdicts[0]
-    assert verdict is not None
-    assert "Available tools: none." in verdict.reason
-
-
-def test_only_known_calls_are_checked_and_each_check_finds_its_call() -> None:
-    """An unknown call in the middle must not shift the verdicts after it."""
-    entered = Gate().enter(replied(reply(call(), call("nowhere"), call("write"))))
-    assert isinstance(entered, Wait)
-    (effect,) = entered.effects
-    assert isinstance(effect, CheckCalls)
-    assert ["read", "write"] == [one.name for one in effect.calls]
-
-    reaction = Gate().on(entered.run, CallsChecked(1.0, 1, (CallCheck(), CallCheck("bad"))), effect)
-
-    assert ["run", "unknown", "invalid"] == verdicts(reaction)
-
-
 def test_an_invalid_call_never_reaches_a_human() -> None:
     """Nobody wants to be asked about what could not run."""
     reaction = checked(CallCheck("bad", needs_approval=True), ASK)
@@ -117,16 +92,6 @@ def test_a_missing_or_surplus_check_is_illegal(count: int) -> None:
 
     with pytest.raises(IllegalEvent, match="1 call"):
         Gate().on(entered.run, CallsChecked(1.0, 1, (CallCheck(),) * count), entered.effects[0])
-
-
-def test_checks_that_fail_let_nothing_through() -> None:
-    """Unchecked calls do not run, and the model is told why."""
-    entered = Gate().enter(replied(reply(call(), call("nowhere"), call())))
-    assert isinstance(entered, Wait)
-
-    reaction = Gate().on(entered.run, EffectFailed(1.0, 1, BROKEN), entered.effects[0])
-
-    assert ["invalid", "unknown", "invalid"] == verdicts(reaction)
 
 
 @pytest.mark.parametrize(
@@ -206,14 +171,6 @@ def test_the_gate_waits_until_every_question_is_answered() -> None:
     assert [yes, open_still] == list(reaction.run.turn.verdicts)
 
 
-def test_an_abort_is_passed_on() -> None:
-    """The questions are void."""
-    reaction = Gate().on(replied(reply(call())), Cancelled(1.0), None)
-
-    assert isinstance(reaction, Leave)
-    assert isinstance(reaction.outcome, Aborted)
-
-
 ALLOW_READ = (Rule("allow", ("read",)),)
 FREE = CallCheck()
 
@@ -257,13 +214,6 @@ def test_what_no_rule_allows_is_denied() -> None:
     assert "Tool call denied. Reason: no rule of the gate allows 'write'" == verdict.reason
 
 
-def test_a_rule_may_deny_without_a_reason() -> None:
-    """The model is told that much."""
-    reaction = ruled(Gate(rules=(Rule("deny", ("*",)),)), "read")
-
-    assert CallVerdict("deny", "Tool call denied.") == reaction.run.turn.verdicts[0]
-
-
 @pytest.mark.parametrize(
     ("above", "own", "kind"),
     [
@@ -287,13 +237,6 @@ def test_the_strictest_word_of_all_levels_counts(
     assert [kind] == kinds(reaction)
 
 
-def test_rules_from_above_hold_without_any_of_its_own() -> None:
-    """An agent that has no gate runs behind its parent's."""
-    reaction = ruled(Gate(), "read", "write", above=(ALLOW_READ,))
-
-    assert ["run", "deny"] == kinds(reaction)
-
-
 @pytest.mark.parametrize(
     ("held", "unmet", "kind"),
     [
@@ -314,30 +257,6 @@ def test_a_condition_allows_only_where_it_is_known_to_hold(
     reaction = ruled(gate, "read", checks=[CallCheck(held=held, unmet=unmet)])
 
     assert [kind] == kinds(reaction)
-
-
-def test_a_deny_whose_condition_nobody_looked_at_denies() -> None:
-    """It might have held."""
-    gate = Gate(rules=(Rule("deny", ("*",), "large"), Rule("allow", ("*",))))
-
-    assert ["deny"] == kinds(ruled(gate, "read"))
-
-
-def test_a_tool_s_own_wish_to_be_asked_about_outlives_an_allowing_rule() -> None:
-    """The rule says who may call it, the tool that somebody must look."""
-    reaction = ruled(Gate(rules=ALLOW_READ), "read", checks=[ASK])
-
-    assert ["held"] == kinds(reaction)
-
-
-def test_without_rules_only_the_tool_s_own_wish_counts() -> None:
-    """The gate of an agent that was given none."""
-    assert ["run", "held"] == kinds(ruled(Gate(), "read", "write", checks=[FREE, ASK]))
-
-
-def test_an_invalid_call_is_invalid_whatever_the_rules_say() -> None:
-    """The model must hear what is wrong with it, not that it may not."""
-    assert ["invalid"] == kinds(ruled(Gate(), "write", checks=[CallCheck("bad")], above=((),)))
 
 
 @pytest.mark.parametrize(
@@ -386,25 +305,6 @@ def test_an_approval_that_comes_too_late_is_a_no(at: float, kind: str) -> None:
         verdict = reaction.run.turn.verdicts[0]
         assert verdict is not None
         assert "expired" in verdict.reason
-
-
-def test_a_denial_that_comes_too_late_is_a_denial() -> None:
-    """It keeps its reason."""
-    asked = ruled(Gate(rules=(Rule("ask", ("*",), ttl_s=30.0),)), "read")
-
-    reaction = Gate().on(asked.run, Decided(999.0, 2, False, "no"), questions(asked)[0])
-
-    assert CallVerdict("deny", "Tool call denied. Reason: no") == reaction.run.turn.verdicts[0]
-
-
-def test_only_what_a_human_decided_is_marked_so() -> None:
-    """A call that was approved and may have run is asked about again; others are not."""
-    reaction = ruled(Gate(), "read", "write", checks=[FREE, ASK])
-    (question,) = questions(reaction)
-
-    decided = Gate().on(reaction.run, Decided(1.0, 2, approved=True), question)
-
-    assert [False, True] == [one.asked for one in decided.run.turn.verdicts if one]
 
 
 def test_the_batch_is_held_by_default() -> None:
@@ -492,19 +392,6 @@ class Batch:
         raise AssertionError
 
 
-def test_a_tool_that_the_provider_runs_cannot_be_called_here() -> None:
-    """The model sees it, and nobody in this process can run it."""
-    run = replied(reply(call("search")))
-    tools = (spec("search", "provider"), spec("read"))
-
-    reaction = Gate().enter(evolve(run, turn=evolve(run.turn, tools=tools)))
-
-    assert ["unknown"] == verdicts(reaction)
-    verdict = reaction.run.turn.verdicts[0]
-    assert verdict is not None
-    assert "Available tools: read." in verdict.reason
-
-
 @pytest.mark.parametrize(
     ("choice", "expected"),
     [
@@ -521,19 +408,6 @@ def test_a_tool_choice_binds_the_gate_too(choice: ToolChoice, expected: list[str
     reaction = Gate().enter(evolve(run, turn=evolve(run.turn, tool_choice=choice)))
 
     assert expected == kinds(reaction)
-
-
-def test_a_call_with_a_result_is_not_looked_at_again() -> None:
-    """Its caller has answered it, or it was handed in so."""
-    run = replied(reply(call(), call("nowhere"), call()))
-    given = ToolResult("c0.1", "", "nowhere", "42")
-    run = evolve(run, turn=evolve(run.turn, results=(None, given, None)))
-
-    entered = Gate().enter(run)
-    assert isinstance(entered, Wait)
-    reaction = Gate().on(entered.run, CallsChecked(1.0, 1, (FREE, FREE)), entered.effects[0])
-
-    assert ["run", "answered", "run"] == verdicts(reaction)
 
 
 def test_with_every_call_answered_there_is_nothing_to_check() -> None:
@@ -572,64 +446,6 @@ def test_nobody_is_asked_about_a_call_that_the_budget_has_no_room_for() -> None:
     assert ["c0.0", "c0.2"] == [one.key for one in questions(reaction)]
     assert [None, None, None, "not_run", None] == results(reaction)
     assert ["held", "run", "held", "answered", "run"] == kinds(reaction)
-
-
-def test_with_no_room_at_all_the_gate_settles_at_once() -> None:
-    """There is nothing to wait for."""
-    reaction = bounded(2, ASK, ASK, spent=2)
-
-    assert isinstance(reaction, Leave)
-    assert isinstance(reaction.outcome, Settled)
-    assert ["not_run", "not_run"] == results(reaction)
-    assert ("budget.tool_calls",) == reaction.run.turn.beyond_budget
-
-
-def test_what_was_held_is_asked_about_if_there_is_room_by_then() -> None:
-    """The calls beside it have run, and counted."""
-    settled = bounded(2, ASK, FREE, FREE, hold=False)
-    assert ["held", "run", "run"] == kinds(settled)
-    ran = (None, *(ToolResult(f"c0.{place}", "", "read", "a") for place in (1, 2)))
-    run = evolve(settled.run, turn=evolve(settled.run.turn, results=ran))
-
-    full = Gate(hold=False).enter(evolve(run, spent=Spent(0, 2)))
-    room = Gate(hold=False).enter(evolve(run, spent=Spent(0, 1)))
-
-    assert isinstance(full, Leave)
-    assert ["not_run", "ok", "ok"] == results(full)
-    assert ["c0.0"] == [one.key for one in questions(room)]
-
-
-def test_nobody_is_asked_about_an_agent_that_would_be_too_deep() -> None:
-    """It could not begin, whatever is said."""
-    tools = (spec("ask", "agent"),)
-    run = replied(reply(call("ask")))
-    run = evolve(run, turn=evolve(run.turn, tools=tools), setup=evolve(SETUP, depth=2, depth_max=2))
-    entered = Gate().enter(run)
-    assert isinstance(entered, Wait)
-
-    reaction = Gate().on(entered.run, CallsChecked(1.0, 1, (ASK,)), entered.effects[0])
-
-    assert isinstance(reaction, Leave)
-    assert ["error"] == results(reaction)
-
-
-def test_nobody_is_asked_about_an_agent_that_the_budget_has_no_room_for() -> None:
-    """In request order; the turn knows why."""
-    run = replied(reply(*[call("ask")] * 3))
-    run = evolve(
-        run,
-        turn=evolve(run.turn, tools=(spec("ask", "agent"),)),
-        setup=evolve(SETUP, budget=Budget(agent_calls=2)),
-        spent=Spent(agent_calls=1),
-    )
-    entered = Gate().enter(run)
-    assert isinstance(entered, Wait)
-
-    reaction = Gate().on(entered.run, CallsChecked(1.0, 1, (ASK,) * 3), entered.effects[0])
-
-    assert ["c0.0"] == [one.key for one in questions(reaction)]
-    assert [None, "not_run", "not_run"] == results(reaction)
-    assert ("budget.agent_calls",) == reaction.run.turn.beyond_budget
 
 
 def test_what_waits_at_the_gate_when_the_run_is_stopped_has_not_run() -> None:
@@ -739,17 +555,6 @@ def test_an_edit_is_judged_by_every_gate_that_the_call_has_passed() -> None:
     assert ["deny"] == verdicts(left)
 
 
-def test_what_another_gate_has_held_back_is_judged_here_before_anybody_is_asked() -> None:
-    """The gate that asks is not the one that held: its own rules would never have been read."""
-    holding = Gate("holding", rules=(Rule("ask", ("write",)), Rule("allow", ("*",))), hold=False)
-    run = passed(replied(reply(call("read"), call("write"))), holding)
-    assert ["run", "held"] == [one.kind for one in run.turn.verdicts if one is not None]
-
-    assert ["run", "deny"] == [
-        one.kind for one in passed(run, DENIES_WRITE).turn.verdicts if one is not None
-    ]
-
-
 def test_the_soonest_of_two_limits_on_a_question_holds() -> None:
     """Two gates ask about one call; the human is given the time that both allow."""
     sooner = Gate("sooner", rules=(Rule("ask", ("*",), ttl_s=3.0),))
@@ -761,15 +566,6 @@ def test_the_soonest_of_two_limits_on_a_question_holds() -> None:
 
     assert isinstance(asked, Wait)
     assert [3.0] == [one.expires_at for one in asked.effects if isinstance(one, AskHuman)]
-
-
-def test_only_a_call_that_somebody_is_asked_about_says_since_when() -> None:
-    """How long a decision took is counted from there; of the others nobody took any time."""
-    asked = checked(FREE, ASK, CallCheck("bad"))
-
-    assert isinstance(asked, Wait)
-    since = [one and one.asked_at for one in asked.run.turn.verdicts]
-    assert [None, asked.run.at, None] == since
 
 
 ONCE_AN_APPROVAL = Monitor.of(Rules((AtMost("tool:write", 1, "approval:read"),)))

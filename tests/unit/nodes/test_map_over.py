@@ -29,17 +29,6 @@ def started(reaction: Reaction[None, MapOverOutcome]) -> list[StartRun]:
     return [one for one in reaction.effects if isinstance(one, StartRun)]
 
 
-def test_each_item_has_a_child_that_reads_nothing_else() -> None:
-    """Its author's conversation is not its concern, and costs money."""
-    reaction = WORK.enter(at('["one", "two"]'))
-
-    children = started(reaction)
-    assert [(1, "map_over.1"), (2, "map_over.2")] == [(one.id, one.key) for one in children]
-    assert {"worker"} == {one.agent for one in children}
-    assert (UserMessage("two", "map_over"),) == tuple(children[1].messages)
-    assert reaction.run.ending is None
-
-
 def test_a_child_may_read_the_conversation_and_what_it_has_to_do() -> None:
     """Where the item alone says too little."""
     node = MapOver("worker", 3, "lines", "Translate:", conversation=True)

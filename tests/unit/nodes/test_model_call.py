@@ -22,10 +22,10 @@ from graphloop.outcomes import (
     Refused,
     Truncated,
 )
-from graphloop.run import EndReason, Run, evolve
+from graphloop.run import Run, evolve
 from graphloop.spending import Spent
 from graphloop.turn import CallVerdict, Queue, Turn
-from graphloop.values import FinishReason, OutputSpec, Reply, Usage, UserMessage
+from graphloop.values import FinishReason, Reply, Usage, UserMessage
 from tests.strategies import SETUP, call, fresh, replied, reply, said, spec
 
 F = FinishReason
@@ -133,23 +133,6 @@ def test_the_usage_of_every_attempt_is_the_turn_s() -> None:
     assert Usage(11, 7) == reaction.run.turn.usage
 
 
-def test_an_overflow_is_not_a_failure() -> None:
-    """There is something to be done about it: make the history shorter."""
-    reaction = left(EffectFailed(1.0, 1, Failure("ContextOverflow", "too long")))
-
-    assert isinstance(reaction.outcome, ContextFull)
-    assert reaction.run.ending is None
-
-
-def test_any_other_failure_ends_the_run() -> None:
-    """Retrying is over by the time a failure is an event."""
-    reaction = left(EffectFailed(1.0, 1, Failure("Overloaded", "later")))
-
-    assert isinstance(reaction.outcome, Failed)
-    assert reaction.run.ending is not None
-    assert EndReason.ERROR is reaction.run.ending.reason
-
-
 TWO = ModelCall(fallbacks=("second", "third"))
 BUSY = Failure("Overloaded", "later", retryable=True)
 
@@ -178,27 +161,6 @@ def test_a_model_that_cannot_be_asked_gives_way_to_the_next() -> None:
     assert BUSY == last.run.ending.failure
 
 
-def test_only_what_may_succeed_elsewhere_is_asked_again() -> None:
-    """A request that is refused for good would be refused by the next model, too."""
-    reaction = failing(TWO, fresh(), EffectFailed(1.0, 1, Failure("BadRequest", "no")))
-
-    assert isinstance(reaction, Leave)
-    assert isinstance(reaction.outcome, Failed)
-
-
-def test_a_reply_that_broke_off_after_content_is_asked_of_the_next_model() -> None:
-    """Half an answer is none; listeners are told that what they have seen is void."""
-    reaction = failing(TWO, fresh(), EffectFailed(1.0, 1, BUSY, content_seen=True))
-
-    assert isinstance(reaction, Wait)
-    assert "second" == asked(reaction.run, TWO).model
-
-
-def test_the_fallback_stays_for_the_rest_of_its_turn() -> None:
-    """A turn that is asked again for more room is asked of the model that answered."""
-    assert "second" == asked(fresh(Turn(0, fallbacks=1, retries=1)), TWO).model
-
-
 @pytest.mark.parametrize("failure", [BUSY, Failure("ContextOverflow", "too long")])
 def test_what_a_failed_call_used_is_the_turn_s(failure: Failure) -> None:
     """It has been paid for (CONTRACT §9 #24)."""
@@ -211,27 +173,6 @@ def test_what_a_failed_call_used_is_the_turn_s(failure: Failure) -> None:
 
 
 ATTENDED = evolve(fresh(), setup=evolve(SETUP, attended=True))
-
-
-@pytest.mark.parametrize(
-    ("answer", "offered"),
-    [
-        (reply("text"), True),
-        (reply(call()), True),
-        (reply("…", finish=F.PAUSE), True),
-        (reply("no", finish=F.REFUSAL), True),
-        (reply(call(), finish=F.LENGTH), False),
-        (reply(), False),
-        (reply("full", finish=F.CONTEXT_WINDOW), False),
-    ],
-)
-def test_the_caller_of_an_attended_run_sees_what_counts(answer: Reply, offered: bool) -> None:
-    """What is asked again has not been said."""
-    reaction = ModelCall().on(ATTENDED, ModelReplied(1.0, 1, answer), None)
-
-    assert offered == isinstance(reaction, Wait)
-    if isinstance(reaction, Wait):
-        assert (AwaitCaller(1),) == reaction.effects
 
 
 def test_a_reply_is_sorted_as_its_caller_left_it() -> None:
@@ -247,14 +188,6 @@ def test_a_reply_is_sorted_as_its_caller_left_it() -> None:
     assert Answered is outcome(Steered(1.0, 1))
     assert Answered is outcome(Steered(1.0, 1, (UserMessage("other"),)))
     assert Calls is outcome(Steered(1.0, 1, calls))
-
-
-def test_the_form_of_the_answer_is_sent_along() -> None:
-    """The server makes the model keep to it."""
-    output = OutputSpec("answer", "{}")
-    run = evolve(fresh(), setup=evolve(SETUP, output=output))
-
-    assert output == asked(run).request.output
 
 
 def test_an_abort_is_passed_on() -> None:
@@ -277,11 +210,3 @@ def test_a_reply_with_more_calls_than_anybody_would_run_is_refused() -> None:
     assert ("BadReply", False) == (ending.failure.error, ending.failure.retryable)
     expected = "`calls`: expected at most 10,000 in a reply, found 10,001."
     assert ending.failure.message.startswith(expected)
-
-
-def test_as_many_calls_as_a_reply_may_make_are_taken() -> None:
-    """The bound is the bound."""
-    reaction = ModelCall().on(fresh(), ModelReplied(1.0, 1, reply(*[call()] * CALLS_MAX)), None)
-
-    assert isinstance(reaction, Leave)
-    assert isinstance(reaction.outcome, Calls)

@@ -18,14 +18,13 @@ from graphloop.history import History
 from graphloop.node_protocol import Leave, Wait
 from graphloop.nodes.prepare_step import PrepareStep
 from graphloop.outcomes import Aborted, Calls, Failed, Outcome, Overflow, Ready
-from graphloop.run import Ending, EndReason, Measured, Run, evolve
+from graphloop.run import EndReason, Measured, Run, evolve
 from graphloop.turn import Turn
 from graphloop.values import (
     FinishReason,
     Message,
     Reply,
     ToolChoice,
-    ToolSpec,
     Usage,
     UserMessage,
 )
@@ -53,21 +52,6 @@ def test_a_new_turn_remembers_nothing_of_the_last() -> None:
     turn = reaction.run.turn
     assert (1, None, (), 0) == (turn.number, turn.reply, turn.verdicts, turn.retries)
     assert ["read", "write", "client"] == [tool.name for tool in turn.tools]
-
-
-def test_only_active_tools_are_offered() -> None:
-    """In the order of the tools, whatever the order of the list."""
-    reaction = PrepareStep(active_tools=("client", "read")).enter(fresh())
-
-    assert ["read", "client"] == [tool.name for tool in reaction.run.turn.tools]
-
-
-def test_the_user_s_function_is_asked_before_the_model() -> None:
-    """As an effect: a replay never asks it again."""
-    reaction = ASKING.enter(fresh())
-
-    assert isinstance(reaction, Wait)
-    assert (Invoke(1, "mine"),) == reaction.effects
 
 
 def test_nothing_changed_is_nothing_changed() -> None:
@@ -119,19 +103,6 @@ def test_an_answer_of_another_kind_ends_the_run_in_an_error() -> None:
 
 
 READ = said(call("read", "a"), call("write", "b"))
-
-
-def test_open_calls_of_a_conversation_are_settled_before_a_model_is_asked() -> None:
-    """In turn -1, with the tools of the run."""
-    run = fresh(Turn(), messages=(*QUESTION, READ))
-
-    reaction = PrepareStep(active_tools=("read",), callback="mine").enter(run)
-
-    assert isinstance(reaction, Leave)
-    assert isinstance(reaction.outcome, Calls)
-    turn = reaction.run.turn
-    assert (-1, READ.calls, ["read"]) == (turn.number, turn.calls, [one.name for one in turn.tools])
-    assert QUESTION == tuple(reaction.run.messages)
 
 
 def test_a_turn_that_was_settled_is_not_settled_again() -> None:
@@ -232,61 +203,11 @@ def test_a_tool_choice_holds_within_its_scope(
     assert expected == reaction.run.turn.tool_choice.mode
 
 
-def test_what_was_said_meanwhile_is_read_in_the_next_turn() -> None:
-    """Before the user's function looks at it."""
-    run = with_facts(fresh(), steering=(UserMessage("wait"),))
-
-    reaction = ASKING.enter(run)
-
-    assert (*QUESTION, UserMessage("wait")) == tuple(reaction.run.messages)
-    assert (UserMessage("wait"),) == tuple(reaction.run.record.added)
-    assert () == reaction.run.inbox.steering
-
-
-def test_tools_come_and_go_for_good() -> None:
-    """A tool of the same name takes the place of the old one."""
-    newer = ToolSpec("write", "newer", "{}")
-
-    run = changed(Changes(add_tools=(spec("more"), newer), withdraw_tools=("read", "gone")))
-
-    expected = ["client", "more", "write"]
-    assert expected == [tool.name for tool in run.setup.tools]
-    assert expected == [tool.name for tool in run.turn.tools]
-    assert newer in run.setup.tools
-    assert expected == [tool.name for tool in PrepareStep().enter(run).run.turn.tools]
-
-
 def test_tools_that_are_added_can_be_chosen_at_once() -> None:
     """The list of active tools is about all there are now."""
     run = changed(Changes(add_tools=(spec("more"),), active_tools=("more", "read")))
 
     assert ["read", "more"] == [tool.name for tool in run.turn.tools]
-
-
-@pytest.mark.parametrize(
-    ("active", "offered"), [(None, ["read"]), (("more",), ["more"]), (("read", "more"), None)]
-)
-def test_tools_that_are_added_are_offered_only_if_they_are_active(
-    active: tuple[str, ...] | None, offered: list[str] | None
-) -> None:
-    """In their first turn as in all others: what is offered is what can run."""
-    node = PrepareStep(active_tools=("read",), callback="prepare")
-    changes = Changes(add_tools=(spec("more"),), active_tools=active)
-
-    run = node.on(node.enter(fresh()).run, CallbackReturned(1.0, 1, changes), None).run
-
-    assert (offered or ["read", "more"]) == [tool.name for tool in run.turn.tools]
-    assert "more" in [tool.name for tool in run.setup.tools]
-    assert ["read"] == [tool.name for tool in node.enter(run).run.turn.tools]
-
-
-def test_a_history_that_was_changed_is_measured_anew() -> None:
-    """What a model counted was another one."""
-    opened = ASKING.enter(with_facts(fresh(), measured=Measured(1, 9)))
-
-    event = CallbackReturned(1.0, 1, Changes((UserMessage("short"),)))
-
-    assert Measured() == ASKING.on(opened.run, event, None).run.measured
 
 
 def test_an_abort_is_passed_on() -> None:
@@ -295,17 +216,3 @@ def test_an_abort_is_passed_on() -> None:
 
     assert isinstance(reaction, Leave)
     assert isinstance(reaction.outcome, Aborted)
-
-
-@pytest.mark.parametrize(
-    ("reason", "ending"),
-    [(EndReason.COMPLETED, None), (EndReason.MAX_STEPS, Ending(EndReason.MAX_STEPS))],
-)
-def test_an_answer_that_a_turn_follows_was_not_the_last(
-    reason: EndReason, ending: Ending | None
-) -> None:
-    """Its calls must be followed like any; a bound that was reached stays so."""
-    reaction = PrepareStep().enter(evolve(fresh(), ending=Ending(reason)))
-
-    assert isinstance(reaction, Leave)
-    assert ending == reaction.run.ending

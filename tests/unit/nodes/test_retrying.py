@@ -9,7 +9,7 @@ import pytest
 from graphloop import END, Graph, node
 from graphloop.contract import contract_of
 from graphloop.effects import CallModel, StartRun
-from graphloop.errors import ConfigError, NotDeterministic
+from graphloop.errors import ConfigError
 from graphloop.events import Cancelled, ChildEnded, EffectFailed, Event, Failure, ModelReplied
 from graphloop.node_protocol import Leave, Node, Reaction, Wait
 from graphloop.nodes import Child, Critique, Execute, ModelCall
@@ -73,14 +73,6 @@ def test_a_good_attempt_ends_the_trying() -> None:
     assert isinstance(reaction, Leave)
     assert isinstance(reaction.outcome, Answered)
     assert reaction.run.ending is None
-
-
-def test_each_visit_has_its_own_attempts() -> None:
-    """A cycle has a bound of its own."""
-    run = waits(again(WRITER, waits(WRITER.enter(fresh())), BROKE))
-    assert {"retry:writer": 1} == run.counters.by_node
-
-    assert {"retry:writer": 0} == waits(WRITER.enter(run)).counters.by_node
 
 
 def test_an_abort_is_passed_on() -> None:
@@ -210,27 +202,6 @@ def test_what_the_first_of_two_told_is_taken_back() -> None:
 
 
 ASKED: list[int] = []
-
-
-@node(model_calls=2)
-def fickle(state: None) -> Asking[Told]:
-    """Ask something else each time it is run."""
-    ASKED.append(1)
-    yield from ask_model(f"number {len(ASKED)}?")
-    return Told()
-
-
-def test_a_generator_that_does_not_repeat_itself_is_not_tried_again() -> None:
-    """Another attempt would hide what is wrong with it, and cost as much again."""
-    for wrapped in (retry(fickle, 2), fallback(fickle, quiet)):
-        ASKED.clear()
-        graph: Graph[None] = Graph("g", wrapped, {wrapped: {...: END}})
-        model = ScriptedModel(["a", "b", "c"])
-
-        with pytest.raises(NotDeterministic):
-            asyncio.run(graph.run(None, model=model, prompt="hi"))
-
-        assert 1 == len(model.requests)
 
 
 @node

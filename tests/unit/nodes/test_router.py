@@ -82,13 +82,6 @@ def test_a_clear_choice_is_taken_and_the_run_goes_on() -> None:
     assert (Technical, None) == (outcome, run.ending)
 
 
-def test_the_same_choice_twice_is_one_choice() -> None:
-    """Some models say everything twice."""
-    answer = reply(route("billing"), route("billing"))
-
-    assert Billing is left(ModelReplied(1.0, 1, answer))[1]
-
-
 @pytest.mark.parametrize(
     "answer",
     [

@@ -64,15 +64,6 @@ def test_a_bound_that_bounds_nothing_is_refused(limits: dict[str, int]) -> None:
         StopCheck(**wrong(limits))
 
 
-def test_the_step_limit_holds_from_its_number_on() -> None:
-    """The last permitted turn has run its tools; there is no further one."""
-    calls = FinishReason.TOOL_CALLS
-    assert ending(StopCheck(max_steps=2), after(calls)) is None
-    assert Ending(EndReason.MAX_STEPS, ("max_steps",)) == ending(
-        StopCheck(max_steps=2), after(calls, calls)
-    )
-
-
 @pytest.mark.parametrize(
     ("pauses", "allowed", "stops"), [(2, 2, False), (3, 2, True), (1, 0, True), (0, 0, False)]
 )
@@ -126,14 +117,6 @@ def test_every_limit_of_the_budget_that_is_reached_is_told() -> None:
 
     limits = ("budget.tokens", "budget.seconds", "budget.tool_calls", "budget.agent_calls")
     assert Ending(EndReason.BUDGET, limits) == found
-
-
-def test_a_run_that_has_used_its_calls_up_may_still_answer() -> None:
-    """The limit ends it once a call has found no room: N calls are N calls, not N - 1."""
-    setup = evolve(SETUP, budget=Budget(tool_calls=3, agent_calls=2))
-    spent = Spent(1, 3, agent_calls=2)
-
-    assert ending(StopCheck(), evolve(fresh(), setup=setup, spent=spent)) is None
 
 
 @pytest.mark.parametrize(("reason", "name"), [("enough", "enough"), ("", "aborted")])
@@ -196,13 +179,6 @@ def test_nothing_that_is_said_outweighs_a_bound(run: Run[None]) -> None:
     assert "duration_exceeds" in found.stopped_by
 
 
-def test_pauses_are_a_bound_too() -> None:
-    """Whatever is said meanwhile."""
-    run = changed(after(FinishReason.PAUSE, FinishReason.PAUSE), steering=SAID)
-
-    assert ending(StopCheck(max_pauses=1), run) is not None
-
-
 def test_turns_that_left_no_step_count() -> None:
     """A model without room is asked again and again, and nothing of it is recorded."""
     run = fresh(Turn(number=4))
@@ -217,16 +193,6 @@ def test_the_user_s_predicates_are_asked_as_an_effect() -> None:
 
     assert isinstance(reaction, Wait)
     assert (Invoke(1, "mine"),) == reaction.effects
-
-
-@pytest.mark.parametrize("names", [(), ("enough",)])
-def test_what_the_predicates_said_counts_with_the_rest(names: tuple[str, ...]) -> None:
-    """They can stop a run, never keep it alive."""
-    reaction = ASKING.on(fresh(), CallbackReturned(1.0, 1, StopRequested(names)), Invoke(1, "mine"))
-
-    assert isinstance(reaction, Leave)
-    expected = Ending(EndReason.STOP_CONDITION, names) if names else None
-    assert expected == reaction.run.ending
 
 
 def test_a_predicate_that_fails_ends_the_run() -> None:

@@ -19,7 +19,7 @@ from graphloop.events import (
 from graphloop.loop import Standard
 from graphloop.node_protocol import Leave, Wait
 from graphloop.nodes.verify import AnswerCheck, Verify
-from graphloop.outcomes import Aborted, Accepted, Failed, FollowUp, Outcome, Rejected
+from graphloop.outcomes import Aborted, Accepted, Failed, FollowUp, Outcome
 from graphloop.run import Ending, EndReason, Run, evolve
 from graphloop.testing.sim import World, simulate
 from graphloop.tools.outcome import ToolOutcome
@@ -77,26 +77,6 @@ def test_only_a_completed_answer_is_checked(ending: Ending | None) -> None:
 
     assert isinstance(reaction, Leave)
     assert (Accepted, ending) == (type(reaction.outcome), reaction.run.ending)
-
-
-def test_checks_are_asked_one_after_the_other() -> None:
-    """Each once what came before has accepted."""
-    first = BOTH.enter(evolve(fresh(), ending=DONE))
-    assert isinstance(first, Wait)
-    assert (Invoke(1, "output"),) == first.effects
-
-    assert Invoke(1, "verify") == judged(AnswerChecked(True), "output")[1]
-    assert Accepted is judged(AnswerChecked(True), "verify")[1]
-
-
-def test_a_rejected_answer_goes_back_with_the_feedback() -> None:
-    """The run has not ended, and the count is the check's own."""
-    run, outcome = judged(BAD, sent_back=0)
-
-    assert Rejected is outcome
-    assert run.ending is None
-    assert (UserMessage("shorter", "verify"),) == run.turn.notes
-    assert {"verify": 1, "other": 7} == run.counters.rejections
 
 
 def test_an_answer_that_was_sent_back_often_enough_is_taken_and_it_is_told() -> None:
@@ -200,19 +180,6 @@ def test_one_follow_up_is_heard_once_the_answer_is_accepted(sent_back: int) -> N
     assert (None, {}) == (left.run.ending, left.run.counters.rejections)
 
 
-def test_a_follow_up_waits_while_an_answer_is_judged_or_sent_back() -> None:
-    """It is not appended to an answer that nobody has accepted."""
-    run = changed(fresh(), ending=DONE, follow_ups=NEXT)
-
-    asking = BOTH.enter(run)
-    back = BOTH.on(run, CallbackReturned(1.0, 1, BAD), Invoke(1, "verify"))
-
-    assert isinstance(asking, Wait)
-    assert isinstance(back, Leave)
-    assert isinstance(back.outcome, Rejected)
-    assert NEXT == asking.run.inbox.follow_ups == back.run.inbox.follow_ups
-
-
 def test_what_is_said_while_the_answer_is_judged_is_heard_before_any_follow_up() -> None:
     """A run that is at its end goes on for it."""
     now = (UserMessage("wait!"),)
@@ -223,26 +190,3 @@ def test_what_is_said_while_the_answer_is_judged_is_heard_before_any_follow_up()
     assert isinstance(left, Leave)
     assert isinstance(left.outcome, FollowUp)
     assert (now, NEXT) == (left.run.inbox.steering, left.run.inbox.follow_ups)
-
-
-@pytest.mark.parametrize(
-    ("reason", "outcome"),
-    [
-        (EndReason.COMPLETED, FollowUp),
-        (EndReason.LENGTH, FollowUp),
-        (EndReason.EMPTY_RESPONSE, FollowUp),
-        (EndReason.INCOMPLETE, FollowUp),
-        (EndReason.CONTEXT_WINDOW, Accepted),
-        (EndReason.MAX_STEPS, Accepted),
-    ],
-)
-def test_only_a_model_that_can_go_on_is_told_more(
-    reason: EndReason, outcome: type[Outcome]
-) -> None:
-    """One whose context is full cannot, and a bound stays a bound."""
-    run = changed(fresh(), ending=Ending(reason), follow_ups=NEXT)
-
-    left = Verify().enter(run)
-
-    assert isinstance(left, Leave)
-    assert outcome is type(left.outcome)

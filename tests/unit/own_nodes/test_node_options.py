@@ -80,10 +80,7 @@ def test_every_option_is_in_the_node() -> None:
         ({"raises": {KeyError: Needs}}, "cannot be made without arguments"),
         ({"raises": {KeyError: "Again"}}, "`raises` names 'Again'"),
         ({"raises": {int: Again}}, "`raises` names exception types; found <class 'int'>"),
-        (
-            {"reads": ["txt"]},
-            r"state \(team, text, tries\). Did you mean 'text'\? Fix",
-        ),
+        ({"reads": ["txt"]}, r"state \(team, text, tries\). Did you mean 'text'\? Fix"),
         ({"reads": "text"}, "found the text 'text'"),
         ({"writes": ["text"]}, "`writes` is for a function that returns a new state"),
         ({"timeout_s": -1}, "`timeout_s` is a finite number above 0"),

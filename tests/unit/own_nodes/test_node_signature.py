@@ -198,10 +198,7 @@ def root_free(ticket: Ticket) -> Billing:
 
 
 REFUSED: list[tuple[Callable[..., object], str]] = [
-    (
-        silent,
-        r"as the return annotation, found none. Fix: write `async def silent\(state: Ticket",
-    ),
+    (silent, r"as the return annotation, found none. Fix: write `async def silent\(state: Ticket"),
     (text, "expected outcomes in its return annotation, found str"),
     (maybe, "found NoneType"),
     (root, "found Outcome itself"),

@@ -20,7 +20,7 @@ from graphloop.spending import Budget, Spent
 from graphloop.values import ToolResult, UserMessage, evolve
 from tests.strategies import QUESTION, SETUP, call, fresh, loop
 from tests.strategies import said as heard
-from tests.unit.views.walks import checked, returned, said, steered, walk
+from tests.unit.parts.walks import checked, returned, said, steered, walk
 
 WINDOW = Compaction(1_000, keep_recent_turns=1, layers=("prune_tool_results", "summarize"))
 

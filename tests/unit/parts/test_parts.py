@@ -56,19 +56,9 @@ from graphloop.step import Step, step
 from graphloop.testing.sim import Simulation
 from graphloop.tools.outcome import ToolOutcome
 from graphloop.values import FinishReason, ToolResult, Usage, UserMessage, evolve
-from tests.strategies import (
-    QUESTION,
-    SETUP,
-    Adversary,
-    adversaries,
-    call,
-    loop,
-    reply,
-    spec,
-    wrong,
-)
+from tests.strategies import QUESTION, SETUP, Adversary, adversaries, call, loop, reply, spec, wrong
 from tests.strategies import said as heard
-from tests.unit.views.walks import (
+from tests.unit.parts.walks import (
     Next,
     answered,
     checked,
@@ -255,11 +245,7 @@ def test_calls_that_were_handed_in_are_settled_before_the_first_turn() -> None:
         "cost",
     ] == kinds(shown)
     (settled,) = [one for one in shown if isinstance(one, ToolResultPart)]
-    assert ("c-1.1", "new", "resume") == (
-        settled.result.key,
-        settled.result.content,
-        settled.phase,
-    )
+    assert ("c-1.1", "new", "resume") == (settled.result.key, settled.result.content, settled.phase)
 
 
 def test_handed_in_calls_that_nobody_can_run_are_answered_in_the_very_first_step() -> None:
@@ -304,8 +290,7 @@ def shortening() -> Graph[None]:
 
 
 @pytest.mark.parametrize(
-    "full",
-    [said("half", finish=FinishReason.CONTEXT_WINDOW), failed("ContextOverflow")],
+    "full", [said("half", finish=FinishReason.CONTEXT_WINDOW), failed("ContextOverflow")]
 )
 def test_a_turn_that_found_no_room_is_asked_again_under_the_same_number(full: Next) -> None:
     """What it has streamed is void; turns count without gaps."""
@@ -386,13 +371,7 @@ def test_what_a_caller_says_is_told_once_it_stands_behind_the_turn() -> None:
     """A turn that a caller has looked at is told once, results before the words."""
     note = UserMessage("be brief")
     steps = walk(
-        loop(),
-        said(READ),
-        steered(note),
-        checked(OK),
-        returned(),
-        steered(),
-        setup=ATTENDED,
+        loop(), said(READ), steered(note), checked(OK), returned(), steered(), setup=ATTENDED
     )
 
     shown = parts(loop(), steps)
@@ -544,13 +523,7 @@ def test_the_answer_of_an_agent_in_the_model_s_place_is_a_turn() -> None:
 
     shown = parts(graph, walk(graph, child("a poem")))
 
-    assert [
-        "run-start",
-        "step-start",
-        "text-delta",
-        "step-finish",
-        "cost",
-    ] == kinds(shown)
+    assert ["run-start", "step-start", "text-delta", "step-finish", "cost"] == kinds(shown)
     assert TextDelta("a poem") == shown[2]
     assert Usage(7, 3) == wrong(shown[3]).usage
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import hashlib
 import json
 from typing import Any
@@ -217,23 +216,18 @@ def test_a_digest_is_of_the_exact_text(text: str) -> None:
 @pytest.mark.parametrize("value", ["", b"", 5, bytearray(b"x")])
 def test_what_is_no_secret_is_refused(value: Any) -> None:
     """An empty secret signs, and protects from nobody (CONTRACT A18)."""
-    with pytest.raises(ConfigError, match="an approval secret"):
+    with pytest.raises(ConfigError, match="approval secret"):
         secret_of(value)
-    with pytest.raises(ConfigError, match="an approval secret"):
+    with pytest.raises(ConfigError, match="approval secret"):
         issue(ASKED, value)
-    with pytest.raises(ConfigError, match="an approval secret"):
+    with pytest.raises(ConfigError, match="approval secret"):
         verify("", ASKED, secret=value, now=0.0)
-
-
-def test_a_secret_is_bytes_or_its_text_or_none() -> None:
-    """Environment variables hold text."""
-    assert (None, b"x", "ß".encode()) == (secret_of(None), secret_of(b"x"), secret_of("ß"))
 
 
 @pytest.mark.parametrize("expires_at", [float("nan"), float("inf"), True, "soon"])
 def test_a_time_that_never_comes_is_refused(expires_at: Any) -> None:
     """NaN would be an approval that nobody can tell from an expired one."""
-    with pytest.raises(ConfigError, match="`expires_at` is a finite number"):
+    with pytest.raises(ConfigError, match="expires_at: expected a finite number"):
         issue(evolve(ASKED, expires_at=expires_at), None)
 
 
@@ -247,13 +241,6 @@ def test_an_approval_may_edit_the_arguments() -> None:
     assert Approval(approved=True) == approve()
     assert '{"amount":5}' == approve(edit={"amount": 5}).edit
     assert '{"amount": 5}' == approve(edit='{"amount": 5}').edit
-
-
-def test_an_approval_carries_its_reason_and_its_token() -> None:
-    """The one is for the record, the other shows which call was meant."""
-    token = issue(ASKED, KEY)
-
-    assert Approval(True, "ok", None, token) == approve(reason="ok", token=token)
 
 
 def test_an_edit_to_no_arguments_is_an_edit() -> None:
@@ -271,13 +258,6 @@ def test_an_edit_is_what_it_was_when_it_was_given() -> None:
     assert '{"amount":5}' == approval.edit
 
 
-def test_an_approval_of_ones_own_may_hold_a_mapping() -> None:
-    """Approvers return `Approval` themselves; an empty one means the same as `approve(edit={})`."""
-    assert '{"amount":5}' == Approval(approved=True, arguments={"amount": 5}).edit
-    assert approve(edit={}).edit == Approval(approved=True, arguments={}).edit
-    assert "" == Approval(approved=True).edit
-
-
 @pytest.mark.parametrize("edit", ["", {"x": object()}, {"x": "\ud800"}])
 def test_an_edit_that_is_no_json_is_refused(edit: Any) -> None:
     """Where it was written, not in the process that runs the tool."""
@@ -289,14 +269,6 @@ def test_a_denial_has_a_reason_and_nothing_else() -> None:
     """The model reads it."""
     assert Approval(approved=False, reason="too much") == decline("too much")
     assert Approval(approved=False) == decline()
-
-
-def test_an_approval_cannot_be_changed() -> None:
-    """A denial that becomes an approval on its way is none."""
-    denied: Any = decline()
-
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        denied.approved = True
 
 
 def test_a_token_says_what_it_claims_to_be_good_for() -> None:

@@ -19,7 +19,6 @@ from graphloop.policy.policy import (
     Rule,
     allow,
     ask,
-    asked,
     decide,
     deny,
     describe,
@@ -217,14 +216,6 @@ def test_a_raising_condition_asks_and_denies_but_does_not_allow() -> None:
     assert "ask" == (allow(when=over_limit) | ask("*")).decide("a", failed, failed).verdict
 
 
-def test_conditions_stop_being_asked_where_a_rule_needs_none() -> None:
-    """What stands behind it can no longer decide."""
-    policy = allow("a", when=over_limit) | deny("a") | ask("*", when=at_night)
-
-    assert ("over_limit",) == policy.asked("a")
-    assert ("over_limit",) == asked(policy.rules, "a")
-
-
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
@@ -258,18 +249,6 @@ def test_a_rule_that_no_call_can_reach_is_refused(rules: list[Policy], message: 
 def test_a_rule_that_some_call_can_reach_is_kept(rules: list[Policy]) -> None:
     """A condition may not hold, and a narrower rule leaves the rest."""
     assert len(rules) == len(_or(rules).rules)
-
-
-def test_a_rule_with_a_condition_alone_is_about_all_tools() -> None:
-    """As in `ask(when=at_night)`."""
-    assert Policy((Rule("ask", ("*",), "at_night"),), {"at_night": at_night}) == ask(when=at_night)
-
-
-def test_tools_are_given_by_name_or_as_themselves() -> None:
-    """A typo in an object's name cannot happen."""
-    expected = Policy((Rule("ask", ("refund", "db_*"), ttl_s=60.0),))
-
-    assert expected == ask(Named("refund"), "db_*", ttl_s=60.0)
 
 
 def test_conditions_are_named_by_their_functions_each_once() -> None:
@@ -320,13 +299,6 @@ def test_a_renamed_condition_leaves_the_rest_of_its_rule() -> None:
         Rule("ask", ("a",), "over_limit_2", 5.0),
         Rule("deny", ("b",), reason="no"),
     ) == policy.rules[1:]
-
-
-def test_policies_are_equal_by_rules_and_functions_and_can_be_hashed() -> None:
-    """A node that holds one is a value like any other."""
-    assert ask("a", when=over_limit) == ask("a", when=over_limit)
-    assert ask("a", when=over_limit) != ask("a", when=another())
-    assert hash(ask("a", when=over_limit)) == hash(ask("a", when=another()))
 
 
 def test_a_policy_survives_pickling() -> None:
@@ -389,7 +361,7 @@ def test_a_time_to_answer_is_above_zero(ttl_s: object) -> None:
 
 def test_a_reason_is_text() -> None:
     """It is sent to a model and written into a journal."""
-    with pytest.raises(ConfigError, match="`reason` is the text"):
+    with pytest.raises(ConfigError, match="`reason`: expected text"):
         _wrong(deny, "a", reason=404)
 
 

@@ -29,8 +29,3 @@ def test_a_wire_without_a_model_or_with_no_tokens_is_refused() -> None:
         AnthropicMessages("")
     with pytest.raises(ConfigError, match="max_tokens_default"):
         AnthropicMessages("m", max_tokens_default=0)
-
-
-def test_a_failed_answer_is_an_error_with_its_status() -> None:
-    """The HTTP side raises what the wire makes of it."""
-    assert WIRE.error(529, b"busy").status == 529

@@ -90,36 +90,6 @@ def test_a_server_call_cut_in_its_input_never_holds_broken_json() -> None:
     assert json.loads(part.data)["input"] == {}
 
 
-def test_a_cut_call_keeps_its_broken_arguments_and_the_turn_says_length() -> None:
-    """Looking valid is the danger: an SDK that completes the object makes it run."""
-    _, reply = recorded("truncated_call")
-
-    assert reply.finish_reason == FinishReason.LENGTH
-    assert reply.message.calls[0].arguments == '{"path": "a.txt", "text": "once upon'
-
-
-def test_invalid_arguments_stay_verbatim() -> None:
-    """Whether they can run is decided when they are run, with an error the model can read."""
-    reply = reply_to(
-        block_start(0, type="tool_use", id="a", name="f", input={}),
-        block_delta(0, type="input_json_delta", partial_json='{"unit": celsius"}'),
-        block_stop(0),
-        message_delta(stop_reason="tool_use"),
-    )
-
-    assert reply.message.calls[0].arguments == '{"unit": celsius"}'
-
-
-def test_characters_split_over_deltas_come_out_whole() -> None:
-    """Half a surrogate pair in stored text makes a later request impossible."""
-    deltas, reply = recorded("halves")
-
-    assert reply.message.text == "a \U0001f469 b\u2028c\ufffd"
-    assert reply.message.calls[0].arguments == '{"s":"\U0001f44d"}'
-    shown = [delta.text for delta in deltas if isinstance(delta, TextDelta)]
-    assert "".join(shown) == reply.message.text
-
-
 def test_signatures_and_redacted_thinking_are_kept_in_order() -> None:
     """The server checks them; an edit or a gap makes it refuse the conversation."""
     _, reply = recorded("redacted")
@@ -197,27 +167,6 @@ def test_citations_of_the_start_and_of_deltas_are_all_kept() -> None:
     )
 
     assert reply.message.parts == (TextPart("a", '{"citations":[{"n":1},{"n":2}]}'),)
-
-
-def test_a_signature_replaces_the_one_before_it() -> None:
-    """It comes whole; one glued to another is refused with the whole conversation."""
-    reply = reply_to(
-        block_start(0, type="thinking", thinking="a", signature="first"),
-        block_delta(0, type="signature_delta", signature="second"),
-        block_delta(0, type="signature_delta", signature="third"),
-    )
-
-    assert reply.message.parts == (ReasoningPart("a", "third"),)
-
-
-def test_citations_that_are_no_list_make_room_for_those_that_come() -> None:
-    """An answer must not fail for its footnotes."""
-    reply = reply_to(
-        block_start(0, type="text", text="a", citations=5),
-        block_delta(0, type="citations_delta", citation={"n": 2}),
-    )
-
-    assert reply.message.parts == (TextPart("a", '{"citations":[{"n":2}]}'),)
 
 
 def test_halves_of_characters_are_joined_wherever_they_stand() -> None:

@@ -98,12 +98,6 @@ def test_a_container_that_the_caller_names_is_left_alone(
     assert sent(turn("cnt_1"), options=options) == container
 
 
-def test_what_is_to_be_loaded_is_said_before_there_is_an_id() -> None:
-    """The first turn needs its skills."""
-    assert sent(options={"container": SKILLS}) == SKILLS
-    assert sent(options={"container": SKILLS}, tool=WEATHER) == SKILLS
-
-
 def test_without_a_tool_of_the_servers_there_is_nothing_to_run_in_a_container() -> None:
     """Tools may have been withdrawn, or another agent has taken the conversation over."""
     assert sent(turn("cnt_1"), tool=WEATHER) == "absent"

@@ -5,17 +5,14 @@ import pytest
 from graphloop.errors import (
     ConfigError,
 )
-from graphloop.history import History
 from graphloop.values import (
-    Message,
     ModelRequest,
-    Settings,
     SystemMessage,
     TextPart,
     ToolCall,
     UserMessage,
 )
-from tests.anthropic_talk import HELLO, WEATHER, WIRE, body, content, result, sent, turn
+from tests.anthropic_talk import HELLO, WIRE, content, result, sent, turn
 
 
 def test_the_smallest_request_is_exactly_this() -> None:
@@ -103,6 +100,12 @@ def test_turns_in_a_row_stay_apart() -> None:
     assert [message["role"] for message in messages] == ["user", "assistant", "assistant"]
 
 
+def test_a_result_without_its_call_is_refused_by_its_place() -> None:
+    """The API answers 400 to it; here the message is named that is too much."""
+    with pytest.raises(ConfigError, match=r"messages\[2\]"):
+        sent(HELLO, turn(TextPart("a")), result("r"))
+
+
 def test_half_characters_never_stop_a_request() -> None:
     """A tool may return anything; the model reads U+FFFD instead."""
     messages = sent(UserMessage("a\ud83d"), turn(ToolCall("a", "f", '{"x":"\ud83d"}')), result("ü"))
@@ -110,72 +113,3 @@ def test_half_characters_never_stop_a_request() -> None:
     assert messages[0]["content"][0]["text"] == "a\ufffd"
     assert messages[1]["content"][0]["input"] == {}
     assert messages[2]["content"][0]["content"] == "ü"
-
-
-def test_a_history_that_is_not_a_continuation_starts_over() -> None:
-    """After a fork or a compaction the old bytes are wrong."""
-    encoder = WIRE.encoder()
-    encoder.encode(ModelRequest(History((SystemMessage("s"), HELLO, turn(TextPart("a"))))))
-
-    other = ModelRequest(History((HELLO, turn(TextPart("b")), UserMessage("c"))))
-
-    assert encoder.encode(other) == WIRE.encoder().encode(other)
-
-
-def test_a_list_changed_by_its_owner_is_noticed() -> None:
-    """Only a History is promised not to change."""
-    encoder = WIRE.encoder()
-    messages: list[Message] = [HELLO, turn(TextPart("a"))]
-    encoder.encode(ModelRequest(messages))
-
-    messages[1] = turn(TextPart("b"))
-    messages.append(UserMessage("c"))
-
-    assert encoder.encode(ModelRequest(messages)) == WIRE.encoder().encode(ModelRequest(messages))
-
-
-def test_a_changed_head_leaves_the_messages_alone() -> None:
-    """Tools may be offered in some turns only."""
-    encoder = WIRE.encoder()
-    encoder.encode(ModelRequest((HELLO,)))
-    request = ModelRequest((HELLO,), (WEATHER,), settings=Settings(max_tokens=1))
-
-    assert encoder.encode(request) == WIRE.encoder().encode(request)
-
-
-def test_few_parts_are_handed_out_however_long_the_history() -> None:
-    """A request is the join of its parts; thousands of small ones would slow every one."""
-    messages: History[Message] = History((HELLO,))
-    encoder = WIRE.encoder()
-    for at in range(1000):
-        messages = messages.append(turn(TextPart(f"{at}")), UserMessage("go on"))
-        encoder.encode(ModelRequest(messages))
-
-    parts = encoder.encode(ModelRequest(messages))
-
-    assert len(parts) < 20
-    assert b"".join(parts) == b"".join(WIRE.encoder().encode(ModelRequest(messages)))
-
-
-def test_any_sequence_will_do_as_messages() -> None:
-    """The seam promises no more than a sequence."""
-    encoder = WIRE.encoder()
-
-    encoder.encode(ModelRequest(History((HELLO,))))
-    longer: list[Message] = [HELLO, turn(TextPart("a")), HELLO]
-
-    assert body(ModelRequest(longer), encoder) == body(ModelRequest(History(longer)))
-
-
-def test_a_result_without_its_call_is_refused_by_its_place() -> None:
-    """The API answers 400 to it; here the message is named that is too much."""
-    with pytest.raises(ConfigError, match=r"messages\[2\]"):
-        sent(HELLO, turn(TextPart("a")), result("r"))
-
-
-def test_blank_instructions_are_left_out() -> None:
-    """At the start and later alike."""
-    whole = body(ModelRequest((SystemMessage(""), HELLO, SystemMessage(" "))))
-
-    assert "system" not in whole
-    assert len(whole["messages"][0]["content"]) == 1

@@ -131,15 +131,6 @@ def test_an_output_stands_beside_the_effort_of_the_options() -> None:
     assert fields["top_k"] == 5
 
 
-def test_the_format_of_the_options_counts_where_no_output_is_asked_for() -> None:
-    """Options are sent as they are."""
-    settings = Settings(options='{"output_config":{"format":{"type":"json_schema"}}}')
-
-    fields = body(ModelRequest((HELLO,), settings=settings))
-
-    assert fields["output_config"] == {"format": {"type": "json_schema"}}
-
-
 @pytest.mark.parametrize("config", ['{"format":{}}', "[]", "null"])
 def test_two_forms_of_one_answer_are_refused(config: str) -> None:
     """One of them would be dropped in silence."""
@@ -147,18 +138,6 @@ def test_two_forms_of_one_answer_are_refused(config: str) -> None:
 
     with pytest.raises(ConfigError, match=r"output_config.*'answer'"):
         body(ModelRequest((HELLO,), settings=settings, output=OUTPUT))
-
-
-def test_an_output_that_changes_changes_the_head() -> None:
-    """A run asks for the form only when its answer is due."""
-    encoder = WIRE.encoder()
-
-    asked = [
-        "output_config" in body(ModelRequest((HELLO,), output=output), encoder)
-        for output in (None, OUTPUT, None)
-    ]
-
-    assert asked == [False, True, False]
 
 
 SEARCH = ToolSpec(
@@ -178,17 +157,6 @@ def test_a_tool_of_the_provider_is_sent_by_its_own_definition() -> None:
 
     assert f'"tools":[{SEARCH.definition},{{"name":"get_weather",' in whole
     assert json.loads(whole)["tool_choice"] == {"type": "tool", "name": "web_search"}
-
-
-def test_a_definition_nobody_here_knows_is_sent() -> None:
-    """New server tools come more often than new versions of this library."""
-    toolset = ToolSpec(
-        "mcp", "", "", kind="provider", definition='{"type":"mcp_toolset","mcp_server_name":"x"}'
-    )
-
-    assert body(ModelRequest((HELLO,), (toolset,)))["tools"] == [
-        {"type": "mcp_toolset", "mcp_server_name": "x"}
-    ]
 
 
 @pytest.mark.parametrize("definition", ["", "[]", "{"])

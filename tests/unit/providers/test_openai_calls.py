@@ -38,16 +38,6 @@ def test_fragments_are_put_together_and_shown_as_they_come() -> None:
     assert found.message.parts == (ToolCall("a", "f", '{"x":1}'), ToolCall("b", "g", '{"y":2}'))
 
 
-def test_indexes_may_start_at_one_and_repeat_in_a_delta() -> None:
-    """Proxies do; the official SDK's accumulator dies of it."""
-    found = made(
-        calls(fragment(1, "a", "f", "{"), fragment(1, arguments="}")),
-        calls(fragment(2, "b", "g", "{}")),
-    )
-
-    assert found == [("a", "f", "{}"), ("b", "g", "{}")]
-
-
 def test_a_missing_index_is_made_up_for_by_the_id_or_the_order() -> None:
     """Mistral sends whole calls without index; others only continue the last."""
     found = made(
@@ -113,13 +103,6 @@ def test_a_name_repeated_after_a_whole_call_without_arguments_begins_none() -> N
     assert found == [("a", "f", '{"x":{}}')]
 
 
-def test_the_same_id_at_two_indexes_is_two_calls() -> None:
-    """Some open models call every call `call_0`."""
-    found = made(calls(fragment(0, "call_0", "f", "{}"), fragment(1, "call_0", "g", "{}")))
-
-    assert found == [("call_0", "f", "{}"), ("call_0", "g", "{}")]
-
-
 def test_an_id_may_come_late_or_never() -> None:
     """It is the provider's, for the wire; no key of ours."""
     found = made(
@@ -138,26 +121,6 @@ def test_a_call_is_shown_once_its_name_is_known() -> None:
     )
 
     assert [ToolCallDelta(0, "a", "f", "{}")] == deltas
-
-
-def test_a_call_without_any_name_is_shown_at_the_end() -> None:
-    """Nothing that is in the reply was hidden from the listener."""
-    deltas, found = heard_from(calls(fragment(0, "a", None, "{}")), DONE)
-
-    assert [ToolCallDelta(0, "a", "", "{}")] == deltas
-    assert found.message.calls == (ToolCall("a", "", "{}"),)
-
-
-def test_a_repeated_name_is_not_joined() -> None:
-    """Some servers repeat it in every fragment."""
-    assert made(calls(fragment(0, "a", "f", "{")), calls(fragment(0, "a", "f", "}"))) == [
-        ("a", "f", "{}")
-    ]
-
-
-def test_arguments_sent_as_an_object_become_its_text() -> None:
-    """The wire says text; not every server does."""
-    assert made(calls(fragment(0, "a", "f", {"x": [1]}))) == [("a", "f", '{"x":[1]}')]
 
 
 def test_half_a_character_in_a_call_is_joined_too() -> None:

@@ -14,20 +14,7 @@ from graphloop.values import (
     Settings,
     TextPart,
 )
-from tests.openai_talk import NYC, QUESTION, result, said, with_settings
-
-
-def test_the_wire_says_who_it_is() -> None:
-    """What a session needs to post a request."""
-    wire = OpenAIChat("gpt-4o")
-
-    assert (wire.name, wire.model, wire.path) == ("openai", "gpt-4o", "/chat/completions")
-    assert wire.headers("k") == {"authorization": "Bearer k"}
-
-
-def test_without_a_key_nothing_authenticates() -> None:
-    """Local servers need none, and `Bearer ` alone is refused by proxies."""
-    assert OpenAIChat("m").headers("") == {}
+from tests.openai_talk import NYC, result, said, with_settings
 
 
 @pytest.mark.parametrize("model", ["o1-mini", "o3", "o4-mini", "gpt-5.1"])
@@ -65,13 +52,3 @@ def test_reasoning_is_kept_from_the_server_in_every_form() -> None:
 
     assert list(found[0]) == ["role", "content", "tool_calls", "audio"]
     assert found[0]["content"] == "Look:"
-
-
-def test_the_field_for_max_tokens_can_be_chosen() -> None:
-    """Names of models do not tell everything about a server."""
-    wire = OpenAIChat("house-model", max_tokens_field="max_completion_tokens")
-    request = ModelRequest((QUESTION,), settings=Settings(max_tokens=5))
-
-    found = json.loads(b"".join(wire.encoder().encode(request)))
-
-    assert found["max_completion_tokens"] == 5

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Literal
 
 import pytest
 
 from graphloop.errors import ConfigError
-from graphloop.history import History
 from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.values import (
-    Message,
     ModelRequest,
     OutputSpec,
     Settings,
@@ -89,11 +85,6 @@ def test_a_tool_choice_is_sent_in_the_wires_own_form(choice: ToolChoice, expecte
     assert expected == body(ModelRequest((QUESTION,), (WEATHER,), choice))["tool_choice"]
 
 
-def test_auto_is_left_to_the_server() -> None:
-    """`auto` is every server's default; some refuse the field."""
-    assert "tool_choice" not in body(ModelRequest((QUESTION,), (WEATHER,)))
-
-
 def test_without_tools_nothing_about_tools_is_sent() -> None:
     """Servers refuse an empty list of tools, and a choice among none."""
     request = ModelRequest(
@@ -163,81 +154,6 @@ def test_half_characters_never_make_encoding_raise() -> None:
     assert found["tools"][0]["function"]["parameters"] == {"title": "\ufffd"}
 
 
-def grown(messages: Sequence[Message], encoder_messages: Sequence[Message]) -> list[bytes]:
-    encoder = OpenAIChat("m").encoder()
-    encoder.encode(ModelRequest(encoder_messages))
-    return encoder.encode(ModelRequest(messages))
-
-
-@pytest.mark.parametrize(
-    "earlier",
-    [
-        [],
-        [SYSTEM],
-        [SYSTEM, QUESTION, said(NYC)],
-        [QUESTION],
-        [SYSTEM, UserMessage("Another question")],
-        [SYSTEM, QUESTION, said(NYC), result("x"), said(TextPart("72")), QUESTION],
-    ],
-)
-def test_what_was_encoded_before_never_changes_what_is_sent(earlier: list[Message]) -> None:
-    """A compacted or replaced history must not be mixed with the remembered one."""
-    messages: list[Message] = [SYSTEM, QUESTION, said(NYC), result("x")]
-    expected = OpenAIChat("m").encoder().encode(ModelRequest(messages))
-
-    for before in (earlier, History[Message](earlier)):
-        for now in (messages, tuple(messages), History[Message](messages)):
-            assert b"".join(expected) == b"".join(grown(now, before))
-
-
-def test_a_list_changed_by_its_owner_is_encoded_anew() -> None:
-    """The caller's own list is remembered as it was, not as it is."""
-    encoder = OpenAIChat("m").encoder()
-    messages: list[Message] = [SYSTEM, QUESTION]
-    encoder.encode(ModelRequest(messages))
-    messages[1] = UserMessage("changed")
-
-    found = json.loads(b"".join(encoder.encode(ModelRequest(messages))))
-
-    assert found["messages"][1]["content"] == "changed"
-
-
-def test_old_messages_are_not_encoded_again() -> None:
-    """Work is in proportion to what is new: the remembered bytes are the same objects."""
-    encoder = OpenAIChat("m").encoder()
-    history = History[Message]([UserMessage("long " * 1000)])
-    first = encoder.encode(ModelRequest(history))
-
-    second = encoder.encode(ModelRequest(history.append(said(TextPart("short")))))
-
-    assert second[0] is first[0]
-    assert second[1] is first[1]
-
-
-def test_a_body_stays_in_few_parts() -> None:
-    """A thousand parts would cost more to send than they saved to encode."""
-    encoder = OpenAIChat("m").encoder()
-    history = History[Message]()
-    most = 0
-
-    for turn in range(500):
-        history = history.append(said(TextPart(f"turn {turn}")), UserMessage("go on" * (turn % 7)))
-        most = max(most, len(encoder.encode(ModelRequest(history))))
-
-    assert most <= 16
-
-
-def test_a_change_of_tools_or_settings_changes_the_head_alone() -> None:
-    """Settings may change from turn to turn; the messages need no second encoding."""
-    encoder = OpenAIChat("m").encoder()
-    first = encoder.encode(ModelRequest((QUESTION,)))
-
-    second = encoder.encode(ModelRequest((QUESTION,), (WEATHER,), settings=Settings(seed=1)))
-
-    assert first[1] is second[1]
-    assert {"tools", "seed"} <= json.loads(b"".join(second)).keys()
-
-
 SCHEMA = '{ "type": "object", "properties": {}, "additionalProperties": false }'
 
 
@@ -252,15 +168,6 @@ def test_an_output_is_sent_as_the_format_of_the_answer() -> None:
         f'"description":"It.","strict":true,"schema":{SCHEMA}}}}},"tools":[' in encoded
     )
     json.loads(encoded)
-
-
-def test_a_schema_that_is_not_strict_is_said_to_be_none() -> None:
-    """Strict mode would refuse it; so it is a hint, and the run checks the answer."""
-    output = OutputSpec("answer", '{"type":"object","properties":{"a":{}}}')
-
-    sent_form = body(ModelRequest((QUESTION,), output=output))["response_format"]["json_schema"]
-
-    assert sent_form == {"name": "answer", "strict": False, "schema": json.loads(output.schema)}
 
 
 def test_without_an_output_nothing_is_said_of_a_format() -> None:
@@ -279,19 +186,6 @@ def test_two_forms_of_one_answer_are_refused() -> None:
         with_settings(options, output=OutputSpec("answer", SCHEMA))
 
 
-def test_an_output_that_changes_changes_the_head_alone() -> None:
-    """A run asks for the form only when its answer is due."""
-    encoder = OpenAIChat("m").encoder()
-    without, asked, again = (
-        encoder.encode(ModelRequest((QUESTION,), output=output))
-        for output in (None, OutputSpec("answer", SCHEMA), None)
-    )
-
-    assert without[1] is asked[1]
-    assert "response_format" in json.loads(b"".join(asked))
-    assert without == again
-
-
 @pytest.mark.parametrize("schema", ["", "[]", "{"])
 def test_a_schema_that_is_no_object_is_refused(schema: str) -> None:
     """It would break the whole body."""
@@ -308,11 +202,3 @@ def test_a_tool_of_the_provider_is_refused_before_anything_is_sent() -> None:
         encoder.encode(ModelRequest((QUESTION,), (WEATHER, tool)))
 
     assert b"get_weather" in b"".join(encoder.encode(ModelRequest((QUESTION,), (WEATHER,))))
-
-
-@pytest.mark.parametrize("kind", ["client", "agent"])
-def test_who_runs_a_tool_is_no_business_of_the_model(kind: Literal["client", "agent"]) -> None:
-    """A tool that parks the run, or starts another, is offered like any other."""
-    request = ModelRequest((QUESTION,), (evolve(WEATHER, kind=kind, ends=True),))
-
-    assert body(request) == body(ModelRequest((QUESTION,), (WEATHER,)))

@@ -7,13 +7,9 @@ from typing import get_args
 
 import pytest
 
-from graphloop.errors import ToolError
 from graphloop.history import History
-from graphloop.nodes.append import CANCELLED
-from graphloop.policy.policy import denial
 from graphloop.providers.base import ServerEvent
 from graphloop.providers.openai_chat.wire import OpenAIChat
-from graphloop.tools.outcome import error_text
 from graphloop.values import (
     FilePart,
     ImagePart,
@@ -54,13 +50,6 @@ def test_calls_without_an_id_get_one_from_their_position() -> None:
     assert ids == [one["tool_call_id"] for one in found[2:]]
 
 
-def test_a_result_without_a_call_keeps_its_own_id() -> None:
-    """A compacted history may begin with a result; it is not lost."""
-    found = sent(result("a", "x"), result("b"))
-
-    assert [one["tool_call_id"] for one in found] == ["x", "graphloop_1_0"]
-
-
 def test_a_made_up_id_is_no_other_calls_id() -> None:
     """A server that answers in our own form must not make two calls one."""
     calls = said(evolve(NYC, id="graphloop_0_1"), evolve(LONDON, id=""))
@@ -98,23 +87,6 @@ def test_a_result_that_is_an_error_says_so(status: ResultStatus) -> None:
         "Error: half a page",
     ]
     assert found[-1]["content"] == "division by zero"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        error_text(ToolError("Error 404: no such page")),
-        "Invalid arguments for tool 'f': x",
-        'No such tool: "f".',
-        denial(),
-        CANCELLED,
-    ],
-)
-def test_a_result_that_says_it_is_an_error_is_sent_as_it_is(text: str) -> None:
-    """Twice "Error" tells a model nothing, and a cache hits only the same words."""
-    found = sent(said(NYC), evolve(result(text), status="error"))
-
-    assert found[1]["content"] == text
 
 
 @pytest.mark.parametrize("broken", ["", "{", '{"a":1', "[1]", "null", '"x"', "{}{}"])
@@ -274,16 +246,6 @@ def test_images_of_an_unfinished_batch_never_split_it() -> None:
 
     assert [one["role"] for one in first] == ["assistant", "tool", "user"]
     assert [one["role"] for one in second] == ["assistant", "tool", "tool", "user"]
-
-
-@pytest.mark.parametrize("following", [QUESTION, SYSTEM, said(TextPart("Hm"))])
-def test_images_come_before_the_message_that_cuts_their_batch_off(following: Message) -> None:
-    """What a tool showed belongs to its own turn."""
-    image = ImagePart("https://example.org/a.png")
-
-    found = sent(said(NYC, LONDON), result((image,)), following)
-
-    assert [one["role"] for one in found] == ["assistant", "tool", "user", following.role]
 
 
 def test_system_messages_keep_their_place() -> None:

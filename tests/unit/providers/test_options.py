@@ -98,16 +98,3 @@ def test_tools_that_are_no_array_are_refused(wire: Wire) -> None:
     """An option that cannot take effect complains."""
     with pytest.raises(ConfigError, match="expected an array of the server's own tools, found 5"):
         body(wire, {"tools": 5})
-
-
-@on_both_wires
-@pytest.mark.parametrize("options", [[1], "x", None])
-def test_options_that_are_no_object_are_refused(wire: Wire, options: object) -> None:
-    """The whole of them would be lost."""
-    with pytest.raises(ConfigError, match=r"Settings\.options"):
-        body(wire, options)
-
-
-def test_stream_options_can_be_replaced() -> None:
-    """Some compatible servers refuse to be asked for the usage."""
-    assert body(OPENAI, {"stream_options": None})["stream_options"] is None

@@ -81,16 +81,6 @@ def test_what_strict_mode_does_not_know_is_not_strict(schema: object) -> None:
     assert not is_strict(schema)
 
 
-def test_a_property_may_be_named_like_a_word_of_the_language() -> None:
-    """What stands under `properties` are names."""
-    schema = {**CLOSED, "properties": {"default": NUMBER}, "required": ["default"]}
-
-    assert is_strict(schema)
-    assert closed(schema) == schema
-    named = {**CLOSED, "properties": {"minimum": NUMBER}, "required": ["minimum"]}
-    assert closed(named) == named
-
-
 def test_a_schema_that_fits_is_sent_as_it_was_written() -> None:
     """Servers cache the compiled schema by its text."""
     text = json.dumps(within(CLOSED), indent=1)
@@ -140,13 +130,6 @@ def test_a_schema_that_says_what_else_is_allowed_is_believed() -> None:
         "type": "object",
         "additionalProperties": {"type": "object", "additionalProperties": False},
     }
-
-
-def test_data_within_a_schema_is_no_schema() -> None:
-    """A default that looks like an object's schema stays what it is."""
-    schema = within({"enum": [{"type": "object"}], "default": {"type": "object"}})
-
-    assert closed(schema) == schema
 
 
 def test_a_description_is_told_where_the_schema_has_none() -> None:
@@ -239,9 +222,3 @@ def test_what_anthropics_api_cannot_enforce_is_named(schema: object, found: str)
 def test_everything_else_is_left_to_the_server(schema: object) -> None:
     """A definition that is used twice is no circle; limits and open objects are mended."""
     assert unenforced(json.dumps(schema), place="here") == ""
-
-
-def test_what_is_no_schema_has_no_forms_either() -> None:
-    """The message says where it stands."""
-    with pytest.raises(ConfigError, match="here"):
-        unenforced("[]", place="here")

@@ -20,7 +20,7 @@ from graphloop.errors import (
     RequestRejected,
 )
 from graphloop.providers.anthropic.wire import AnthropicMessages
-from graphloop.providers.base import ServerEvent, Wire
+from graphloop.providers.base import Wire
 from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.providers.refusals import is_report
 from tests.transcripts import event
@@ -97,13 +97,6 @@ def test_a_status_of_success_is_no_excuse(
 
     assert type(found) is kind
     assert found.status == 200
-
-
-@on_both_wires
-@pytest.mark.parametrize("status", [408, 409, 425, 500, 502, 503, 504, 524, 529])
-def test_what_may_succeed_later_is_retryable(wire: Wire, status: int) -> None:
-    """A time-out, a conflict or a crash says nothing against the request."""
-    assert wire.error(status, b'{"error":{"message":"m"}}').retryable
 
 
 @on_both_wires
@@ -217,13 +210,6 @@ def test_a_report_is_told_from_an_answer_in_one_piece(body: bytes, *, reports: b
     assert is_report(body) is reports
 
 
-@on_both_wires
-def test_an_error_event_may_hold_no_json(wire: Wire) -> None:
-    """Nothing says that asking again would help."""
-    with pytest.raises(BadReply, match="slot died"):
-        list(wire.decoder().feed(ServerEvent("error", b"slot died")))
-
-
 @pytest.mark.parametrize(
     ("body", "says"),
     [
@@ -249,14 +235,6 @@ def test_a_refusal_of_no_known_form_is_quoted(body: bytes, says: str) -> None:
 
     assert type(found) is RequestRejected
     assert says in str(found)
-
-
-def test_a_long_refusal_is_quoted_in_part() -> None:
-    """A page of HTML must not fill a journal."""
-    words = json.dumps({"error": {"message": "m" * 9_999, "type": "t" * 9_999}}).encode()
-
-    assert len(str(OpenAIChat("m").error(502, b"<p>" * 100_000))) < 500
-    assert len(str(OpenAIChat("m").error(502, words))) < 500
 
 
 @pytest.mark.parametrize("secret", ["sk-proj-abcdef123456", "Bearer abcdef123456"])

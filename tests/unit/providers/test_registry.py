@@ -121,12 +121,6 @@ def test_a_model_that_cannot_be_asked_is_refused_with_a_way_out(model: str, says
         resolve(model, environ={"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": ""})
 
 
-def test_the_providers_own_host_needs_a_key_under_any_path() -> None:
-    """A path of one's own is not a server of one's own."""
-    with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
-        resolve("openai:m", base_url="https://api.openai.com/v2", environ={})
-
-
 def test_options_without_effect_are_refused() -> None:
     """An option takes effect or complains."""
     with pytest.raises(ConfigError, match="api_key would have no effect: a ready provider"):

@@ -17,16 +17,6 @@ from graphloop.providers.retries import Retries, retry_after_s
 DOWN = Overloaded("down")
 
 
-def test_waits_double_up_to_the_longest() -> None:
-    """However many attempts there are, no wait overflows."""
-    retries = Retries(attempts_max=2_000, delay_s=0.5, delay_max_s=30.0)
-
-    waits = [retries.wait_s(attempt, DOWN, 1.0) for attempt in (1, 2, 3, 7, 1_999)]
-
-    assert waits == [0.5, 1.0, 2.0, 30.0, 30.0]
-    assert retries.wait_s(3, DOWN, 0.25) == 0.5
-
-
 @pytest.mark.parametrize(("wish", "wait"), [(7.0, 7.0), (0.0, 0.0), (-3.0, 0.0), (30.0, 30.0)])
 def test_the_servers_wish_is_granted_within_reason(wish: float, wait: float) -> None:
     """Without jitter: the server knows when it will be ready."""

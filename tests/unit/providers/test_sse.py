@@ -63,15 +63,6 @@ def test_lines_mean_what_the_standard_says(transcript: bytes, events: list[Serve
     assert decoded(transcript.replace(b"\n", b"\r\n")) == events
 
 
-def test_only_a_byte_order_mark_at_the_very_start_is_dropped() -> None:
-    """Inside a stream the same bytes are content."""
-    mark = b"\xef\xbb\xbf"
-
-    events = decoded(mark[:1], mark[1:2], mark[2:] + b"data: " + mark + b"\n\n" + mark, b"data: 2")
-
-    assert events == [ServerEvent("", mark)]
-
-
 @pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\x1e"])
 def test_separators_that_only_python_knows_end_no_line(separator: str) -> None:
     """They stand unescaped in real JSON; splitting there loses half an answer."""
@@ -87,14 +78,3 @@ def test_an_unended_last_event_comes_at_the_close() -> None:
         ServerEvent("end", b"2"),
     ]
     assert decoded(b"data: 1\n\nevent: end\n") == [ServerEvent("", b"1")]
-
-
-def test_a_large_event_in_small_pieces_is_joined_once() -> None:
-    """Joining at every piece would cost the square of the length."""
-    decoder = SseDecoder()
-    for _ in range(100_000):
-        decoder.feed(b"data: x\n")
-
-    (event,) = decoder.feed(b"\n")
-
-    assert len(event.data) == 2 * 100_000 - 1

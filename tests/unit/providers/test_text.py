@@ -5,14 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphloop.providers.text import TextJoiner, utf8, whole_text
+from graphloop.providers.text import TextJoiner, whole_text
 from tests.transcripts import any_text
-
-
-@given(any_text)
-def test_any_text_becomes_bytes(text: str) -> None:
-    """Encoding must not raise for what a tool happened to return."""
-    assert utf8(text).decode() == whole_text(text)
 
 
 @given(st.lists(any_text))
@@ -25,15 +19,6 @@ def test_pieces_join_to_the_whole_text_however_they_are_cut(pieces: list[str]) -
     assert whole_text("".join(pieces)) == "".join(shown) == joiner.text
     for piece in shown:
         piece.encode()
-
-
-def test_a_pair_split_over_two_pieces_is_shown_once_and_whole() -> None:
-    """A listener would otherwise print two broken characters."""
-    joiner = TextJoiner()
-
-    assert joiner.push("a\ud83d") == "a"
-    assert joiner.push("\udc69b") == "\U0001f469b"
-    assert joiner.flush() == ""
 
 
 def test_a_half_left_alone_becomes_the_replacement_character() -> None:

@@ -13,7 +13,7 @@ from graphloop.providers.base import StreamItem, TextDelta, UsageSoFar
 from graphloop.providers.http import Timeouts
 from graphloop.providers.timeouts import Watch
 from graphloop.values import Reply
-from tests.echo_wire import ASK, HI, PING, Talk, spoken
+from tests.echo_wire import ASK, HI, PING, Talk
 from tests.wire_server import Answer, WireServer, sse
 
 
@@ -106,23 +106,6 @@ def test_a_server_that_falls_silent_in_the_middle_is_left(timeouts: Timeouts, la
                 await loop.leap(2)
             assert failing.result().layer == layer
             await server.client_left.wait()
-            await provider.aclose()
-
-    run(main)
-
-
-def test_a_slow_listener_is_not_a_silent_server() -> None:
-    """While the listener thinks nobody is waiting for the server."""
-
-    async def main(loop: LeapingLoop) -> None:
-        gate = asyncio.Event()
-        async with WireServer([Answer(HI, gates={1: gate})]) as server:
-            provider = Talk(server, timeouts=NO_FIRST_CONTENT).provider()
-            async with aclosing(provider.session().stream(ASK)) as stream:
-                assert await anext(stream) == TextDelta("Hi")
-                await loop.leap(600)
-                gate.set()
-                assert await anext(stream) == TextDelta(" there")
             await provider.aclose()
 
     run(main)
@@ -251,26 +234,6 @@ def test_a_cancellation_that_was_swallowed_before_does_not_hide_a_limit() -> Non
             await server.waiting.wait()
             await loop.leap(61)
             assert await asking == "first_content"
-
-    run(main)
-
-
-def test_an_error_whose_body_never_ends_is_sent_again_all_the_same() -> None:
-    """The status said to try again; the body only says why."""
-
-    async def main(loop: LeapingLoop) -> None:
-        hanging = Answer([b"slow", b"!"], 529, gates={1: asyncio.Event()})
-        async with WireServer([hanging, Answer(HI)]) as server:
-            talk = Talk(server)
-            async with asyncio.TaskGroup() as group:
-                asking = group.create_task(talk.ask())
-                await server.waiting.wait()
-                await loop.leap(1.9)
-                await loop.leap(0)
-                assert talk.slept.seconds == []
-                await loop.leap(0.2)
-            assert spoken(asking.result()) == "Hi there"
-            assert len(server.requests) == 2
 
     run(main)
 

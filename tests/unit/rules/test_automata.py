@@ -41,14 +41,6 @@ def test_a_happening_is_every_word_that_means_it() -> None:
     assert "outcome:a.calls" == str(taken("a", "calls"))
 
 
-def test_an_allowance_that_nobody_used_lapses() -> None:
-    """Two approvals in the morning are no two refunds at night."""
-    rule = AtMost("tool:x", 1, "approval:*")
-    x, approved = ran("x"), approved_call("y")
-
-    assert [0, 1, 1, 0, 2, 2] == states(rule, approved, approved, x, x, approved)
-
-
 def test_what_is_since_itself_has_happened_since() -> None:
     """`since` and `after` may be one happening, seen as two words: it counts."""
     rule = OnlyAfter("tool:x", "outcome:a.calls", "outcome:calls")
@@ -93,40 +85,6 @@ def test_a_word_that_was_not_looked_up_is_refused() -> None:
     for word in ("deploy", "review.accepted", "nodes:x", "tool:"):
         with pytest.raises(ConfigError, match="has not been looked up"):
             automaton_of(Never(word))
-
-
-def test_a_rule_that_counts_far_costs_no_more_than_another() -> None:
-    """What it allows is a number; two hundred such rules are read before each run begins."""
-    rule = AtMost("tool:x", 1000)
-    small, large = (len(repr(automaton_of(one))) for one in (AtMost("tool:x", 1), rule))
-
-    assert large < small + 20
-    assert [1000, 999, 998] == states(rule, ran("x"), ran("x"))
-
-
-def test_a_tool_is_waited_for_until_it_has_returned_well() -> None:
-    """What was let through, or failed, has done nothing that something else could rest on."""
-    rule = Never("tool:deploy", "tool:verify")
-    failed, fine = returned("verify", well=False), returned("verify", well=True)
-
-    assert [0, 0, 0, 0, 1, 1] == states(
-        rule, ran("verify"), failed, ran("verify"), fine, ran("deploy")
-    )
-    assert 2 == states(rule, ran("verify"), ran("deploy"))[-1]
-
-
-def test_what_ran_beside_what_undoes_it_is_not_after_it() -> None:
-    """The tests that ran while the file was edited have tested something else."""
-    rule = OnlyAfter("tool:merge", "tool:test", "tool:edit")
-    beside = (
-        ran("edit"),
-        ran("test"),
-        returned("edit", well=True),
-        returned("test", well=True),
-    )
-
-    assert [0, 0, 1, 0, 0] == states(rule, *beside)
-    assert [0, 1, 2, 2] == states(rule, ran("test"), returned("test", well=True), ran("merge"))
 
 
 def test_what_must_follow_has_begun_afterwards() -> None:

@@ -79,16 +79,6 @@ def test_data_that_is_no_rule_is_refused_with_its_place(entry: object, message: 
         rules_from_data([entry])
 
 
-def test_all_problems_are_told_at_once() -> None:
-    """One round of mending, not one for each line."""
-    with pytest.raises(ConfigError) as caught:
-        rules_from_data([{"never": 1}, {"never": "x"}, {"only": "x"}], "graph.rules")
-
-    assert ["graph.rules[0]", "graph.rules[2]"] == [
-        line.partition(":")[0] for line in str(caught.value).split("\n")
-    ]
-
-
 def test_rules_that_are_not_a_list_are_refused() -> None:
     """The commonest slip in YAML: a missing dash."""
     with pytest.raises(ConfigError, match="rules: expected a list of rules"):

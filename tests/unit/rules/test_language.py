@@ -14,7 +14,6 @@ from graphloop.rules import (
     AtMost,
     Followed,
     Never,
-    OnlyAfter,
     Rules,
     always_followed_by,
     at_most,
@@ -23,7 +22,6 @@ from graphloop.rules import (
     never,
     only_after,
     rules_of,
-    words_of,
 )
 
 EVERY = (
@@ -69,16 +67,6 @@ def test_rules_join_by_and_or_in_a_list_and_the_same_one_twice_is_one() -> None:
     assert [2, list(both)] == [len(both), [Never("x"), Followed("a", "b")]]
 
 
-def test_the_words_of_a_rule_begin_with_what_it_is_about() -> None:
-    """Proof and monitor ask for them in this order."""
-    expected = [("x", "", ""), ("deploy", "review", ""), ("merge", "test", "edit")]
-    found = [words_of(one) for one in EVERY]
-
-    assert expected == [found[0], found[1], found[6]]
-    assert ("refund", "approval", "") == words_of(AtMost("refund", 1, "approval"))
-    assert ("deploy", "verify", "") == words_of(Followed("deploy", "verify"))
-
-
 def test_at_most_once_is_at_most_one_time() -> None:
     """One meaning, one automaton."""
     assert at_most("x", 1) == at_most_once("x")
@@ -108,12 +96,3 @@ def test_a_rule_that_says_nothing_is_refused(make: Callable[[], Rules], message:
     """It would hold for ever, and its author would believe to be safe."""
     with pytest.raises(ConfigError, match=message):
         make()
-
-
-def test_only_what_must_be_said_must_be_said() -> None:
-    """`before`, `per` and `since` narrow a rule; without them it is the stronger one."""
-    assert [Never("x"), AtMost("x", 2), OnlyAfter("x", "y")] == [
-        *never("x"),
-        *at_most("x", 2),
-        *only_after("x", "y"),
-    ]

@@ -56,14 +56,6 @@ def test_every_word_gets_its_kind() -> None:
     ) == resolve_words(rules, NAMES)
 
 
-def test_words_that_say_their_kind_are_kept_and_looking_up_twice_changes_nothing() -> None:
-    """The front looks rules up before a run begins, and a resumed run has them already."""
-    rules = never("outcome:accepted") & never("tool:*") & never("approval:*") & never("node:END")
-
-    assert rules == resolve_words(rules, NAMES)
-    assert resolve_words(rules, NAMES) == resolve_words(resolve_words(rules, NAMES), NAMES)
-
-
 @pytest.mark.parametrize(
     ("word", "message"),
     [
@@ -86,16 +78,6 @@ def test_a_word_that_means_nothing_or_two_things_is_refused(word: str, message: 
         resolve_words(never(word), NAMES)
 
 
-def test_all_words_that_mean_nothing_are_told_at_once() -> None:
-    """With the rule in which they stand."""
-    with pytest.raises(ConfigError) as caught:
-        resolve_words(never("one") & never("review") & never("two"), NAMES)
-
-    assert ["rule 'never one'", "rule 'never two'"] == [
-        line.partition(": ")[0] for line in str(caught.value).split("\n")
-    ]
-
-
 def test_where_no_tools_are_known_a_tool_is_named_by_its_kind() -> None:
     """A topology is written before anybody says which tools it is run with."""
     names = names_of(agent())
@@ -103,17 +85,6 @@ def test_where_no_tools_are_known_a_tool_is_named_by_its_kind() -> None:
     assert never("tool:anything") == resolve_words(never("tool:anything"), names)
     with pytest.raises(ConfigError, match="If it is a tool, write 'tool:anything'"):
         resolve_words(never("anything"), names)
-
-
-def test_the_names_of_a_graph_are_its_nodes_outcomes_and_its_run_s_tools() -> None:
-    """What the table says is what can be spoken of."""
-    names = names_of(agent(), ["read"])
-
-    assert {"gate", "execute", "END"} <= set(names.nodes)
-    assert ("gate", "settled") in names.outcomes
-    assert ("read",) == names.tools
-    resolved = resolve_words(never("read", before="settled"), names)
-    assert Rules((Never("tool:read", "outcome:gate.settled"),)) == resolved
 
 
 def test_two_words_for_one_thing_are_no_rule() -> None:
@@ -128,36 +99,6 @@ def test_the_tools_that_rules_bound_are_known_to_who_starts_a_child() -> None:
 
     assert ("x", "y") == guarded_tools(rules & at_most("tool:x", 3))
     assert ("*",) == guarded_tools(never("tool:*", before="node:a"))
-
-
-def test_the_tools_that_a_rule_hangs_on_are_among_them() -> None:
-    """What undoes a test, or is approved, in a child would not be heard of."""
-    rules = only_after("tool:merge", "tool:test", since="tool:edit") & never("approval:mail")
-
-    assert ("merge", "edit", "test", "mail") == guarded_tools(rules)
-    assert ("deploy",) == guarded_tools(never("tool:deploy", before="approval:*"))
-    since_any = only_after("tool:merge", "tool:test", since="tool:*")
-    assert ("merge", "*", "test") == guarded_tools(since_any)
-
-
-def test_an_approval_is_one_of_the_rule_s_own_tool() -> None:
-    """`per="approval"` reads so; any one is meant by `approval:*`."""
-    rules = never("search", before="approval") & never("search", before="approval:*")
-
-    own, any_one = Never("tool:search", "approval:search"), Never("tool:search", "approval:*")
-    assert (own, any_one) == resolve_words(rules, NAMES).rules
-    of_node = resolve_words(never("node:review", before="approval"), NAMES)
-    assert (Never("node:review", "approval:*"),) == of_node.rules
-
-
-def test_a_graph_that_knows_its_tools_needs_nobody_to_tell_them() -> None:
-    """What is misspelt in a file is found before it is run."""
-    graph = agent()
-    graph.tool_names = ("deploy",)
-
-    assert never("tool:deploy") == resolve_words(never("deploy"), names_of(graph))
-    with pytest.raises(ConfigError, match=r"no tool 'depoly'\. Did you mean 'deploy'"):
-        resolve_words(never("tool:depoly"), names_of(graph))
 
 
 def test_tools_that_runs_have_to_bring_are_told() -> None:

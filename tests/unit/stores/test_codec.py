@@ -42,7 +42,6 @@ from graphloop.events import (
     Started,
     ToolReturned,
 )
-from graphloop.spending import Budget, Spent
 from graphloop.stores.codec import SCHEMA_VERSION, Codec
 from graphloop.values import TextPart, UserMessage
 from tests.strategies import QUESTION, answers, event_kinds
@@ -190,15 +189,6 @@ def test_the_state_of_a_child_run_is_not_read_by_its_parent_s_type() -> None:
     assert codec is codec.of("r")
 
 
-def test_without_a_type_a_state_comes_back_as_json() -> None:
-    """And no state as no state."""
-    codec = Codec()
-
-    state: object = {"topic": "x", "drafts": [], "due": None, "picture": "", "score": 0.0}
-    assert started(state) == through(codec, Essay("x"))
-    assert started(None) == through(codec, None)
-
-
 def through(codec: Codec, state: object) -> Event:
     """Return a start that was written and read."""
     return codec.decode(codec.encode(1, started(state)))[1]
@@ -307,20 +297,6 @@ def test_fields_that_a_journal_of_yesterday_lacks_have_their_defaults() -> None:
     assert (3, EffectFailed(1.0, 1, Failure("E", "m"))) == Codec().decode(failed)
 
 
-def test_a_budget_of_yesterday_has_no_limit_of_agent_calls() -> None:
-    """And whoever spent something then had not counted them."""
-    of_today = Setup(budget=Budget(tool_calls=3))
-    ended = ChildEnded(1.0, 1, "x", spent=Spent(1, 2))
-    lines = [Codec().encode(1, Started(0.0, "r", "agent", (), of_today)), Codec().encode(2, ended)]
-    old = [
-        sealed(line[18:].replace(b',"agent_calls":null', b"").replace(b',"agent_calls":0', b""))
-        for line in lines
-    ]
-
-    assert not any(b"agent_calls" in line for line in old)
-    assert [Codec().decode(line) for line in lines] == [Codec().decode(line) for line in old]
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -351,15 +327,6 @@ def test_a_newer_journal_asks_for_a_newer_graphloop() -> None:
 
     with pytest.raises(StoreError, match="upgrade graphloop"):
         Codec().decode(line)
-
-
-def test_a_state_that_could_not_be_read_back_is_told_apart() -> None:
-    """By the codec of its type, with where it does not fit."""
-    whole: Codec = Codec(int)
-
-    assert "" == whole.misfit(5)
-    assert "valid integer" in whole.misfit("five")
-    assert "cannot be written as JSON" in whole.misfit(object())
 
 
 class Shade(Enum):

@@ -53,21 +53,6 @@ def test_a_lock_that_is_given_back_is_free_though_a_forked_child_lives(tmp_path:
     living.__exit__(None, None, None)
 
 
-def test_what_is_locked_without_the_library_is_given_back_by_unlocking(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A fork below Python, as of a C library, tells no child what to close."""
-    monkeypatch.setattr(file_lock, "OPEN", set[FileLock]())
-    path = tmp_path / "runs.db-lock"
-    lock = FileLock(path)
-    assert lock.take()
-    copy = os.dup(lock.descriptor)
-
-    lock.release()
-    with locked(path, timeout_s=0.0):
-        os.close(copy)
-
-
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs the files of a process told")
 def test_a_forked_child_has_none_of_its_parents_locks_open(tmp_path: Path) -> None:
     """Its parent may be killed; the lock is the parent's then, and nobody has it."""

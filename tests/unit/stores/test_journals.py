@@ -7,14 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from graphloop.events import Cancelled, Event, Setup, Started
+from graphloop.events import Cancelled, Setup, Started
 from graphloop.stores.base import Store
 from graphloop.stores.journals import (
-    graph_name_of,
     is_within,
-    keep,
     parent_of,
-    renamed,
     those_within,
 )
 from graphloop.stores.jsonl import JsonlStore
@@ -46,25 +43,3 @@ def test_those_within_a_run_are_it_and_all_below_it(tmp_path: Path, *, catalog: 
     assert {"a", "a/b", "a/b/c"} == within("a")
     assert {"a/b", "a/b/c", "b/a"} == within("a/b", "b", "c")
     assert [True, True, False] == [is_within(one, "a") for one in ("a", "a/b", "ab")]
-
-
-def test_a_run_is_named_in_its_first_event_only() -> None:
-    """So that is what a copy changes; the original stays as it is."""
-    assert (Started(1.0, "s", "g", (), Setup()), LAST) == renamed([FIRST, LAST], "s")
-    assert "r" == FIRST.run_id
-
-
-def test_a_graph_is_named_in_the_first_event() -> None:
-    """Journals that begin otherwise are nobody's; they have no graph."""
-    assert ["g", ""] == [graph_name_of(FIRST), graph_name_of(LAST)]
-
-
-@pytest.mark.parametrize("bulk", [True, False])
-def test_journals_are_kept_by_any_store(tmp_path: Path, *, bulk: bool) -> None:
-    """In one go or one by one."""
-    store: Store = MemoryStore() if bulk else JsonlStore(tmp_path)
-    journals: dict[str, list[Event]] = {"r": [FIRST, LAST], "s": [LAST]}
-
-    asyncio.run(keep(store, journals))
-
-    assert journals == {run_id: list(asyncio.run(store.load(run_id))) for run_id in ("r", "s")}

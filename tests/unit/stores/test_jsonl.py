@@ -15,7 +15,6 @@ from graphloop.errors import RunBusy, StoreError, UnknownRun
 from graphloop.events import Cancelled, Event, Setup, Started
 from graphloop.stores.codec import Codec
 from graphloop.stores.jsonl import JsonlStore
-from tests.unit.stores.store_process import hear, process
 
 EVENTS = [Cancelled(float(number), "…") for number in range(1, 4)]
 
@@ -180,14 +179,6 @@ def test_a_file_is_for_its_owner_only(tmp_path: Path) -> None:
     assert 0o600 == (tmp_path / "r.jsonl").stat().st_mode & 0o777
 
 
-def test_an_unknown_run_names_those_that_are_there(tmp_path: Path) -> None:
-    """The id was probably misspelled."""
-    filled(tmp_path, 1)
-
-    with pytest.raises(StoreError, match="runs here: r"):
-        asyncio.run(JsonlStore(tmp_path).load("s"))
-
-
 def test_every_append_can_wait_for_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,10 +270,3 @@ def test_an_unknown_run_names_some_of_many(tmp_path: Path) -> None:
 
     with pytest.raises(UnknownRun, match=r"no run 'x' in .*; runs here: 00, .*, 09 … of 30$"):
         asyncio.run(JsonlStore(tmp_path).load("x"))
-
-
-def test_a_claim_that_leaves_hardly_a_file_to_open_is_refused(tmp_path: Path) -> None:
-    """The runs that are driven go on: each append opens its journal."""
-    with process("claim many", tmp_path) as other:
-        assert "refused expected room for one more open file" == hear(other)
-        assert "appended" == hear(other)

@@ -11,16 +11,6 @@ from graphloop.events import Cancelled
 from graphloop.stores.memory import MemoryStore
 
 
-def test_events_are_kept_as_they_are() -> None:
-    """Nothing is encoded: the very objects come back."""
-    store, event = MemoryStore(), Cancelled(0.0)
-
-    asyncio.run(store.append("r", 1, event))
-
-    assert asyncio.run(store.load("r"))[0] is event
-    assert ["r"] == asyncio.run(store.runs())
-
-
 def test_errors_say_what_is_there() -> None:
     """The next number, or how many runs there are."""
     store = MemoryStore()

@@ -6,7 +6,6 @@ import asyncio
 import fcntl
 import gc
 import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -86,20 +85,6 @@ def test_a_file_that_its_holder_has_just_removed_is_not_the_lock(
         lock_run(path, "r")
         with pytest.raises(RunBusy, match="is being driven"):
             lock_run(path, "r")
-
-
-def test_a_killed_owner_keeps_no_process_out_though_its_forked_child_lives(tmp_path: Path) -> None:
-    """As of a tool that uses `multiprocessing`: the pid in the file is of a dead process."""
-    store = JsonlStore(tmp_path)
-    with process("claim and fork", tmp_path) as other:
-        child = int(hear(other))
-        other.kill()
-        other.wait()
-
-        asyncio.run(store.claim("r"))
-
-        os.kill(child, signal.SIGKILL)
-    asyncio.run(store.release("r", "done", ()))
 
 
 def test_a_forked_child_that_forgets_a_loop_leaves_its_parents_lock_alone(tmp_path: Path) -> None:

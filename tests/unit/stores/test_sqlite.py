@@ -16,7 +16,7 @@ import pytest
 
 from graphloop.errors import ConfigError, Fenced, RunBusy, StoreError
 from graphloop.events import Cancelled
-from graphloop.stores.base import Ask, Bulk, Catalog, Leases, Mailbox
+from graphloop.stores.base import Ask
 from graphloop.stores.sqlite import SqliteStore
 from tests.unit.stores.store_process import RUNS, hear, process, tell
 
@@ -38,16 +38,6 @@ def sound(path: Path) -> bool:
     """Say whether SQLite finds the file whole."""
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-
-
-def test_it_can_do_all_that_a_store_can(tmp_path: Path) -> None:
-    """Drivers ask with `isinstance` what they may rely on."""
-    store = SqliteStore(tmp_path / "runs.db")
-
-    assert isinstance(store, Leases)
-    assert isinstance(store, Mailbox)
-    assert isinstance(store, Catalog)
-    assert isinstance(store, Bulk)
 
 
 def test_asking_an_absent_database_makes_none(tmp_path: Path) -> None:
@@ -160,20 +150,6 @@ def test_an_expired_lease_can_be_taken_and_fences_its_old_owner(tmp_path: Path) 
         assert 3 == len(await slow.load("r"))
         await slow.claim("r")
         await slow.append("r", 4, EVENT)
-
-    asyncio.run(run())
-
-
-def test_a_late_owner_whose_run_nobody_took_goes_on(tmp_path: Path) -> None:
-    """A clock that jumps costs nothing: safety is the epoch's."""
-    clock = Clock()
-
-    async def run() -> None:
-        store = SqliteStore(tmp_path / "runs.db", clock=clock)
-        await store.claim("r")
-        clock.now += 1e6
-        await store.append("r", 1, EVENT)
-        assert "running" == (await store.overview())[0].status
 
     asyncio.run(run())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -43,12 +42,3 @@ def test_a_taken_run_id_is_told_from_a_second_writer(tmp_path: Path) -> None:
             append(connection, TENANT, [JournalRow("r", 1, "Started", b"two")])
         with pytest.raises(StoreError, match="number 2, not 3: another driver is writing to it"):
             append(connection, TENANT, [JournalRow("r", 3, "Started", b"two")])
-
-
-def test_an_entry_belongs_to_a_run(tmp_path: Path) -> None:
-    """SQLite keeps that, too."""
-    with (
-        closing(open_writer(tmp_path / "runs.db", "process")) as connection,
-        pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"),
-    ):
-        connection.execute("INSERT INTO entry VALUES('nowhere', 1, 'X', x'', 0)")

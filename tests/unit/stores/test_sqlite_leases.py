@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from graphloop.errors import Fenced, RunBusy
 from graphloop.stores.sqlite import SqliteStore
-from graphloop.stores.sqlite_leases import Tenant, fence
+from graphloop.stores.sqlite_leases import Tenant, claim, fence, renew
+from graphloop.stores.sqlite_schema import open_writer
 
 
 def tenant(epoch: int | None) -> Tenant:
@@ -21,15 +22,6 @@ def tenant(epoch: int | None) -> Tenant:
     if epoch is not None:
         made.epochs["r"] = epoch
     return made
-
-
-def test_a_tenant_is_told_from_another_of_its_process() -> None:
-    """Two stores of one process are two drivers; a person can tell where they are."""
-    one, two = tenant(None), tenant(None)
-
-    assert one.name != two.name
-    assert f"pid {os.getpid()}" in one.name
-    assert 130.0 == one.until()
 
 
 @pytest.mark.parametrize(
@@ -65,6 +57,37 @@ def test_a_claim_of_a_run_that_is_gone_is_fenced() -> None:
         fence(tenant(1), "r", None)
 
     fence(tenant(None), "r", None)
+
+
+def test_a_renewal_prolongs_no_lease_of_another_driver(tmp_path: Path) -> None:
+    """A driver that lost its run to another must not keep that one's successor waiting."""
+    now = [100.0]
+    slow, quick = Tenant(30.0, lambda: now[0]), Tenant(30.0, lambda: now[0])
+    with closing(open_writer(tmp_path / "runs.db", "process")) as connection:
+        slow.epochs["r"] = claim(connection, slow, "r")
+        now[0] = 131.0
+        quick.epochs["r"] = claim(connection, quick, "r")
+        slow.claims.take("r")
+        now[0] = 150.0
+
+        renew(connection, slow)
+
+        assert (161.0,) == connection.execute("SELECT lease_until FROM run").fetchone()
+
+
+def test_a_written_release_is_forgotten_and_no_later_one() -> None:
+    """The run may have been claimed and left again, while the release was on its way."""
+    me = tenant(1)
+    me.leave("r", ("done", ()))
+    written = me.left["r"]
+    me.epochs["r"] = 2
+    me.leave("r", ("suspended", ()))
+    later = me.left["r"]
+
+    me.forget("r", written)
+    assert {"r": later} == me.left
+    me.forget("r", later)
+    assert {} == me.left
 
 
 CLAIM_AND_WAIT = """

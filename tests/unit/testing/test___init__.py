@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from graphloop import END, Agent, EndReason, Graph, testing
@@ -29,15 +27,6 @@ def test_the_offered_names_are_there() -> None:
 
     assert expected == set(testing.__all__)
     assert all(hasattr(testing, name) for name in testing.__all__)
-
-
-def test_an_agent_is_tested_without_a_server() -> None:
-    """The script is the model; what it was asked is written down."""
-    model = ScriptedModel(["hi"])
-
-    result = asyncio.run(Agent(model).generate("go"))
-
-    assert ("hi", UserMessage("go")) == (result.text, model.requests[0].messages[0])
 
 
 def test_a_graph_is_tested_under_a_seed() -> None:

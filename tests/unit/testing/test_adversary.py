@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphloop import Graph, ask, node
-from graphloop.effects import AskHuman, AwaitCaller, CallModel, CallTool, CheckCalls, StartRun
+from graphloop.effects import AskHuman, CallModel, CheckCalls, StartRun
 from graphloop.events import (
     Answer,
     AnswerChecked,
@@ -29,7 +29,6 @@ from graphloop.nodes.parallel import Parallel
 from graphloop.nodes.verify import AnswerCheck, Verify
 from graphloop.outcomes import Outcome
 from graphloop.own_nodes import Asking, ask_model
-from graphloop.policy.approvals import Approval
 from graphloop.run import evolve
 from graphloop.spending import Budget, Spent
 from graphloop.testing.adversary import Adversary, steered_by_a_caller
@@ -37,15 +36,11 @@ from graphloop.testing.callbacks import answered_by_a_callback
 from graphloop.testing.choices import Choices
 from graphloop.testing.replies import (
     answered_by_a_model,
-    are_arguments,
     fitting,
-    unfit_arguments,
 )
-from graphloop.testing.sim import Simulation, simulate
-from graphloop.testing.trace import Recording, recorded_graph
 from graphloop.turn import Turn
-from graphloop.values import FinishReason, ModelRequest, Reply, ToolChoice, call_key
-from tests.strategies import QUESTION, SETUP, call, fresh, loop, spec
+from graphloop.values import FinishReason, ModelRequest, Reply
+from tests.strategies import QUESTION, call, fresh, spec
 from tests.unit.testing.planted import Looping, table
 
 
@@ -65,19 +60,6 @@ def gated() -> Graph[None]:
 
     rules = ask("read", when=large).rules
     return table(lambda node: Gate(rules=rules) if node.kind == "gate" else node)
-
-
-def played(seed: int, *, stubborn: bool = False) -> Simulation[None]:
-    """Return a run of the standard loop against the adversary."""
-    notes, graph = Recording(), loop()
-    world = Adversary(graph, Choices.seeded(seed), stubborn=stubborn, askers=notes.askers).world
-    return simulate(recorded_graph(graph, notes), QUESTION, world, None, setup=SETUP)
-
-
-def test_the_same_choices_make_the_same_run() -> None:
-    """Byte for byte."""
-    for seed in range(20):
-        assert played(seed).events == played(seed).events
 
 
 def test_silence_may_be_broken_and_a_word_stays() -> None:
@@ -109,23 +91,6 @@ def test_conditions_of_a_gate_hold_do_not_hold_and_fail() -> None:
     assert {((("large",),), ((),)), (((),), (("large",),)), (((),), ((),))} == told
 
 
-def test_a_stubborn_world_says_the_same_for_ever_and_is_kind() -> None:
-    """So that what nothing bounds goes on."""
-    world = adversary(3, stubborn=True).world
-
-    assert Approval(approved=True) == world.human(AskHuman(1, "k", call()))
-    assert ("42", "ok") == (world.child(StartRun(1, "k", "a", "", ())) or ("", "", None))[:2]
-    assert "ok" == world.tool(CallTool(1, "k", call())).status
-    assert 1 == len(world.check(CheckCalls(1, 0, (call(),), (0,))))
-
-
-def test_a_caller_says_something_now_and_then() -> None:
-    """Or lets the run go on."""
-    said = {len(adversary(seed).world.steer(AwaitCaller(1), fresh()).append) for seed in range(20)}
-
-    assert {0, 1} == said
-
-
 def test_a_child_uses_up_its_budget_and_never_more_tool_calls_than_it_has() -> None:
     """No run does; money and tokens are looked at between turns, and may be exceeded."""
     spent: list[Spent] = []
@@ -154,20 +119,6 @@ def test_a_caller_says_everything_that_it_may() -> None:
     assert any(one.messages is not None for one in said)
     assert any(one.setup is not None for one in said)
     assert {0, 1, 2} == {len(one.results) for one in said}
-
-
-def test_results_are_of_calls_of_the_turn() -> None:
-    """Others would be refused, and nothing would have been tried."""
-    keys = {call_key(2, 0), call_key(2, 1)}
-    for seed in range(200):
-        assert keys >= {one.key for one in steered_by_a_caller(RUN, Choices.seeded(seed)).results}
-
-
-def test_the_simplest_caller_says_nothing() -> None:
-    """So that shrinking gets rid of it."""
-    said = steered_by_a_caller(RUN, Choices.given(()))
-
-    assert ((), None, (), None) == (said.append, said.messages, said.results, said.setup)
 
 
 TOOLS = (spec("read"), spec("write"), spec("search", "provider"))
@@ -203,30 +154,6 @@ def test_all_finish_reasons_failures_and_shapes_come() -> None:
     assert len(set(ids)) < len(ids)
 
 
-def test_a_forced_model_mostly_calls_its_tool() -> None:
-    """And still does whatever it likes, now and then."""
-    forced = ModelRequest(QUESTION, TOOLS[:1], ToolChoice("tool", "read"))
-
-    said = [one for one in replies(forced) if isinstance(one, Reply)]
-
-    called = [one for one in said if any(call.name == "read" for call in one.message.calls)]
-    assert len(said) / 2 < len(called) < len(said)
-
-
-def test_a_model_without_tools_calls_what_is_not_there() -> None:
-    """Models do."""
-    said = [one for one in replies(ModelRequest(QUESTION)) if isinstance(one, Reply)]
-
-    assert {"nowhere", ""} == {call.name for one in said for call in one.message.calls}
-
-
-def test_the_simplest_reply_is_an_answer() -> None:
-    """So that whatever a shrinker leaves out ends the run."""
-    reply = answered_by_a_model(CallModel(7, "m", ModelRequest(QUESTION)), Choices.given(()))
-
-    assert ("Reply 7.", FinishReason.STOP) == (reply.message.text, reply.finish_reason)
-
-
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -250,11 +177,6 @@ def test_arguments_fit_the_schema(values: list[int]) -> None:
     jsonschema.validate(arguments, SCHEMA)
 
 
-def test_the_simplest_yes_or_no_is_yes() -> None:
-    """A shrunk run ends soon, and a no sends most answers back."""
-    assert "true" == fitting('{"type": "boolean"}', Choices.given(()))
-
-
 def test_a_schema_that_goes_round_in_circles_ends() -> None:
     """A tool's schema is the user's, and may nest as deep as it likes."""
     schema: dict[str, object] = {"type": "string"}
@@ -262,14 +184,6 @@ def test_a_schema_that_goes_round_in_circles_ends() -> None:
         schema = {"type": "object", "properties": {"in": schema}, "required": ["in"]}
 
     assert '"deep"' in fitting(json.dumps(schema), Choices.given(()))
-
-
-def test_unfit_arguments_are_of_all_kinds() -> None:
-    """Valid JSON that is no object, halves, and nothing."""
-    every = [unfit_arguments(Choices.given((at,))) for at in range(8)]
-
-    assert {True, False} == {are_arguments(one) for one in every}
-    assert "" in every
 
 
 @dataclass(frozen=True)

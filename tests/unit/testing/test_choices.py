@@ -41,13 +41,6 @@ def test_any_list_is_a_world(given_values: list[int], asked: list[int]) -> None:
     assert [0] * 3 == [Choices.given(()).draw(count) for count in (1, 2, 256)]
 
 
-def test_the_simplest_choice_is_the_first_thing_and_no() -> None:
-    """So that a shrunk world is one in which little happens."""
-    assert "a" == Choices.given(()).pick("abc")
-    assert not Choices.given(()).chance(4)
-    assert Choices.given((3,)).chance(4)
-
-
 @given(given_values=values, mark=st.integers(0, 2**32 - 1))
 def test_a_token_is_the_list_without_the_zeros_at_its_end(
     given_values: list[int], mark: int
@@ -109,8 +102,3 @@ def test_what_is_returned_fails_and_is_no_longer(values: Values) -> None:
     assert sum(values) % 3 == sum(found) % 3
     assert (len(found), found) <= (len(values), values)
     assert trials <= TRIALS_MAX
-
-
-def test_what_was_not_taken_is_left_out() -> None:
-    """A world that asks for three choices needs no fourth."""
-    assert (0, 0, 9) == shrunk((5, 5, 9, 1, 1), lambda one: one[:3] if one[2:3] == (9,) else None)

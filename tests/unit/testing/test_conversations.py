@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from graphloop import Agent, Compaction, Graph, tool
+from graphloop import Graph, tool
 from graphloop.effects import CallModel, Effect
 from graphloop.events import CallbackReturned, Changes, Event, Setup, Started, Steered
 from graphloop.history import History
@@ -14,13 +14,10 @@ from graphloop.node_protocol import Node, Reaction, Wait
 from graphloop.nodes import Retrying
 from graphloop.outcomes import Compacted, Outcome
 from graphloop.run import Run, evolve
-from graphloop.testing import ScriptedModel
-from graphloop.testing.choices import Choices
-from graphloop.testing.conversations import rewritten, unpaired, untrue_requests
+from graphloop.testing.conversations import rewritten, unpaired
 from graphloop.testing.fuzzing import fuzz
-from graphloop.testing.subject import Subject, subject_of
+from graphloop.testing.subject import Subject
 from graphloop.testing.trace import Decision, Trace, TraceStep
-from graphloop.testing.trial import tried
 from graphloop.values import AssistantMessage, Message, ToolCall, ToolResult, UserMessage
 from tests.runs import changed as with_facts
 from tests.strategies import call, said
@@ -153,23 +150,6 @@ def test_a_node_that_changes_the_past_is_found(kind: str, bug: type[Around], fou
     assert all(one.event for one in told)
 
 
-def test_an_agent_that_compacts_is_not_complained_of() -> None:
-    """To shorten is what a Compact is for."""
-    compaction = Compaction(context_window=1_000, keep_recent_turns=1)
-    agent = Agent(ScriptedModel(()), tools=[read], compaction=compaction)
-    subject = subject_of(agent)
-    shortened = 0
-
-    for seed in range(200):
-        trace = tried(subject, Choices.seeded(seed), 2_000).trace
-        assert [] == list(rewritten(subject, trace))
-        shortened += any(
-            one.outcome == "compacted" for taken in trace.steps for one in taken.transitions
-        )
-
-    assert shortened
-
-
 def test_a_node_that_may_compact_rewrites_nothing_on_its_other_ways() -> None:
     """That it leaves by `Compacted` at times makes it no editor."""
 
@@ -297,13 +277,3 @@ def test_a_model_that_is_sent_another_result_is_found() -> None:
         for one in told
     )
     assert fuzz(twisted("model", Unshared), seeds=100, tools=[read]).ok
-
-
-def test_an_agent_that_compacts_sends_what_there_is() -> None:
-    """What is asked for a summary is the conversation, too."""
-    compaction = Compaction(context_window=1_000, keep_recent_turns=1)
-    subject = subject_of(Agent(ScriptedModel(()), tools=[read], compaction=compaction))
-
-    for seed in range(200):
-        trace = tried(subject, Choices.seeded(seed), 2_000).trace
-        assert [] == list(untrue_requests(subject, trace))

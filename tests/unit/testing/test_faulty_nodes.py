@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Iterator
 
 import pytest
 
-from graphloop import Agent, Graph
+from graphloop import Graph
 from graphloop.proofs.most import Bound
-from graphloop.testing import ScriptedModel
 from graphloop.testing.fuzzing import Fuzzer, fuzz, replay_token
 from graphloop.testing.oracle import violations
 from graphloop.testing.subject import Subject, subject_of
@@ -25,7 +23,7 @@ from tests.unit.testing.moody import (
     seldom,
     two_faults,
 )
-from tests.unit.testing.planted import BUGS, table
+from tests.unit.testing.planted import BUGS
 
 
 @pytest.mark.parametrize("graph", [flaky(50), flaky(7), rolling()])
@@ -38,16 +36,6 @@ def test_a_node_that_rolls_dice_is_a_finding_with_its_name(graph: Graph[None]) -
     assert any("node 'model_call'" in one.what for one in told)
     assert any(one.event for one in told)
     assert all(each.violations and each.trace for each in report.failing)
-
-
-def test_an_agent_with_agents_for_tools_has_the_events_of_its_own_turns() -> None:
-    """What they ask is not bounded, and they are answered, not run: its own turns are bounded."""
-    helper = Agent(ScriptedModel(()), name="helper")
-    agent = Agent(ScriptedModel(()), tools=[helper.as_tool()])
-
-    report = fuzz(agent, seeds=50, events_max=1)
-
-    assert report.ok, str(report)
 
 
 def test_a_node_that_decides_otherwise_in_each_run_is_found_by_a_second_run() -> None:
@@ -105,44 +93,11 @@ def _python_s_handler() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_python_s_handler")
 def test_ctrl_c_in_a_node_that_does_not_return_names_it() -> None:
-    """With the seed, and with the choices that bring it there again."""
+    """With the seed that brings it there again."""
     report = fuzz(interrupting(lambda: signal.raise_signal(signal.SIGINT)), seeds=50)
 
     assert report.interrupted
-    assert report.unfinished is not None
-    assert ("execute", report.seeds) == (report.unfinished.node, report.unfinished.seed)
-    assert "node 'execute' had not returned" in str(report)
-    pressed: list[int] = []
-    replay_token(interrupting(lambda: pressed.append(1)), report.unfinished.token)
-    assert pressed
-
-
-@pytest.mark.usefixtures("_python_s_handler")
-def test_ctrl_c_in_a_replay_tells_where_it_was() -> None:
-    """Whoever replays a run that hangs has to end it by hand again."""
-
-    def press() -> None:
-        signal.raise_signal(signal.SIGINT)
-
-    unfinished = fuzz(interrupting(press), seeds=50).unfinished
-    assert unfinished is not None
-
-    again = replay_token(interrupting(press), unfinished.token)
-
-    assert again.interrupted
-    assert again.unfinished is not None
-    assert ("execute", None) == (again.unfinished.node, again.unfinished.seed)
-
-
-def test_a_search_in_another_thread_leaves_signals_alone() -> None:
-    """Only the main thread may listen for them."""
-    reports: list[bool] = []
-    thread = threading.Thread(target=lambda: reports.append(fuzz(table(), seeds=3).ok))
-
-    thread.start()
-    thread.join()
-
-    assert [True] == reports
+    assert f"node 'execute' had not returned, in seed {report.seeds}" in str(report)
 
 
 def test_a_fault_of_the_fuzzer_costs_one_seed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,8 +179,8 @@ def test_a_run_that_was_stopped_says_so() -> None:
     run, at = ANSWERED.simulation.run, len(ANSWERED.events)
 
     def found(*events: Event, ending: Ending | None = run.ending) -> list[str]:
-        made = Simulation(evolve(run, ending=ending), [*ANSWERED.events, *events])
-        return [one.what for one in unfinished(made)]
+        made = with_run(ANSWERED, evolve(run, ending=ending))
+        return [one.what for one in unfinished(replace(made, events=(*made.events, *events)))]
 
     stopped = Cancelled(9.0, "enough")
     assert [] == found()
@@ -189,5 +189,5 @@ def test_a_run_that_was_stopped_says_so() -> None:
     assert [] == found(stopped, ending=Ending(EndReason.ABORTED))
     assert [] == found(stopped, ending=Ending(EndReason.TIMEOUT))
     assert [] == found(Cancelled(9.0, "enough", after_step=True))
-    made = Simulation(run, [*ANSWERED.events, stopped])
+    made = replace(ANSWERED, events=(*ANSWERED.events, stopped))
     assert [at + 1] == [one.event for one in unfinished(made)]

@@ -9,7 +9,7 @@ from graphloop.testing.choices import Choices
 from graphloop.testing.report import Coverage, Failing, FuzzReport
 from graphloop.testing.subject import Subject
 from graphloop.testing.trial import tried
-from graphloop.testing.violation import INVARIANTS, Violation
+from graphloop.testing.violation import Violation
 from graphloop.views.dot import dot_of
 from graphloop.views.pictures import picture
 from tests.strategies import loop
@@ -60,13 +60,6 @@ def test_json_has_everything_that_is_printed() -> None:
     assert 0 == data["coverage"]["outcomes"]["gate.settled"]
 
 
-def test_a_report_without_failures_is_fine() -> None:
-    """Printing it tells how far it has looked."""
-    assert report().ok
-    assert "nothing found" in str(report())
-    assert "interrupted after 9" in str(report(interrupted=True))
-
-
 GRAPH = loop()
 
 
@@ -99,16 +92,3 @@ def test_the_counts_are_drawn_on_the_graph() -> None:
     assert 'label="model_call\\n2x"' in drawn
     assert "answered 2" in drawn
     assert "settled 0" in drawn
-
-
-def test_nothing_seen_is_told_so() -> None:
-    """Before the first run."""
-    assert "ended by: nothing" in str(Coverage.of(GRAPH))
-    assert 0 == sum(Coverage.of(GRAPH).nodes.values())
-
-
-def test_a_violation_says_what_and_where() -> None:
-    """One line."""
-    assert "gate: ran (event 3)" == str(Violation("gate", "ran", 3))
-    assert "gate: ran" == str(Violation("gate", "ran"))
-    assert "gate" in INVARIANTS

@@ -33,7 +33,7 @@ from graphloop.spending import Spent
 from graphloop.testing import sim
 from graphloop.testing.sim import LATENCY_MAX_S, ChildAnswer, Simulation, World, simulate
 from graphloop.tools.outcome import ToolOutcome
-from graphloop.values import Reply, UserMessage
+from graphloop.values import UserMessage
 from tests.strategies import QUESTION, SETUP, Adversary, call, loop, reply, setup, spec
 
 DONE = reply("done")
@@ -117,14 +117,6 @@ def test_a_tool_that_may_not_be_repeated_is_begun_before_it_starts() -> None:
     last = simulation.events[-1]
     assert isinstance(last, ToolReturned)
     assert "unknown" == last.status
-
-
-def test_a_tool_that_may_be_repeated_needs_no_beginning() -> None:
-    """It costs nothing then."""
-    simulation, effects = crashing(9, repeatable=True)
-
-    assert ["Started", "ToolReturned"] == kinds(simulation)
-    assert 1 == effects
 
 
 def interrupted(*, repeatable: bool, seed: int) -> tuple[Simulation[None], list[str]]:
@@ -229,15 +221,6 @@ def test_a_child_that_parks_parks_the_run_and_its_siblings_have_run() -> None:
     assert {"c0.1": 1} == simulation.executions
 
 
-def test_a_world_without_agents_says_so() -> None:
-    """By the name of the agent."""
-    world = World(model=ASKING.model, tool=ASKING.tool)
-
-    run = simulate(loop(), QUESTION, world, None, setup=Setup("model", AGENT)).run
-
-    assert "no agent for 'ask'" in run.record.steps[0].tool_results[0].text
-
-
 def test_the_caller_of_an_attended_run_is_part_of_the_world() -> None:
     """By default it lets the run go on; what it says is at the time, and for the effect, it is."""
     attended = evolve(setup(), attended=True)
@@ -258,38 +241,6 @@ def test_the_caller_of_an_attended_run_is_part_of_the_world() -> None:
     times = [one.at for one in steered.events]
     assert times == sorted(times)
     assert [UserMessage("more")] * 2 == list(steered.run.record.added)[-2:]
-
-
-@dataclass(frozen=True)
-class ToolTwice(ToolFirst):
-    """Calls one tool, and once it has answered calls it again under the same key."""
-
-    def on(
-        self, run: Run[None], event: Event, answered: Effect | None, /
-    ) -> Reaction[None, Outcome]:
-        """Call again, once."""
-        return self.enter(run) if run.next_effect == 2 else Leave(run, Done())
-
-
-def test_a_call_that_runs_again_after_its_result_is_reported() -> None:
-    """The simulation's own alarm must ring, or its silence proves nothing."""
-    node = ToolTwice()
-    graph: Graph[None] = Graph("g", node, {node: {Done: END}})
-
-    assert {"c0.0"} == simulate(graph, QUESTION, TWO.world, None, setup=Setup()).repeated
-
-
-def test_a_crash_repeats_only_what_had_not_ended() -> None:
-    """Of two tools under way, the one whose result is in the journal does not run again."""
-    adversary = Adversary((reply("done"), reply(call(), call())), repeatable=True)
-    kinds = [type(one).__name__ for one in adversary.run(loop()).events]
-    first_result = kinds.index("ToolReturned") + 1
-
-    simulation = adversary.run(loop(), crash_after=(first_result,))
-
-    counts = simulation.executions
-    assert [1, 2] == sorted([counts["c0.0"], counts["c0.1"]])
-    assert not simulation.repeated
 
 
 @pytest.mark.parametrize("decision", [Approval(True), Approval(False), ValueError("?")])
@@ -330,35 +281,12 @@ def test_callbacks_are_part_of_the_world(answers: tuple[Changes | Exception, ...
     assert "no callback for 'mine'" in without.run.ending.failure.message
 
 
-def test_by_default_calls_are_valid_and_nobody_is_there() -> None:
-    """The smallest world is a model and a tool."""
-    world = World(model=TWO.model, tool=TWO.tool)
-    asking = World(model=TWO.model, tool=TWO.tool, check=lambda effect: ASKED * len(effect.calls))
-
-    simulation = simulate(loop(), QUESTION, world, None, setup=setup())
-    parked = simulate(loop(), QUESTION, asking, None, setup=setup())
-
-    assert {"c0.0": 1} == {key: simulation.executions[key] for key in ["c0.0"]}
-    assert simulation.run.ended
-    assert ["AskHuman"] == [type(one).__name__ for one in parked.run.pending.values()]
-
-
 def test_a_world_in_which_nothing_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A simulation is bounded too, and names its seed."""
     monkeypatch.setattr(sim, "EVENTS_MAX", 5)
 
     with pytest.raises(GraphloopError, match="seed 3: not over after 5 events"):
         Adversary((reply(call()),)).run(loop(), seed=3)
-
-
-def test_the_replies_of_a_world_are_what_the_run_keeps() -> None:
-    """Nothing is added by the simulation."""
-    said: Reply = reply("only this")
-
-    simulation = Adversary((said,)).run(loop())
-
-    assert said.message == simulation.run.messages[-1]
-    assert ToolOutcome("fine", "ok") == TWO.tools[0]
 
 
 @pytest.mark.parametrize("after", range(1, 12))

@@ -27,7 +27,7 @@ def pay(amount: int) -> str:
     return f"paid {amount}"
 
 
-@given(run=strategies.runs(table(), tools=[pay]))
+@given(run=strategies.simulations(table(), tools=[pay]))
 def test_any_run_can_be_asked_for(run: Simulation[Any]) -> None:
     """A property of one's own is held against whatever may happen."""
     assert not run.repeated
@@ -41,18 +41,18 @@ def test_what_is_found_is_shrunk() -> None:
     def used_up(run: Simulation[Any]) -> bool:
         return run.run.ending is not None and run.run.ending.reason is EndReason.MAX_STEPS
 
-    simplest = find(strategies.runs(table()), used_up, settings=settings(max_examples=2_000))
+    simplest = find(strategies.simulations(table()), used_up, settings=settings(max_examples=2_000))
 
     assert len(simplest.run.record.steps) == 6
 
 
 def test_a_run_that_breaks_raises_what_broke_it() -> None:
     """Not an empty simulation that keeps every property."""
-    broken = strategies.runs(BUGS["an empty reply"][1]())
+    broken = strategies.simulations(BUGS["an empty reply"][1]())
 
     with pytest.raises(IndexError):
         find(broken, lambda _: False, settings=settings(max_examples=2_000, database=None))
-    endless = strategies.runs(table(), events_max=1)
+    endless = strategies.simulations(table(), events_max=1)
     with pytest.raises(GraphloopError, match="not over"):
         find(endless, lambda _: False, settings=settings(database=None))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop import Agent, Graph, allow, ask, deny, tool
+from graphloop import Agent, Graph, allow, ask, deny
 from graphloop.cli.errors import Status
 from graphloop.contract import contract_of
 from graphloop.events import Setup
@@ -85,19 +85,6 @@ def test_the_command_finds_a_fault_of_the_kernel(monkeypatch: pytest.MonkeyPatch
 
     assert Status.FAILED == done.returncode
     assert "gate: tool " in done.stdout
-
-
-@tool
-def read(text: str) -> str:
-    """Read."""
-    return text
-
-
-def test_an_agent_with_tools_is_left_as_it_is() -> None:
-    """What its own options allow is what is fuzzed."""
-    agent = Agent(ScriptedModel(()), tools=[read])
-
-    assert furnished(agent) is agent
 
 
 def test_an_option_of_the_agent_s_own_stays() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from graphloop import Graph
 from graphloop.events import CallCheck, Event, Setup
-from graphloop.history import History
 from graphloop.node_protocol import Leave, Wait
 from graphloop.outcomes import Go, Stop
 from graphloop.policy.approvals import Approval
@@ -20,17 +19,15 @@ from graphloop.testing.trace import (
     Decision,
     Recording,
     Trace,
-    Transition,
     lived,
     moves,
-    new_in,
     parted,
     recorded_graph,
     traced,
 )
 from graphloop.testing.trace_text import trace_lines
 from graphloop.testing.trial import tried
-from graphloop.values import Message, UserMessage
+from graphloop.values import UserMessage
 from tests.strategies import SETUP, Adversary, call, fresh, loop, reply
 from tests.unit.testing.planted import BUGS
 
@@ -87,14 +84,6 @@ def test_what_breaks_a_run_ends_its_story() -> None:
     assert "model: stop" in list(trace_lines(trace))[-1]
 
 
-def test_a_journal_that_breaks_at_once_has_no_chapters() -> None:
-    """And no run."""
-    trace: Trace[None] = Trace((), ValueError("?"))
-
-    assert trace.run is None
-    assert [] == list(trace_lines(trace))
-
-
 ADVERSARY = Adversary((reply("done"), reply(call(), call())))
 
 
@@ -113,21 +102,6 @@ def test_a_watched_graph_runs_as_the_graph_does() -> None:
     ]
 
 
-def test_transitions_and_wishers_are_noted() -> None:
-    """Who left by what, and who wished for which effect."""
-    recording = Recording()
-
-    ADVERSARY.run(recorded_graph(loop(), recording))
-
-    transitions = [one.transition for one in recording.decisions if one.transition is not None]
-    assert Transition("prepare_step", "ready", "model_call") == transitions[0]
-    assert "END" == transitions[-1].target
-    assert "gate -settled-> execute" in map(str, transitions)
-    assert ["gate", "gate"] == [one.node for one in recording.decisions if one.node == "gate"][:2]
-    assert None in [one.transition for one in recording.decisions]
-    assert {"model_call", "gate", "execute"} == set(recording.askers.values())
-
-
 GRAPH = loop()
 SUBJECT = Subject(GRAPH, None, Setup("model", invented_tools(GRAPH)))
 TRACE = tried(SUBJECT, Choices.given([0] * 9 + [1]), 100).trace
@@ -143,44 +117,11 @@ def test_each_move_begins_where_the_last_one_ended() -> None:
         assert one.run == other.before
 
 
-def test_a_node_that_waits_remembers_where_it_was_entered() -> None:
-    """What it does of an event is told from what it did when it was entered."""
-    found = list(moves(SUBJECT, TRACE))
-
-    assert found[0].event is None
-    assert {"model_call", "gate", "execute"} == {one.node.name for one in found if one.event}
-    assert all(one.entered == one.before for one in found if one.event is None)
-    for one, other in pairwise(found):
-        if other.event is not None:
-            assert one.node == other.node
-            assert one.entered == other.entered
-            assert TRACE.steps[other.number - 1].event == other.event
-
-
-def test_new_is_what_a_history_has_grown_by() -> None:
-    """And nothing can be told of one that is another."""
-    one, other = UserMessage("1"), UserMessage("2")
-    before: History[Message] = History([one])
-    another: History[Message] = History([other])
-    empty: History[Message] = History()
-
-    assert () == new_in(before, before)
-    assert (other,) == new_in(before.append(other), before)
-    assert None is new_in(another, before)
-    assert None is new_in(empty, before)
-
-
 RUN = fresh()
 GOES = Decision(1, "stop", Leave(RUN, Go()))
 STOPS = Decision(1, "stop", Leave(RUN, Stop()))
 WAITS = Decision(2, "stop", Wait(RUN))
 RAISES = Decision(2, "stop", ValueError("?"))
-
-
-def test_equal_recordings_do_not_part() -> None:
-    """Errors are compared by their text: no two of them are equal."""
-    assert parted([GOES, RAISES], [GOES, Decision(2, "stop", ValueError("?"))], "") is None
-    assert parted([], [], "") is None
 
 
 def test_the_first_decision_that_differs_is_told_with_both_sides() -> None:

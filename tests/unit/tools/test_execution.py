@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable
 from typing import cast
 
 import pytest
-from pydantic import BaseModel
 
 from graphloop.errors import ConfigError, ToolDefinitionError
-from graphloop.tools.execution import awaited, caller, look_up, yes_or_no
+from graphloop.tools.execution import caller, look_up, yes_or_no
 from graphloop.tools.options import NOT_DONE, Found, Reconciliation, ToolPolicy
 from graphloop.tools.schema import Parameters
-from graphloop.tools.signature import refuse_generator
 from graphloop.tools.tool import AnyTool, Tool, ToolContext, ToolOutcome, tool
 from graphloop.values import UserMessage
 
@@ -27,20 +25,12 @@ KEYWORDS = Parameters("{}", str, keywords=True)
 WITH_CONTEXT = Parameters("{}", str, keywords=True, context="here")
 
 
-async def later(value: object) -> object:
-    return value
-
-
 def pair(value: object, context: object) -> tuple[object, object]:
     return value, context
 
 
 def named(*, text: str, here: object = None) -> tuple[object, object]:
     return text, here
-
-
-def many(value: object) -> Iterator[object]:
-    yield value
 
 
 @pytest.mark.parametrize(
@@ -68,21 +58,6 @@ def test_a_function_that_takes_something_else_is_refused() -> None:
         caller(three, ONE, "here")
 
 
-def test_a_generator_is_refused() -> None:
-    """A call has one result."""
-    refuse_generator(pair, "here")
-    with pytest.raises(ToolDefinitionError, match=r"here: .*found a generator.* Fix: "):
-        refuse_generator(many, "here")
-    with pytest.raises(ToolDefinitionError, match="found a generator"):
-        caller(many, ONE, "here")
-
-
-def test_what_can_be_awaited_is() -> None:
-    """And everything else is the answer itself."""
-    assert "v" == asyncio.run(awaited("v"))
-    assert "v" == asyncio.run(awaited(later("v")))
-
-
 @pytest.mark.parametrize("answer", [None, 0, 1, "", "yes", [], object()])
 def test_only_true_is_a_yes_and_only_false_a_no(answer: object) -> None:
     """A forgotten `return` must not pass for a no."""
@@ -92,11 +67,6 @@ def test_only_true_is_a_yes_and_only_false_a_no(answer: object) -> None:
 
 
 CONTEXT = ToolContext("run-1", "c0.0", "call_1", 0, (UserMessage("hi"),))
-
-
-class Query(BaseModel):
-    text: str
-    limit: int = 10
 
 
 async def search(text: str, limit: int = 10) -> str:
@@ -187,17 +157,6 @@ def test_stop_iteration_cannot_hang_a_run(*, thread: bool) -> None:
 
     assert outcome.status == "error"
     assert "StopIteration" in str(outcome.content)
-
-
-def test_a_plain_function_may_return_an_awaitable() -> None:
-    """A lambda or a wrapper around an async function is a tool like the others."""
-
-    def start(query: Query) -> Awaitable[str]:
-        return search(query.text, query.limit)
-
-    one = Tool(name="s", parameters=Query, execute=start)
-
-    assert run(one, '{"text": "a"}').content == "a:10"
 
 
 def test_a_builtin_without_signature_takes_the_arguments() -> None:

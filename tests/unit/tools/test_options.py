@@ -23,7 +23,6 @@ from graphloop.tools.options import (
     definition_text,
     kind_of,
     legal_name,
-    reject_unknown,
     tool_policy_of,
 )
 from graphloop.values import ToolKind
@@ -48,13 +47,6 @@ def ask(arguments: object, context: object) -> bool:
 def look(arguments: object, context: object) -> Reconciliation:
     """Find out nothing."""
     return UNKNOWN
-
-
-def test_options_that_are_left_out_have_their_defaults() -> None:
-    """A tool runs at once, as long as it likes, tells much, and is never run twice unasked."""
-    assert ToolPolicy(
-        False, None, False, 100_000, "at_most_once", None, False, False
-    ) == tool_policy_of({}, "function", work, "tool 'x'")
 
 
 @pytest.mark.parametrize(
@@ -137,13 +129,6 @@ def test_an_option_that_cannot_work_is_refused_by_name(
     assert "Fix: " in str(caught.value)
 
 
-@pytest.mark.parametrize("options", [{"timeout_s": 1}, {"thread": True}], ids=str)
-def test_a_client_tool_has_nothing_to_time(options: ToolOptions) -> None:
-    """Whoever runs it limits it."""
-    with pytest.raises(ToolDefinitionError, match="need `execute`"):
-        tool_policy_of(options, "client", None, "tool 'x'")
-
-
 @pytest.mark.parametrize("kind", ["client", "agent"])
 @pytest.mark.parametrize(
     "options",
@@ -183,12 +168,6 @@ def test_a_provider_heeds_no_option(options: ToolOptions) -> None:
         tool_policy_of(options, "provider", None, "tool 'x'")
 
 
-def test_every_option_that_is_none_is_told() -> None:
-    """Not one per attempt."""
-    with pytest.raises(ToolDefinitionError, match=r"'a', 'nam'\. Did you mean 'name'\? Fix: use"):
-        reject_unknown(["a", "thread", "nam"], "tool 'x'")
-
-
 SEARCH = {"type": "search_1", "name": "search"}
 
 
@@ -203,21 +182,6 @@ def test_without_a_kind_the_executor_decides() -> None:
     """CONTRACT §3.1: no executor, no server function."""
     assert kind_of(None, print, "here") == "function"
     assert kind_of(None, None, "here") == "client"
-
-
-@pytest.mark.parametrize("kind", ["client", "agent", "provider"])
-def test_what_others_run_has_no_executor(kind: ToolKind) -> None:
-    """It would never be called."""
-    assert kind_of(kind, None, "here") == kind
-    with pytest.raises(ToolDefinitionError, match=r"here: .*found <built-in.* Fix: "):
-        kind_of(kind, print, "here")
-
-
-def test_a_function_has_an_executor() -> None:
-    """Nobody else would answer its calls."""
-    assert kind_of("function", print, "here") == "function"
-    with pytest.raises(ToolDefinitionError, match=r"here: .*found none with kind 'function'"):
-        kind_of("function", None, "here")
 
 
 @given(st.dictionaries(st.text(), JSON_VALUES))
@@ -287,12 +251,6 @@ def test_the_name_that_is_offered_instead_is_legal(name: str) -> None:
         assert offered[1] == legal_name(name)
     else:
         assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name)
-
-
-def test_what_is_no_text_is_no_name() -> None:
-    """It would fail on the wire, far from its author."""
-    with pytest.raises(ToolDefinitionError, match="name it '5'"):
-        check_name(5)
 
 
 def test_only_what_says_so_may_run_again() -> None:

@@ -12,7 +12,6 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from graphloop.errors import ToolError
 from graphloop.tools.outcome import (
-    ArgumentsRejected,
     ToolOutcome,
     error_text,
     join_issues,
@@ -166,12 +165,6 @@ def test_a_refusal_tells_what_is_wrong_and_what_to_do(arguments: str, expected: 
     assert told.startswith("Invalid arguments for tool 'find': ")
     assert expected in told
     assert told.endswith(". Correct the arguments and call the tool again.")
-
-
-def test_a_refusal_tells_the_words_of_others_too() -> None:
-    """A schema's findings, and the error of a validator that breaks."""
-    assert "x: too long." in rejection("find", "", ArgumentsRejected("x: too long"))
-    assert "KeyError: 'fussy'." in rejection("find", "", KeyError("fussy"))
 
 
 def test_findings_are_joined_up_to_a_number() -> None:

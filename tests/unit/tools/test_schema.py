@@ -9,7 +9,7 @@ from enum import Enum
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError
 
 from graphloop.errors import ToolDefinitionError
 from graphloop.tools.outcome import ArgumentsRejected
@@ -17,7 +17,6 @@ from graphloop.tools.schema import (
     JsonSchema,
     arguments_parser,
     parameters_of,
-    schema_of,
     schema_text,
 )
 from graphloop.tools.tool import Tool, tool
@@ -29,10 +28,6 @@ PARSE = arguments_parser(OBJECT.validator.validate_json)
 
 
 KEYWORDS = st.dictionaries(st.text(), st.integers() | st.text() | st.lists(st.integers()))
-
-
-class City(BaseModel):
-    city: str
 
 
 @pytest.mark.parametrize("arguments", ["", " \n", "{}"])
@@ -68,14 +63,6 @@ def test_what_is_no_object_is_refused(value: object) -> None:
         PARSE(json.dumps(value))
 
 
-def test_titles_are_left_out() -> None:
-    """They repeat the names, and cost tokens in every request."""
-    schema = schema_of(TypeAdapter(City))
-
-    assert schema["properties"] == {"city": {"type": "string"}}
-    assert "title" not in schema_text(schema, "here")
-
-
 @given(KEYWORDS)
 def test_the_order_of_keywords_does_not_matter(keywords: dict[str, object]) -> None:
     """Prompt caches hit only if the bytes are the same."""
@@ -85,25 +72,12 @@ def test_the_order_of_keywords_does_not_matter(keywords: dict[str, object]) -> N
     assert schema_text(schema, "here") == schema_text(backwards, "here")
 
 
-def test_the_order_of_properties_is_kept() -> None:
-    """Models answer in that order."""
-    text = schema_text({"type": "object", "properties": {"z": {}, "a": {}}}, "here")
-
-    assert list(json.loads(text)["properties"]) == ["z", "a"]
-
-
 def test_a_reference_at_the_top_is_resolved() -> None:
     """Providers want the object itself."""
     tree = {"type": "object", "properties": {"child": {"$ref": "#/$defs/T"}}}
     text = schema_text({"$ref": "#/$defs/T", "$defs": {"T": tree}}, "here")
 
     assert json.loads(text) == {**tree, "$defs": {"T": tree}}
-
-
-def test_a_schema_of_no_object_is_refused() -> None:
-    """With the place, what was found, and what to do."""
-    with pytest.raises(ToolDefinitionError, match=r"here: .*found 'array'.* Fix: "):
-        schema_text({"type": "array"}, "here")
 
 
 class Unit(Enum):
@@ -167,27 +141,6 @@ def test_findings_are_bounded() -> None:
     assert len(problem) <= 4_000
     assert "…" in broken
     assert len(broken) < 600
-
-
-def test_a_models_own_finding_has_no_path() -> None:
-    """A rule over several fields belongs to none of them."""
-
-    class Span(BaseModel):
-        start: int
-        end: int
-
-        @model_validator(mode="after")
-        def check(self) -> Span:
-            if self.end < self.start:
-                raise ValueError("end is before start")
-            return self
-
-    problem = Tool(name="span", parameters=Span).validate('{"start": 3, "end": 1}')
-
-    assert problem == (
-        "Invalid arguments for tool 'span': Value error, end is before start, "
-        "found {'start': 3, 'end': 1}. Correct the arguments and call the tool again."
-    )
 
 
 def test_parameters_come_in_three_forms() -> None:

@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from graphloop.errors import ToolDefinitionError
-from graphloop.tools.signature import accepts, function_parameters, is_async
+from graphloop.tools.signature import accepts
 from graphloop.tools.tool import ToolContext, tool
 
 if typing.TYPE_CHECKING:
@@ -227,32 +227,6 @@ def test_a_signature_that_cannot_be_described_is_refused(
     assert fix in str(caught.value)
 
 
-@pytest.mark.parametrize("hint", [str, Place, Literal["a", 1], int | None, Place | None, object])
-def test_a_default_of_none_is_told_only_where_null_would_be_taken(hint: object) -> None:
-    """A model that reads `default: null` sends null, and must not be refused for it."""
-
-    def search(page: object = None) -> None:
-        """Search."""
-
-    search.__annotations__["page"] = hint
-    made = tool(search)
-
-    told = "default" in json.loads(made.spec.parameters)["properties"]["page"]
-
-    assert told == (made.validate('{"page": null}') is None)
-
-
-def test_what_is_called_like_a_function_and_is_none_is_refused() -> None:
-    """Its signature says what its author meant only by luck."""
-
-    class Service:
-        def __call__(self, item: str) -> str:
-            return item
-
-    with pytest.raises(ToolDefinitionError, match="expected a function or a method, found Service"):
-        function_parameters(Service(), ToolContext)
-
-
 @pytest.mark.parametrize("text", ["Infinity", "-inf", "NaN"])
 def test_a_text_that_says_no_number_is_none_for_a_float(text: str) -> None:
     """JSON has neither, and a model that writes one in quotes has made the same mistake."""
@@ -264,15 +238,6 @@ def test_a_text_that_says_no_number_is_none_for_a_float(text: str) -> None:
 
     assert "finite number" in (pay.validate(json.dumps({"amount": text})) or "")
     assert pay.validate('{"amount": "1.5"}') is None
-
-
-async def later(value: object) -> object:
-    return value
-
-
-class Service:
-    async def __call__(self, value: object) -> object:
-        return value
 
 
 def pair(value: object, context: object) -> tuple[object, object]:
@@ -288,8 +253,3 @@ def test_a_function_is_asked_how_many_arguments_it_takes(
 ) -> None:
     """A builtin that tells no signature takes one."""
     assert accepts(function, count) is expected
-
-
-def test_an_object_with_an_async_call_is_async() -> None:
-    """A timeout can interrupt it."""
-    assert [is_async(one) for one in (later, Service(), pair)] == [True, True, False]

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from graphloop.driver.callback_results import answer_of
 from graphloop.errors import ToolDefinitionError, ToolError
-from graphloop.tools.options import NOT_DONE, UNKNOWN, EffectPolicy, Found, NotFound, Reconciliation
+from graphloop.tools.options import NOT_DONE, UNKNOWN, Found, NotFound, Reconciliation
 from graphloop.tools.tool import AnyTool, Approval, Tool, ToolContext, ToolOutcome, tool
 from graphloop.values import ToolCall, UserMessage
 from tests.strategies import wrong
@@ -389,21 +389,6 @@ class Agreeable:
         return 0
 
 
-def test_a_tool_that_says_nothing_is_never_run_twice_unasked() -> None:
-    """Whatever may write, may have written: only its author knows better."""
-    assert tool(search).effect == "at_most_once"
-    assert reconciled(tool(search)) == "unknown"
-
-
-@pytest.mark.parametrize("effect", ["pure", "idempotent", "at_least_once"])
-def test_a_tool_may_say_that_it_can_run_again(effect: EffectPolicy) -> None:
-    """Then a resumed run needs to ask nobody."""
-    one = tool(search, effect=effect)
-
-    assert one.effect == effect
-    assert reconciled(one) == "not_done"
-
-
 def test_a_lookup_gets_the_call_and_tells_what_became_of_it() -> None:
     """Payments, deploys and e-mails can be looked up by the key they were made with."""
     seen: list[object] = []
@@ -458,12 +443,6 @@ def test_cancelling_a_lookup_cancels_it() -> None:
     asyncio.run(main())
 
 
-def test_a_tool_may_end_the_run() -> None:
-    """The kernel decides it from the spec (CONTRACT §7.1 L22, L23)."""
-    assert tool(search, ends_run=True).spec.ends
-    assert not tool(search).spec.ends
-
-
 def test_a_lock_belongs_to_a_tool_or_is_shared_by_name() -> None:
     """Only calls that hold the same one wait for each other (CONTRACT §9 #35)."""
     alone = tool(search, sequential=True)
@@ -472,19 +451,6 @@ def test_a_lock_belongs_to_a_tool_or_is_shared_by_name() -> None:
     assert [one.lock_key for one in (tool(search), alone, shared)] == ["", "search", "db"]
     assert [one.spec.lock for one in (alone, shared)] == ["search", "db"]
     assert [one.renamed("find").lock_key for one in (alone, shared)] == ["find", "db"]
-
-
-def test_an_agent_is_checked_like_a_tool_and_run_by_the_driver() -> None:
-    """Its calls start a child run; no client is asked for them."""
-    one = Tool(name="helper", parameters=Query, kind="agent", needs_approval=True, ends_run=True)
-
-    assert (one.spec.kind, one.spec.ends, one.needs_approval) == ("agent", True, True)
-    assert one.validate("{}") is not None
-    assert one.validate('{"text": "a"}') is None
-    assert run(one, '{"text": "a"}').status == "not_run"
-    assert one.renamed("aide").spec.kind == "agent"
-    with pytest.raises(ToolDefinitionError, match="agent tool 'helper' cannot be called"):
-        one()
 
 
 def yielding(query: Query) -> Iterator[str]:
@@ -532,27 +498,3 @@ def test_a_definition_that_cannot_work_is_refused(
 
     assert expected in str(caught.value)
     assert "Fix: " in str(caught.value)
-
-
-def test_the_decorator_takes_options() -> None:
-    """`@tool(...)` and `@tool` make the same kind of thing."""
-
-    @tool(name="find", description="Find it.", needs_approval=True)
-    def search_it(text: str) -> str:
-        return text
-
-    assert (search_it.name, search_it.spec.description) == ("find", "Find it.")
-    assert search_it.needs_approval is True
-    assert search_it("a") == "a"
-
-
-def test_a_callable_object_may_be_async() -> None:
-    """A timeout is allowed wherever it can work."""
-
-    class Service:
-        async def __call__(self, query: Query) -> str:
-            return query.text
-
-    one = Tool(name="service", parameters=Query, execute=Service(), timeout_s=1e6)
-
-    assert run(one, '{"text": "a"}').content == "a"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 from pydantic import BaseModel
@@ -68,12 +67,3 @@ def test_what_is_no_tool_is_refused(wrong: object) -> None:
     """A string is not a tool, and a single tool is not a list of them."""
     with pytest.raises(ToolDefinitionError, match="Fix: "):
         Toolbox(wrong)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]
-
-
-def test_a_generator_of_tools_is_read_once() -> None:
-    """Any iterable will do."""
-
-    def some() -> Iterator[AnyTool]:
-        yield tool(search)
-
-    assert Toolbox(some()).get("search") is not None

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.graph import END, Graph
-from graphloop.nodes import AnswerCheck, Append, Child, Execute, Gate, Verify
-from graphloop.outcomes import Held, outcome_name
+from graphloop.nodes import AnswerCheck, Gate, Verify
+from graphloop.outcomes import outcome_name
 from graphloop.policy.policy import allow, ask
 from graphloop.views.drawing import Line, lines, notes, visible
 from tests.graphs import build
@@ -38,48 +37,6 @@ def test_first_outcomes_are_the_main_path_until_a_node_comes_back() -> None:
     }
 
 
-def test_a_node_that_first_returns_to_itself_closes_the_path_at_once() -> None:
-    """The shortest loop there is must not be walked for ever."""
-    graph = build({"a": ["a", "END"]})
-
-    assert [line.role for line in lines(graph)] == ["closing", "leaving"]
-
-
-def test_the_main_path_does_not_begin_with_a_failure() -> None:
-    """A table that lists the failure first does not make it the usual way."""
-    plain = build({"a": ["b", "b", "b", "END", "END"], "b": ["END"]})
-    ways = {outcome_name(outcome): target for outcome, target in plain.table["a"].items()}
-    order = sorted(
-        plain.table["a"], key=lambda outcome: outcome_name(outcome) not in {"failed", "aborted"}
-    )
-    graph = build({"a": ["END"], "b": ["END"]})
-    graph.table = {"a": {one: ways[outcome_name(one)] for one in order}, "b": plain.table["b"]}
-
-    roles = {(line.source, line.target): line.role for line in lines(graph)}
-
-    assert graph.edges[0].outcome in {"failed", "aborted"}
-    assert roles == {("a", "b"): "main", ("a", "END"): "quiet", ("b", "END"): "main"}
-
-
-def test_the_main_path_does_not_turn_back_for_an_approval() -> None:
-    """`else` stands last in a file, so that what is held often stands first."""
-    gate, execute, append = Gate(), Execute(), Append()
-    graph: Graph[None] = Graph(
-        "desk",
-        gate,
-        {gate: {...: execute}, execute: {Held: gate, ...: append}, append: {...: END}},
-    )
-
-    roles = {(line.source, line.target): line.role for line in lines(graph)}
-
-    assert roles == {
-        ("gate", "execute"): "main",
-        ("execute", "gate"): "side",
-        ("execute", "append"): "main",
-        ("append", "END"): "main",
-    }
-
-
 def test_a_node_that_can_only_fail_is_where_the_main_path_stops() -> None:
     """Its lines stay dashed, and the line to it closes no loop."""
     graph = build({"a": ["b"], "b": ["END"]})
@@ -89,16 +46,6 @@ def test_a_node_that_can_only_fail_is_where_the_main_path_stops() -> None:
     assert [line.role for line in lines(graph)] == ["main", "quiet"]
     graph.start = "b"
     assert [line.role for line in lines(graph)] == ["side", "quiet"]
-
-
-def test_lines_of_failures_and_aborts_alone_are_quiet() -> None:
-    """They go from nearly every node to END, and would hide everything else."""
-    graph = build({"a": ["b", "b", "b", "END", "END"], "b": ["END", "a", "a", "a"]})
-
-    roles = {(line.source, line.target): line.role for line in lines(graph)}
-
-    assert roles[("a", "END")] == "quiet"
-    assert roles[("b", "a")] == "side"
 
 
 @pytest.mark.parametrize(
@@ -132,9 +79,3 @@ def test_the_checks_of_an_answer_are_listed_with_their_bounds() -> None:
 
     assert ("output, 2 retries", "done_when, 0 retries", "verify, 1 retry") == notes(Verify(checks))
     assert () == notes(Verify())
-
-
-def test_a_node_of_another_name_than_its_agent_shows_the_agent() -> None:
-    """What runs there is the agent; its node may be called by what it is there for."""
-    assert ("agent researcher",) == notes(Child("researcher", name="look_it_up"))
-    assert () == notes(Child("researcher"))

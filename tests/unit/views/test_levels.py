@@ -18,11 +18,11 @@ from graphloop.policy.policy import allow
 from graphloop.spending import Budget
 from graphloop.views.dot import dot_of
 from graphloop.views.family import Family
-from graphloop.views.levels import LEVELS, Level, details, draw, level_of, level_picture
+from graphloop.views.levels import LEVELS, Level, details, draw, level_picture
 from graphloop.views.marks import Marks, Tally
 from graphloop.views.mermaid import mermaid_of
 from graphloop.views.phases import Box, inside, phase_picture, phases
-from graphloop.views.pictures import Word, picture
+from graphloop.views.pictures import Word
 from graphloop.views.text import text_of
 from graphloop.views.theme import DARK
 from tests.graphs import Place, agent, any_graphs, build
@@ -74,11 +74,6 @@ class Busy(Place):
 BUSY = Busy("busy", frozenset({Answered, Calls, Rejected}), "graph")
 
 
-def test_the_level_of_nodes_is_the_plain_picture() -> None:
-    """The other levels are beside it."""
-    assert picture(agent()) == level_picture(agent())
-
-
 @pytest.mark.parametrize("level", LEVELS)
 def test_children_are_drawn_at_the_level_of_their_parent(level: Level) -> None:
     """What is laid over them lies there, and only there."""
@@ -114,13 +109,6 @@ def test_a_state_machine_has_one_level(tmp_path: Path) -> None:
         draw(agent(), tmp_path / "a.scxml", expand=True)
 
 
-def test_a_level_that_there_is_not_is_refused() -> None:
-    """With the nearest known name."""
-    assert "phase" == level_of("phase")
-    with pytest.raises(ConfigError, match="Did you mean 'phase'"):
-        level_of("phases")
-
-
 def test_everything_that_a_contract_says_is_in_the_details() -> None:
     """Effects, data, bounds, children, and the fields of outcomes."""
     assert [
@@ -140,11 +128,6 @@ def test_everything_that_a_contract_says_is_in_the_details() -> None:
         "  by rules of its own, writes note",
         "rejected(reason: str, score: int)",
     ] == list(details(BUSY))
-
-
-def test_a_node_without_a_contract_says_so() -> None:
-    """A reader must not take silence for a promise."""
-    assert ["pure: Place", "promises nothing"] == list(details(Place("a", frozenset({Calls}))))
 
 
 def test_the_rules_of_a_gate_are_in_its_box_and_not_beside_it() -> None:
@@ -231,21 +214,6 @@ def test_agents_and_people_in_a_loop_stay_apart() -> None:
     assert [("for", "f"), ("against", "g"), ("ask",)] == boxes_of(graph)
 
 
-def test_a_loop_of_one_kind_is_not_folded() -> None:
-    """A picture of one box says nothing."""
-    assert [("a",), ("b",)] == boxes_of(build({"a": ["b"], "b": ["a", "END"]}))
-
-
-def test_a_phase_does_not_take_the_name_of_a_node() -> None:
-    """A text could not tell two boxes of one name apart."""
-    graph = build(
-        {"a": ["b"], "b": ["gate"], "gate": ["a", "END"]},
-        {"a": "gate", "b": "gate", "gate": "model"},
-    )
-
-    assert ["gate 2", "gate"] == [box.name for box in phases(graph)]
-
-
 GRAPH = build({"x": ["a"], "a": ["b", "c"], "b": ["a", "c"], "c": ["END"]}, {"a": "gate"})
 MARKS = Marks(
     nodes={"b": "GL2"},
@@ -287,13 +255,6 @@ def test_counts_and_marks_of_nodes_become_those_of_their_box() -> None:
     assert "weak" == single.tone
     assert not box.is_shaded
     assert single.is_shaded
-
-
-def test_a_node_that_leads_to_itself_is_a_box() -> None:
-    """Its line would be nowhere, else."""
-    drawn = level_picture(build({"a": ["a", "END"]}), "phase", MARKS)
-
-    assert "1 line inside: 3x" in drawn.shapes[0].details
 
 
 def test_boxes_are_drawn_in_every_notation() -> None:

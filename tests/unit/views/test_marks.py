@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -12,7 +10,6 @@ from graphloop.views.dot import dot_of
 from graphloop.views.marks import Marks, Tally
 from graphloop.views.mermaid import mermaid_of
 from graphloop.views.pictures import Picture, picture
-from graphloop.views.render import render, save
 from graphloop.views.theme import LIGHT
 from tests.strategies import loop
 
@@ -51,35 +48,11 @@ def test_a_line_has_the_strongest_tone_of_its_outcomes_and_is_weak_only_if_all_a
     assert marks.tone("a", ()) is None
 
 
-def test_only_the_drawing_changes_and_not_the_graph() -> None:
-    """The same nodes and lines, in the same order: marks never hide anything."""
-    plain, marked = dot_of(picture(GRAPH)).splitlines(), dot_of(picture(GRAPH, MARKS)).splitlines()
-
-    assert len(plain) == len(marked)
-    assert [line.split("[")[0] for line in plain[5:]] == [line.split("[")[0] for line in marked[5:]]
-
-
-def test_marks_can_be_drawn(tmp_path: Path) -> None:
-    """By the program that is installed."""
-    file = tmp_path / "marked.mmd"
-    save(GRAPH, file, MARKS)
-
-    drawn = picture(GRAPH, MARKS)
-    assert mermaid_of(drawn) == file.read_text(encoding="utf-8")
-    shown = ElementTree.fromstring(render(dot_of(drawn), "svg"))  # noqa: S314 - our own
-    assert "settled 2" in " ".join(shown.itertext())
-
-
 def test_tallies_are_added_run_by_run() -> None:
     """Two nodes of one run add up to one number."""
     both = Tally((2, 1), 0.5, 10, 0.25) + Tally((1,), 0.25, 5)
 
     assert Tally((3, 1), 0.75, 15, 0.25) == both
-
-
-def test_counts_can_be_taken_away_and_money_stays() -> None:
-    """A run that moves inside a box does not enter it again, but spends there."""
-    assert Tally((1, 1), 2.0, 3, 4.0) == Tally((3, 1), 2.0, 3, 4.0).less_often(Tally((2,)))
 
 
 def test_a_few_runs_are_listed_and_zeros_are_left_out() -> None:

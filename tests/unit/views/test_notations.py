@@ -77,13 +77,6 @@ def test_rules_and_checks_stand_beside_their_node_in_every_notation() -> None:
     assert ["│   allow read_*", "│   deny *"] == lines[at + 1 : at + 3]
 
 
-def test_a_name_that_means_something_to_mermaid_stands_in_its_label_as_entities() -> None:
-    """`end` as an id ends the chart, and a quote ends the label."""
-    text = mermaid_of(picture(build({'end"]': ["END"]})))
-
-    assert '    n0>"end#34;#93;"]:::is_pure\n' in text
-
-
 def test_the_standard_loop_fits_into_a_terminal() -> None:
     """Eighty columns, and no browser."""
     lines = text_of(picture(agent())).splitlines()
@@ -100,23 +93,6 @@ def test_the_standard_loop_fits_into_a_terminal() -> None:
         "├─── calls ─────────────────────────────▶ gate ↓",
     ]
     assert "├━━━ go ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━▶ prepare_step ↑" in lines
-
-
-def test_a_line_of_text_says_where_its_target_stands() -> None:
-    """Up closes a loop."""
-    drawn = text_of(picture(build({"a": ["a", "b"], "b": ["a", "END"]})))
-
-    assert "▶ a ↻" in drawn
-    assert "▶ b ↓" in drawn
-    assert "▶ a ↑" in drawn
-
-
-def test_names_that_could_be_taken_for_a_line_are_in_quotes() -> None:
-    """A node must not draw lines of its own."""
-    drawn = text_of(picture(build({'a ──▶ b "x"': ["END"], "END ▶ a": ["END"]})))
-
-    assert '● start ━▶ "a ──▶ b \\"x\\""' in drawn
-    assert '○ "END ▶ a"  (pure)' in drawn
 
 
 def test_marks_have_signs_of_their_own_in_a_text() -> None:
@@ -138,23 +114,6 @@ def test_marks_have_signs_of_their_own_in_a_text() -> None:
     assert "▣ execute  ▒" in lines
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp437", "latin-1"])
-def test_every_line_keeps_its_columns_in_plain_signs(encoding: str) -> None:
-    """A sign stands for a sign: columns stay in place."""
-    marks = Marks(
-        node_tones={"model": "lit", "gate": "weak"},
-        way_tones={("model", "calls"): "weak"},
-        shaded=frozenset({"gate"}),
-    )
-    for drawn in (picture(agent()), picture(EVERY_KIND, marks)):
-        whole = text_of(drawn)
-        shown = in_signs_of(whole, encoding)
-
-        assert list(map(len, whole.splitlines())) == list(map(len, shown.splitlines()))
-        assert "?" not in shown
-        assert shown.encode(encoding).decode(encoding) == shown
-
-
 def test_a_picture_can_be_read_in_plain_ascii() -> None:
     """Thick, thin and dashed lines differ, and so do kinds."""
     graph = build({"ask": ["b", "b", "b", "END", "END"], "b": ["ask", "END"]}, {"ask": "model"})
@@ -166,13 +125,6 @@ def test_a_picture_can_be_read_in_plain_ascii() -> None:
     assert "+... failed, aborted ...................> END v\n" in shown
     assert "+=== calls =============================> ask ^\n" in shown
     assert "+--- answered --------------------------> END v\n" in shown
-
-
-def test_signs_that_fit_stay() -> None:
-    """Also where the encoding is unknown: in memory, text stays text."""
-    assert "● ä" == in_signs_of("● ä", "utf-8") == in_signs_of("● ä", None)
-    assert "* ä" == in_signs_of("● ä", "cp1252")
-    assert "* ?" == in_signs_of("● ä", "ascii")
 
 
 @pytest.mark.parametrize("write", [dot_of, mermaid_of])

@@ -8,13 +8,12 @@ from typing import Any
 from graphloop.contract import Cap, ChildContract, Contract
 from graphloop.graph import END, Edges, Graph
 from graphloop.loop import Standard, standard_edges
-from graphloop.nodes import Append, Child
 from graphloop.outcomes import outcome_name
 from graphloop.views.dot import dot_of
 from graphloop.views.family import Family, members
 from graphloop.views.marks import Marks
 from graphloop.views.mermaid import mermaid_of
-from graphloop.views.pictures import Word, picture
+from graphloop.views.pictures import picture
 from graphloop.views.text import text_of
 from tests.graphs import OUTCOMES, Place, build
 
@@ -36,14 +35,6 @@ def parent(child: Graph[Any]) -> Graph[None]:
 
 
 INNER = build({"x": ["y"], "y": ["END"]}, {"x": "gate", "y": "model"}, name="inner")
-
-
-def test_words_stand_beside_the_outcomes_they_are_about() -> None:
-    """So that a notation can tell the user's names from ours."""
-    drawn = picture(build({"a": ["END"]}), Marks(ways={("a", "calls"): "3"}))
-
-    assert (Word("calls", "3"),) == drawn.strokes[0].words
-    assert "calls 3" == str(drawn.strokes[0].words[0])
 
 
 @dataclass(frozen=True)
@@ -104,14 +95,3 @@ def test_agents_that_are_tools_run_where_tools_run() -> None:
         (member.node, member.name)
         for member in members(Family(loop, tools={"helper": Family(INNER)}))
     ]
-
-
-def test_agents_that_a_node_names_are_found_by_name() -> None:
-    """A run gets them, and so does the picture."""
-    node, append = Child("helper"), Append()
-    graph: Graph[None] = Graph("g", node, {node: {...: append}, append: {...: END}})
-
-    assert [] == list(members(Family(graph)))
-    agents = {"helper": Family(INNER), "other": Family(INNER)}
-    (member,) = members(Family(graph, agents=agents))
-    assert ("helper", "helper") == (member.node, member.name)

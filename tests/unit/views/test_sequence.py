@@ -68,15 +68,6 @@ def test_a_denial_and_its_reason_are_told() -> None:
     assert "read" not in {source for source, _, _ in lines}
 
 
-def test_long_texts_are_cut_and_stand_on_one_line() -> None:
-    """A diagram is no transcript."""
-    graph = loop()
-    lines = told(graph, journal(graph, approval=Approval(True), text="line\n" * 100))
-
-    assert max(len(words) for _, _, words in lines) <= 120
-    assert not any("\n" in words for _, _, words in lines)
-
-
 def test_a_question_and_its_answer_in_mermaid() -> None:
     """An answer's arrow is dashed, as everywhere."""
     said = (Said(0, YOU, LOOP, "Why?"), Said(1, LOOP, YOU, "completed", answers=True))

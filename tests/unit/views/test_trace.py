@@ -66,17 +66,6 @@ def test_a_stored_answer_is_shown_as_an_answer() -> None:
     assert ("read: approved, not resumed yet", "waits for approval of write") == found.waits
 
 
-def test_what_no_run_has_done_is_pale() -> None:
-    """A reader sees the ways that were taken."""
-    graph = loop()
-    marks = trace_marks(graph, [trace(graph, journal(graph))])
-
-    assert "weak" == marks.node_tones["compact"]
-    assert "weak" == marks.way_tones["gate", "aborted"]
-    assert ("gate", "settled") not in marks.way_tones
-    assert "6x" == marks.outcome_words(("gate", "settled"))
-
-
 def test_several_runs_are_summed_and_told_apart() -> None:
     """Up to four; after that only the sum can be read."""
     graph = loop()

@@ -1,0 +1,452 @@
+"""Approvals: what a gate holds, who is asked, and what an answer lets happen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from graphloop import (
+    Agent,
+    Approval,
+    EndReason,
+    Pending,
+    RunResult,
+    Tool,
+    ToolContext,
+    allow,
+    ask,
+    deny,
+    tool,
+)
+from graphloop.agent.answers import Decide, ToolApprover, approver_alone, approver_below
+from graphloop.driver.ports import LeftOpen
+from graphloop.effects import AskHuman
+from graphloop.errors import ConfigError, ToolError
+from graphloop.events import Setup
+from graphloop.policy.policy import Policy
+from graphloop.providers.script import Entry
+from graphloop.run import Run
+from graphloop.stores.base import Store
+from graphloop.stores.memory import MemoryStore
+from graphloop.testing import ScriptedModel
+from graphloop.tools.outcome import ToolOutcome
+from graphloop.values import AssistantMessage, TextPart, ToolCall, ToolResult, UserMessage, evolve
+from tests.strategies import call, fresh, reply, wrong
+from tests.unit.agent.doubles import CLIENT, read, statuses, texts
+
+
+def again() -> str:
+    """Read again."""
+    return "again"
+
+
+def behind(gate: Policy, *names: str, **options: Any) -> tuple[RunResult[None], list[str]]:
+    """Run these calls in one turn behind a gate; return the statuses of their results."""
+    said = ScriptedModel([reply(*(call(name, name) for name in names)), "done"])
+    result = Agent(said, tools=[read, again], gate=gate, **options).generate_sync("go")
+    return result, [one.status for one in result.steps[0].tool_results] if result.steps else []
+
+
+def is_broken(arguments: object, context: ToolContext) -> bool:
+    """Fail to say."""
+    raise LookupError("bug")
+
+
+def is_first(arguments: object, context: ToolContext) -> bool:
+    """Whether it is the first turn."""
+    return context.turn == 0
+
+
+@pytest.mark.parametrize(
+    ("gate", "statuses"),
+    [
+        (allow("read", "again"), ["ok", "ok"]),
+        (allow("read"), ["ok", "denied"]),
+        (deny("read", reason="no") | allow("*"), ["denied", "ok"]),
+        (allow("r*") | deny("*"), ["ok", "denied"]),
+        (allow("read", when=is_first), ["ok", "denied"]),
+        (allow("read", when=is_broken), ["denied", "denied"]),
+    ],
+)
+def test_a_gate_decides_about_every_call(gate: Policy, statuses: list[str]) -> None:
+    """The first rule that matches; what none matches is denied."""
+    assert statuses == behind(gate, "read", "again")[1]
+
+
+def yes(_: Pending) -> bool:
+    """Approve."""
+    return True
+
+
+PAY = reply(call("pay", arguments='{"amount": 7}'))
+
+
+AMOUNT = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
+
+
+class Till:
+    """A till: what was paid, and an agent that pays only what a human approves."""
+
+    def __init__(self, *replies: Entry, store: Store | str | None = None) -> None:
+        self.paid: list[object] = []
+        self.model = ScriptedModel(replies)
+        self.agent = Agent(self.model, tools=[self.tool, CLIENT], store=store)
+
+    @property
+    def tool(self) -> Tool:
+        """The tool that pays."""
+        return Tool(name="pay", parameters=AMOUNT, execute=self._pay, needs_approval=True)
+
+    def _pay(self, arguments: dict[str, object]) -> str:
+        self.paid.append(arguments["amount"])
+        return "paid"
+
+    def parked(self, run_id: str | None = None) -> RunResult[None]:
+        """Return the result of a run that waits."""
+        result = asyncio.run(self.agent.generate("go", run_id=run_id))
+        assert EndReason.PARKED is result.end_reason
+        return result
+
+    def resumed(
+        self,
+        run: str | RunResult[None],
+        approvals: Mapping[str, bool | Approval] | None = None,
+        tool_results: Mapping[str, object] | None = None,
+    ) -> RunResult[None]:
+        """Take a run up again."""
+        return asyncio.run(self.agent.resume(run, approvals=approvals, tool_results=tool_results))
+
+
+@pytest.mark.parametrize(
+    ("answer", "paid", "status"),
+    [
+        (True, [7], "ok"),
+        (False, [], "denied"),
+        (Approval(approved=True), [7], "ok"),
+        (Approval(approved=False, reason="too much"), [], "denied"),
+        (Approval(approved=True, arguments='{"amount": 5}'), [5], "ok"),
+        (Approval(approved=True, arguments={"amount": 5}), [5], "ok"),
+        (Approval(approved=False, arguments="nonsense"), [], "denied"),
+    ],
+)
+def test_an_answer_lets_a_parked_call_run_or_not(
+    answer: object, paid: list[int], status: str
+) -> None:
+    """Nothing runs that was not approved, and it runs with the arguments that were approved."""
+    till = Till(PAY, "done")
+
+    result = till.resumed(till.parked(), {"c0.0": cast("bool", answer)})
+
+    assert (paid, "done") == (till.paid, result.text)
+    assert [status] == [one.status for one in result.steps[0].tool_results]
+
+
+def test_the_reason_of_a_denial_is_told_to_the_model() -> None:
+    """A denial that says why lets the model do better."""
+    till = Till(PAY, "done")
+
+    result = till.resumed(till.parked(), {"c0.0": Approval(approved=False, reason="too much")})
+
+    assert "too much" in result.steps[0].tool_results[0].text
+
+
+@pytest.mark.parametrize("answer", [None, "yes", 1, Approval(wrong("no"))])
+def test_what_is_neither_a_yes_nor_a_no_lets_nothing_run(answer: object) -> None:
+    """An approver in this process denies by it; who resumes, or hands in, is told."""
+    till = Till(PAY, "denied", PAY, "done")
+    denied = till.agent.with_options(approve_tool_call=lambda _: wrong(answer)).generate_sync("go")
+    assert ["denied"] == statuses(denied)
+
+    leg = till.agent.generate_sync("go")
+    history = [UserMessage("go"), *leg.messages]
+    with pytest.raises(ConfigError, match=r"approvals\['c0.0'\] is True, False or an Approval"):
+        till.agent.resume_sync(leg, approvals={"c0.0": wrong(answer)})
+    with pytest.raises(ConfigError, match=r"approvals\['c-1.0'\] is True, False or an Approval"):
+        till.agent.generate_sync(messages=history, approvals={"c-1.0": wrong(answer)})
+    for given in ([Approval(True)], "c0.0", True):
+        with pytest.raises(ConfigError, match="`approvals` is a mapping"):
+            till.agent.resume_sync(leg, approvals=wrong(given))
+    with pytest.raises(ConfigError, match="`tool_results` is a mapping"):
+        till.agent.resume_sync(leg, tool_results=wrong("x"))
+
+    assert [] == till.paid
+    till.agent.resume_sync(leg, approvals={"c0.0": True})
+    assert [7] == till.paid
+
+
+def test_an_edit_that_does_not_fit_leaves_the_run_waiting() -> None:
+    """The person at the keyboard mistyped: nothing is journaled, and they can answer again."""
+    store = MemoryStore()
+    till = Till(PAY, "done", store=store)
+    first = till.parked("r")
+    before = asyncio.run(store.load("r"))
+
+    for edit in ('{"amount": "much"}', "{", "[]"):
+        with pytest.raises(ConfigError, match=r"approvals\['c0.0'\].*(amount|fail|JSON)"):
+            till.resumed(first, {"c0.0": Approval(approved=True, arguments=edit)})
+
+    assert before == asyncio.run(store.load("r"))
+    till.resumed("r", {"c0.0": Approval(approved=True, arguments='{"amount": 6}')})
+    assert [6] == till.paid
+
+
+PAY_TWICE = reply(call("pay", arguments='{"amount": 1}'), call("pay", arguments='{"amount": 2}'))
+
+
+def test_what_is_not_answered_keeps_the_run_parked() -> None:
+    """Approvals arrive one by one; tools run only when their gate has spoken about all of them."""
+    till = Till(PAY_TWICE, "done", store=MemoryStore())
+
+    first = till.parked("r")
+    assert first.run == till.resumed("r").run
+    second = till.resumed(first, {"c0.1": True})
+
+    assert EndReason.PARKED is second.end_reason
+    assert ["c0.0"] == [one.key for one in second.pending]
+    assert [] == till.paid
+    assert "done" == till.resumed("r", {"c0.0": True}).text
+    assert [1, 2] == till.paid
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "status"),
+    [
+        ("sunny", "sunny", "ok"),
+        ({"degrees": 21}, '{"degrees":21}', "ok"),
+        (None, "null", "ok"),
+        (TextPart("part"), "part", "ok"),
+        (ToolError("the tab was closed"), "the tab was closed", "error"),
+        (OSError("disk"), "OSError: disk", "error"),
+        (ToolOutcome("late", "timeout"), "late", "timeout"),
+    ],
+)
+def test_a_client_tool_s_result_is_what_the_model_reads(
+    value: object, text: str, status: str
+) -> None:
+    """Plain values become text the way a tool's own result does; an exception says it failed."""
+    till = Till(reply(call("client")), "done")
+
+    result = till.resumed(till.parked(), tool_results={"c0.0": value})
+
+    assert ("done", [text], [status]) == (result.text, texts(result), statuses(result))
+    assert result.steps[0].tool_results[0] in till.model.requests[1].messages
+
+
+def test_client_tools_can_be_answered_one_by_one() -> None:
+    """Two browsers, two answers, and results in request order."""
+    till = Till(reply(call("client"), call("client")), "done")
+
+    second = till.resumed(till.parked(), tool_results={"c0.1": "second"})
+    third = till.resumed(second, tool_results={"c0.0": "first"})
+
+    assert ["c0.0"] == [one.key for one in second.pending]
+    assert ["first", "second"] == [one.text for one in third.steps[0].tool_results]
+
+
+@pytest.mark.parametrize(
+    ("approvals", "tool_results", "message"),
+    [
+        ({"c0.9": True}, {}, r"`approvals` answers 'c0.9'.*waits for c0.0.*Did you mean 'c0.0'"),
+        ({}, {"c0.0": "x"}, r"`tool_results` answers 'c0.0'.*nothing of this kind"),
+        ({"c0.0": True, "zz": True}, {}, "'zz'"),
+    ],
+)
+def test_a_wrong_key_undoes_the_right_one_beside_it(
+    approvals: dict[str, bool | Approval], tool_results: dict[str, object], message: str
+) -> None:
+    """An approval for the wrong call must not vanish: all or nothing is journaled."""
+    store = MemoryStore()
+    till = Till(PAY, "done", store=store)
+    first = till.parked("r")
+    before = asyncio.run(store.load("r"))
+
+    with pytest.raises(ConfigError, match=message):
+        till.resumed(first, approvals, tool_results)
+
+    assert (before, 1) == (asyncio.run(store.load("r")), len(till.model.requests))
+    assert [] == till.paid
+
+
+def answering(answer: object) -> Callable[[Pending], object]:
+    """Return an approver that gives this answer."""
+    return lambda _: answer
+
+
+async def approve_later(pending: Pending) -> bool:
+    """Approve, in an async function."""
+    await asyncio.sleep(0)
+    return pending.name == "pay"
+
+
+def no_mind(_: Pending) -> bool:
+    """Fail to decide."""
+    raise LookupError("no policy")
+
+
+@pytest.mark.parametrize(
+    ("decide", "paid"),
+    [
+        (answering(True), [7]),
+        (answering(False), []),
+        (answering(Approval(approved=True, arguments='{"amount": 3}')), [3]),
+        (answering(Approval(approved=True, arguments='{"amount": "x"}')), []),
+        (answering("yes"), []),
+        (answering(None), []),
+        (approve_later, [7]),
+        (no_mind, []),
+    ],
+)
+def test_an_approver_in_this_process_decides_at_once(
+    decide: Callable[[Pending], bool], paid: list[int]
+) -> None:
+    """It fails closed: only True, or an Approval that says so, lets a call run."""
+    till = Till(PAY, "done")
+
+    result = asyncio.run(till.agent.with_options(approve_tool_call=decide).generate("go"))
+
+    assert (paid, EndReason.COMPLETED) == (till.paid, result.end_reason)
+
+
+def test_an_approver_is_told_what_it_decides_about() -> None:
+    """The same value that a parked run's result holds."""
+    till = Till(reply(call("pay", "id-1", '{"amount": 7}')), "done")
+    told: list[Pending] = []
+
+    def decide(pending: Pending) -> bool:
+        told.append(pending)
+        return True
+
+    asyncio.run(till.agent.with_options(approve_tool_call=decide).generate("go"))
+
+    assert [Pending("approval", "c0.0", "id-1", "pay", '{"amount": 7}')] == told
+
+
+@tool(needs_approval=True)
+async def pay(amount: int) -> str:
+    """Pay."""
+    return f"{amount} paid"
+
+
+def says(name: str, **arguments: object) -> dict[str, object]:
+    return {"calls": [{"name": name, "arguments": arguments, "id": name}]}
+
+
+def result_of(run: RunResult[None]) -> ToolResult:
+    return run.steps[0].tool_results[0]
+
+
+def paid(decide: Decide) -> ToolResult:
+    model = ScriptedModel([says("pay", amount=5), "done"])
+    return result_of(Agent(model, tools=[pay], approve_tool_call=decide).generate_sync("pay"))
+
+
+def test_who_decides_is_told_the_conversation_of_the_call() -> None:
+    """What was asked, and the reply with the says; a parked run's request holds the same."""
+    told: list[Pending] = []
+
+    def decide(pending: Pending) -> bool:
+        told.append(pending)
+        return False
+
+    paid(decide)
+    parked = Agent(ScriptedModel([says("pay", amount=5)]), tools=[pay]).generate_sync("go")
+
+    for pending in (told[0], parked.pending[0]):
+        asked, said = pending.messages
+        assert isinstance(asked, UserMessage)
+        assert isinstance(said, AssistantMessage)
+        assert ["pay"] == [one.name for one in said.calls]
+
+
+def test_an_edit_of_a_call_that_may_have_run_is_a_mistake() -> None:
+    """It could not run, and its author should hear of it."""
+    approver = ToolApprover(lambda _: Approval(approved=True, arguments='{"amount": 2}'))
+    ask = AskHuman(7, "c0.0", ToolCall("p", "pay", '{"amount": 5}'), unknown=True)
+
+    with pytest.raises(ConfigError, match=r"c0\.0#7: it may have run already"):
+        asyncio.run(approver(ask, fresh()))
+    assert asyncio.run(approver(evolve(ask, unknown=False), fresh())).approved
+
+
+READS, ASKS = allow("read") | ask("pay"), ask("pay") | allow("*")
+
+
+def decided(approver: object, run: Run[None], *names: str) -> list[bool | None]:
+    """Return what is said of a call of each tool; None where the question stays open."""
+
+    async def said(name: str) -> bool | None:
+        assert isinstance(approver, ToolApprover)
+        try:
+            return (await approver(AskHuman(7, "c0.0", ToolCall("p", name, "{}")), run)).approved
+        except LeftOpen:
+            return None
+
+    return [asyncio.run(said(name)) for name in names]
+
+
+def under(*gates: Policy, depth: int = 1) -> Run[None]:
+    """Return a run whose journal has these gates above it."""
+    return evolve(fresh(), setup=Setup(rules=tuple([one.rules for one in gates]), depth=depth))
+
+
+def test_an_agent_s_approver_is_asked_where_nobody_is_above() -> None:
+    """But not about what gates above ask, today or by the journal; then the question stays open."""
+    own = ToolApprover(lambda _: True)
+
+    today = approver_below(None, own, "payer", fresh(), [READS])
+    gone = approver_below(None, own, "payer", fresh(), [])
+
+    assert [True, None] == decided(today, under(), "read", "pay")
+    assert [True, None] == decided(gone, under(READS), "read", "pay")
+    assert [True, None] == decided(approver_alone(own, under()), under(READS), "read", "pay")
+    assert [True, True] == decided(approver_alone(own, fresh()), under(READS), "read", "pay")
+    assert approver_below(None, None, "payer", fresh(), [READS]) is None
+    assert approver_alone(None, under()) is None
+
+
+def test_what_its_own_gates_ask_it_answers_below_too() -> None:
+    """Those are not above whoever brings it; who answers at the top answers everything."""
+    own = ToolApprover(lambda _: True, own=(ASKS.rules,))
+    lenient = allow("*")
+    bringer = approver_below(None, own, "lead", fresh(), [lenient])
+
+    assert [True] == decided(bringer, under(lenient, ASKS), "pay")
+    below = approver_below(bringer, None, "kid", under(lenient, ASKS), [lenient, ASKS, READS])
+    assert [True] == decided(below, under(lenient, ASKS, READS, depth=2), "pay")
+    assert [None] == decided(below, under(ask("*"), ASKS, READS, depth=2), "pay")
+    top = approver_below(ToolApprover(own.decide), None, "kid", fresh(), [READS])
+    assert [True] == decided(top, under(READS), "pay")
+
+
+def same(arguments: dict[str, object]) -> object:
+    """Return the arguments."""
+    return arguments or "text"
+
+
+GATED: Tool = Tool(name="read", parameters={"type": "object"}, execute=same, needs_approval=True)
+
+
+def test_only_a_signed_approval_of_this_call_counts() -> None:
+    """Whoever can write into the store, or guess a key, cannot approve."""
+    agent = Agent(
+        ScriptedModel([reply(call()), "done"], restart=True),
+        tools=[GATED],
+        approval_secret=b"secret",
+    )
+    other = agent.with_options(approval_secret=b"another")
+
+    async def answered(answer: Callable[[Pending], object], asking: Agent = agent) -> str:
+        (pending,) = (await asking.generate("go", run_id="r")).pending
+        parked = await agent.generate("go", run_id="r")
+        result = await agent.resume(parked, approvals={"c0.0": wrong(answer(pending))})
+        return result.steps[0].tool_results[0].status
+
+    assert "ok" == asyncio.run(answered(lambda pending: pending.approve()))
+    assert "denied" == asyncio.run(
+        answered(lambda pending: replace(pending.approve(), token=f"{pending.token}x"))
+    )
+    assert "denied" == asyncio.run(answered(lambda pending: pending.approve(), other))

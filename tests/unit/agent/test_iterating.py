@@ -1,0 +1,600 @@
+"""A run that its caller iterates: what it yields, and how it comes to an end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import pytest
+
+from graphloop import Agent, EndReason, PendingTurn, RunResult, Tool, ToolRunner
+from graphloop.effects import AwaitCaller
+from graphloop.errors import ConfigError, RunFailed, StoreError
+from graphloop.events import Event, Steered
+from graphloop.parts.parts import Finish, Part, RunStart, ToolResultPart
+from graphloop.providers.base import TextDelta
+from graphloop.providers.script import Entry
+from graphloop.stores.memory import MemoryStore
+from graphloop.stores.sqlite import SqliteStore
+from graphloop.testing import ScriptedModel
+from graphloop.values import AssistantMessage, FinishReason, Message, ToolResult, UserMessage
+from tests.strategies import call, reply, wrong
+
+TOOLS = reply("let me see", call("read", "a"), call("write", "b"))
+
+
+def counting(name: str, ran: list[str], *, gated: bool = False) -> Tool:
+    """Return a tool that notes that it ran."""
+
+    async def execute(arguments: dict[str, object]) -> str:
+        ran.append(name)
+        return f"{name} is done"
+
+    return Tool(name=name, parameters={"type": "object"}, execute=execute, needs_approval=gated)
+
+
+def agent(
+    *script: Entry, ran: list[str] | None = None, store: str | None = None, steps: int = 20
+) -> Agent:
+    """Return an agent with two tools, a gated one and a client tool."""
+    ran = [] if ran is None else ran
+    tools = [
+        counting("read", ran),
+        counting("write", ran),
+        counting("pay", ran, gated=True),
+        Tool(name="client", parameters={"type": "object"}),
+    ]
+    return Agent(ScriptedModel(script), tools=tools, store=store, max_steps=steps)
+
+
+async def test_each_turn_of_the_model_is_yielded_before_its_tools_run() -> None:
+    """Who looks at a turn can still keep its tools from running."""
+    ran: list[str] = []
+
+    assert [
+        (0, "let me see", FinishReason.TOOL_CALLS, ["c0.0", "c0.1"], 0),
+        (1, "done", FinishReason.STOP, [], 2),
+    ] == [
+        (one.index, one.text, one.finish_reason, list(one.calls), len(ran))
+        async for one in agent(TOOLS, "done", ran=ran).iter("go")
+    ]
+
+
+def told(messages: tuple[Message, ...]) -> list[str]:
+    """Return messages in short."""
+    return [
+        f"{one.name}: {one.content}"
+        if isinstance(one, ToolResult)
+        else f"{one.role}: {one.text if isinstance(one, AssistantMessage) else one.content}"
+        for one in messages
+    ]
+
+
+async def test_the_conversation_includes_the_turn_in_hand() -> None:
+    """CONTRACT §9 #29: an assistant turn is recorded before control returns."""
+    first, second = [told(one.messages) async for one in agent(TOOLS, "done").iter("go")]
+
+    assert ["user: go", "assistant: let me see"] == first
+    assert [*first, "read: read is done", "write: write is done", "assistant: done"] == second
+
+
+DEADLINE_S = 5.0
+
+
+T = TypeVar("T")
+
+
+def within(work: Awaitable[T]) -> T:
+    """Run to the end, or fail if it does not come."""
+
+    async def bounded() -> T:
+        async with asyncio.timeout(DEADLINE_S):
+            return await work
+
+    return asyncio.run(bounded())
+
+
+def test_the_history_is_valid_at_every_moment() -> None:
+    """Whoever saves it in the middle of a turn saves something that a server takes."""
+
+    async def iterate() -> list[str]:
+        runner = agent(TOOLS, "done").iter("go")
+        assert () == runner.messages
+        assert runner.run is None
+        async for turn in runner:
+            if turn.calls:
+                open_turn = told(runner.messages)
+                await turn.generate_tool_response()
+                assert told(runner.messages)[2:] == ["read: read is done", "write: write is done"]
+                return open_turn
+        raise AssertionError
+
+    messages = within(iterate())
+
+    assert ["user: go", "assistant: let me see"] == messages[:2]
+    assert all("Not run" in one for one in messages[2:])
+
+
+async def all_turns(runner: ToolRunner) -> list[PendingTurn]:
+    """Look at every turn."""
+    return [turn async for turn in runner]
+
+
+async def first_turn(runner: ToolRunner) -> None:
+    """Look at one turn and break."""
+    async for _ in runner:
+        break
+
+
+async def test_a_runner_is_iterated_once() -> None:
+    """R01: a second loop would ask the model again, or hang; an early break asks nothing more."""
+    model = ScriptedModel([TOOLS, "done"])
+    runner = Agent(model, tools=[counting("read", []), counting("write", [])]).iter("go")
+    await first_turn(runner)
+    assert 1 == len(model.requests)
+    assert [AwaitCaller] == [type(one) for one in wrong(runner.run).pending.values()]
+
+    with pytest.raises(ConfigError, match="iterated once"):
+        await all_turns(runner)
+
+
+async def closed(runner: ToolRunner) -> None:
+    """Look at one turn and close."""
+    await first_turn(runner)
+    await runner.aclose()
+
+
+async def closed_unseen(runner: ToolRunner) -> None:
+    """Close without a look."""
+    await runner.aclose()
+    await runner.aclose()
+
+
+async def left_context(runner: ToolRunner) -> None:
+    """Break out of the `with`."""
+    async with runner as same:
+        assert same is runner
+        await first_turn(runner)
+
+
+async def nothing(runner: ToolRunner) -> None:
+    """Never look."""
+
+
+async def whole_context(runner: ToolRunner) -> None:
+    """Come to the end inside the `with`."""
+    async with runner:
+        await all_turns(runner)
+
+
+@pytest.mark.parametrize(
+    ("look", "end_reason", "ran"),
+    [
+        (nothing, EndReason.COMPLETED, 2),
+        (first_turn, EndReason.COMPLETED, 2),
+        (all_turns, EndReason.COMPLETED, 2),
+        (whole_context, EndReason.COMPLETED, 2),
+        (closed, EndReason.ABORTED, 0),
+        (left_context, EndReason.ABORTED, 0),
+        (closed_unseen, EndReason.ABORTED, 0),
+    ],
+)
+async def test_until_done_settles_whatever_was_done_before(
+    look: Callable[[ToolRunner], Awaitable[None]], end_reason: EndReason, ran: int
+) -> None:
+    """R08, §9 #32: the seed's `done` hangs for ever when its caller has left the loop."""
+    executed: list[str] = []
+
+    runner = agent(TOOLS, "done", ran=executed).iter("go")
+    await look(runner)
+    result = await runner.until_done()
+    assert result is await runner.until_done()
+    assert runner.messages == (UserMessage("go"), *result.messages)
+
+    assert end_reason is result.end_reason
+    assert ran == len(executed)
+    answered = [one for one in result.messages if isinstance(one, ToolResult)]
+    assert len(answered) == sum(len(step.tool_calls) for step in result.steps)
+
+
+async def test_a_model_that_fails_ends_the_loop_with_its_error() -> None:
+    """A loop that just stops looks like an answer."""
+    seen: list[int] = []
+
+    async def look(runner: ToolRunner) -> None:
+        async for turn in runner:
+            seen.append(turn.index)  # noqa: PERF401 - the loop is to raise in its second turn
+
+    runner = agent(TOOLS, ConnectionError("line")).iter("go")
+    with pytest.raises(ConnectionError):
+        await look(runner)
+    with pytest.raises(ConnectionError):
+        await runner.until_done()
+
+    assert [0] == seen
+    assert ["read: read is done", "write: write is done"] == told(runner.messages)[2:]
+
+
+@pytest.mark.parametrize(("prompt", "found"), [(None, "neither"), (3, "string")])
+async def test_a_wrong_question_is_told_on_the_first_look(prompt: object, found: str) -> None:
+    """Nothing has been sent."""
+    with pytest.raises(ConfigError, match=found):
+        await all_turns(agent("done").iter(wrong(prompt)))
+    with pytest.raises(ConfigError, match=found):
+        await agent("done").iter(wrong(prompt)).until_done()
+
+
+@pytest.mark.parametrize("name", ["pay", "client"])
+def test_a_run_that_parked_is_iterated_further(tmp_path: Path, name: str) -> None:
+    """In another process, by its id: the next turn is steered as if nothing had been between."""
+    ran: list[str] = []
+    path = str(tmp_path / "runs.db")
+
+    async def park() -> None:
+        one = agent(reply(call(name, "p"), call("read", "r")), ran=ran, store=path)
+        runner = one.iter("go", run_id="r")
+        async for turn in runner:
+            turn.append_messages("be short")
+        assert ["c0.0"] == [pending.key for pending in (await runner.until_done()).pending]
+        await one.aclose()
+
+    async def go_on() -> tuple[list[tuple[int, list[str]]], RunResult[None]]:
+        one = agent(TOOLS, "done", ran=ran, store=path)
+        runner = one.resume_iter(
+            "r",
+            approvals={"c0.0": True} if name == "pay" else None,
+            tool_results={"c0.0": "theirs"} if name == "client" else None,
+        )
+        turns: list[tuple[int, list[str]]] = []
+        async for turn in runner:
+            turns.append((turn.index, list(turn.calls)))
+            if turn.calls:
+                turn.skip_tools("not today")
+        result = await runner.until_done()
+        await one.aclose()
+        return turns, result
+
+    within(park())
+    turns, result = within(go_on())
+
+    assert [(1, ["c1.0", "c1.1"]), (2, [])] == turns
+    assert (["pay", "read"] if name == "pay" else ["read"]) == ran
+    assert ["user: go", "user: be short"] == [
+        one for one in told(tuple(result.run.messages)) if one.startswith("user")
+    ]
+    assert ["not today"] * 2 == [one.content for one in result.steps[1].tool_results]
+    assert EndReason.COMPLETED is result.end_reason
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_the_turn_in_hand_when_a_process_died_is_in_hand_again(tmp_path: Path, ahead: bool) -> None:
+    """What its caller had not said is said now; what has run does not run again."""
+    ran: list[str] = []
+    path = str(tmp_path / "runs.db")
+
+    async def die() -> None:
+        one = agent(TOOLS, ran=ran, store=path)
+        async for turn in one.iter("go", run_id="r"):
+            if ahead:
+                await turn.generate_tool_response()
+            turn.append_messages("this is lost")
+            break
+        await one.aclose()
+
+    async def go_on() -> tuple[list[list[str]], RunResult[None]]:
+        one = agent("done", ran=ran, store=path)
+        runner = one.resume_iter("r")
+        seen: list[list[str]] = []
+        async for turn in runner:
+            results = await turn.generate_tool_response()
+            seen.append([one.text for one in results or ()])
+            if results:
+                turn.override_tool_results({"c0.1": "mine"})
+                turn.append_messages("be short")
+        result = await runner.until_done()
+        await one.aclose()
+        return seen, result
+
+    within(die())
+    assert (["read", "write"] if ahead else []) == ran
+    seen, result = within(go_on())
+
+    assert [["read is done", "write is done"], []] == seen
+    assert ["read", "write"] == ran
+    assert [
+        "user: go",
+        "assistant: let me see",
+        "read: read is done",
+        "write: mine",
+        "user: be short",
+        "assistant: done",
+    ] == told(tuple(result.run.messages))
+
+
+async def test_a_run_that_nobody_iterated_is_not_resumed_so() -> None:
+    """It stops at no turn; the message says what to call, and nothing is recorded."""
+    one = agent(reply(call("pay", "p")), "done")
+    parked = await one.generate("go")
+    before = await parked.store.load(parked.run_id)
+    with pytest.raises(ConfigError, match=r"not begun by `iter`.*`resume_stream`"):
+        await all_turns(one.resume_iter(parked, approvals={"c0.0": True}))
+    assert before == await parked.store.load(parked.run_id)
+
+
+async def test_a_run_without_a_further_turn_is_not_iterated() -> None:
+    """It waits on, or is over: its result can be had again."""
+    one = agent(reply(call("pay", "p")), "done")
+    parked = await one.iter("go").until_done()
+    again = one.resume_iter(parked)
+    assert [] == await all_turns(again)
+    assert EndReason.PARKED is (await again.until_done()).end_reason
+
+    ended = await agent("done").generate("go")
+    over = agent().resume_iter(ended)
+    assert [] == await all_turns(over)
+    assert "done" == (await over.until_done()).text
+
+
+async def test_closing_leaves_a_run_that_waits_as_it_is() -> None:
+    """It is not thrown away because its caller leaves, before it is resumed or after."""
+    one = agent(reply(call("pay", "p")), "done")
+    async with one.iter("go") as runner:
+        await all_turns(runner)
+    parked = await runner.until_done()
+    before = await parked.store.load(parked.run_id)
+
+    async with one.resume_iter(parked, approvals={"c0.0": True}):
+        pass
+
+    assert before == await parked.store.load(parked.run_id)
+    assert "done" == (await one.resume(parked, approvals={"c0.0": True})).text
+
+
+async def test_between_two_turns_the_run_is_nobody_s(tmp_path: Path) -> None:
+    """Its lease is released, so that a caller who never comes back keeps nobody out."""
+    path = str(tmp_path / "runs.db")
+
+    one = agent(TOOLS, "done", store=path)
+    statuses: list[str] = []
+    other = SqliteStore(path)
+    async for _ in one.iter("go", run_id="r"):
+        statuses += [record.status for record in await other.overview()]
+    statuses += [record.status for record in await other.overview()]
+    await other.aclose()
+    await one.aclose()
+    assert ["suspended", "suspended", "done"] == statuses
+
+
+def test_an_abort_stops_at_once_and_answers_the_calls() -> None:
+    """And `after_step` lets the tools of the turn run first."""
+
+    async def iterate(*, after_step: bool) -> RunResult[None]:
+        runner = agent(TOOLS, "done").iter("go")
+        async for _ in runner:
+            runner.abort("enough", after_step=after_step)
+        return await runner.until_done()
+
+    now, later = within(iterate(after_step=False)), within(iterate(after_step=True))
+
+    assert (EndReason.ABORTED, ("enough",)) == (now.end_reason, now.stopped_by)
+    assert ["not_run"] * 2 == [one.status for one in now.steps[0].tool_results]
+    assert (EndReason.ABORTED, ("enough",)) == (later.end_reason, later.stopped_by)
+    assert ["ok"] * 2 == [one.status for one in later.steps[0].tool_results]
+    assert 1 == len(later.steps)
+
+
+async def test_closing_stops_tools_that_another_task_has_running() -> None:
+    """Whoever closes waits until nothing of the run is under way any more."""
+    under_way, ended = asyncio.Event(), asyncio.Event()
+
+    async def hang(arguments: dict[str, object]) -> str:
+        under_way.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return "never"
+
+    tool = Tool(name="read", parameters={"type": "object"}, execute=hang)
+    runner = Agent(ScriptedModel([reply(call())]), tools=[tool]).iter("go")
+    turn = await anext(aiter(runner))
+    async with asyncio.TaskGroup() as group:
+        ahead = group.create_task(turn.generate_tool_response())
+        await under_way.wait()
+        await runner.aclose()
+        assert ended.is_set()
+    assert ahead.result() is None
+    result = await runner.until_done()
+
+    assert EndReason.ABORTED is result.end_reason
+    assert ["unknown"] == [one.status for one in result.steps[0].tool_results]
+
+
+def test_parts_are_told_while_the_run_is_iterated() -> None:
+    """Deltas, tools, the end: the same as in `full_stream`."""
+    parts: list[Part] = []
+    seen: list[int] = []
+
+    async def on_part(part: Part) -> None:
+        parts.append(part)
+
+    async def iterate() -> None:
+        async for _ in agent(TOOLS, "two words").iter("go", on_part=on_part):
+            seen.append(len(parts))
+            assert any(isinstance(one, TextDelta) for one in parts)
+
+    async def streamed() -> list[Part]:
+        return [one async for one in agent(TOOLS, "two words").stream("go", run_id="r").full_stream]
+
+    within(iterate())
+
+    assert isinstance(parts[0], RunStart)
+    assert isinstance(parts[-1], Finish)
+    assert any(isinstance(one, ToolResultPart) for one in parts[seen[0] : seen[1]])
+    assert [type(one) for one in within(streamed())] == [type(one) for one in parts]
+
+
+async def test_a_listener_that_raises_does_not_harm_the_run() -> None:
+    """§9 #54: it becomes a warning, that of the last part too."""
+
+    def on_part(part: Part) -> None:
+        if isinstance(part, RunStart | Finish):
+            raise OSError(type(part).__name__)
+
+    result = await agent("done").iter("go", on_part=on_part).until_done()
+
+    assert "done" == result.text
+    assert ("on_part raised OSError: RunStart", "on_part raised OSError: Finish") == result.warnings
+
+
+async def test_a_reply_that_says_nothing_is_no_message() -> None:
+    """A paused turn without content is handed over, and is not part of the history."""
+    pause = reply(finish=FinishReason.PAUSE)
+    runner = agent(pause, "done").iter("go")
+    assert [["user: go"], ["user: go", "assistant: done"]] == [
+        told(runner.messages) async for _ in runner
+    ]
+
+
+class Steerless:
+    """A store in memory to which something happens when the caller's say is journaled."""
+
+    def __init__(self, happens: Callable[[], Awaitable[object]]) -> None:
+        self._kept = MemoryStore()
+        self._happens = happens
+
+    async def append(self, run_id: str, seq: int, event: Event) -> None:
+        """Keep an event, unless it is the caller's say."""
+        if isinstance(event, Steered):
+            await self._happens()
+        await self._kept.append(run_id, seq, event)
+
+    async def load(self, run_id: str) -> Sequence[Event]:
+        """Return a journal."""
+        return await self._kept.load(run_id)
+
+    async def runs(self) -> Sequence[str]:
+        """Return all ids."""
+        return await self._kept.runs()
+
+
+async def disk_is_full() -> None:
+    """Refuse."""
+    raise OSError("the disk is full")
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+async def test_a_say_that_cannot_be_journaled_ends_the_loop(*, ahead: bool) -> None:
+    """Not with the same turn again, for ever."""
+    ran: list[str] = []
+
+    async def look(runner: ToolRunner, seen: list[int]) -> None:
+        async for turn in runner:
+            seen.append(turn.index)
+            if ahead:
+                assert await turn.generate_tool_response() is None
+
+    seen: list[int] = []
+    tools = [counting("read", ran), counting("write", ran)]
+    one = Agent(ScriptedModel([TOOLS, "done"]), tools=tools, store=Steerless(disk_is_full))
+    runner = one.iter("go")
+    with pytest.raises(OSError, match="full"):
+        await look(runner, seen)
+    with pytest.raises(OSError, match="full"):
+        await runner.until_done()
+    await runner.aclose()
+    assert [0] == seen
+    assert [] == ran
+
+
+async def test_a_caller_who_is_cancelled_can_still_ask_how_it_ended() -> None:
+    """The stream was left in the middle: `until_done` says so, and blocks nobody."""
+    under_way = asyncio.Event()
+
+    async def hang() -> None:
+        under_way.set()
+        await asyncio.Event().wait()
+
+    one = Agent(ScriptedModel([TOOLS, "done"]), tools=[counting("read", [])], store=Steerless(hang))
+    runner = one.iter("go")
+    looking = asyncio.create_task(all_turns(runner))
+    await under_way.wait()
+    looking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await looking
+    with pytest.raises(RunFailed, match="left"):
+        await runner.until_done()
+    with pytest.raises(RunFailed, match="left"):
+        await anext(runner)
+
+
+async def test_a_run_that_ended_elsewhere_is_not_gone_on_with() -> None:
+    """Two drivers cannot both be right: the one who comes late hears of it."""
+    ran: list[str] = []
+
+    tools = [counting("read", ran), counting("write", ran)]
+    one = Agent(ScriptedModel([TOOLS, "done"]), tools=tools, store=MemoryStore())
+    runner = one.iter("go", run_id="r")
+    await first_turn(runner)
+    result = await one.resume("r")
+    with pytest.raises(StoreError, match="another driver"):
+        await runner.until_done()
+    assert "done" == result.text
+    assert ["read", "write"] == ran
+
+
+@pytest.mark.parametrize("effect", ["at_most_once", "idempotent"])
+async def test_a_time_limit_on_tools_leaves_the_run_where_it_is(
+    effect: Literal["at_most_once", "idempotent"],
+) -> None:
+    """With a store or without: a tool that must not run twice does not, any other is run again."""
+    began: list[str] = []
+
+    started = asyncio.Event()
+
+    async def execute(arguments: dict[str, object]) -> str:
+        began.append("slow")
+        if len(began) == 1:
+            started.set()
+            await asyncio.Event().wait()
+        return "done at last"
+
+    slow = Tool(name="slow", parameters={"type": "object"}, execute=execute, effect=effect)
+    runner = Agent(ScriptedModel([reply(call("slow", "s")), "done"]), tools=[slow]).iter("go")
+    turn = await anext(runner)
+    waiting = asyncio.ensure_future(turn.generate_tool_response())
+    await started.wait()
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    with pytest.raises(ConfigError, match="skip_tools comes too late: the turn's tools have"):
+        turn.skip_tools()
+    results = await turn.generate_tool_response() if effect == "idempotent" else None
+    result, is_fine = await runner.until_done(), results is None or results[0].status == "ok"
+
+    assert is_fine
+    assert EndReason.COMPLETED is result.end_reason
+    runs, status = (1, "unknown") if effect == "at_most_once" else (2, "ok")
+    assert (runs, status) == (len(began), result.steps[0].tool_results[0].status)
+
+
+async def test_who_is_cancelled_while_the_model_talks_can_go_on() -> None:
+    """The turn that never came is asked for again."""
+    asked = asyncio.Event()
+
+    async def hang(_: object) -> bool:
+        asked.set()
+        return await asyncio.Event().wait()
+
+    one = Agent(ScriptedModel(["first", "done"]), verify=hang)
+    runner = one.iter("go")
+    await first_turn(runner)
+    waiting = asyncio.ensure_future(runner.until_done())
+    await asked.wait()
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    assert runner.run is not None
+    assert not runner.run.ended
+    await runner.aclose()
+    assert "aborted" == (await runner.until_done()).end_reason.value

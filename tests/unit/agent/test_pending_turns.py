@@ -1,0 +1,517 @@
+"""PendingTurn: what a caller may do with one turn, and exactly what becomes of the history."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from graphloop import Agent, EndReason, PendingTurn, RunResult, Tool, ToolChoice, ToolError
+from graphloop.errors import ConfigError
+from graphloop.providers.script import Entry
+from graphloop.testing import ScriptedModel
+from graphloop.values import (
+    AssistantMessage,
+    Message,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    evolve,
+)
+from tests.strategies import call, reply, said, wrong
+from tests.unit.agent.doubles import statuses, texts
+
+DONE = evolve(said("done"), wire="script")
+
+
+GO = UserMessage("go")
+
+
+READ = ToolResult("c0.0", "a", "read", "read 1")
+
+
+Say = Callable[[PendingTurn], Awaitable[None]]
+
+
+TWO = reply("two", call("read", "a"), call("write", "b"))
+
+
+TURN = TWO.message
+
+
+WRITE = ToolResult("c0.1", "b", "write", "write 1")
+
+
+async def nothing(turn: PendingTurn) -> None:
+    """Seed, case 1: change nothing."""
+
+
+async def push_assistant(turn: PendingTurn) -> None:
+    """Seed, case 3: push the turn only; its tools still run."""
+    turn.append_messages(turn.message)
+
+
+async def push_both(turn: PendingTurn) -> None:
+    """Seed, case 2: run the tools ahead, push the turn and its results."""
+    results = await turn.generate_tool_response()
+    assert results is not None
+    turn.append_messages(turn.message, *results)
+
+
+async def push_user(turn: PendingTurn) -> None:
+    """Seed, case 4: push a user's message only; in the seed, the turn is lost."""
+    turn.append_messages("hurry")
+
+
+class Tools:
+    """Two tools that count their executions, and a gated one."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+
+    def agent(self, *script: Entry) -> Agent:
+        """Return an agent with these tools."""
+        self.model = ScriptedModel(script)
+        return Agent(
+            self.model, tools=[self.tool("read"), self.tool("write"), self.tool("pay", gated=True)]
+        )
+
+    def tool(self, name: str, *, gated: bool = False) -> Tool:
+        """Return a tool whose result says how often it has run."""
+
+        async def execute(arguments: dict[str, object]) -> str:
+            self.ran.append(name)
+            return f"{name} {self.ran.count(name)}"
+
+        return Tool(name=name, parameters={"type": "object"}, execute=execute, needs_approval=gated)
+
+
+def steered(say: Say, *script: Entry) -> tuple[RunResult[None], Tools]:
+    """Return the result of a run whose caller says this in its first turn."""
+    tools = Tools()
+
+    async def iterate() -> RunResult[None]:
+        runner = tools.agent(*(script or (TWO, "done", "more"))).iter("go")
+        async for turn in runner:
+            if turn.index == 0:
+                await say(turn)
+        return await runner.until_done()
+
+    return asyncio.run(iterate()), tools
+
+
+@pytest.mark.parametrize(
+    ("say", "expected"),
+    [
+        (nothing, (GO, TURN, READ, WRITE, DONE)),
+        (push_both, (GO, TURN, READ, WRITE, DONE)),
+        (push_assistant, (GO, TURN, READ, WRITE, DONE)),
+        (push_user, (GO, TURN, READ, WRITE, UserMessage("hurry", origin="steering"), DONE)),
+    ],
+    ids=["no change", "push both", "push assistant only", "push user only"],
+)
+def test_the_four_cases_of_the_seed(say: Say, expected: tuple[Message, ...]) -> None:
+    """Each with exactly one execution a call; only the fourth differs from the seed (§9 #29)."""
+    result, tools = steered(say)
+
+    assert expected == tuple(result.run.messages)
+    assert ["read", "write"] == tools.ran
+    assert list(expected) == [*tools.model.requests[-1].messages, DONE]
+
+
+def test_the_tools_run_once_however_often_they_are_asked() -> None:
+    """T22, §9 #31: one after the other, at the same time, and when the loop goes on."""
+    seen: list[object] = []
+
+    async def say(turn: PendingTurn) -> None:
+        seen.extend(
+            await asyncio.gather(turn.generate_tool_response(), turn.generate_tool_response())
+        )
+        turn.append_messages("in between")
+        turn.set_params(max_tokens=5)
+        seen.append(await turn.generate_tool_response())
+
+    _, tools = steered(say)
+
+    assert [(READ, WRITE)] * 3 == seen
+    assert ["read", "write"] == tools.ran
+
+
+def history(say: Say, *script: Entry) -> tuple[Message, ...]:
+    """Return the whole conversation after such a run."""
+    return tuple(steered(say, *script)[0].run.messages)
+
+
+def test_a_turn_without_calls_has_nothing_to_run() -> None:
+    """T23: None, not an empty tuple that would be pushed."""
+
+    async def say(turn: PendingTurn) -> None:
+        assert await turn.generate_tool_response() is None
+
+    assert (GO, DONE) == history(say, "done")
+
+
+async def shorten(turn: PendingTurn) -> None:
+    """Edit what the tools have returned."""
+    results = await turn.generate_tool_response()
+    assert results is not None
+    turn.append_messages(turn.message, evolve(results[0], content="shorter"), results[1])
+
+
+async def know_one(turn: PendingTurn) -> None:
+    """Answer a call by its provider's id."""
+    turn.append_messages({"role": "tool", "tool_call_id": "b", "content": "given"}, "so?")
+
+
+async def write_down(turn: PendingTurn) -> None:
+    """Push the turn as it was saved: it has lost the name of its wire."""
+    calls = [
+        {"id": one.id, "function": {"name": one.name, "arguments": one.arguments}}
+        for one in turn.message.calls
+    ]
+    turn.append_messages({"role": "assistant", "content": "two", "tool_calls": calls})
+
+
+@pytest.mark.parametrize(
+    ("say", "expected", "ran"),
+    [
+        (shorten, (evolve(READ, content="shorter"), WRITE), ["read", "write"]),
+        (
+            know_one,
+            (
+                READ,
+                ToolResult("c0.1", "b", "write", "given"),
+                UserMessage("so?", origin="steering"),
+            ),
+            ["read"],
+        ),
+        (write_down, (READ, WRITE), ["read", "write"]),
+    ],
+    ids=["edited", "given", "written down"],
+)
+def test_results_that_are_pushed_are_what_the_model_reads(
+    say: Say, expected: tuple[Message, ...], ran: list[str]
+) -> None:
+    """And are not run again; what has no result still runs."""
+    result, tools = steered(say)
+
+    assert (GO, TURN, *expected, DONE) == tuple(result.run.messages)
+    assert ran == tools.ran
+
+
+SAME = reply(call("read", "same"), call("read", "same"))
+
+
+def test_a_result_with_a_key_answers_that_call_whatever_the_ids() -> None:
+    """§9 #12: ids repeat; without a key, the first open call of the id is meant."""
+
+    async def by_key(turn: PendingTurn) -> None:
+        turn.append_messages(ToolResult("c0.1", "same", "read", "second"))
+
+    async def by_place(turn: PendingTurn) -> None:
+        results = [ToolResult("", "same", "", "first"), ToolResult("", "same", "", "second")]
+        turn.append_messages(*results)
+
+    keyed, placed = history(by_key, SAME, "done"), history(by_place, SAME, "done")
+
+    one = [
+        ToolResult("c0.0", "same", "read", "read 1"),
+        ToolResult("c0.1", "same", "read", "second"),
+    ]
+    assert one == list(keyed[2:4])
+    assert [evolve(one[0], content="first"), one[1]] == list(placed[2:4])
+
+
+@pytest.mark.parametrize(
+    ("messages", "message"),
+    [
+        (["x", ToolResult("", "a", "read", "late")], "cannot follow"),
+        ([said(call("read", "new"))], "cannot follow"),
+        ([ToolResult("", "nobody's", "read", "x")], "which this turn does not make"),
+        ([{"role": "robot"}], "role"),
+    ],
+)
+def test_messages_that_would_break_the_history_are_refused(
+    messages: list[Message], message: str
+) -> None:
+    """Where they are given, not when a server refuses them; the turn stays as it was."""
+
+    async def say(turn: PendingTurn) -> None:
+        with pytest.raises(ConfigError, match=message):
+            turn.append_messages(*messages)
+
+    assert (GO, TURN, READ, WRITE, DONE) == history(say)
+
+
+def test_a_text_after_the_last_turn_opens_the_loop_again() -> None:
+    """In the Python seed, steering cannot extend a finished run."""
+
+    async def say(turn: PendingTurn) -> None:
+        turn.append_messages("and?", AssistantMessage((TextPart("hm"),)), "well?")
+
+    asked = [UserMessage("and?", origin="steering"), said("hm")]
+    expected = (GO, DONE, *asked, UserMessage("well?", origin="steering"))
+    assert expected == history(say, "done", "more")[:-1]
+
+
+def test_calls_can_be_answered_in_place_of_their_tools() -> None:
+    """By key; a value is what a tool returns, an exception that it failed."""
+
+    async def say(turn: PendingTurn) -> None:
+        turn.override_tool_results({"c0.0": {"n": 1}, "c0.1": ToolError("no")})
+
+    result, tools = steered(say)
+
+    assert ['{"n":1}', "no"] == [one.content for one in result.steps[0].tool_results]
+    assert ["ok", "error"] == [one.status for one in result.steps[0].tool_results]
+    assert [] == tools.ran
+
+
+def test_an_answer_can_still_replace_what_a_tool_returned() -> None:
+    """Before or after it has run: the last word is the caller's, the one execution the tool's."""
+
+    async def before(turn: PendingTurn) -> None:
+        turn.override_tool_results({"c0.0": "mine"})
+        results = await turn.generate_tool_response()
+        assert results == (evolve(READ, content="mine"), WRITE)
+
+    async def after(turn: PendingTurn) -> None:
+        await turn.generate_tool_response()
+        turn.override_tool_results({"c0.0": ToolResult("x", "x", "x", "mine")})
+
+    (first, ran), (second, ran_all) = steered(before), steered(after)
+
+    assert first.messages == second.messages
+    assert ["write"] == ran.ran
+    assert ["read", "write"] == ran_all.ran
+
+
+def test_tools_can_be_skipped_with_a_reason_before_they_run() -> None:
+    """Those that have an answer keep it; what has run is not said to have been skipped."""
+
+    async def before(turn: PendingTurn) -> None:
+        with pytest.raises(ConfigError, match=r"no call 'c9\.9'; it has c0\.0, c0\.1"):
+            turn.override_tool_results({"c9.9": "x"})
+        turn.override_tool_results({"c0.0": "known"})
+        turn.skip_tools("too dear")
+
+    async def after(turn: PendingTurn) -> None:
+        await turn.generate_tool_response()
+        turn.skip_tools()
+
+    result, tools = steered(before)
+    assert ["known", "too dear"] == texts(result)
+    assert (["ok", "not_run"], []) == (statuses(result), tools.ran)
+    assert (GO, TURN, READ, WRITE, DONE) == history(after)
+
+
+ANEW = (UserMessage("anew"),)
+
+
+def test_a_conversation_can_be_put_in_place_of_the_history() -> None:
+    """And only so: what is appended never drops a turn."""
+
+    async def say(turn: PendingTurn) -> None:
+        turn.replace_messages(ANEW)
+
+    result, tools = steered(say)
+
+    assert (*ANEW, DONE) == tuple(result.run.messages)
+    assert [] == tools.ran
+    assert 2 == len(result.steps)
+
+
+OTHER = said("other", ToolCall("z", "read", '{"other": 1}'), ToolCall("z", "write", "{}"))
+
+
+def test_exactly_the_open_calls_of_a_new_conversation_run() -> None:
+    """R04, §9 #30: a result that is there is an answer, whoever gave it."""
+
+    async def all_open(turn: PendingTurn) -> None:
+        turn.replace_messages([GO, OTHER])
+
+    async def one_open(turn: PendingTurn) -> None:
+        turn.replace_messages([GO, OTHER, ToolResult("", "z", "read", "known")])
+
+    (every, ran_all), (last, ran_one) = steered(all_open), steered(one_open)
+
+    results = (
+        ToolResult("c0.0", "z", "read", "read 1"),
+        ToolResult("c0.1", "z", "write", "write 1"),
+    )
+    assert (GO, OTHER, *results, DONE) == tuple(every.run.messages)
+    assert ["read", "write"] == ran_all.ran
+    assert ["known", "write 1"] == [
+        one.content for one in last.run.messages if isinstance(one, ToolResult)
+    ]
+    assert ["write"] == ran_one.ran
+
+
+def test_calls_that_ran_do_not_run_again_in_a_new_conversation() -> None:
+    """§9 #31: the turn itself may be part of it; other calls get keys of their own."""
+
+    async def same(turn: PendingTurn) -> None:
+        await turn.generate_tool_response()
+        turn.replace_messages([UserMessage("edited"), turn.message])
+
+    async def other(turn: PendingTurn) -> None:
+        await turn.generate_tool_response()
+        turn.replace_messages([GO, OTHER])
+
+    (kept, ran), (new, ran_new) = steered(same), steered(other)
+
+    assert (UserMessage("edited"), TURN, READ, WRITE, DONE) == tuple(kept.run.messages)
+    assert ["read", "write"] == ran.ran
+    keys = [one.key for one in new.run.messages if isinstance(one, ToolResult)]
+    assert ["c1.0", "c1.1"] == keys
+    assert ["read", "write"] * 2 == ran_new.ran
+
+
+@pytest.mark.parametrize("anew", [ANEW, (GO, OTHER)])
+def test_calls_that_ran_stay_in_the_steps_whatever_replaces_them(anew: tuple[Message, ...]) -> None:
+    """A step tells what was done, not what the model is shown of it."""
+
+    async def say(turn: PendingTurn) -> None:
+        await turn.generate_tool_response()
+        turn.replace_messages(anew)
+
+    first, *_ = steered(say)[0].steps
+
+    assert (TURN.calls, (READ, WRITE)) == (first.tool_calls, first.tool_results)
+    assert () == first.messages
+
+
+def test_calls_skipped_or_answered_do_not_run_anew() -> None:
+    """In whatever order it is said."""
+
+    async def skip_first(turn: PendingTurn) -> None:
+        turn.skip_tools("no")
+        turn.replace_messages([UserMessage("edited"), turn.message])
+
+    async def skip_last(turn: PendingTurn) -> None:
+        turn.replace_messages([UserMessage("edited"), turn.message])
+        turn.skip_tools("no")
+
+    async def skip_other(turn: PendingTurn) -> None:
+        turn.replace_messages([UserMessage("edited"), OTHER])
+        turn.skip_tools("no")
+
+    async def override(turn: PendingTurn) -> None:
+        turn.replace_messages([UserMessage("edited"), turn.message])
+        turn.override_tool_results({"c0.0": "no", "c0.1": "no"})
+
+    for say in (skip_first, skip_last, skip_other, override):
+        result, tools = steered(say)
+        assert [] == tools.ran
+        contents = [one.content for one in result.run.messages if isinstance(one, ToolResult)]
+        assert ["no", "no"] == contents
+        assert UserMessage("edited") == result.run.messages[0]
+
+
+def test_a_new_conversation_may_be_added_to() -> None:
+    """After the results of its calls, which are not this turn's to run ahead."""
+
+    async def say(turn: PendingTurn) -> None:
+        turn.replace_messages([GO, OTHER])
+        assert await turn.generate_tool_response() is None
+        turn.append_messages("hurry")
+
+    result, tools = steered(say)
+    roles = [one.role for one in result.run.messages]
+    assert ["user", "assistant", "tool", "tool", "user", "assistant"] == roles
+    assert ["read", "write"] == tools.ran
+
+
+def test_params_change_from_the_next_turn_on() -> None:
+    """R03: the model, the choice and the sampling; everything else stays."""
+    other = ScriptedModel(["other says"], label="other")
+
+    async def say(turn: PendingTurn) -> None:
+        turn.set_params(temperature=0.5, max_tokens=10, top_p=0.1, stop_sequences=["x"], seed=3)
+        turn.set_params(max_tokens=20, tool_choice="none", model=other, seed=None)
+        turn.set_params(provider_options={"a": 1})
+
+    result, tools = steered(say)
+
+    assert "other says" == result.text
+    (first,), (second,) = tools.model.requests, other.requests
+    settings = second.settings
+    assert (None, None) == (first.settings.max_tokens, first.settings.temperature)
+    assert (20, 0.5, 0.1) == (settings.max_tokens, settings.temperature, settings.top_p)
+    assert (("x",), None) == (settings.stop_sequences, settings.seed)
+    assert '{"a":1}' == settings.options.replace(" ", "")
+    assert ToolChoice("none") == second.tool_choice
+    assert (GO, TURN, READ, WRITE) == tuple(second.messages)
+
+
+def test_a_setting_that_cannot_take_effect_is_refused() -> None:
+    """No option is silently ignored."""
+    late = ToolChoice("required", scope="first_step")
+
+    async def say(turn: PendingTurn) -> None:
+        with pytest.raises(ConfigError, match="has no effect in the middle of a run"):
+            turn.set_params(tool_choice=late)
+        with pytest.raises(ConfigError, match=r"set_params changes model.*found store"):
+            turn.set_params(**wrong({"store": "runs.db"}))
+
+    assert (GO, TURN, READ, WRITE, DONE) == history(say)
+
+
+async def test_a_turn_that_is_over_takes_no_changes() -> None:
+    """What would not take effect is refused."""
+    turns = [turn async for turn in Tools().agent(TWO, "done").iter("go")]
+    turn = turns[0]
+
+    changes: tuple[Callable[[], None], ...] = (
+        lambda: turn.append_messages("x"),
+        lambda: turn.replace_messages(ANEW),
+        lambda: turn.override_tool_results({}),
+        lambda: turn.skip_tools("x"),
+        lambda: turn.set_params(seed=1),
+    )
+    for change in changes:
+        with pytest.raises(ConfigError, match="this turn is over"):
+            change()
+    with pytest.raises(ConfigError, match="this turn is over"):
+        await turn.generate_tool_response()
+
+
+async def test_a_run_that_parks_in_its_tools_takes_no_more_changes() -> None:
+    """What was said before is not lost; what comes after is refused, with the way to go on."""
+    tools = Tools()
+
+    agent = tools.agent(reply(call("pay", "p")), "done")
+    runner = agent.iter("go")
+    async for turn in runner:
+        if turn.index == 0:
+            turn.append_messages("quickly")
+            turn.set_params(max_tokens=7)
+            assert await turn.generate_tool_response() is None
+            with pytest.raises(ConfigError, match="waits for somebody outside"):
+                turn.append_messages("too late")
+    parked = await runner.until_done()
+    assert EndReason.PARKED is parked.end_reason
+    result = await agent.resume(parked, approvals={"c0.0": True})
+
+    assert UserMessage("quickly", origin="steering") in result.messages
+    assert 7 == tools.model.requests[1].settings.max_tokens
+    assert ["pay"] == tools.ran
+
+
+def test_what_the_caller_holds_is_never_changed() -> None:
+    """Property 11: neither lists nor mappings of the caller's."""
+    messages: list[Message | dict[str, object]] = [{"role": "user", "content": "x"}, TURN]
+    results: dict[str, object] = {"c0.0": {"deep": [1]}}
+
+    async def say(turn: PendingTurn) -> None:
+        turn.override_tool_results(results)
+        turn.replace_messages(messages)
+        messages.clear()
+        results.clear()
+
+    result, tools = steered(say)
+
+    assert ["write"] == tools.ran
+    assert '{"deep":[1]}' == result.steps[0].tool_results[0].content

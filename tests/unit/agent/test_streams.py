@@ -1,0 +1,558 @@
+"""Streams: lookers, late lookers, lookers that leave, and listeners."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
+
+from graphloop import Agent, EndReason, RunStream, Tool
+from graphloop.agent.opened import RunHandle
+from graphloop.driver.driver import AsyncDriver
+from graphloop.driver.ports import Ports
+from graphloop.errors import BadReply, ConfigError, RunFailed, ScriptExhausted
+from graphloop.events import Event, Queued
+from graphloop.parts.parts import ErrorPart, Finish, RunStart
+from graphloop.providers.base import TextDelta
+from graphloop.providers.script import Entry
+from graphloop.run import Ending, evolve
+from graphloop.stores.base import Store
+from graphloop.stores.memory import MemoryStore
+from graphloop.testing import ScriptedModel
+from graphloop.tools.toolbox import Toolbox
+from graphloop.turn import StepResult
+from tests.agents import drain, fold
+from tests.strategies import call, fresh, loop, reply, wrong
+from tests.unit.agent.doubles import CLIENT, Silent, every, kinds, tasks_left
+
+
+async def test_nothing_happens_before_somebody_looks() -> None:
+    """The first part is the run's id: with it, the run can be found whatever comes."""
+    model = ScriptedModel(["done"])
+    one = Agent(model).stream("go")
+
+    assert one.run is None
+    first = await anext(one.full_stream)
+    assert RunStart(wrong(one.run).id) == first
+    assert [] == model.requests
+    result = await one.result()
+    assert one.run is result.run
+    assert 1 == len(model.requests)
+
+
+async def test_a_run_goes_once_however_many_look() -> None:
+    """At the same time, at different speeds, one after the other, and after the end."""
+    model = ScriptedModel([reply("two words", call("nowhere")), "done"])
+    one = Agent(model).stream("go")
+    slow = aiter(one.full_stream)
+    begun = [await anext(slow), await anext(slow), await anext(slow)]
+
+    async with asyncio.TaskGroup() as group:
+        left, right = group.create_task(every(one)), group.create_task(every(one))
+        result = group.create_task(one.result())
+        group.create_task(one.consume())
+    seen = begun + [part async for part in slow]
+
+    assert left.result() == right.result() == seen == await every(one)
+    assert "finish" == seen[-1].type
+    assert result.result() is await one.result()
+    assert 2 == len(model.requests)
+
+
+async def test_lookers_of_a_slow_model_wait_together() -> None:
+    """One drives, the others wait; one that waits and is cancelled harms nobody."""
+    model = Silent()
+    one = Agent(model).stream("go")
+    driving = asyncio.ensure_future(one.result())
+    await model.asked.wait()
+    waiting, leaving = (asyncio.ensure_future(one.result()) for _ in range(2))
+    await asyncio.sleep(0)
+
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    model.told.set()
+
+    assert ["at last"] * 2 == [(await driving).text, (await waiting).text]
+
+
+def stream(*script: Entry) -> RunStream[None]:
+    """Return the stream of a run with this script."""
+    return Agent(ScriptedModel(script)).stream("go")
+
+
+async def test_the_text_stream_is_the_text_of_all_turns() -> None:
+    """Text alone: no reasoning, no calls."""
+    said = {"text": "let me see", "reasoning": "hm", "calls": [{"name": "nowhere"}]}
+
+    assert ["let ", "me ", "see", "done"] == [
+        text async for text in stream(said, "done").text_stream
+    ]
+
+
+ERROR = {"text": "half of it", "error": "the line broke"}
+
+
+async def test_the_text_of_a_broken_stream_raises_after_what_came() -> None:
+    """A cut answer must not look whole."""
+    texts, came = stream(ERROR).text_stream, ""
+    while came != "half of it":
+        came += await anext(texts)
+    with pytest.raises(BadReply, match="line broke"):
+        await anext(texts)
+
+
+@pytest.mark.parametrize("entry", [ERROR, ValueError("the line broke")])
+async def test_an_error_is_the_last_part_and_the_same_for_all(entry: Entry) -> None:
+    """Who waits for `finish` and gets `error` knows that there is no result."""
+    one = stream(entry)
+    with pytest.raises(Exception, match="line broke") as seen:
+        _ = [text async for text in one.text_stream]
+    with pytest.raises(Exception, match="line broke") as raised:
+        await one.result()
+    parts = await every(one)
+    assert isinstance(parts[-1], ErrorPart)
+    assert seen.value is raised.value is parts[-1].error
+    assert ["error"] == [kind for kind in kinds(parts) if kind in {"error", "finish"}]
+
+
+def agent(*script: Entry, tools: Sequence[Tool] = (), store: Store | None = None) -> Agent:
+    """Return an agent whose model says this."""
+    return Agent(ScriptedModel(script), tools=tools, store=store)
+
+
+@pytest.mark.parametrize("script", [("done",), (ERROR,), ()], ids=["done", "cut", "exhausted"])
+async def test_consuming_never_raises_and_is_safe_twice(script: tuple[Entry, ...]) -> None:
+    """A background task drives the run; what became of it is asked for later."""
+    one = stream(*script)
+    await one.consume()
+    await one.consume()
+
+    assert ("finish" if script == ("done",) else "error") == kinds(await every(one))[-1]
+    if script != ("done",):
+        with pytest.raises((BadReply, ScriptExhausted)):
+            await one.result()
+        with pytest.raises((BadReply, ScriptExhausted)):
+            await agent(*script).generate("go")
+
+
+async def test_the_last_part_is_the_result_in_short() -> None:
+    """How it ended, and what it cost; a listener should not have to add up."""
+    one = Agent(ScriptedModel(["done"]), price=lambda _: 0.25).stream("Hi")
+    last = (await every(one))[-1]
+    result = await one.result()
+
+    ended = (result.finish_reason, EndReason.COMPLETED, ())
+    assert Finish(*ended, result.total_usage, result.cost_usd) == last
+    assert 0.25 == result.cost_usd
+
+
+async def test_a_wrong_question_is_an_error_part_and_nothing_is_sent() -> None:
+    """`stream` itself does not raise: one place to handle errors."""
+    model = ScriptedModel(["done"])
+    one = Agent(model).stream()
+
+    assert ["error"] == kinds(await every(one))
+    assert one.run is None
+    with pytest.raises(ConfigError, match="neither"):
+        await one.result()
+    assert [] == model.requests
+
+
+async def test_a_failure_without_a_record_is_still_an_error() -> None:
+    """A node of the user's may end a run in error and not say why."""
+
+    async def open_run() -> RunHandle[None]:
+        failed = evolve(fresh(), node="END", ending=Ending(EndReason.ERROR))
+        store = MemoryStore()
+        ports: Ports[None] = Ports(store=store, models={}, toolbox=Toolbox(()))
+        driver = AsyncDriver(loop(), ports, None)
+        return RunHandle(loop(), ports, driver, driver.resume(failed))
+
+    with pytest.raises(RunFailed, match="unknown"):
+        await RunStream(open_run).result()
+
+
+async def test_a_run_taken_up_while_its_model_talks_is_heard() -> None:
+    """The process died during an answer: the next one asks again, and shows what it says."""
+    store = MemoryStore()
+
+    silent = Silent()
+    one = Agent(silent, store=store).stream("go", run_id="r")
+    driving = asyncio.ensure_future(one.result())
+    await silent.asked.wait()
+    driving.cancel()
+    await asyncio.wait([driving])
+    other = Agent(ScriptedModel(["two words"], label="silent"), store=store)
+    assert ["two ", "words"] == [text async for text in other.resume_stream("r").text_stream]
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+async def test_each_turn_is_reported_and_a_failing_listener_only_warns(awaited: bool) -> None:
+    """A listener cannot fail a run."""
+    seen: list[int] = []
+
+    def listen(step: StepResult) -> object:
+        seen.append(step.index)
+        if not awaited:
+            raise ValueError("bug")
+
+        async def later() -> None:
+            raise ValueError("bug")
+
+        return later()
+
+    model = ScriptedModel([reply(call("nowhere")), "done"])
+    parts, result = await drain(Agent(model, on_step_finish=listen).stream("go"))
+    assert not isinstance(result, Exception)
+    assert ("on_step_finish raised ValueError: bug",) * 2 == result.warnings
+    assert 2 == [part.type for part in parts].count("warning")
+    assert [0, 1] == seen
+    result = await Agent(ScriptedModel(["done"]), on_step_finish=listen).generate("go")
+    assert ("on_step_finish raised ValueError: bug",) == result.warnings
+
+
+async def test_a_listener_is_told_each_turn_once_over_all_legs() -> None:
+    """What the result will hold, in order; a bill written by it must not hold a turn twice."""
+    told: list[StepResult] = []
+    model = ScriptedModel([reply(call("nowhere")), reply(call("client")), "done"])
+    one = Agent(model, tools=[CLIENT], on_step_finish=told.append)
+
+    first = await one.generate("go")
+    assert [0] == [step.index for step in told]
+    result = await one.resume(first, tool_results={"c1.0": "theirs"})
+
+    assert (result.steps, ()) == (tuple(told), result.warnings)
+    assert 3 == len(told)
+
+
+async def close(one: RunStream[None]) -> bool:
+    """Close it once more; return whether the stream was left."""
+    await one.aclose()
+    return one.over and one.failed
+
+
+async def test_a_cancelled_looker_leaves_an_error_to_the_others() -> None:
+    """Text that simply stops would be taken for the whole answer."""
+    model = Silent()
+    closed: list[bool] = []
+    one = Agent(model).stream("go")
+
+    async def close() -> None:
+        closed.append(True)
+
+    one.on_over = close
+    driving = asyncio.ensure_future(one.result())
+    await model.asked.wait()
+    driving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await driving
+
+    parts, error = await drain(one)
+    assert isinstance(error, RunFailed)
+    assert error is fold(parts).error
+    with pytest.raises(RunFailed):
+        assert [] == [text async for text in one.text_stream]
+    assert [True] == closed
+
+
+def tool_of(name: str, execute: Callable[[dict[str, object]], object]) -> Tool:
+    """Return a tool that takes anything."""
+    return Tool(name=name, parameters={"type": "object"}, execute=execute)
+
+
+class Hanging:
+    """Tools that begin and never end, with an event for "they have begun"."""
+
+    def __init__(self, *names: str) -> None:
+        self.begun = asyncio.Event()
+        self.runs = 0
+        self.tools = tuple(tool_of(name, self._hang) for name in names)
+        self.calls = reply(*(call(name) for name in names))
+
+    async def _hang(self, arguments: dict[str, object]) -> str:
+        self.runs += 1
+        if self.runs == len(self.tools):
+            self.begun.set()
+        await asyncio.Event().wait()
+        return "never"
+
+
+async def expire(hanging: Hanging, limit: asyncio.Timeout) -> None:
+    """Let the time limit run out once the tools have begun."""
+    await hanging.begun.wait()
+    limit.reschedule(asyncio.get_running_loop().time())
+
+
+@pytest.mark.parametrize("names", [("one",), ("one", "two")], ids=["inline", "parallel"])
+async def test_a_caller_s_time_limit_leaves_no_task_and_a_journal(names: tuple[str, ...]) -> None:
+    """`asyncio.timeout` around a run is the most natural thing, and must not leak or lose."""
+    store = MemoryStore()
+
+    hanging = Hanging(*names)
+    one = agent(hanging.calls, tools=hanging.tools, store=store).stream("go", run_id="r")
+    limit = asyncio.timeout(None)
+    expiring = asyncio.ensure_future(expire(hanging, limit))
+
+    async def limited() -> None:
+        async with limit:
+            await one.result()
+
+    with pytest.raises(TimeoutError):
+        await limited()
+    await expiring
+    assert 0 == tasks_left()
+    assert "error" == kinds(await every(one))[-1]
+    with pytest.raises(RunFailed, match="can be resumed"):
+        await one.result()
+    tools = [tool_of(name, lambda _: "fine") for name in names]
+    result = await agent("done", tools=tools, store=store).resume("r")
+    assert ("done", EndReason.COMPLETED) == (result.text, result.end_reason)
+    assert ["unknown"] * len(names) == [one.status for one in result.steps[0].tool_results]
+
+
+async def test_a_listener_that_is_cancelled_leaves_nothing_running() -> None:
+    """The caller gave up while a turn was being reported: the run waits in its journal."""
+    store = MemoryStore()
+
+    told = asyncio.Event()
+
+    async def listen(step: StepResult) -> None:
+        told.set()
+        await asyncio.Event().wait()
+
+    one = Agent(ScriptedModel(["done"]), on_step_finish=listen, store=store).stream(
+        "go", run_id="r"
+    )
+    driving = asyncio.ensure_future(one.result())
+    await told.wait()
+    driving.cancel()
+    await asyncio.wait([driving])
+    assert 0 == tasks_left()
+    with pytest.raises(RunFailed):
+        await one.result()
+    assert "done" == (await agent(store=store).resume("r")).text
+
+
+class Unheard(BaseException):
+    """What `except Exception` does not catch."""
+
+
+async def test_what_no_boundary_catches_leaves_a_stream_that_is_over() -> None:
+    """A `pytest.fail` in a tool is raised; whoever asks afterwards gets an error, not a hang."""
+
+    def explode(arguments: dict[str, object]) -> str:
+        raise Unheard
+
+    one = agent(reply(call("one")), tools=[tool_of("one", explode)]).stream("go")
+    with pytest.raises(Unheard):
+        await one.result()
+    with pytest.raises(RunFailed, match="was left"):
+        await one.result()
+
+
+async def test_a_stream_closed_before_it_began_is_an_error() -> None:
+    """A stream that ends without a word would be taken for an empty answer."""
+    model = ScriptedModel(["done"])
+    one = Agent(model).stream("go")
+    await one.aclose()
+
+    with pytest.raises(RunFailed, match="was left"):
+        await one.result()
+    with pytest.raises(RunFailed, match="was left"):
+        _ = [text async for text in one.text_stream]
+    assert ["error"] == kinds(await every(one))
+    assert [] == model.requests
+
+
+async def test_a_stream_closed_early_leaves_a_run_that_can_be_resumed() -> None:
+    """Closing is not aborting: the journal ends where it was left."""
+    model = ScriptedModel([reply("thinking", call("nowhere")), "done"])
+    left = Agent(model, store=MemoryStore())
+    one = left.stream("go", run_id="r")
+    async for part in one.full_stream:
+        if part.type == "step-finish":
+            break
+    await one.aclose()
+    await one.aclose()
+
+    with pytest.raises(RunFailed, match="was left"):
+        _ = [text async for text in one.text_stream]
+    assert 0 == tasks_left()
+    result = await left.resume("r")
+    assert ("done", EndReason.COMPLETED) == (result.text, result.end_reason)
+    assert 2 == len(model.requests)
+
+
+async def test_closing_ends_the_tools_that_are_still_running() -> None:
+    """One has answered, its sibling has not: nothing runs on when nobody watches."""
+    hanging = Hanging("slow")
+    tools = [*hanging.tools, tool_of("fast", len)]
+    one = agent(reply(call("slow"), call("fast")), tools=tools).stream("go")
+    async for part in one.full_stream:
+        if part.type == "tool-result":
+            break
+    assert 1 == tasks_left()
+    await one.aclose()
+    assert 0 == tasks_left()
+
+
+async def test_closing_ends_a_stream_that_another_task_drives() -> None:
+    """A tool that never ends must not keep whoever closes the stream for ever."""
+    hanging = Hanging("one")
+    one = agent(hanging.calls, tools=hanging.tools).stream("go")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(one.consume())
+        await hanging.begun.wait()
+        await one.aclose()
+    with pytest.raises(RunFailed, match="can be resumed"):
+        await one.result()
+
+
+async def test_closing_a_stream_that_is_over_changes_nothing() -> None:
+    """`aclosing(stream)` around everything must keep the result."""
+    one = stream("done")
+    before = await every(one)
+    await one.aclose()
+    assert "done" == (await one.result()).text
+    assert before == await every(one)
+
+
+@pytest.mark.parametrize("script", [("done",), (ERROR,), None], ids=["done", "cut", "left"])
+async def test_what_a_stream_has_opened_is_closed_once(script: tuple[Entry, ...] | None) -> None:
+    """Connections are closed at the end, however many look, however it ends."""
+    over: list[str] = []
+
+    async def close() -> None:
+        over.append("over")
+
+    one = stream(*(script or ("done",)))
+    one.on_over = close
+    await anext(one.full_stream)
+    assert [] == over
+    if script is not None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(one.consume())
+            group.create_task(one.consume())
+        await one.consume()
+    await one.aclose()
+    await one.aclose()
+
+    assert ["over"] == over
+
+
+async def test_a_stream_is_over_even_if_closing_fails() -> None:
+    """A connection that cannot be closed is told of once; the result is there all the same."""
+    tried: list[str] = []
+
+    async def fail() -> None:
+        tried.append("closing")
+        raise OSError("cannot close")
+
+    one = stream("done")
+    one.on_over = fail
+    with pytest.raises(OSError, match="cannot close"):
+        await one.aclose()
+    await one.consume()
+    assert ["closing"] == tried
+
+
+class Kept:
+    """A store like the one in memory, for those below to change."""
+
+    def __init__(self) -> None:
+        self.kept = MemoryStore()
+
+    async def append(self, run_id: str, seq: int, event: Event) -> None:
+        """Keep an event."""
+        await self.kept.append(run_id, seq, event)
+
+    async def load(self, run_id: str) -> Sequence[Event]:
+        """Return the events of a run."""
+        return await self.kept.load(run_id)
+
+    async def runs(self) -> Sequence[str]:
+        """Return the ids of all runs."""
+        return await self.kept.runs()
+
+
+class Hearing(Kept):
+    """A store that shows when it is about to keep what was said."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keeping = asyncio.Event()
+        self.go_on = asyncio.Event()
+
+    async def append(self, run_id: str, seq: int, event: Event) -> None:
+        """Keep an event; what was said only when told to."""
+        if isinstance(event, Queued):
+            self.keeping.set()
+            await self.go_on.wait()
+        await super().append(run_id, seq, event)
+
+
+async def ask_for_it(one: RunStream[None]) -> bool:
+    """Ask for the result; return whether the stream was left."""
+    try:
+        await one.result()
+    except RunFailed:
+        return True
+    return False
+
+
+async def drive(one: RunStream[None]) -> bool:
+    """Consume it; return whether the stream was left."""
+    await one.consume()
+    return one.failed
+
+
+async def see(one: RunStream[None]) -> bool:
+    """Look to the end; return whether it says that the stream was left."""
+    last = [part async for part in one.full_stream][-1]
+    return isinstance(last, ErrorPart) and isinstance(last.error, RunFailed)
+
+
+async def seen_by(look: Awaitable[bool]) -> bool:
+    """Return what a look says, as a task can have it."""
+    return await look
+
+
+@pytest.mark.parametrize("look", [see, ask_for_it, drive, close])
+async def test_who_looks_while_a_stream_is_closed_waits_for_its_end(
+    look: Callable[[RunStream[None]], Awaitable[bool]],
+) -> None:
+    """A store takes its time to keep what was said, and nobody else drives the run meanwhile."""
+    store = Hearing()
+    one = agent({"text": "a b", "deltas": ["a ", "b"]}, "done", store=store).stream("go")
+    async for part in one.full_stream:
+        if isinstance(part, TextDelta):
+            break
+    one.steer("and one more thing")
+    async with asyncio.TaskGroup() as group:
+        closing = group.create_task(one.aclose())
+        await store.keeping.wait()
+        looking = group.create_task(seen_by(look(one)))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not looking.done()
+        store.go_on.set()
+    assert closing.done()
+    assert looking.result()
+
+
+async def test_a_close_that_is_cancelled_leaves_an_end_to_the_others() -> None:
+    """They waited for it."""
+    store = Hearing()
+    one = agent({"text": "a b", "deltas": ["a ", "b"]}, "done", store=store).stream("go")
+    async for part in one.full_stream:
+        if isinstance(part, TextDelta):
+            break
+    one.steer("and one more thing")
+    closing = asyncio.create_task(one.aclose())
+    await store.keeping.wait()
+    looking = asyncio.create_task(seen_by(see(one)))
+    await asyncio.sleep(0)
+    closing.cancel()
+    assert await looking
