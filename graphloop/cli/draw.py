@@ -36,7 +36,7 @@ from ..agent import (
 )
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError
-from ..graph import Graph as KernelGraph
+from ..graph import NodeGraph
 from ..providers import ScriptedModel
 from ..run import Run
 from ..views import (
@@ -226,7 +226,7 @@ def _draw_sequence(graph: Graph[None], journal: Journal, output: str) -> Status:
     return Status.OK
 
 
-def family_of(loop: Agent | KernelGraph[Any], tools: Tools = ()) -> Family:
+def family_of(loop: Agent | NodeGraph[Any], tools: Tools = ()) -> Family:
     """Return a loop's graph with its agents, theirs included.
 
     Args:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from ..errors import ConfigError
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..views import Marks, in_signs_of, is_machine, picture, rendered, save
 from .errors import tell_error
 from .text import wrapped
@@ -124,7 +124,7 @@ def findings_suffix(path: str | None) -> str | None:
     return stdout_suffix("--draw", path, PICTURES)
 
 
-def draw_findings(graph: Graph[S], path: str, marks: Marks) -> None:
+def draw_findings(graph: NodeGraph[S], path: str, marks: Marks) -> None:
     """Draw a graph with its findings, into a file or on stdout.
 
     Raises:

@@ -34,7 +34,7 @@ from ..events import (
     Started,
     ToolReturned,
 )
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..providers import Live
 from ..run import Run
 from ..spending import Spent
@@ -90,7 +90,7 @@ class AsyncDriver(Generic[S]):
     """
 
     def __init__(
-        self, graph: Graph[S], ports: Ports[S], state: S, scope: CancelScope | None = None
+        self, graph: NodeGraph[S], ports: Ports[S], state: S, scope: CancelScope | None = None
     ) -> None:
         self._ports = ports
         self._scope = CancelScope(scope)

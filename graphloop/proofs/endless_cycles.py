@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeVar
 
-from ..graph import Graph
+from ..graph import NodeGraph
 from .calls import CallWalk
 from .cycles import circling
 from .ground import Ground
@@ -32,7 +32,7 @@ class Endless(NamedTuple):
     words: str
 
 
-def endless(graph: Graph[S], *, every: bool = False) -> tuple[Endless, ...]:
+def endless(graph: NodeGraph[S], *, every: bool = False) -> tuple[Endless, ...]:
     """Return the cycles of `graph` that nothing bounds, or nobody can tell, and nobody excuses.
 
     Those of its children are their own graphs'.

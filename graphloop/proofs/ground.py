@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Generic, TypeAlias, TypeVar, cast, final
 
 from ..contract import Contract, contract_of, needs_turn
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..outcomes import Outcome, outcome_name
 from .report import Finding, Severity, Unknown, shortened
 from .walker import NO_RUN, Barred, Mark, Walker
@@ -67,7 +67,7 @@ class Ground(Generic[S]):
         parents: for every node that runs arrive at, the line by which they do so soonest.
     """
 
-    def __init__(self, graph: Graph[S]) -> None:
+    def __init__(self, graph: NodeGraph[S]) -> None:
         self.graph = graph
         self.contracts: Mapping[str, Contract | None] = {
             name: contract_of(node) for name, node in graph.nodes.items()

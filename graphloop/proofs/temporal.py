@@ -17,7 +17,7 @@ from functools import partial
 from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, final
 
 from ..contract import Cap, Contract
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..outcomes import Outcome
 from ..rules import (
     AtMost,
@@ -83,7 +83,7 @@ class Decision:
     reason: str = ""
 
 
-def rules_given(graph: Graph[S]) -> Rules:
+def rules_given(graph: NodeGraph[S]) -> Rules:
     """Return the temporal rules of a graph, and those that its runs are given."""
     given = graph.run_options.get(RULES)
     return graph.rules & given if isinstance(given, Rules) else graph.rules

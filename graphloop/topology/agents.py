@@ -34,7 +34,7 @@ S = TypeVar("S")
 
 def with_agents(
     graph: Graph[S],
-    agents: Mapping[str, kernel.Graph[None] | Agent],
+    agents: Mapping[str, kernel.NodeGraph[None] | Agent],
     *,
     rules: Rules | Iterable[Rules] = (),
     registry: Registry | None = None,
@@ -120,7 +120,9 @@ def _refuse_lost(document: Document, agents: Iterable[str]) -> None:
             )
 
 
-def _manned(node: Node[Any, Outcome], agents: dict[str, kernel.Graph[None]]) -> Node[Any, Outcome]:
+def _manned(
+    node: Node[Any, Outcome], agents: dict[str, kernel.NodeGraph[None]]
+) -> Node[Any, Outcome]:
     """Return a node with the graphs of its agents, at any depth."""
     match node:
         case Retrying():
@@ -133,5 +135,5 @@ def _manned(node: Node[Any, Outcome], agents: dict[str, kernel.Graph[None]]) -> 
             return with_graphs(node, agents)
 
 
-def _document(graph: kernel.Graph[Any]) -> Document:
+def _document(graph: kernel.NodeGraph[Any]) -> Document:
     return graph.document if isinstance(graph, Topology) else document_of(graph)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, final
 
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..node_protocol import unwrapped
 from ..rules import Rules
 from .included import Included, agents_of
@@ -47,7 +47,7 @@ class Document:
         ignore: why findings are set aside, by node and code.
     """
 
-    graph: Graph[Any]
+    graph: NodeGraph[Any]
     description: str = ""
     instructions: str = ""
     prompt: str = ""
@@ -75,16 +75,16 @@ def documents_below(agents: Mapping[str, AgentEntry]) -> Iterator[Document]:
             todo += document.agents.values()
 
 
-def document_of(graph: Graph[Any]) -> Document:
+def document_of(graph: NodeGraph[Any]) -> Document:
     """Return what a graph says that was made in Python."""
     return _document_of(graph, {})
 
 
-def _document_of(graph: Graph[Any], made: dict[int, Document]) -> Document:
+def _document_of(graph: NodeGraph[Any], made: dict[int, Document]) -> Document:
     """Return it, made once of each graph however many agents have it."""
     if id(graph) in made:
         return made[id(graph)]
-    known: dict[str, Graph[Any]] = {}
+    known: dict[str, NodeGraph[Any]] = {}
     names: dict[str, None] = {}
     for node in unwrapped(graph.nodes.values()):
         if isinstance(node, Included):

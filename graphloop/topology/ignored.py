@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, final
 from pydantic import Field, TypeAdapter
 
 from ..errors import nearest
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..node_protocol import Node
 from ..outcomes import Outcome
 from .diagnostics import ParseError
@@ -94,7 +94,7 @@ def lost(path: str, known: Findable, near: Near = nearest) -> tuple[str, str] | 
     """
     *agents, node = path.split("/")
     within = ""
-    here: Findable | Graph[Any] = known
+    here: Findable | NodeGraph[Any] = known
     for name in agents:
         if isinstance(here, Findable) and name in here.tools and name not in here.agents:
             return None
@@ -118,11 +118,11 @@ def lost(path: str, known: Findable, near: Near = nearest) -> tuple[str, str] | 
     return f"there is no node {node!r}{within}.{hint}", fix
 
 
-def _below(here: Findable | Graph[Any]) -> dict[str, Findable | Graph[Any] | None]:
+def _below(here: Findable | NodeGraph[Any]) -> dict[str, Findable | NodeGraph[Any] | None]:
     """Return what the nodes of a graph run, and its models call; None for an unknown graph."""
     nodes = [node for node in here.nodes.values() if node is not None]
-    below: dict[str, Findable | Graph[Any] | None] = {**graphs_run(nodes)}
-    if isinstance(here, Graph):
+    below: dict[str, Findable | NodeGraph[Any] | None] = {**graphs_run(nodes)}
+    if isinstance(here, NodeGraph):
         return {**below, **here.agents}
     return below | {name: _of(entry.document) for name, entry in here.agents.items()}
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, final
 from ..contract import ChildContract, Contract, contract_of
 from ..effects import Effect
 from ..events import Event
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..node_protocol import Kind, Node, Reaction, unwrapped
 from ..outcomes import Outcome
 from ..run import Run
@@ -34,7 +34,7 @@ class Included:
     """
 
     node: Node[Any, Outcome]
-    graphs: tuple[tuple[str, Graph[Any]], ...]
+    graphs: tuple[tuple[str, NodeGraph[Any]], ...]
 
     @property
     def kernel(self) -> Node[Any, Outcome]:
@@ -86,9 +86,9 @@ def agents_of(node: object) -> tuple[str, ...]:
     return tuple([one for one in dict.fromkeys(promised.agents) if one not in brought])
 
 
-def graphs_run(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, Graph[Any] | None]:
+def graphs_run(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, NodeGraph[Any] | None]:
     """Return the graphs that nodes run, by the names they have there; None for an unknown one."""
-    graphs: dict[str, Graph[Any] | None] = {}
+    graphs: dict[str, NodeGraph[Any] | None] = {}
     for node in unwrapped(nodes):
         promised = contract_of(node) or Contract()
         for child in (*[ChildContract(one) for one in promised.agents], *promised.children):
@@ -97,7 +97,7 @@ def graphs_run(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, Graph[Any] | No
     return graphs
 
 
-def with_graphs(node: Node[Any, Outcome], graphs: dict[str, Graph[Any]]) -> Node[Any, Outcome]:
+def with_graphs(node: Node[Any, Outcome], graphs: dict[str, NodeGraph[Any]]) -> Node[Any, Outcome]:
     """Return the node with the graphs of its agents; as it is if none is known.
 
     Of an agent that has a graph, this one counts.

@@ -16,7 +16,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast, final
 
-from .. import graph as kernel
 from ..agent import (
     Agent,
     AgentTool,
@@ -32,7 +31,7 @@ from ..agent import (
 from ..contract import contract_of
 from ..driver import Callback
 from ..errors import ConfigError
-from ..graph import END, EndType
+from ..graph import END, Edges, EndType, NodeGraph
 from ..node_protocol import Node, unwrapped
 from ..nodes import Gate
 from ..outcomes import Outcome
@@ -287,7 +286,7 @@ def load(
     return Topology(read, names)
 
 
-def dump(graph: kernel.Graph[Any], *, registry: Registry = registry) -> str:
+def dump(graph: NodeGraph[Any], *, registry: Registry = registry) -> str:
     """Return a graph as YAML that `load` reads as an equal graph.
 
     What a topology includes stands in the text itself. An agent that is only known by name is
@@ -304,7 +303,7 @@ def dump(graph: kernel.Graph[Any], *, registry: Registry = registry) -> str:
     return topology_text(_document(graph), RegisteredNames(registry))
 
 
-def fingerprint(graph: kernel.Graph[Any], *, registry: Registry = registry) -> str:
+def fingerprint(graph: NodeGraph[Any], *, registry: Registry = registry) -> str:
     """Return the SHA-256 of what a graph says, however it was written.
 
     Args:
@@ -317,11 +316,11 @@ def fingerprint(graph: kernel.Graph[Any], *, registry: Registry = registry) -> s
     return fingerprint_of(_document(graph), RegisteredNames(registry))
 
 
-def _document(graph: kernel.Graph[Any]) -> Document:
+def _document(graph: NodeGraph[Any]) -> Document:
     return graph.document if isinstance(graph, Topology) else document_of(graph)
 
 
-def _rows(graph: kernel.Graph[Any]) -> kernel.Edges[Any]:
+def _rows(graph: NodeGraph[Any]) -> Edges[Any]:
     """Return the table of a graph as it was given."""
     to: dict[str, Node[Any, Outcome] | EndType] = {**graph.nodes, "END": END}
     return {

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from ..errors import GraphError
-from ..graph import END, Graph
+from ..graph import END, NodeGraph
 from ..node_protocol import NAME_MAX, Node, flaw_of, node_flaw_of
 from ..outcomes import Outcome, outcome_name
 from ..rules import Rules
@@ -200,12 +200,12 @@ class _Reader:
         tree: Value,
         parts: tuple[str, Node[Any, Outcome] | None, Rows],
         entries: Mapping[str, Entry],
-    ) -> Graph[Any]:
+    ) -> NodeGraph[Any]:
         name, start, rows = parts
         _refuse_any(self._diagnostics)
         assert start is not None, "a start that is not known is a problem"
         try:
-            graph: Graph[Any] = Graph(name, start, rows)
+            graph: NodeGraph[Any] = NodeGraph(name, start, rows)
         except GraphError as error:
             for problem in error.problems:
                 self._diagnostics.note(tree.mark, f"{problem.place}: {problem.found}", problem.fix)

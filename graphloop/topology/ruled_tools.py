@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..agent import AgentTool, graph_of
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..limits import HasToolCall, parts_of
 from ..node_protocol import Node, unwrapped
 from ..nodes import Gate, PrepareStep, StopCheck
@@ -177,7 +177,7 @@ def _run_tools(
     return known
 
 
-def tell_document(graph: Graph[Any], document: Document, names: RegisteredNames) -> None:
+def tell_document(graph: NodeGraph[Any], document: Document, names: RegisteredNames) -> None:
     """Tell the graph of a file the options that its file says, with its registered tools."""
     found = {name: names.find("tool", name) for name in document.tools}
     tools = {name: one.tool if isinstance(one, AgentTool) else one for name, one in found.items()}
@@ -190,7 +190,9 @@ def tell_document(graph: Graph[Any], document: Document, names: RegisteredNames)
     }
 
 
-def registered_agents(tools: Iterable[str], names: RegisteredNames) -> dict[str, Graph[Any] | None]:
+def registered_agents(
+    tools: Iterable[str], names: RegisteredNames
+) -> dict[str, NodeGraph[Any] | None]:
     """Return the graphs of those among the registered tools that are agents."""
     found = {name: names.find("tool", name) for name in tools}
     return {name: graph_of(one.opener) for name, one in found.items() if isinstance(one, AgentTool)}

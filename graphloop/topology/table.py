@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import TypeAdapter
 
-from ..graph import END, EndType, Graph
+from ..graph import END, EndType, NodeGraph
 from ..node_protocol import Node
 from ..outcomes import Outcome, outcome_name
 from .diagnostics import ParseError
@@ -65,7 +65,7 @@ def read_rows(value: Value, nodes: Nodes, to: Reading) -> Rows:
     return rows
 
 
-def lines_of(value: Value, graph: Graph[Any]) -> Mapping[tuple[str, str], int]:
+def lines_of(value: Value, graph: NodeGraph[Any]) -> Mapping[tuple[str, str], int]:
     """Return the lines of what stands at `edges`: of rows by node and `""`, of cells by outcome."""
     lines: dict[tuple[str, str], int] = {}
     for entry in value.entries if isinstance(value, Fields) else ():

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 import yaml
 
 from ..errors import GraphError, Problem
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..outcomes import Outcome, outcome_name
 from ..rules import rules_to_data
 from .compose import DEPTH_MAX
@@ -143,7 +143,7 @@ def _graph_data(document: Document, names: RegisteredNames, *, shortened: bool) 
     return {key: value for key, value in data.items() if value not in ("", [], {})}
 
 
-def _rows(graph: Graph[Any], *, shortened: bool) -> dict[str, Data]:
+def _rows(graph: NodeGraph[Any], *, shortened: bool) -> dict[str, Data]:
     """Return what stands at `edges` for a graph."""
     return {name: {**_shortened(row, shortened=shortened)} for name, row in graph.table.items()}
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from graphloop.graph import Graph
+from graphloop.graph import NodeGraph
 from graphloop.outcomes import Aborted, Calls, Outcome
 from graphloop.proofs.agreement import disagreements
 from graphloop.proofs.ground import Ground
 from tests.graphs import agent, build
 
 
-def tampered(table: dict[str, dict[type[Outcome], str]], start: str = "a") -> Graph[None]:
+def tampered(table: dict[str, dict[type[Outcome], str]], start: str = "a") -> NodeGraph[None]:
     """Return a graph whose table was replaced behind the back of its constructor."""
     graph = build({"a": ["b"], "b": ["END"]})
     graph.table = table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphloop.graph import END, Graph
+from graphloop.graph import END, NodeGraph
 from graphloop.proofs.checking import check
 from tests.topology_data import graph_of, standard
 from tests.unit.proofs.test_cycles import LOG, Logged
@@ -13,7 +13,7 @@ from tests.unit.proofs.test_cycles import LOG, Logged
 def test_the_fix_names_nodes_that_fit_the_cycle() -> None:
     """A StopCheck counts turns: it bounds no cycle that opens none."""
     edges: dict[Any, dict[Any, Any]] = {LOG: {Logged: LOG, ...: END}}
-    (own,) = check(Graph("own", LOG, edges)).findings
+    (own,) = check(NodeGraph("own", LOG, edges)).findings
     topology = standard()
     topology["edges"]["append"]["answered_calls"] = "prepare"
     fixes = [one.fix for one in check(graph_of(topology)).findings if one.code == "GL4"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from graphloop.agent.graph import Graph
 from graphloop.graph import END, Edges
-from graphloop.graph import Graph as Kernel
+from graphloop.graph import NodeGraph as Kernel
 from graphloop.nodes import Append, Child, Execute, Gate, ModelCall
 from graphloop.outcomes import Calls
 from graphloop.proofs.ground import Ground

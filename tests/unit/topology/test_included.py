@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from graphloop.contract import contract_of
 from graphloop.effects import AskModel
-from graphloop.graph import END, Graph
+from graphloop.graph import END, NodeGraph
 from graphloop.nodes import Append, Branch, Child, MapOver, Parallel
 from graphloop.nodes.dialogue import Asks
 from graphloop.nodes.function import Function
 from graphloop.outcomes import Answered
 from graphloop.topology.included import Included, agents_of, graphs_run, with_graphs
 
-INNER: Graph[None] = Graph("inner", Append(), {Append(): {...: END}})
+INNER: NodeGraph[None] = NodeGraph("inner", Append(), {Append(): {...: END}})
 
 
 def test_the_proofs_see_the_graphs_of_agents() -> None:
@@ -53,7 +53,7 @@ def test_a_node_whose_agents_are_not_known_stays_as_it_is() -> None:
 
 def test_graphs_are_added_one_after_another_and_replaced() -> None:
     """Two agents of one node may come from two places; the later of two graphs counts."""
-    other: Graph[None] = Graph("other", Append(), {Append(): {...: END}})
+    other: NodeGraph[None] = NodeGraph("other", Append(), {Append(): {...: END}})
     both = Parallel((Branch("a"), Branch("b")))
     one = with_graphs(both, {"a": INNER})
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from graphloop.errors import GraphError
-from graphloop.graph import END, Graph
+from graphloop.graph import END, NodeGraph
 from graphloop.limits.stop import duration_exceeds
 from graphloop.node_protocol import Node
 from graphloop.nodes import Append, Child, Critique, Limit, ModelCall, StopCheck
@@ -24,8 +24,8 @@ from tests.topology_files import RIGHT
 from tests.topology_forms import NAMES
 
 
-def _graph() -> Graph[None]:
-    return Graph("a", Append(), {Append(): {...: END}})
+def _graph() -> NodeGraph[None]:
+    return NodeGraph("a", Append(), {Append(): {...: END}})
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ def test_a_fingerprint_knows_what_is_said_and_not_how() -> None:
 
 def test_a_fingerprint_is_the_same_in_every_release() -> None:
     """It stands in reviews and records."""
-    graph: Graph[None] = Graph("a", Append(), {Append(): {...: END}})
+    graph: NodeGraph[None] = NodeGraph("a", Append(), {Append(): {...: END}})
 
     assert "a09c1a2f62463c63e0de8188bd86f6e06ba033755232d6afff9e9ece3a05ddb0" == fingerprint_of(
         document_of(graph), NAMES
@@ -73,7 +73,7 @@ def test_other_readers_of_yaml_read_the_same() -> None:
 def test_all_nodes_that_no_file_can_hold_are_told() -> None:
     """Each with its reason."""
     model, append = ModelCall("a", kind=wrong("check")), Append("b", kind=wrong("pure"))
-    graph: Graph[None] = Graph("a", model, {model: {...: append}, append: {...: END}})
+    graph: NodeGraph[None] = NodeGraph("a", model, {model: {...: append}, append: {...: END}})
 
     with pytest.raises(GraphError) as refused:
         data_of(document_of(graph), NAMES)
@@ -85,7 +85,7 @@ def test_all_nodes_that_no_file_can_hold_are_told() -> None:
 @pytest.mark.parametrize("text", ["a{}b", "{}a{}{} b{}", "a {} b\nc\n", "a" * 150 + " {} " * 50])
 def test_odd_characters_are_written_as_escapes(text: str, sign: str) -> None:
     """Some of them are line breaks in one version of YAML, and text in another."""
-    graph: Graph[None] = Graph("a", Append(), {Append(): {...: END}})
+    graph: NodeGraph[None] = NodeGraph("a", Append(), {Append(): {...: END}})
     document = Document(graph, prompt=text.replace("{}", sign))
 
     assert document == read_text(topology_text(document, NAMES), NAMES)
@@ -96,7 +96,7 @@ def test_equal_graphs_have_one_fingerprint_whether_a_number_is_whole_or_not() ->
 
     def lasting(seconds: float) -> Document:
         stop = StopCheck(conditions=(duration_exceeds(seconds),))
-        return document_of(Graph("a", stop, {stop: {...: END}}))
+        return document_of(NodeGraph("a", stop, {stop: {...: END}}))
 
     assert lasting(5) == lasting(5.0)
     assert fingerprint_of(lasting(5), NAMES) == fingerprint_of(lasting(5.0), NAMES)
@@ -105,7 +105,7 @@ def test_equal_graphs_have_one_fingerprint_whether_a_number_is_whole_or_not() ->
 @pytest.mark.parametrize("node", [Critique(""), Limit(10**18)])
 def test_what_no_reader_would_take_is_not_written(node: Node[None, Outcome]) -> None:
     """Whoever dumps it hears so, not whoever loads it."""
-    graph = Graph[None]("a", node, {node: {...: END}})
+    graph = NodeGraph[None]("a", node, {node: {...: END}})
 
     with pytest.raises(GraphError, match=f"node '{node.name}': cannot be written"):
         topology_text(document_of(graph), NAMES)
@@ -113,10 +113,10 @@ def test_what_no_reader_would_take_is_not_written(node: Node[None, Outcome]) -> 
 
 def _nested(depth: int) -> Document:
     child = Child("inner")
-    document = Document(Graph("a", Append(), {Append(): {...: END}}))
+    document = Document(NodeGraph("a", Append(), {Append(): {...: END}}))
     for _ in range(depth):
         node = Included(child, (("inner", document.graph),))
-        graph: Graph[None] = Graph("a", node, {node: {...: END}})
+        graph: NodeGraph[None] = NodeGraph("a", node, {node: {...: END}})
         document = Document(graph, agents={"inner": AgentEntry(document)})
     return document
 
@@ -153,7 +153,7 @@ def test_a_node_that_reads_back_as_another_is_told() -> None:
     registry = Registry()
     registry.node(Fickle)
     fickle = Fickle()
-    graph: Graph[None] = Graph("a", fickle, {fickle: {...: END}})
+    graph: NodeGraph[None] = NodeGraph("a", fickle, {fickle: {...: END}})
 
     with pytest.raises(GraphError, match="node 'fickle': cannot be written"):
         topology_text(document_of(graph), RegisteredNames(registry, installed=False))
