@@ -49,7 +49,7 @@ def graph_of(opener: Opener) -> NodeGraph[Any] | None:
     if not isinstance(opener, ChildOpener):
         return None
     # isinstance cannot tell the type of the state.
-    terms: RunTerms[Any] = opener.terms  # pyright: ignore[reportUnknownVariableType]
+    terms: RunTerms[Any] = opener.terms  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
     if terms.told_graph is None:
         terms.told_graph = _told(terms)
     return terms.told_graph

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from enum import Enum, StrEnum
+from enum import Enum
 from math import inf, nan
 from typing import Annotated, get_args
 from zlib import crc32
-from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import find, given
@@ -72,12 +70,6 @@ def started(state: object) -> Event:
     return Started(0.0, "r", "agent", QUESTION, Setup(), state)
 
 
-class Mood(StrEnum):
-    """Texts with names."""
-
-    GOOD = "good"
-
-
 @dataclass
 class Lists:
     """What is a sequence is read as a list."""
@@ -93,46 +85,10 @@ class Tuples:
 
 
 @dataclass
-class Counts:
-    """More than a mapping, in the field of one."""
-
-    many: dict[str, int] = field(default_factory=lambda: defaultdict[str, int](int, a=1))
-
-
-@dataclass
-class Counted:
-    """What a `Counts` is to be."""
-
-    many: defaultdict[str, int] = field(default_factory=lambda: defaultdict[str, int](int, a=1))
-
-
-@dataclass
-class Moody:
-    """A text with a name, in a field of texts and in one of its own."""
-
-    said: str = ""
-    mood: Mood = Mood.GOOD
-
-
-@dataclass
-class Zoned:
-    """Clocks change in its zone, and no journal knows when."""
-
-    due: datetime = datetime(2026, 3, 1, 12, tzinfo=ZoneInfo("Europe/Berlin"))
-
-
-@dataclass
 class Priced:
     """What a `Price` is to be."""
 
     euros: Annotated[Decimal, Field(allow_inf_nan=True)] = Decimal("NaN")
-
-
-@dataclass
-class Ratio:
-    """A whole number is a number, wherever types are checked."""
-
-    share: float = 1
 
 
 @pytest.mark.parametrize(
@@ -377,19 +333,11 @@ class Plain:
     last: float = nan
 
 
-@dataclass(eq=False)
-class Identical:
-    """Nobody can say whether two are equal."""
-
-    x: int = 1
-
-
 @pytest.mark.parametrize(
     "state",
     [
         *(Doubling(x=3), Named.model_validate({"given": 5}), Numbers(), Binary(), Plain()),
-        *(Identical(4), Ratio(), Tuples(), Counted(), Moody(), Priced()),
-        *(Zoned(Zoned().due.astimezone(UTC)), Lists([1]), Counts({"a": 1})),
+        *(Tuples(), Priced(), Lists([1])),
     ],
     ids=lambda state: type(state).__name__,
 )
@@ -415,12 +363,6 @@ class Dropped(BaseModel):
     x: int = Field(default=1, exclude=True)
 
 
-class LeftOut(BaseModel):
-    """The same, of what has no default."""
-
-    x: int = Field(exclude=True)
-
-
 class Renamed(BaseModel):
     """It is written by a name that nobody reads."""
 
@@ -444,18 +386,6 @@ class Secret(BaseModel):
     """It would be resumed with stars for a key."""
 
     key: SecretStr = SecretStr("k")
-
-
-class Kin(BaseModel):
-    """What holds one of its kind holds no more than that."""
-
-    kin: Kin | None = None
-
-
-class Child(Kin):
-    """One that has more."""
-
-    more: int = 2
 
 
 class Counting(BaseModel):
@@ -534,16 +464,13 @@ class Blob(BaseModel):
     ("state", "told", "fix"),
     [
         (Dropped(x=9), "expected Dropped(x=9), found Dropped(x=1)", "no `exclude`"),
-        (LeftOut(x=9), "`x`: Field required", "no `exclude`"),
         (Renamed(x=9), "return another state", "no alias for writing alone"),
         (Hiding.made(), "return another state", "no private attribute"),
         (Secret(), "return another state", "no secret"),
-        (Kin(kin=Child()), "found Kin(", "annotate each part"),
         (Counting(x=1), "expected Counting(x=2), found Counting(x=3)", "no validator"),
         (Prefixed(name="a"), "has its sign", "let validators take"),
         (Anything(value=inf), "found Anything(value=None)", "annotate each part"),
         (Anything(value=(1,)), "found Anything(value=[1])", "annotate each part"),
-        (Anything(value={1: 2}), "found Anything(value={'1': 2})", "annotate each part"),
         (Lists(), "found Lists(many=[1])", "annotate each part"),
         (chain(250), "recursion limit", "nest it less"),
         (chain(300), "depth exceeded", "nest it less"),
