@@ -145,7 +145,7 @@ def test_an_expired_lease_can_be_taken_and_fences_its_old_owner(tmp_path: Path) 
             await slow.release("r", "done", ())
         await quick.append("r", 3, EVENT)
         await quick.release("r", "suspended", ())
-        with pytest.raises(Fenced, match="now, in epoch 2"):
+        with pytest.raises(Fenced, match="has no driver"):
             await slow.append("r", 4, EVENT)
         assert 3 == len(await slow.load("r"))
         await slow.claim("r")
