@@ -47,7 +47,7 @@ def test_whoever_lost_its_claim_or_never_had_one_is_fenced(
     """Also where the new owner has come and gone, and where it is another claim of one's own."""
     me = tenant(claimed_in)
 
-    with pytest.raises(Fenced, match="run 'r' (is driven by|has no driver)"):
+    with pytest.raises(Fenced, match=r"run 'r' (is driven by|has no driver)"):
         fence(me, "r", (me.name if owner == "me" else owner, epoch))
 
 
