@@ -12,7 +12,7 @@ from typing import Literal
 from graphloop import END, rules
 from graphloop import graph as kernel
 from graphloop.agent import graph as front
-from graphloop.graph import EndType, Graph
+from graphloop.graph import EndType, NodeGraph
 from graphloop.loop import Standard, standard_edges
 from graphloop.node_protocol import Node
 from graphloop.nodes import (
@@ -49,7 +49,7 @@ GROWTH_MAX = 1.5
 """How much more than n log n the larger graph may take: clocks are not that exact."""
 
 
-WORKS: Mapping[str, Callable[[Graph[None]], object]] = {"check": check, "bound": bound}
+WORKS: Mapping[str, Callable[[NodeGraph[None]], object]] = {"check": check, "bound": bound}
 
 
 def rows(sizes: Sizes) -> list[Row]:
@@ -72,7 +72,7 @@ def rows(sizes: Sizes) -> list[Row]:
     return found
 
 
-def _grown(shape: str, small: Graph[None], large: Graph[None], rounds: int) -> list[Row]:
+def _grown(shape: str, small: NodeGraph[None], large: NodeGraph[None], rounds: int) -> list[Row]:
     found: list[Row] = []
     for name, work in WORKS.items():
         costs = [[_cost(work, graph) for _ in range(rounds)] for graph in (small, large)]
@@ -87,7 +87,7 @@ def _grown(shape: str, small: Graph[None], large: Graph[None], rounds: int) -> l
     return found
 
 
-def _ruled(graph: Graph[None], rounds: int) -> list[Row]:
+def _ruled(graph: NodeGraph[None], rounds: int) -> list[Row]:
     """Measure `check` with one rule that can be broken, against `check` without it."""
     nodes = [name for name, node in graph.nodes.items() if node.kind == "model"]
     found: list[Row] = []
@@ -102,7 +102,7 @@ def _ruled(graph: Graph[None], rounds: int) -> list[Row]:
     return found
 
 
-def chain(nodes: int) -> Graph[None]:
+def chain(nodes: int) -> NodeGraph[None]:
     """Return standard loops in a row, of about so many nodes together."""
     whole: dict[Node[None, Outcome], kernel.Row[None]] = {}
     after: Node[None, Outcome] | Literal[EndType.END] = END
@@ -117,10 +117,10 @@ def chain(nodes: int) -> Graph[None]:
             }
         after = start = next(iter(renamed.values()))
     assert start is not None, "there is at least one loop"
-    return Graph("chain", start, whole)
+    return NodeGraph("chain", start, whole)
 
 
-def two_way(nodes: int) -> Graph[None]:
+def two_way(nodes: int) -> NodeGraph[None]:
     """Return steps each of which leads on and back, so that every two of them go in circles."""
     steps: list[Node[None, Outcome]] = [
         Function(f"step-{number}", frozenset({Go, Stop}), reads=frozenset(), writes=frozenset())
@@ -130,10 +130,10 @@ def two_way(nodes: int) -> Graph[None]:
         one: {Go: steps[(at + 1) % len(steps)], Stop: steps[max(0, at - 1)], ...: END}
         for at, one in enumerate(steps)
     }
-    return Graph("two-way", steps[0], whole)
+    return NodeGraph("two-way", steps[0], whole)
 
 
-def ring(nodes: int) -> Graph[None]:
+def ring(nodes: int) -> NodeGraph[None]:
     """Return limits in a ring, each of which bounds it."""
     limits: list[Node[None, Outcome]] = [
         Limit(1, f"limit-{number}") for number in range(max(2, nodes))
@@ -141,7 +141,7 @@ def ring(nodes: int) -> Graph[None]:
     whole: dict[Node[None, Outcome], kernel.Row[None]] = {
         one: {Go: limits[(at + 1) % len(limits)], Stop: END} for at, one in enumerate(limits)
     }
-    return Graph("ring", limits[0], whole)
+    return NodeGraph("ring", limits[0], whole)
 
 
 def shared(levels: int) -> front.Graph[None]:
@@ -176,7 +176,7 @@ def _renamed(node: Node[None, Outcome], number: int) -> Node[None, Outcome]:
     return replace(node, name=f"{node.name}-{number}")
 
 
-def _cost(work: Callable[[Graph[None]], object], graph: Graph[None]) -> float:
+def _cost(work: Callable[[NodeGraph[None]], object], graph: NodeGraph[None]) -> float:
     begun = process_time()
     work(graph)
     return process_time() - begun

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, TypeVar, final
 
-from .graph import Graph
+from .graph import NodeGraph
 from .node_protocol import Node
 from .outcomes import Aborted, Calls, Failed, Outcome
 from .policy import Rule
@@ -87,7 +87,7 @@ class ChildContract:
     """
 
     name: str
-    graph: Graph[Any] | None = None  # A child's state is of its own type.
+    graph: NodeGraph[Any] | None = None  # A child's state is of its own type.
     reads: frozenset[str] | None = frozenset()
     writes: frozenset[str] | None = frozenset()
     gate_rules: tuple[Rule, ...] | None = None

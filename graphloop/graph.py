@@ -1,4 +1,4 @@
-"""Graph: nodes and the one table that says where each of their outcomes leads.
+"""NodeGraph: nodes and the one table that says where each of their outcomes leads.
 
 The engine executes this table, the diagram draws it, the proofs walk it; there is no transition
 anywhere else. A graph that exists has a row for each node, and in it each outcome exactly once:
@@ -21,7 +21,7 @@ from .node_protocol import NAME_MAX, Kind, Node, control_in, escaped, node_flaw_
 from .outcomes import Outcome, outcome_name
 from .rules import Rules, Vocabulary, spelled_tools
 
-__all__ = ["END", "Edge", "Edges", "EndType", "Graph", "Row", "TableSource", "names_of"]
+__all__ = ["END", "Edge", "Edges", "EndType", "NodeGraph", "Row", "TableSource", "names_of"]
 
 S = TypeVar("S")
 
@@ -74,7 +74,7 @@ class TableSource(Struct, frozen=True):
         return rows.get((node, outcome), rows.get((node, ""), self.line))
 
 
-class Graph(Generic[S]):
+class NodeGraph(Generic[S]):
     """A topology: a start node and a row of outcomes for every node.
 
     In a row, `...` stands for every outcome not named there.
@@ -109,7 +109,7 @@ class Graph(Generic[S]):
         }
         self.tool_names: tuple[str, ...] | None = None
         """The tools that may be called in its runs and below; None where the graph cannot know."""
-        self.agents: Mapping[str, Graph[Any] | None] = {}
+        self.agents: Mapping[str, NodeGraph[Any] | None] = {}
         """The agents of its runs by name, as far as it knows; None for one of an unknown graph."""
         self.called: frozenset[str] = frozenset()
         """Those of them that its models may call like tools."""
@@ -138,7 +138,7 @@ class Graph(Generic[S]):
         )
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Graph):
+        if not isinstance(other, NodeGraph):
             return NotImplemented
         mine = (self.name, self.start, self.nodes, self.table)
         # isinstance leaves the state type unknown; equality does not depend on it.
@@ -356,7 +356,7 @@ def _has_row(node: object, table: Mapping[object, object]) -> bool:
         return False
 
 
-def names_of(graph: Graph[S], tools: Iterable[str] | None = None) -> Vocabulary:
+def names_of(graph: NodeGraph[S], tools: Iterable[str] | None = None) -> Vocabulary:
     """Return what the rules of a graph may speak of.
 
     Without `tools`, those count that the graph knows, and those that its own rules speak of by

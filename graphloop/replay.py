@@ -18,7 +18,7 @@ from typing import Generic, TypeAlias, TypeVar, cast
 from .effects import Effect
 from .errors import IllegalEvent, StoreError
 from .events import Event, Started
-from .graph import Graph
+from .graph import NodeGraph
 from .history import History
 from .node_protocol import Kind, Leave, Node, Reaction
 from .outcomes import Outcome
@@ -48,7 +48,7 @@ __all__ = [
 S = TypeVar("S")
 
 
-def replay_steps(graph: Graph[S], events: Iterable[Event]) -> Iterator[Step[S]]:
+def replay_steps(graph: NodeGraph[S], events: Iterable[Event]) -> Iterator[Step[S]]:
     """Yield the step of each event, in order.
 
     Raises:
@@ -71,7 +71,7 @@ def replay_steps(graph: Graph[S], events: Iterable[Event]) -> Iterator[Step[S]]:
         yield taken
 
 
-def _stepped(graph: Graph[S], run: Run[S], event: Event, number: int) -> Step[S]:
+def _stepped(graph: NodeGraph[S], run: Run[S], event: Event, number: int) -> Step[S]:
     try:
         return step(graph, run, event)
     except IllegalEvent as error:
@@ -82,7 +82,7 @@ def _stepped(graph: Graph[S], run: Run[S], event: Event, number: int) -> Step[S]
         ) from error
 
 
-def replay(graph: Graph[S], events: Iterable[Event]) -> Run[S]:
+def replay(graph: NodeGraph[S], events: Iterable[Event]) -> Run[S]:
     """Return the run that these events lead to.
 
     Raises:
@@ -108,13 +108,13 @@ def _alone(_: Node[S, Outcome]) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def overheard(graph: Graph[S], hear: Hear[S], within: Within[S] = _alone) -> Graph[S]:
+def overheard(graph: NodeGraph[S], hear: Hear[S], within: Within[S] = _alone) -> NodeGraph[S]:
     """Return a graph that runs as `graph` does, and tells `hear` of each reaction of a node.
 
     A node decides `within` a context, which notices that it raises, or does not return.
     """
     # Built past the constructor: what is right about the table stays right, and is the same.
-    heard: Graph[S] = Graph.__new__(type(graph))
+    heard: NodeGraph[S] = NodeGraph.__new__(type(graph))
     nodes = {name: _Overheard(node, hear, within) for name, node in graph.nodes.items()}
     vars(heard).update(vars(graph), nodes=nodes)
     return heard
@@ -153,7 +153,9 @@ class _Overheard(Generic[S]):
         return reaction
 
 
-def journal_happenings(graph: Graph[S], events: Iterable[Event]) -> Iterator[tuple[Happening, ...]]:
+def journal_happenings(
+    graph: NodeGraph[S], events: Iterable[Event]
+) -> Iterator[tuple[Happening, ...]]:
     """Yield what happens at each event of a journal, in order.
 
     Raises:
@@ -185,7 +187,7 @@ def journal_happenings(graph: Graph[S], events: Iterable[Event]) -> Iterator[tup
         yield tuple(happened)
 
 
-def monitor_after(monitor: Monitor, graph: Graph[S], events: Iterable[Event]) -> Monitor:
+def monitor_after(monitor: Monitor, graph: NodeGraph[S], events: Iterable[Event]) -> Monitor:
     """Return the monitor after all that happens in a journal.
 
     Raises:
@@ -207,7 +209,7 @@ class _Way(Generic[S]):
     outcome: type[Outcome]
 
 
-def _heard(graph: Graph[S], ways: list[_Way[S]]) -> Graph[S]:
+def _heard(graph: NodeGraph[S], ways: list[_Way[S]]) -> NodeGraph[S]:
     """Return the same graph, which notes the ways that its nodes are left."""
 
     def note(node: Node[S, Outcome], reaction: Reaction[S, Outcome]) -> None:
@@ -223,7 +225,7 @@ def _heard(graph: Graph[S], ways: list[_Way[S]]) -> Graph[S]:
 
 
 def _told(
-    graph: Graph[S], ways: Iterable[_Way[S]], made: Step[S], counted: set[str]
+    graph: NodeGraph[S], ways: Iterable[_Way[S]], made: Step[S], counted: set[str]
 ) -> Iterator[Happening]:
     for way in ways:
         target = graph.table[way.node][way.outcome]

@@ -52,7 +52,7 @@ from .events import (
     Steered,
     ToolReturned,
 )
-from .graph import Graph
+from .graph import NodeGraph
 from .history import History
 from .node_protocol import Leave, Wait
 from .outcomes import Outcome, outcome_name
@@ -108,7 +108,7 @@ class Step(Struct, Generic[S], frozen=True):
     effects: tuple[Effect, ...]
 
 
-def begin(graph: Graph[S], started: Started, state: S) -> Step[S]:
+def begin(graph: NodeGraph[S], started: Started, state: S) -> Step[S]:
     """Begin a run: enter the start node and settle.
 
     `state` is the user's state, as `started.state` holds it (a journal's type is `object`).
@@ -128,7 +128,7 @@ def begin(graph: Graph[S], started: Started, state: S) -> Step[S]:
     return _settle(graph, run, started, None, None)
 
 
-def step(graph: Graph[S], run: Run[S], event: Event) -> Step[S]:
+def step(graph: NodeGraph[S], run: Run[S], event: Event) -> Step[S]:
     """Apply one event to a run.
 
     An exception of a node comes through as it is, with a note that names the node.
@@ -228,7 +228,7 @@ def _spend(run: Run[S], event: Event, answered: Effect | None) -> Spent:
 
 
 def _settle(
-    graph: Graph[S], run: Run[S], event: Event, heard: Event | None, answered: Effect | None
+    graph: NodeGraph[S], run: Run[S], event: Event, heard: Event | None, answered: Effect | None
 ) -> Step[S]:
     """Follow the table until a node waits or the run is over.
 
@@ -276,7 +276,7 @@ def _settle(
     )
 
 
-def _end(graph: Graph[S], event: Event, node: str, run: Run[S]) -> Step[S]:
+def _end(graph: NodeGraph[S], event: Event, node: str, run: Run[S]) -> Step[S]:
     if run.pending:
         waiting = ", ".join(map(str, sorted(run.pending)))
         raise _broken(
@@ -289,7 +289,7 @@ def _end(graph: Graph[S], event: Event, node: str, run: Run[S]) -> Step[S]:
     return Step(event, evolve(run, node="END", ending=ending), ())
 
 
-def _wait(graph: Graph[S], event: Event, node: str, wait: Wait[S]) -> Step[S]:
+def _wait(graph: NodeGraph[S], event: Event, node: str, wait: Wait[S]) -> Step[S]:
     # The types say that this holds; for code without a type checker, an error names the node.
     if not (isinstance(wait, Wait) and isinstance(wait.run, Run) and type(wait.effects) is tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise _broken(graph, node, *_unfit_wait(wait))
@@ -311,7 +311,7 @@ def _wait(graph: Graph[S], event: Event, node: str, wait: Wait[S]) -> Step[S]:
     return Step(event, waiting, effects)
 
 
-def _started(graph: Graph[S], node: str, turn: Turn, effect: Effect) -> Turn:
+def _started(graph: NodeGraph[S], node: str, turn: Turn, effect: Effect) -> Turn:
     """Return the turn with one of its calls started, if the effect runs a call of it."""
     assert isinstance(effect, CallTool | StartRun), "it was looked at before"
     place = turn.place_of(effect.key)
@@ -363,5 +363,5 @@ def _unfit_effect(effect: object, number: int) -> tuple[str, str]:
     )
 
 
-def _broken(graph: Graph[S], node: str, found: str, fix: str) -> GraphError:
+def _broken(graph: NodeGraph[S], node: str, found: str, fix: str) -> GraphError:
     return GraphError(graph.name, [Problem(f"node {node!r}", found, fix)])

@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 
 from .effects import AskHuman, CallTool, Effect, StartRun
 from .events import ChildEnded, Decided, EffectFailed, Event, ToolReturned
-from .graph import Graph
+from .graph import NodeGraph
 from .outcomes import Aborted, Outcome, outcome_name
 from .rules import (
     Happening,
@@ -73,7 +73,7 @@ def watch_answer(run: Run[S], event: Event, answered: Effect | None) -> Run[S]:
 
 
 def watch_leave(
-    graph: Graph[S], run: Run[S], node: str, outcome: type[Outcome], target: str
+    graph: NodeGraph[S], run: Run[S], node: str, outcome: type[Outcome], target: str
 ) -> Run[S]:
     """Return the run as it leaves a node: a gate's calls that a rule forbids are denied first."""
     counted = set(run.watch.counted)
@@ -84,7 +84,7 @@ def watch_leave(
     return _told(run, left, counted)
 
 
-def lets_through(graph: Graph[S], node: str, target: str) -> bool:
+def lets_through(graph: NodeGraph[S], node: str, target: str) -> bool:
     """Whether calls are let through on the way from a node: of gates in a row, by the last."""
     after = graph.nodes.get(target)
     return graph.nodes[node].kind == "gate" and (after is None or after.kind != "gate")

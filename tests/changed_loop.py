@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import EllipsisType
 from typing import Literal, TypeAlias
 
-from graphloop.graph import EndType, Graph
+from graphloop.graph import EndType, NodeGraph
 from graphloop.loop import Standard, standard_edges
 from graphloop.node_protocol import Node
 from graphloop.outcomes import AnsweredCalls, Calls, Outcome
@@ -19,13 +19,13 @@ Table: TypeAlias = dict[Node[None, Outcome], dict[type[Outcome] | EllipsisType, 
 
 def changed(
     change: Callable[[Standard, Table], None] | None = None, nodes: Standard | None = None
-) -> Graph[None]:
+) -> NodeGraph[None]:
     """Return the standard loop after `change` was made to its table."""
     nodes = nodes or Standard()
     table: Table = {node: dict(row) for node, row in standard_edges(nodes).items()}
     if change is not None:
         change(nodes, table)
-    return Graph("agent", nodes.prepare, table)
+    return NodeGraph("agent", nodes.prepare, table)
 
 
 def by_name(table: Table, name: str) -> Node[None, Outcome]:

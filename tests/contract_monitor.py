@@ -15,7 +15,7 @@ from typing import Any, Final
 from graphloop.contract import Cap, Contract, Moves, contract_of
 from graphloop.effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
 from graphloop.events import Event, Started
-from graphloop.graph import Graph
+from graphloop.graph import NodeGraph
 from graphloop.node_protocol import Kind, Leave, Node, Reaction
 from graphloop.outcomes import Answered, Calls, Outcome, outcome_name
 from graphloop.proofs.ranking import Come, left_by
@@ -82,10 +82,10 @@ class Watched:
         return reaction
 
 
-def visits_of(graph: Graph[Any], events: Sequence[Event], state: object) -> list[Visit]:
+def visits_of(graph: NodeGraph[Any], events: Sequence[Event], state: object) -> list[Visit]:
     """Return the visits of a journal; up to where a node, or the kernel, raises."""
     visits: list[Visit] = []
-    watched: Graph[Any] = Graph.__new__(type(graph))
+    watched: NodeGraph[Any] = NodeGraph.__new__(type(graph))
     nodes = {name: Watched(node, visits) for name, node in graph.nodes.items()}
     vars(watched).update(vars(graph), nodes=nodes)
     started = events[0]

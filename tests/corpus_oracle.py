@@ -45,7 +45,7 @@ from graphloop.events import (
     StopRequested,
     ToolReturned,
 )
-from graphloop.graph import Graph
+from graphloop.graph import NodeGraph
 from graphloop.node_protocol import Kind, Leave, Node, Reaction
 from graphloop.outcomes import Outcome, outcome_name
 from graphloop.run import Run
@@ -187,10 +187,10 @@ class Seen:
 
 
 class _Explorer:
-    def __init__(self, graph: Graph[Any], state: object, spots_max: int) -> None:
+    def __init__(self, graph: NodeGraph[Any], state: object, spots_max: int) -> None:
         self.told: Told = []
         nodes = {name: Noted(node, self.told) for name, node in graph.nodes.items()}
-        self.graph: Graph[Any] = Graph.__new__(type(graph))
+        self.graph: NodeGraph[Any] = NodeGraph.__new__(type(graph))
         vars(self.graph).update(vars(graph), nodes=nodes)
         self.plain, self.state, self.most = graph, state, spots_max
         self.seen = Seen()
@@ -331,7 +331,7 @@ class _Explorer:
         self.seen.show("GL4", f"went round {ROUNDS} times: {names}")
 
 
-def explored(graph: Graph[Any], state: object = None, spots_max: int = 2_000) -> Seen:
+def explored(graph: NodeGraph[Any], state: object = None, spots_max: int = 2_000) -> Seen:
     """Return what executions of a graph show, and of the graphs that its nodes bring as children.
 
     Args:

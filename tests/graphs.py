@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from graphloop.effects import Effect
 from graphloop.events import Event
-from graphloop.graph import END, Edges, Graph
+from graphloop.graph import END, Edges, NodeGraph
 from graphloop.loop import Standard, standard_edges
 from graphloop.node_protocol import Kind, Leave, Reaction, flaw_of
 from graphloop.outcomes import Aborted, Answered, AnsweredCalls, Calls, Failed, Go, Outcome
@@ -58,7 +58,7 @@ class Place:
 
 def build(
     table: Mapping[str, Sequence[str]], kinds: Mapping[str, Kind] | None = None, name: str = "g"
-) -> Graph[None]:
+) -> NodeGraph[None]:
     """Return the graph whose n-th outcome of each node leads to the n-th name in its row."""
     places = {
         one: Place(one, frozenset(OUTCOMES[: len(targets)]), (kinds or {}).get(one, "pure"))
@@ -71,14 +71,14 @@ def build(
         }
         for one, targets in table.items()
     }
-    return Graph(name, next(iter(places.values())), edges)
+    return NodeGraph(name, next(iter(places.values())), edges)
 
 
 NAMES = st.text(min_size=1, max_size=8).filter(lambda name: name != "END" and flaw_of(name) is None)
 
 
 @st.composite
-def any_graphs(draw: st.DrawFn, names: st.SearchStrategy[str] = NAMES) -> Graph[None]:
+def any_graphs(draw: st.DrawFn, names: st.SearchStrategy[str] = NAMES) -> NodeGraph[None]:
     """Draw any graph that can be built: with traps, islands and self-loops."""
     chosen = draw(st.lists(names, min_size=1, max_size=6, unique=True))
     targets = st.sampled_from([*chosen, "END"])
@@ -89,7 +89,7 @@ def any_graphs(draw: st.DrawFn, names: st.SearchStrategy[str] = NAMES) -> Graph[
 
 
 @st.composite
-def good_graphs(draw: st.DrawFn) -> Graph[None]:
+def good_graphs(draw: st.DrawFn) -> NodeGraph[None]:
     """Draw a graph with a way from the start through every node to END, and any lines besides."""
     chosen = draw(st.lists(NAMES, min_size=1, max_size=6, unique=True))
     targets = st.sampled_from([*chosen, "END"])
@@ -101,7 +101,7 @@ def good_graphs(draw: st.DrawFn) -> Graph[None]:
     )
 
 
-def agent() -> Graph[None]:
+def agent() -> NodeGraph[None]:
     """Return the standard loop."""
     nodes = Standard()
-    return Graph("agent", nodes.prepare, standard_edges(nodes))
+    return NodeGraph("agent", nodes.prepare, standard_edges(nodes))

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from graphloop.contract import Contract
 from graphloop.effects import Effect
 from graphloop.events import Event
-from graphloop.graph import END, Edges, Graph
+from graphloop.graph import END, Edges, NodeGraph
 from graphloop.node_protocol import Kind, Leave, Reaction
 from graphloop.outcomes import Answered, Calls, Done, Outcome
 from graphloop.run import Run
@@ -42,7 +42,7 @@ class Spot:
         return self.enter(run)
 
 
-def graph_of(table: Table, kinds: Mapping[str, Kind]) -> Graph[None]:
+def graph_of(table: Table, kinds: Mapping[str, Kind]) -> NodeGraph[None]:
     """Return the graph whose n-th outcome of each node leads to the n-th name in its row."""
     spots = {
         one: Spot(one, frozenset(OUTCOMES[: len(row)]), kinds[one]) for one, row in table.items()
@@ -54,4 +54,4 @@ def graph_of(table: Table, kinds: Mapping[str, Kind]) -> Graph[None]:
         }
         for one, row in table.items()
     }
-    return Graph("g", next(iter(spots.values())), edges)
+    return NodeGraph("g", next(iter(spots.values())), edges)

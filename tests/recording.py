@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from graphloop.contract import Contract, contract_of
 from graphloop.effects import Effect
 from graphloop.events import Event
-from graphloop.graph import END, Edges, Graph
+from graphloop.graph import END, Edges, NodeGraph
 from graphloop.node_protocol import Kind, Leave, Node, Reaction
 from graphloop.outcomes import Outcome, outcome_name
 from graphloop.run import Run
@@ -55,7 +55,7 @@ class Recorded(Generic[S]):
         return reaction
 
 
-def recorded(graph: Graph[S]) -> tuple[Graph[S], list[tuple[str, str]], list[str]]:
+def recorded(graph: NodeGraph[S]) -> tuple[NodeGraph[S], list[tuple[str, str]], list[str]]:
     """Return the graph with its nodes recorded, what they will be left by, and entered."""
     left: list[tuple[str, str]] = []
     entered: list[str] = []
@@ -66,4 +66,4 @@ def recorded(graph: Graph[S]) -> tuple[Graph[S], list[tuple[str, str]], list[str
         }
         for name, row in graph.table.items()
     }
-    return Graph(graph.name, nodes[graph.start], edges), left, entered
+    return NodeGraph(graph.name, nodes[graph.start], edges), left, entered

@@ -57,7 +57,7 @@ from graphloop.events import (
     StopRequested,
     ToolReturned,
 )
-from graphloop.graph import Graph
+from graphloop.graph import NodeGraph
 from graphloop.history import History
 from graphloop.loop import Standard, standard_edges
 from graphloop.nodes.prepare_step import PrepareStep
@@ -362,7 +362,7 @@ def loop(
     max_pauses: int = 2,
     concurrency: int = 3,
     callback: str = "",
-) -> Graph[None]:
+) -> NodeGraph[None]:
     """Return the standard loop with small bounds, and with the rest of these nodes."""
     stop = StopCheck(
         max_steps=max_steps,
@@ -373,7 +373,7 @@ def loop(
     prepare = PrepareStep(callback=callback) if callback else nodes.prepare
     execute = dataclasses.replace(nodes.execute, concurrency=concurrency)
     table = standard_edges(nodes._replace(prepare=prepare, execute=execute, stop=stop))
-    return Graph("agent", prepare, table)
+    return NodeGraph("agent", prepare, table)
 
 
 Steering: TypeAlias = Callable[[Run[None]], Steered]
@@ -452,7 +452,7 @@ class Adversary:
 
     def run(
         self,
-        graph: Graph[None],
+        graph: NodeGraph[None],
         *,
         messages: Sequence[Message] = QUESTION,
         setup: Setup = SETUP,

@@ -16,7 +16,7 @@ from graphloop.contract import Cap, ChildContract, Contract
 from graphloop.conversation.compaction import Compaction
 from graphloop.effects import Effect
 from graphloop.events import Event
-from graphloop.graph import END, Edges, Graph
+from graphloop.graph import END, Edges, NodeGraph
 from graphloop.node_protocol import Kind, Leave, Node, Reaction
 from graphloop.nodes import (
     AnswerCheck,
@@ -184,13 +184,13 @@ TYPES: Final[Mapping[str, Callable[[str, Mapping[str, Any]], Node[Any, Outcome]]
 }
 
 
-class _Stated(Graph[Any]):
+class _Stated(NodeGraph[Any]):
     """A graph that knows the type of its state, as those of the front do."""
 
     state_type: type[object] | None = None
 
 
-def graph_of(topology: Mapping[str, Any]) -> Graph[Any]:
+def graph_of(topology: Mapping[str, Any]) -> NodeGraph[Any]:
     """Return the graph that a topology stands for."""
     nodes = {name: TYPES[said["type"]](name, said) for name, said in topology["nodes"].items()}
     edges: Edges[Any] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from graphloop.graph import Graph
+from graphloop.graph import NodeGraph
 from graphloop.outcomes import outcome_name
 from graphloop.proofs.ground import Trail, Way
 from graphloop.proofs.report import Finding
@@ -14,7 +14,7 @@ from graphloop.proofs.walker import Walker
 __all__ = ["is_run", "way_of"]
 
 
-def way_of(graph: Graph[Any], finding: Finding) -> Trail:
+def way_of(graph: NodeGraph[Any], finding: Finding) -> Trail:
     """Return the lines of the table that a witness tells."""
     return tuple(
         Way(source, {outcome_name(one): one for one in graph.table[source]}[word], target)
@@ -22,7 +22,7 @@ def way_of(graph: Graph[Any], finding: Finding) -> Trail:
     )
 
 
-def is_run(graph: Graph[Any], finding: Finding, *, repeated: int = 0) -> bool:
+def is_run(graph: NodeGraph[Any], finding: Finding, *, repeated: int = 0) -> bool:
     """Whether a run takes a witness, and then goes round its cycle so often again."""
     way = way_of(graph, finding)
     if repeated:

@@ -54,7 +54,6 @@ def reply(request: ModelRequest) -> str:
 
 writer = Agent(ScriptedModel([reply], restart=True), name="writer")
 write = sub_graph(writer, prompt=ask, output=keep, reads={"draft", "words_max"}, writes={"draft"})
-append = Append()
-STATE = Slogan(words_max=6)
+append, STATE = Append(), Slogan(words_max=6)
 row = judge.row({TooLong: write, Fine: append, ...: END})
 graph = Graph("slogan", write, {write: {Answered: judge, ...: END}, judge: row, append: {...: END}})

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, TypeVar, final, runtime_checkable
 from ..contract import Contract, contract_of
 from ..driver import Callback
 from ..errors import ConfigError, GraphError, Problem
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..limits import deeper
 from ..node_protocol import Node, nodes_within, unwrapped
 from ..nodes import Compact, Critique, Execute, Function, ModelCall, Router
@@ -91,7 +91,7 @@ def carried_by(nodes: Iterable[Node[Any, Outcome]]) -> Bindings:
     return Bindings(callbacks, agents)
 
 
-def check_carried(graph: Graph[Any]) -> None:
+def check_carried(graph: NodeGraph[Any]) -> None:
     """Refuse a graph whose nodes bring different things along under one name: no run could tell.
 
     Raises:
@@ -172,12 +172,12 @@ def _twice_brought(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Problem]:
                 )
 
 
-def asks_model(graph: Graph[Any]) -> bool:
+def asks_model(graph: NodeGraph[Any]) -> bool:
     """Whether a node of the graph itself, and not a child run, asks a model."""
     return any(_asks(node) for node in graph.nodes.values())
 
 
-def needs_messages(graph: Graph[Any]) -> bool:
+def needs_messages(graph: NodeGraph[Any]) -> bool:
     """Whether a model of the graph itself reads its conversation, which cannot be empty then.
 
     A generator's model is asked by a prompt of its own.
@@ -186,7 +186,7 @@ def needs_messages(graph: Graph[Any]) -> bool:
     return any(not isinstance(one, Function) and _asks(one) for one in _innermost(asking))
 
 
-def runs_one_at_a_time(graph: Graph[Any]) -> bool:
+def runs_one_at_a_time(graph: NodeGraph[Any]) -> bool:
     """Whether a node of the graph runs the calls of a turn one after the other."""
     return any(isinstance(one, Execute) and one.concurrency == 1 for one in graph.nodes.values())
 
@@ -208,7 +208,7 @@ DEPTH_MAX: Final = 2
 """How deep agents may be below a run of which the caller does not say it."""
 
 
-def nesting_of(graph: Graph[Any], plans: Mapping[str, Plan], given: int | None) -> Nesting:
+def nesting_of(graph: NodeGraph[Any], plans: Mapping[str, Plan], given: int | None) -> Nesting:
     """Return how deep the nodes of a graph begin runs.
 
     Args:

@@ -129,34 +129,13 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 ABOUT_ONE_ANSWER: Final = frozenset(
-    {
-        "api_key",
-        "base_url",
-        "budget",
-        "clock",
-        "compact",
-        "compaction",
-        "fallback_models",
-        "instructions",
-        "max_output_retries",
-        "max_tokens",
-        "name",
-        "on_bad_history",
-        "on_step_finish",
-        "output_mode",
-        "price",
-        "prices",
-        "provider_options",
-        "retries",
-        "seed",
-        "step_timeout_s",
-        "stop_sequences",
-        "temperature",
-        "timeouts",
-        "top_p",
-        "verify",
-        "max_verify_retries",
-    }
+    (
+        *("api_key", "base_url", "budget", "clock", "compact", "compaction", "fallback_models"),
+        *("instructions", "max_output_retries", "max_tokens", "max_verify_retries", "name"),
+        *("on_bad_history", "on_step_finish", "output_mode", "price", "prices"),
+        *("provider_options", "retries", "seed", "step_timeout_s", "stop_sequences"),
+        *("temperature", "timeouts", "top_p", "verify"),
+    )
 )
 """The options that mean something without tools; every other is refused, never ignored."""
 
@@ -191,9 +170,7 @@ async def generate_object(
     output_type: type[T],
     /,
     prompt: str | None = None,
-    *,
-    messages: Sequence[MessageInput] | None = None,
-    **options: Unpack[AgentOptions],
+    **options: Unpack[TextOptions],
 ) -> ObjectResult[T]: ...
 @overload
 async def generate_object(
@@ -201,18 +178,14 @@ async def generate_object(
     output_type: object,
     /,
     prompt: str | None = None,
-    *,
-    messages: Sequence[MessageInput] | None = None,
-    **options: Unpack[AgentOptions],
+    **options: Unpack[TextOptions],
 ) -> ObjectResult[object]: ...
 async def generate_object(
     model: Model,
     output_type: object,
     /,
     prompt: str | None = None,
-    *,
-    messages: Sequence[MessageInput] | None = None,
-    **options: Unpack[AgentOptions],
+    **options: Unpack[TextOptions],
 ) -> ObjectResult[Any]:
     """Ask a model for an answer of a type, and return it checked.
 
@@ -220,8 +193,7 @@ async def generate_object(
         model: `"provider:model"`, or a provider.
         output_type: a pydantic model, a dataclass, a TypedDict, any type pydantic knows, or a
             JSON Schema.
-        prompt: the question, or
-        messages: the conversation so far.
+        prompt: the question; or `messages`, the conversation so far.
         options: those of `AgentOptions` that say something about one answer; for an answer after
             work with tools, give an `Agent` an `output_type`.
 
@@ -230,19 +202,14 @@ async def generate_object(
         OutputInvalid: the model gave no answer of this type, or none at all.
         ProviderError: the model could not be asked, or did not answer completely.
     """
-    refused = sorted(options.keys() - ABOUT_ONE_ANSWER)
+    refused = sorted(options.keys() - ABOUT_ONE_ANSWER - {"messages"})
     if refused:
         raise ConfigError(
             f"generate_object asks for one answer; {', '.join(refused)} would have no effect: "
             "use Agent(…, output_type=…) for an answer after work with tools"
         )
-    every: AgentOptions = {**options, "output_type": output_type, "max_steps": _steps(options)}
-    agent = Agent(model, **every)
-    try:
-        result = await agent.generate(prompt, messages=messages)
-    finally:
-        if isinstance(model, str):
-            await agent.aclose(shared=False)
+    every: TextOptions = {**options, "output_type": output_type, "max_steps": _steps(options)}
+    result = await generate_text(model, prompt, **every)
     if result.end_reason is not EndReason.COMPLETED:
         raise OutputInvalid(
             f"the model gave no answer; the run ended by {result.end_reason.value}",
@@ -257,9 +224,7 @@ def generate_object_sync(
     output_type: type[T],
     /,
     prompt: str | None = None,
-    *,
-    messages: Sequence[MessageInput] | None = None,
-    **options: Unpack[AgentOptions],
+    **options: Unpack[TextOptions],
 ) -> ObjectResult[T]: ...
 @overload
 def generate_object_sync(
@@ -267,25 +232,21 @@ def generate_object_sync(
     output_type: object,
     /,
     prompt: str | None = None,
-    *,
-    messages: Sequence[MessageInput] | None = None,
-    **options: Unpack[AgentOptions],
+    **options: Unpack[TextOptions],
 ) -> ObjectResult[object]: ...
 def generate_object_sync(
     model: Model,
     output_type: object,
     /,
     prompt: str | None = None,
-    *,
-    messages: Sequence[MessageInput] | None = None,
-    **options: Unpack[AgentOptions],
+    **options: Unpack[TextOptions],
 ) -> ObjectResult[Any]:
     """Do what `generate_object` does, for callers without an event loop."""
-    work = generate_object(model, output_type, prompt, messages=messages, **options)
+    work = generate_object(model, output_type, prompt, **options)
     return run_sync(work, "generate_object")
 
 
-def _steps(options: AgentOptions) -> int:
+def _steps(options: TextOptions) -> int:
     """Return how many turns there may be: the retries, and as many that were spent on pauses."""
     return 2 * (options.get("max_output_retries", 2) + 1)
 

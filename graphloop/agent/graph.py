@@ -1,6 +1,6 @@
-"""Graph: a topology that can be drawn, checked and run.
+"""Graph: a user's graph, which draws, checks and runs itself.
 
-The table and its rules are the kernel's (`graphloop.graph`); this adds the doors to it.
+Its nodes and its table are those of the kernel's `NodeGraph`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
-from .. import graph as kernel
 from .. import proofs, views
-from ..graph import Edges
+from ..graph import Edges, NodeGraph
 from ..node_protocol import Node
 from ..outcomes import Outcome
 from ..policy import Named, Policy
@@ -47,7 +46,7 @@ __all__ = ["Graph"]
 S = TypeVar("S")
 
 
-class Graph(kernel.Graph[S]):
+class Graph(NodeGraph[S]):
     """A topology: nodes, and for each of their outcomes where it leads.
 
     In a row, `...` stands for every outcome not named there.
@@ -138,7 +137,7 @@ class Graph(kernel.Graph[S]):
         views.draw(self, path, level=level)
         return Path(path)
 
-    def diff(self, later: kernel.Graph[S], *, rules: Rules | Iterable[Rules] = ()) -> Comparison:
+    def diff(self, later: NodeGraph[S], *, rules: Rules | Iterable[Rules] = ()) -> Comparison:
         """Return how a later graph differs from this one, and what it promises less.
 
         `rules` are decided on both graphs; one that means nothing in either is a ConfigError.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from .. import proofs
 from ..contract import contract_of
 from ..errors import ConfigError
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..node_protocol import Node, flaw_of
 from ..outcomes import Outcome
 from .bindings import check_carried
@@ -23,7 +23,7 @@ S = TypeVar("S")
 
 
 def prepared(
-    graph: Graph[S], state_type: type[S] | None, ignore: Ignore | None
+    graph: NodeGraph[S], state_type: type[S] | None, ignore: Ignore | None
 ) -> tuple[type[S] | None, Ignore]:
     """Return the type of a graph's state, and which findings are set aside.
 
@@ -39,7 +39,7 @@ def prepared(
 
 
 def reasons_for_cycles(
-    graph: Graph[S], reason: str, ignore: Ignore, endless: tuple[Endless, ...]
+    graph: NodeGraph[S], reason: str, ignore: Ignore, endless: tuple[Endless, ...]
 ) -> Ignore:
     """Return what is set aside of a graph, with its cycles without a bound (GL4) for a reason."""
     if not endless:
@@ -48,7 +48,7 @@ def reasons_for_cycles(
     return _reasoned({**ignore, **{(one.node, "GL4"): reason for one in every}})
 
 
-def endless_refusal(graph: Graph[Any], found: tuple[Endless, ...]) -> ConfigError:
+def endless_refusal(graph: NodeGraph[Any], found: tuple[Endless, ...]) -> ConfigError:
     """Return why a graph without a bound does not run, and the two ways out."""
     reasons = ", ".join(f'({one.node!r}, "GL4"): "why"' for one in found)
     return ConfigError(

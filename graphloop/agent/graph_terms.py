@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from ..driver import Callback
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..limits import ModelPrice
 from ..policy import Policy
 from .graph_checks import endless_refusal
@@ -78,7 +78,7 @@ class _EveryOption(GraphQuestion[S], GraphAnswers[S], BoundOptions[S], Generic[S
 
 
 def new_run(
-    graph: Graph[S], terms: RunTerms[S], state: S, question: GraphQuestion[S], prompt: str
+    graph: NodeGraph[S], terms: RunTerms[S], state: S, question: GraphQuestion[S], prompt: str
 ) -> RunStream[S]:
     """Return the stream of a new run, which closes what was opened for the run.
 
@@ -102,7 +102,7 @@ def new_run(
 
 
 def resumed_run(
-    graph: Graph[S], terms: RunTerms[S], run: str | RunResult[S], given: GraphAnswers[S]
+    graph: NodeGraph[S], terms: RunTerms[S], run: str | RunResult[S], given: GraphAnswers[S]
 ) -> RunStream[S]:
     """Return the stream of a run that goes on, which closes what was opened for the run."""
     reject_unknown_options(given, GraphAnswers, f"graph {graph.name!r}")
@@ -120,7 +120,7 @@ def _closing(stream: RunStream[S], terms: RunTerms[S]) -> RunStream[S]:
 
 
 def graph_terms(
-    graph: Graph[S],
+    graph: NodeGraph[S],
     options: GraphOptions[S],
     endless: tuple[Endless, ...],
     own_gates: Policy | None = None,

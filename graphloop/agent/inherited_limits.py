@@ -10,7 +10,7 @@ from ..driver import Ports, gates_of
 from ..effects import StartRun
 from ..errors import ConfigError
 from ..events import Setup
-from ..graph import Graph, names_of
+from ..graph import NodeGraph, names_of
 from ..limits import ModelPrice
 from ..policy import Condition, Policy, allow, deny, policy_of
 from ..rules import (
@@ -96,7 +96,7 @@ REASON = "a rule of the run above speaks of it"
 
 
 def inherited_rules(
-    options: RunOptions, graph: Graph[S], world: AgentResources
+    options: RunOptions, graph: NodeGraph[S], world: AgentResources
 ) -> tuple[TemporalRule, ...]:
     """Return the temporal rules of a run, every word of them looked up.
 
@@ -120,7 +120,7 @@ def inherited_rules(
     return found.rules
 
 
-def _place(graph: Graph[S], rule: TemporalRule) -> str:
+def _place(graph: NodeGraph[S], rule: TemporalRule) -> str:
     """Return the line of a rule that stands in the graph's file, for the beginning of a message."""
     source = graph.source
     line = None if source is None else (source.rules or {}).get(describe_rule(rule))
@@ -237,7 +237,7 @@ def reply_max(setup: Setup, world: AgentResources) -> int | None:
 
 
 def run_bound(
-    graph: Graph[Any],
+    graph: NodeGraph[Any],
     setup: Setup,
     world: AgentResources,
     context_window: int | None,

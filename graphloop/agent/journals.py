@@ -11,7 +11,7 @@ from ..driver import Pending, Ports, Resumption, pending_of
 from ..effects import AskHuman, CallModel, StartRun
 from ..errors import ConfigError, StoreError, UnknownRun, nearest
 from ..events import Decided, Event, Started
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..replay import replay, replay_steps
 from ..run import Run
 from ..spending import is_whole
@@ -46,7 +46,7 @@ def opening_of(events: Sequence[Event]) -> tuple[Message, ...]:
     return tuple(first.messages) if isinstance(first, Started) else ()
 
 
-def state_after(graph: Graph[S], events: Sequence[Event], upto: int | None = None) -> Run[S]:
+def state_after(graph: NodeGraph[S], events: Sequence[Event], upto: int | None = None) -> Run[S]:
     """Return the run as it stood after event `upto`, or after the last; nothing is performed.
 
     Raises:
@@ -63,7 +63,7 @@ def state_after(graph: Graph[S], events: Sequence[Event], upto: int | None = Non
     return replay(graph, typed(graph, events[:number]))
 
 
-def children_at(graph: Graph[S], events: Sequence[Event], at: int) -> tuple[str, ...]:
+def children_at(graph: NodeGraph[S], events: Sequence[Event], at: int) -> tuple[str, ...]:
     """Return the keys of the child runs that may have started, and not ended, by event `at`.
 
     Raises:
@@ -75,7 +75,7 @@ def children_at(graph: Graph[S], events: Sequence[Event], at: int) -> tuple[str,
 
 
 async def fork_run(
-    graph: Graph[Any] | None,
+    graph: NodeGraph[Any] | None,
     store: Store,
     run_id: str,
     at: int,
@@ -121,14 +121,14 @@ async def fork_run(
     return copy
 
 
-def _begun(graph: Graph[Any], events: Sequence[Event], key: str) -> int:
+def _begun(graph: NodeGraph[Any], events: Sequence[Event], key: str) -> int:
     """Return the last event of a run after which its present child had not started."""
     before = range(len(events) - 1, 0, -1)
     return next((at for at in before if key not in children_at(graph, events, at)), 1)
 
 
 def _refuse_approved(
-    run_id: str, graph: Graph[Any] | None, events: Sequence[Event], begun: int = 0
+    run_id: str, graph: NodeGraph[Any] | None, events: Sequence[Event], begun: int = 0
 ) -> None:
     """Refuse a copy that would act on an approval of the run.
 
@@ -169,7 +169,7 @@ def root_of(run_id: str, key: str) -> tuple[str, str]:
     return root, f"{path}/{key}" if slash else key
 
 
-def typed(graph: Graph[S], events: Sequence[Event]) -> Sequence[Event]:
+def typed(graph: NodeGraph[S], events: Sequence[Event]) -> Sequence[Event]:
     """Return a graph's events with states of its type, however the store has read them."""
     return typed_events(known_state_type(graph), events)
 
@@ -231,7 +231,7 @@ async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumpti
     return _answered(tree, answers, toolboxes, ports)
 
 
-async def not_over(known: Run[S], store: Store, graph: Graph[S]) -> None:
+async def not_over(known: Run[S], store: Store, graph: NodeGraph[S]) -> None:
     """Refuse a result that the run has gone on from already.
 
     Raises:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from copy import copy
 from typing import Any, Final, cast
 
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..rules import rules_of
 from ..spending import Budget
 from .child_runs import ChildOpener
@@ -35,7 +35,7 @@ PLAIN: Final = (
 """The options that a graph holds as they are; its nodes hold the others but for the secrets."""
 
 
-def attach_metadata(graph: Graph[Any], world: AgentResources, options: AgentOptions) -> None:
+def attach_metadata(graph: NodeGraph[Any], world: AgentResources, options: AgentOptions) -> None:
     """Attach an agent's tools, agents and options to its graph."""
     graph.tool_names = world.callable_names
     graph.agents = _graphs(world.children)
@@ -44,18 +44,18 @@ def attach_metadata(graph: Graph[Any], world: AgentResources, options: AgentOpti
     graph.run_options = _run_options(world, options)
 
 
-def graph_of(opener: Opener) -> Graph[Any] | None:
+def graph_of(opener: Opener) -> NodeGraph[Any] | None:
     """Return the graph of an opener's runs; None for an opener of another library."""
     if not isinstance(opener, ChildOpener):
         return None
     # isinstance cannot tell the type of the state.
-    terms: RunTerms[Any] = opener.terms  # pyright: ignore[reportUnknownVariableType]
+    terms: RunTerms[Any] = opener.terms  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
     if terms.told_graph is None:
         terms.told_graph = _told(terms)
     return terms.told_graph
 
 
-def _told(terms: RunTerms[Any]) -> Graph[Any]:
+def _told(terms: RunTerms[Any]) -> NodeGraph[Any]:
     """Return the graph with the options of its terms attached; itself where it holds them."""
     graph, world = terms.graph, terms.world
     # The agents that nodes carry stand in their contracts.
@@ -83,7 +83,7 @@ def _taking_over(plans: Mapping[str, Plan]) -> Iterator[str]:
             yield name
 
 
-def _graphs(plans: Mapping[str, Plan]) -> dict[str, Graph[Any] | None]:
+def _graphs(plans: Mapping[str, Plan]) -> dict[str, NodeGraph[Any] | None]:
     return {name: graph_of(plan.opener) for name, plan in plans.items()}
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 from ..driver import Callback
 from ..errors import ConfigError, nearest
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..limits import HasToolCall, parts_of
 from ..node_protocol import Node, unwrapped
 from ..nodes import Function, Gate, PrepareStep, StopCheck
@@ -26,7 +26,7 @@ GATED: Final = ("gate", "graph")
 
 
 def looked_up(
-    graph: Graph[S],
+    graph: NodeGraph[S],
     model: Model | None,
     callbacks: Mapping[str, Callback[S]] | None,
     options: RunOptions,
@@ -47,7 +47,7 @@ def looked_up(
     return world, brought
 
 
-def refuse_idle_gate(graph: Graph[Any], place: str) -> None:
+def refuse_idle_gate(graph: NodeGraph[Any], place: str) -> None:
     """Refuse rules of a gate for a graph in which no node heeds them.
 
     Raises:
@@ -60,7 +60,7 @@ def refuse_idle_gate(graph: Graph[Any], place: str) -> None:
         )
 
 
-def _look_up_tools(graph: Graph[Any], world: AgentResources) -> None:
+def _look_up_tools(graph: NodeGraph[Any], world: AgentResources) -> None:
     """Refuse nodes that name tools that the run does not have: they would have no effect.
 
     A run without tools has nothing to protect, to wait for, or to choose from.
@@ -99,7 +99,7 @@ def _check_tools(node: Node[Any, Outcome], world: AgentResources) -> None:
 
 
 def _look_up(
-    graph: Graph[Any], world: AgentResources, functions: Iterable[str], *, has_model: bool
+    graph: NodeGraph[Any], world: AgentResources, functions: Iterable[str], *, has_model: bool
 ) -> None:
     """Refuse a run that lacks something that its nodes name, before it costs money.
 
@@ -126,7 +126,7 @@ def _look_up(
         raise ConfigError("; ".join(missing))
 
 
-def _no_model(graph: Graph[Any]) -> str:
+def _no_model(graph: NodeGraph[Any]) -> str:
     told = f"graph {graph.name!r} asks a model: say which, with `model=`"
     for node in unwrapped(graph.nodes.values()):
         if isinstance(node, Function) and node.asks is not None and node.asks.models is None:
@@ -134,7 +134,7 @@ def _no_model(graph: Graph[Any]) -> str:
     return told
 
 
-def _unopened(graph: Graph[Any], world: AgentResources) -> Iterator[str]:
+def _unopened(graph: NodeGraph[Any], world: AgentResources) -> Iterator[str]:
     """Open the models that nodes name and the run does not bring; yield each problem."""
     for label, node in models_named(graph.nodes.values()).items():
         if label in world.models:

@@ -10,7 +10,7 @@ from ..driver import AsyncDriver, Ports, Seen
 from ..effects import AwaitCaller
 from ..errors import OutputInvalid, RunFailed
 from ..events import Steered
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..limits import CostExceeds, TotalTokensExceed, parts_of
 from ..nodes import PrepareStep, StopCheck
 from ..rules import describe_rule
@@ -46,7 +46,7 @@ class RunHandle(Generic[S]):
         opening: the conversation that it began with.
     """
 
-    graph: Graph[S]
+    graph: NodeGraph[S]
     ports: Ports[S]
     driver: AsyncDriver[S]
     seen: AsyncGenerator[Seen[S], None]
@@ -147,7 +147,7 @@ def shortfalls(run: Run[Any]) -> tuple[str, ...]:
     )
 
 
-def unseen_costs(graph: Graph[S], run: Run[S]) -> tuple[str, ...]:
+def unseen_costs(graph: NodeGraph[S], run: Run[S]) -> tuple[str, ...]:
     """Return a warning for each bound of a run that cannot count all model calls so far."""
     spent, limit = run.spent, run.setup.budget
     unpriced, untold = spent.unpriced_calls, spent.unreported_calls

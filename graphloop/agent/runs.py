@@ -21,7 +21,7 @@ from uuid import uuid4
 from ..driver import unfit
 from ..errors import ConfigError, nearest
 from ..events import Event, Started, Steered
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..policy import Approval, claimed, decline, issue, refuse_edit, verify
 from ..run import Run
 from ..stores import (
@@ -61,7 +61,7 @@ class Runs(Generic[S]):
     def __init__(
         self,
         store: Store | str | Path | None = None,
-        graph: Graph[S] | None = None,
+        graph: NodeGraph[S] | None = None,
         *,
         terms: RunTerms[S] | None = None,
     ) -> None:

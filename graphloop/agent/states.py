@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from ..driver import check_state
 from ..errors import ConfigError, GraphError, Problem
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..node_protocol import Node, unwrapped
 from ..outcomes import Outcome
 
@@ -112,7 +112,7 @@ class Stateful(Node[S, Outcome], Protocol[S]):
         ...
 
 
-def state_type_of(graph: Graph[Any], given: object) -> object:
+def state_type_of(graph: NodeGraph[Any], given: object) -> object:
     """Return the type of a graph's state: the one that is given, else the one its nodes tell.
 
     Raises:
@@ -136,12 +136,12 @@ def state_type_of(graph: Graph[Any], given: object) -> object:
     return kind
 
 
-def known_state_type(graph: Graph[Any]) -> object:
+def known_state_type(graph: NodeGraph[Any]) -> object:
     """Return the type of a graph's state; None where no node tells it."""
     return getattr(graph, "state_type", None)
 
 
-def check_first(graph: Graph[Any], state: object, *, kept: bool) -> None:
+def check_first(graph: NodeGraph[Any], state: object, *, kept: bool) -> None:
     """Refuse a state to begin with that is not of the graph's type.
 
     Args:
@@ -156,7 +156,7 @@ def check_first(graph: Graph[Any], state: object, *, kept: bool) -> None:
     check_state(state, known_state_type(graph), made, kept=kept)
 
 
-def _told(graph: Graph[Any]) -> Iterator[tuple[str, object]]:
+def _told(graph: NodeGraph[Any]) -> Iterator[tuple[str, object]]:
     for node in unwrapped(graph.nodes.values()):
         if isinstance(node, Stateful):
             # isinstance leaves the type of its state unknown, which is what is asked for here.

@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeVar, final
 from ..driver import AsyncDriver, ChildStep, DriverState
 from ..errors import ConfigError, RunFailed
 from ..events import Steered
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..outcomes import FollowUp
 from ..parts import ErrorPart, Finish, ObjectDelta, ObjectView, Part, PartView, RunStart, Warned
 from ..providers import TextDelta
@@ -55,7 +55,7 @@ class RunStream(Generic[S]):
     def __init__(
         self,
         open_run: Callable[[], Awaitable[RunHandle[S]]],
-        graph: Graph[S] | None = None,
+        graph: NodeGraph[S] | None = None,
         *,
         keep: bool = True,
         has_objects: bool = False,

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar, final
 from ..driver import Callback, Ports, check_state, run_sync
 from ..errors import ConfigError
 from ..events import Setup
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..policy import Policy
 from ..stores import MemoryStore, Store
 from ..tools import AnyTool, Toolbox
@@ -53,7 +53,7 @@ class RunTerms(Generic[S]):
 
     def __init__(  # noqa: PLR0913 - what a run needs but its question
         self,
-        graph: Graph[S],
+        graph: NodeGraph[S],
         options: RunOptions,
         world: AgentResources,
         *,
@@ -63,7 +63,7 @@ class RunTerms(Generic[S]):
         final: FinalAnswer | None = None,
     ) -> None:
         self.graph, self.options, self.world, self.final = graph, options, world, final
-        self.told_graph: Graph[Any] | None = None  # `known.graph_of` makes it once.
+        self.told_graph: NodeGraph[Any] | None = None  # `known.graph_of` makes it once.
         self._callbacks, self._gates, self._own_gates = callbacks, gates, own_gates
         limits, permissions = group(options, Limits), group(options, Permissions)
         decide = permissions.approve_tool_call

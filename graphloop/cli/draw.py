@@ -36,7 +36,7 @@ from ..agent import (
 )
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError
-from ..graph import Graph as KernelGraph
+from ..graph import NodeGraph
 from ..run import Run
 from ..views import (
     THEMES,
@@ -193,7 +193,7 @@ def _draw_sequence(graph: Graph[None], journal: Journal, output: str) -> Status:
     return Status.OK
 
 
-def family_of(loop: Agent | KernelGraph[Any], tools: Tools = ()) -> Family:
+def family_of(loop: Agent | NodeGraph[Any], tools: Tools = ()) -> Family:
     """Return a loop's graph with its agents, and those among `tools`."""
     if isinstance(loop, Agent):
         return known_family(loop.graph)

@@ -36,7 +36,7 @@ from ..events import (
     Started,
     ToolReturned,
 )
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..run import Run
 from ..step import Step
 from ..values import UserMessage, evolve
@@ -88,7 +88,7 @@ class AsyncDriver(Generic[S]):
     """
 
     def __init__(
-        self, graph: Graph[S], ports: Ports[S], state: S, scope: CancelScope | None = None
+        self, graph: NodeGraph[S], ports: Ports[S], state: S, scope: CancelScope | None = None
     ) -> None:
         self._ports = ports
         timer = None if ports.step_s is None else StepTimer(ports.step_s, self._expire)

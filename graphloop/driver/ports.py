@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ..effects import AskHuman, CallTool, StartRun
 from ..events import Answer, ChildEnded, Event, Started
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..policy import Approval, Policy
 from ..providers import Live, Provider
 from ..run import Run
@@ -118,7 +118,7 @@ class ChildStep(Struct, frozen=True):
 
     key: str
     agent: str
-    graph: Graph[Any]
+    graph: NodeGraph[Any]
     seen: Step[Any] | Live | ChildStep
 
 
@@ -155,7 +155,7 @@ class ChildRun(Generic[S]):
         end: makes the event that tells its parent of its end.
     """
 
-    graph: Graph[S]
+    graph: NodeGraph[S]
     ports: Ports[S]
     run_id: str
     begin: Callable[[], Started]

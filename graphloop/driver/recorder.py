@@ -20,7 +20,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 from ..effects import CallModel
 from ..errors import Fenced, IllegalEvent, ProviderError, RunBusy, StoreError, UnknownRun
 from ..events import Decided, EffectFailed, EffectsStarted, Event, Queued, Started
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..replay import replay_steps
 from ..run import EndReason, Run
 from ..step import Step, begin, step
@@ -63,7 +63,7 @@ class Recorder(Generic[S]):
 
     def __init__(
         self,
-        graph: Graph[S],
+        graph: NodeGraph[S],
         ports: Ports[S],
         state: S,
         scope: CancelScope,

@@ -30,7 +30,7 @@ from ..contract import ChildContract, Contract
 from ..effects import Effect
 from ..errors import ConfigError
 from ..events import Event
-from ..graph import Graph as KernelGraph
+from ..graph import NodeGraph
 from ..node_protocol import Kind, Reaction
 from ..nodes import Child, ChildOutcome
 from ..outcomes import Answered, Outcome
@@ -65,7 +65,7 @@ class SubGraph(Generic[S]):
 
     kernel: Child
     plan: SubPlan
-    graph: KernelGraph[Any]
+    graph: NodeGraph[Any]
     reads: frozenset[str] | None = None
 
     @property
@@ -238,7 +238,7 @@ def _opened(
     model: Model | None,
     state: Callable[[Any], Any] | None,
     options: RunOptions | None,
-) -> tuple[Opener, KernelGraph[Any]]:
+) -> tuple[Opener, NodeGraph[Any]]:
     # The name of a tool is needed to make one; a node has a name of its own.
     if isinstance(child, Agent):
         for option, given in (("model", model), ("state", state), ("options", options)):
@@ -263,7 +263,7 @@ def _opened(
     return opener, graph_of(opener) or child
 
 
-def _check_gate(name: str, gate: Policy, graph: KernelGraph[Any], opener: Opener) -> None:
+def _check_gate(name: str, gate: Policy, graph: NodeGraph[Any], opener: Opener) -> None:
     refuse_idle_gate(graph, f"`gate` of node {name!r}")
     check_gate(gate, opener.terms.tool_names)
 

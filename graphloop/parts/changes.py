@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from ..conversation import estimate
 from ..events import ChildEnded, Event, Started, Steered
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..nodes import Compact
 from ..run import Run
 from ..turn import StepResult
@@ -56,7 +56,7 @@ class ReachedLimit(NamedTuple):
     value: float
 
 
-def latest_turn(graph: Graph[S], run: Run[S]) -> int:
+def latest_turn(graph: NodeGraph[S], run: Run[S]) -> int:
     """Return the number of the latest started turn; -1 before the first.
 
     A turn starts before its conversation is compacted, so a run that waits for that is in the
@@ -146,7 +146,7 @@ def new_messages(before: Run[S], event: Steered) -> tuple[Message, ...]:
 
 
 def compacted(
-    graph: Graph[S], before: Run[S] | None, event: Event, run: Run[S]
+    graph: NodeGraph[S], before: Run[S] | None, event: Event, run: Run[S]
 ) -> Shortened | None:
     """Return the sizes around a compaction, if this step made the conversation shorter."""
     if not _was_compacted(graph, before, run):
@@ -171,7 +171,7 @@ def exceeded(run: Run[S]) -> Iterator[ReachedLimit]:
             yield ReachedLimit(which, limit, value)
 
 
-def _was_compacted(graph: Graph[S], before: Run[S] | None, run: Run[S]) -> bool:
+def _was_compacted(graph: NodeGraph[S], before: Run[S] | None, run: Run[S]) -> bool:
     """Whether this step left or entered a `Compact` node."""
     if before is None:
         return run.turn.compacted

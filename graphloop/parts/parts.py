@@ -28,7 +28,7 @@ from ..events import (
     Started,
     Steered,
 )
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..node_protocol import Kind
 from ..providers import Delta, Live, ReasoningDelta, Restarted, TextDelta, ToolCallDelta
 from ..run import Run
@@ -157,7 +157,7 @@ class ChildSeen(Protocol):
         ...
 
     @property
-    def graph(self) -> Graph[Any]:
+    def graph(self) -> NodeGraph[Any]:
         """The child's graph."""
         ...
 
@@ -177,7 +177,7 @@ class PartView(Generic[S]):
         resumed: the run at the step before the first that the view sees; None at its start.
     """
 
-    def __init__(self, graph: Graph[S], resumed: Run[S] | None = None) -> None:
+    def __init__(self, graph: NodeGraph[S], resumed: Run[S] | None = None) -> None:
         self._graph = graph
         self._run = resumed
         self._turn = -1
@@ -213,7 +213,7 @@ class PartView(Generic[S]):
                 yield BudgetExceeded(*limit)
 
     def see_child(
-        self, key: str, agent: str, graph: Graph[Any], seen: Step[Any] | Live | ChildSeen
+        self, key: str, agent: str, graph: NodeGraph[Any], seen: Step[Any] | Live | ChildSeen
     ) -> Iterator[SubAgent]:
         """Yield the parts of a step or a delta of a child run, each in its wrapper.
 

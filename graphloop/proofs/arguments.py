@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar, cast
 
 from ..errors import ConfigError, nearest
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..policy import Named
 from .report import PROPERTIES
 
@@ -15,7 +15,7 @@ __all__ = ["codes", "graph_given", "reasons", "tool_names"]
 S = TypeVar("S")
 
 
-def graph_given(asking: str, graph: Graph[S]) -> Graph[S]:
+def graph_given(asking: str, graph: NodeGraph[S]) -> NodeGraph[S]:
     """Return the graph, if it is one.
 
     Args:
@@ -26,9 +26,9 @@ def graph_given(asking: str, graph: Graph[S]) -> Graph[S]:
         ConfigError: it is none.
     """
     given = cast("object", graph)
-    if isinstance(given, Graph):
+    if isinstance(given, NodeGraph):
         return graph
-    has_one = isinstance(getattr(given, "graph", None), Graph)
+    has_one = isinstance(getattr(given, "graph", None), NodeGraph)
     fix = "pass its `graph`" if has_one else "pass a Graph, or the `graph` of an Agent"
     raise ConfigError(f"{asking}: expected a Graph, found {given!r:.80}. Fix: {fix}")
 

@@ -13,7 +13,7 @@ from math import inf, isfinite
 from typing import Any, Final, TypeVar, final
 
 from ..contract import ChildContract, Contract
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..limits import ModelPrice
 from ..node_protocol import Node
 from ..nodes import SUMMARY_TOKENS, Compact, Execute, Limit, StopCheck
@@ -36,7 +36,7 @@ TOKENS_PER_PRICE: Final = 1_000_000
 
 
 def bound(  # noqa: PLR0913 - what is known of a run, number by number
-    graph: Graph[S],
+    graph: NodeGraph[S],
     *,
     budget: Budget | None = None,
     max_tokens: int | None = None,
@@ -83,8 +83,8 @@ class _Known:
     price: ModelPrice | None
     agents: Mapping[str, Bound]
     called: Called
-    below: dict[int, tuple[Graph[Any], Bound]] = field(
-        default_factory=dict[int, "tuple[Graph[Any], Bound]"]
+    below: dict[int, tuple[NodeGraph[Any], Bound]] = field(
+        default_factory=dict[int, "tuple[NodeGraph[Any], Bound]"]
     )
     """The bounds of children, by the identity of their graphs, which stay alive here."""
     alone: bool = False
@@ -106,7 +106,7 @@ class _Known:
         return self.context_window, max(written, SUMMARY_TOKENS if any(map(_sums_up, nodes)) else 0)
 
 
-def _bound(graph: Graph[S], known: _Known, depth: int) -> Bound:
+def _bound(graph: NodeGraph[S], known: _Known, depth: int) -> Bound:
     ground = Ground(graph)
     ranking = Ranking(ground)
     every, visits = _count(ranking, known, depth)
@@ -212,7 +212,7 @@ def _asked(ground: Ground[S], name: str, known: _Known, depth: int) -> tuple[flo
 
 
 def _below(
-    graph: Graph[S], name: str, contract: Contract, known: _Known, depth: int
+    graph: NodeGraph[S], name: str, contract: Contract, known: _Known, depth: int
 ) -> tuple[int, str]:
     """Return how many models the agents and the children of one visit ask at most."""
     calls = 0
@@ -262,13 +262,13 @@ def _child_bound(child: ChildContract, known: _Known, depth: int) -> Bound | Non
     return found[1]
 
 
-def _inner(graph: Graph[Any], known: _Known, depth: int) -> Bound:
+def _inner(graph: NodeGraph[Any], known: _Known, depth: int) -> Bound:
     """Return the bound of a graph that is so deep within another."""
     inner = replace(known, agents={}, called=Called(), alone=False)
     return _bound(graph, _calling(graph, inner, depth), depth)
 
 
-def _calling(graph: Graph[Any], known: _Known, depth: int) -> _Known:
+def _calling(graph: NodeGraph[Any], known: _Known, depth: int) -> _Known:
     """Return what is known, with the agents that models of a graph call, as it knows them."""
     bounds = {
         name: _child_bound(ChildContract(name, graph.agents.get(name)), known, depth)

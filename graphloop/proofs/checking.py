@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from ..graph import Graph, names_of
+from ..graph import NodeGraph, names_of
 from ..policy import Named
 from ..rules import Rules, resolve_words, rules_of
 from ..spending import Budget
@@ -37,7 +37,7 @@ NO_RULES: Final = Unknown("GL12", "no rules are given: pass them with `rules`.")
 
 
 def check(
-    graph: Graph[S],
+    graph: NodeGraph[S],
     rules: Rules | Iterable[Rules] = (),
     *,
     ignore: Ignore | None = None,

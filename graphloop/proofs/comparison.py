@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast, final
 
 from ..contract import ChildContract
 from ..errors import ConfigError
-from ..graph import Edge, Graph, names_of
+from ..graph import Edge, NodeGraph, names_of
 from ..nodes import Gate
 from ..rules import AtMost, Rules, TemporalRule, describe_rule, resolve_words, rules_of
 from ..values import evolve
@@ -37,7 +37,7 @@ STANDING: Final = ("means nothing", "can be broken", "is kept by the monitor alo
 RANK: Final = {"violated": 1, "unknown": 2, "proven": 3}
 EFFECTS: Final = ("weaker", "changed", "stronger")
 
-Child: TypeAlias = tuple[tuple[str, ...], Graph[Any], Graph[Any]]
+Child: TypeAlias = tuple[tuple[str, ...], NodeGraph[Any], NodeGraph[Any]]
 """The names that lead to an agent, and its graph on both sides."""
 
 
@@ -107,7 +107,9 @@ class Comparison:
             yield f"~ {way} {target} (was {was[way]})" if way in was else f"+ {way} {target}"
 
 
-def compare(before: Graph[S], after: Graph[S], rules: Rules | Iterable[Rules] = ()) -> Comparison:
+def compare(
+    before: NodeGraph[S], after: NodeGraph[S], rules: Rules | Iterable[Rules] = ()
+) -> Comparison:
     """Return how `after` differs from `before`; agents are compared by name, 16 graphs deep.
 
     Args:
@@ -136,7 +138,11 @@ def compare(before: Graph[S], after: Graph[S], rules: Rules | Iterable[Rules] = 
 
 
 def _compared(
-    path: tuple[str, ...], before: Graph[S], after: Graph[S], rules: Rules, todo: list[Child]
+    path: tuple[str, ...],
+    before: NodeGraph[S],
+    after: NodeGraph[S],
+    rules: Rules,
+    todo: list[Child],
 ) -> Comparison:
     """Return how two graphs differ by themselves; their agents are added to what is to do."""
     old, new = Ground(before), Ground(after)
@@ -161,7 +167,7 @@ def _compared(
     )
 
 
-def _meaning(graph: Graph[S], rule: TemporalRule) -> Rules | str:
+def _meaning(graph: NodeGraph[S], rule: TemporalRule) -> Rules | str:
     """Return a rule with its words looked up; or why they mean nothing."""
     try:
         return resolve_words(Rules((rule,)), names_of(graph))
@@ -204,7 +210,7 @@ def _decision(ground: Ground[S], rule: TemporalRule) -> RuleDecision | None:
     return None if isinstance(meaning, str) else decided(ground, meaning)[0]
 
 
-def _properties(before: Graph[S], after: Graph[S]) -> Iterator[Change]:
+def _properties(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]:
     """Yield what `check` finds now and did not, and the reverse; rules are told by themselves."""
     old, new = check(before), check(after)
     was, now = (
@@ -227,7 +233,7 @@ def _properties(before: Graph[S], after: Graph[S]) -> Iterator[Change]:
             yield Change("weaker", unknown.code, said, unknown.node)
 
 
-def _bounds(before: Graph[S], after: Graph[S]) -> Iterator[Change]:
+def _bounds(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]:
     old, new = bound(before), bound(after)
     for name in BOUNDS:
         was: float | None = getattr(old, name)
@@ -239,7 +245,7 @@ def _bounds(before: Graph[S], after: Graph[S]) -> Iterator[Change]:
             yield Change("weaker" if grew else "stronger", "bound", said)
 
 
-def _nodes(before: Graph[S], after: Graph[S]) -> Iterator[Change]:
+def _nodes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]:
     if before.start != after.start:
         said = f"the start is `{after.start}`, and was `{before.start}`"
         yield Change("changed", "start", said, after.start)
@@ -252,13 +258,13 @@ def _nodes(before: Graph[S], after: Graph[S]) -> Iterator[Change]:
             yield from gate_changes(f"`{name}`", old.rules, new.rules, come)
 
 
-def _tools(graph: Graph[S]) -> Mapping[str, object]:
+def _tools(graph: NodeGraph[S]) -> Mapping[str, object]:
     """Return the tools of a graph's runs by name; only the names, where no more is known."""
     tools = graph.run_options.get("tools", dict.fromkeys(graph.tool_names or ()))
     return cast("Mapping[str, object]", tools)  # `front.known` puts nothing else there.
 
 
-def _given(before: Graph[S], after: Graph[S]) -> Iterator[Change]:
+def _given(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]:
     """Yield what differs of the tools and options of runs, and of what `check` sets aside."""
     was, now = _tools(before), _tools(after)
     for name in dict.fromkeys((*was, *now)):
@@ -284,7 +290,7 @@ def _given(before: Graph[S], after: Graph[S]) -> Iterator[Change]:
 
 
 def _children(
-    path: tuple[str, ...], before: Graph[S], after: Graph[S], todo: list[Child]
+    path: tuple[str, ...], before: NodeGraph[S], after: NodeGraph[S], todo: list[Child]
 ) -> Iterator[Change]:
     """Yield what differs of agents; two graphs of one name are added to what is to do.
 
@@ -308,7 +314,7 @@ def _children(
                 yield Change(effect, "agent", f"nothing compares the agent {label!r}")
 
 
-def _agents(graph: Graph[S]) -> dict[str, list[ChildContract]]:
+def _agents(graph: NodeGraph[S]) -> dict[str, list[ChildContract]]:
     """Return the agents of a graph by name, each once: those that nodes run, then the others."""
     known = [ChildContract(name, one) for name, one in graph.agents.items()]
     found: dict[str, dict[object, ChildContract]] = {}

@@ -15,7 +15,7 @@ from math import isfinite
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from ..contract import Moves
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..node_protocol import Kind, Node, is_node, unwrapped
 from ..nodes import (
     Append,
@@ -71,7 +71,7 @@ class Endless(NamedTuple):
     words: str
 
 
-def endless(graph: Graph[S], *, every: bool = False) -> tuple[Endless, ...]:
+def endless(graph: NodeGraph[S], *, every: bool = False) -> tuple[Endless, ...]:
     """Return the cycles of `graph` without a known bound that are not set aside.
 
     The cycles of its children belong to their own graphs.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast, fina
 import networkx as nx
 
 from ..contract import Contract, contract_of, needs_turn
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..outcomes import Outcome, outcome_name
 from .report import Finding, Severity, Unknown, short_path
 from .walker import NO_RUN, Barred, Mark, Walker
@@ -86,7 +86,7 @@ class Ground(Generic[S]):
         parents: for every node that runs arrive at, the line by which they do so soonest.
     """
 
-    def __init__(self, graph: Graph[S]) -> None:
+    def __init__(self, graph: NodeGraph[S]) -> None:
         self.graph = graph
         self.contracts: Mapping[str, Contract | None] = {
             name: contract_of(node) for name, node in graph.nodes.items()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, TypeVar, cast, final
 
 from ..contract import ChildContract, contract_of
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..node_protocol import Node
 from ..outcomes import Outcome
 from ..policy import Rule
@@ -59,7 +59,7 @@ class Nested:
         excused: what is set aside of it there, by node and code.
     """
 
-    graph: Graph[Any]  # Each has a state of its own type.
+    graph: NodeGraph[Any]  # Each has a state of its own type.
     budget: Budget | None
     path: tuple[str, ...] = ()
     gates: frozenset[tuple[Rule, ...]] = frozenset()
@@ -126,7 +126,9 @@ class Uses(NamedTuple):
     left_out: int
 
 
-def nested(graph: Graph[S], budget: Budget | None, excused: Iterable[tuple[str, str]] = ()) -> Uses:
+def nested(
+    graph: NodeGraph[S], budget: Budget | None, excused: Iterable[tuple[str, str]] = ()
+) -> Uses:
     """Return `graph` and the graphs that it runs, the nearest first.
 
     Args:
@@ -165,7 +167,7 @@ def nested(graph: Graph[S], budget: Budget | None, excused: Iterable[tuple[str, 
 
 
 def _use(
-    here: Nested, child: ChildContract, graph: Graph[Any], gates: frozenset[tuple[Rule, ...]]
+    here: Nested, child: ChildContract, graph: NodeGraph[Any], gates: frozenset[tuple[Rule, ...]]
 ) -> Nested:
     """Return a use of a graph by another, under these gates and that of the child."""
     above = here.budget or Budget()
@@ -181,7 +183,7 @@ def _use(
     )
 
 
-def _spendable(graph: Graph[Any], given: Budget | None) -> Budget | None:
+def _spendable(graph: NodeGraph[Any], given: Budget | None) -> Budget | None:
     """Return what a run of a graph may spend that is given so much: its own budget holds too."""
     own = graph.run_options.get(BUDGET)
     if not isinstance(own, Budget):
@@ -225,7 +227,7 @@ def nobody_knows(here: Nested) -> Iterator[Unknown]:
         yield from (Unknown(code, reason, node) for code in PROPERTIES)
 
 
-def children_of(graph: Graph[Any]) -> Iterator[tuple[str, ChildContract]]:
+def children_of(graph: NodeGraph[Any]) -> Iterator[tuple[str, ChildContract]]:
     """Yield the children that nodes may run, or models call, and by which node.
 
     Those of a file know more than their tables: they are told as the graph knows them.
@@ -237,7 +239,7 @@ def children_of(graph: Graph[Any]) -> Iterator[tuple[str, ChildContract]]:
             yield from ((name, child) for child in called)
 
 
-def known_child(graph: Graph[Any], child: ChildContract) -> ChildContract:
+def known_child(graph: NodeGraph[Any], child: ChildContract) -> ChildContract:
     """Return a child with the graph that its parent knows by the child's name."""
     known = graph.agents.get(child.name)
     # A node may bring another graph that happens to have the name of an agent.
@@ -245,7 +247,7 @@ def known_child(graph: Graph[Any], child: ChildContract) -> ChildContract:
     return replace(child, graph=known) if same else child
 
 
-def _graphs(graph: Graph[Any]) -> Iterator[tuple[ChildContract, Graph[Any]]]:
+def _graphs(graph: NodeGraph[Any]) -> Iterator[tuple[ChildContract, NodeGraph[Any]]]:
     """Yield the children whose graphs are known."""
     yield from ((child, child.graph) for _, child in children_of(graph) if child.graph is not None)
 

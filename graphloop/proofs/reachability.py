@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..outcomes import outcome_name
 from .ground import END, Ground, Way, groups, search, trail
 from .report import Finding
@@ -102,7 +102,7 @@ def _trap(
     )
 
 
-def _all_ways(graph: Graph[S]) -> dict[str, tuple[Way, ...]]:
+def _all_ways(graph: NodeGraph[S]) -> dict[str, tuple[Way, ...]]:
     """Return every line, also those that no node leaves by: they are drawn, too.
 
     A target without a row is a place with no way out.

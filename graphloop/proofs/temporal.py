@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal, TypeAlias, TypeVar, final
 
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..rules import Followed, Rules, TemporalRule, automaton_of, describe_rule, to_be_brought
 from .ground import Ground, Trail
 from .report import Finding, Unknown
@@ -65,7 +65,7 @@ class RuleDecision:
     reason: str = ""
 
 
-def rules_given(graph: Graph[S]) -> Rules:
+def rules_given(graph: NodeGraph[S]) -> Rules:
     """Return the temporal rules of a graph, and those that its runs are given."""
     given = graph.run_options.get(RULES)
     return graph.rules & given if isinstance(given, Rules) else graph.rules

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast, fina
 from ..contract import Cap, contract_of
 from ..errors import GraphError
 from ..events import Started
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..node_protocol import Leave, Node, Reaction
 from ..outcomes import Outcome
 from ..replay import overheard
@@ -142,7 +142,7 @@ class Barred:
 class Walker(Generic[S]):
     """Walks ways of one graph, so far as its tries last."""
 
-    graph: Graph[S]
+    graph: NodeGraph[S]
     tries: int = -1
     _lines: Sequence[_Line] = ()
     _at: int = 0
@@ -282,7 +282,7 @@ class Walker(Generic[S]):
         return self._at, run
 
 
-def _state(graph: Graph[S]) -> S:
+def _state(graph: NodeGraph[S]) -> S:
     """Return a state to begin with, of the graph's type if that has a sample."""
     of = cast("object", getattr(graph, "state_type", None))
     try:

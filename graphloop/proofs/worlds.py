@@ -33,7 +33,7 @@ from pydantic import BaseModel
 
 from .. import effects, events
 from ..events import CallCheck, Event, Failure, NodeReturned
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..node_protocol import unwrapped
 from ..nodes import Function
 from ..outcomes import Aborted, Failed, Outcome
@@ -109,7 +109,7 @@ SAID: Final[tuple[events.Answer, ...]] = (
 )
 
 
-def functions_of(graph: Graph[S]) -> Functions:
+def functions_of(graph: NodeGraph[S]) -> Functions:
     """Return the nodes of a graph that call a function."""
     found: dict[str, list[Function]] = {}
     for node in unwrapped(graph.nodes.values()):

@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias, TypeVar, cast, final
 
 from msgspec import Struct
 
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..limits import AllOf, Not
 from ..node_protocol import Node
 from ..nodes import Gate, Router
@@ -162,7 +162,7 @@ def written(value: object) -> str:
     """Return a value as a reader sees it, the same for each load of its file."""
     parts, members = _fields(value), _members(value)
     sort, name = type(value).__qualname__, "" if parts or members else _name(value)
-    if isinstance(value, Graph):
+    if isinstance(value, NodeGraph):
         return f"graph {value.name!r}"
     if isinstance(value, type) and issubclass(value, Outcome):
         return outcome_name(value)

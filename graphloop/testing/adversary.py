@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar, cast, final
 
 from ..effects import AskHuman, CallModel, CheckCalls, Effect, Invoke, StartRun
 from ..events import Answer, CallCheck, RequestYielded, Steered
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..policy import Approval, Rule, asked
 from ..run import Run
 from ..spending import Budget, Spent
@@ -69,7 +69,7 @@ class Adversary:
             that is missing here has a predicate, and the choices decide.
     """
 
-    graph: Graph[Any]
+    graph: NodeGraph[Any]
     choices: Choices
     stubborn: bool = False
     wordy: bool = False

@@ -19,7 +19,7 @@ from ..contract import contract_of
 from ..conversation import ORIGIN, PRUNED_NOTE, open_calls
 from ..effects import CallModel
 from ..events import CallbackReturned, Changes, Steered
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..history import History
 from ..node_protocol import unwrapped
 from ..nodes import Compact, Fallback, ModelCall, Retrying
@@ -161,7 +161,7 @@ def untrue_requests(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]
             before = request
 
 
-def _is_steady(graph: Graph[S]) -> bool:
+def _is_steady(graph: NodeGraph[S]) -> bool:
     """Whether all turns offer the same tools: one node opens them, and asks no function."""
     known = map(contract_of, graph.nodes.values())
     opening = [one for one in known if one is not None and one.takes_up_calls]

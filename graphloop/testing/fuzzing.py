@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar, final
 
 from ..agent import Agent, Tools
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..proofs import Bound, bound
 from ..rules import Rules, rules_of
 from ..spending import Budget, whole_number
@@ -42,7 +42,7 @@ OTHER_RULES: Final = "other rules than this token was made with: give the same o
 
 
 def fuzz(  # noqa: PLR0913 - each keyword is one dial
-    subject: Agent | Graph[Any],  # The state may be of any type.
+    subject: Agent | NodeGraph[Any],  # The state may be of any type.
     *,
     seeds: int = 200,
     first_seed: int = 0,
@@ -76,7 +76,7 @@ def fuzz(  # noqa: PLR0913 - each keyword is one dial
 
 
 def replay_token(
-    subject: Agent | Graph[Any],
+    subject: Agent | NodeGraph[Any],
     token: str,
     *,
     rules: Rules | Iterable[Rules] = (),

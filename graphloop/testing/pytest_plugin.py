@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..agent import Agent, Tools
-    from ..graph import Graph
+    from ..graph import NodeGraph
     from ..rules import Rules
     from .report import FuzzReport
 
@@ -36,7 +36,7 @@ class FuzzGraph(Protocol):
 
     def __call__(
         self,
-        graph: Agent | Graph[Any],  # The state may be of any type.
+        graph: Agent | NodeGraph[Any],  # The state may be of any type.
         **options: Unpack[FuzzOptions],
     ) -> FuzzReport:
         """Fuzz a graph as `graphloop.testing.fuzz` does, and return the report.
@@ -61,7 +61,7 @@ def fuzz_graph(request: pytest.FixtureRequest) -> FuzzGraph:
     # pytest does not type its options; this one is declared above, with its type.
     seeds = cast("int", request.config.getoption(OPTION))
 
-    def fuzzed(graph: Agent | Graph[Any], **options: Unpack[FuzzOptions]) -> FuzzReport:
+    def fuzzed(graph: Agent | NodeGraph[Any], **options: Unpack[FuzzOptions]) -> FuzzReport:
         fuzzing = import_module("graphloop.testing.fuzzing")
         report: FuzzReport = fuzzing.fuzz(graph, **{"seeds": seeds, **options})
         if not report.ok:

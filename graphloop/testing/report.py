@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from json import dumps
 from typing import Any, Final, final
 
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..views import Marks, Tally, Tone
 from .trace import Trace
 from .violation import Violation
@@ -40,12 +40,12 @@ class Coverage:
     runs: int = 0
 
     @classmethod
-    def of(cls, graph: Graph[Any]) -> Coverage:
+    def of(cls, graph: NodeGraph[Any]) -> Coverage:
         """Return the coverage of no run at all."""
         edges = {(one.source, one.outcome): 0 for one in graph.edges}
         return cls(Counter(dict.fromkeys((*graph.nodes, "END"), 0)), Counter(edges))
 
-    def add(self, graph: Graph[Any], trace: Trace[Any]) -> None:
+    def add(self, graph: NodeGraph[Any], trace: Trace[Any]) -> None:
         """Count the transitions and the ending of a run."""
         self.runs += 1
         self.nodes[graph.start] += 1

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from ..agent import Agent
-from ..agent import Graph as FrontGraph
-from ..graph import Graph
+from ..agent import Agent, Graph
+from ..graph import NodeGraph
 from ..proofs import Ignore, Report, check, codes
 from ..rules import Rules
 
@@ -15,7 +14,7 @@ __all__ = ["assert_safe"]
 
 
 def assert_safe(
-    graph: Graph[Any] | Agent,  # The state may be of any type.
+    graph: NodeGraph[Any] | Agent,  # The state may be of any type.
     rules: Rules | Iterable[Rules] = (),
     *,
     ignore: Ignore | None = None,
@@ -34,8 +33,8 @@ def assert_safe(
         ConfigError: an argument cannot work.
     """
     wanted_codes = codes("proven", proven)
-    subject: Graph[Any] = graph.graph if isinstance(graph, Agent) else graph
-    if isinstance(subject, FrontGraph):
+    subject: NodeGraph[Any] = graph.graph if isinstance(graph, Agent) else graph
+    if isinstance(subject, Graph):
         # A loaded graph has rules, and reasons to set findings aside, of its own.
         report = subject.check(rules=rules, ignore=ignore)
     else:

@@ -47,7 +47,7 @@ from ..events import (
     Steered,
     ToolReturned,
 )
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..policy import Approval
 from ..replay import replay
 from ..run import Run
@@ -142,7 +142,7 @@ class Simulation(Generic[S]):
 
 
 def simulate(  # noqa: PLR0913 - each keyword is one dial of the simulation
-    graph: Graph[S],
+    graph: NodeGraph[S],
     messages: Sequence[Message],
     world: World,
     state: S,
@@ -209,7 +209,7 @@ class _Process(Generic[S]):
     """
 
     def __init__(
-        self, graph: Graph[S], world: World, rng: random.Random, simulation: Simulation[S]
+        self, graph: NodeGraph[S], world: World, rng: random.Random, simulation: Simulation[S]
     ) -> None:
         self._graph = graph
         self._world = world

@@ -23,7 +23,7 @@ except ModuleNotFoundError as error:
 
 from ..agent import Agent, Tools
 from ..effects import CallModel
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..values import ModelRequest, Reply, ToolSpec, UserMessage
 from .choices import Choices
 from .fuzzing import EVENTS_MAX
@@ -52,7 +52,7 @@ def replies(tools: Sequence[ToolSpec] = ()) -> st.SearchStrategy[Reply]:
 
 
 def simulations(
-    graph: Agent | Graph[Any],  # The state may be of any type.
+    graph: Agent | NodeGraph[Any],  # The state may be of any type.
     *,
     tools: Tools = (),
     state: object = None,

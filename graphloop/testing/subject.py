@@ -8,12 +8,11 @@ from json import dumps
 from typing import Any, Final, Generic, TypeVar, cast, final
 from zlib import crc32
 
-from ..agent import Agent, AgentOptions, RunTerms, ToolInput, Tools, split_tools
-from ..agent import Graph as FrontGraph
+from ..agent import Agent, AgentOptions, Graph, RunTerms, ToolInput, Tools, split_tools
 from ..conversation import Compaction
 from ..errors import ConfigError
 from ..events import Setup
-from ..graph import Graph, names_of
+from ..graph import NodeGraph, names_of
 from ..node_protocol import Node
 from ..outcomes import Outcome
 from ..policy import WILDCARDS, Rule, allow, ask, deny
@@ -57,7 +56,7 @@ class Subject(Generic[S]):
             that is missing here has a predicate, or was invented.
     """
 
-    graph: Graph[S]
+    graph: NodeGraph[S]
     state: S
     setup: Setup
     rules: Rules = NO_RULES
@@ -81,7 +80,7 @@ class Subject(Generic[S]):
 
 
 def subject_of(
-    subject: Agent | Graph[Any],  # The state may be of any type.
+    subject: Agent | NodeGraph[Any],  # The state may be of any type.
     tools: Tools = (),
     state: object = None,
     rules: Rules | Iterable[Rules] = (),
@@ -96,7 +95,7 @@ def subject_of(
         if tools:
             raise ConfigError("tools: expected none, an agent has its own. Fix: leave them out.")
         agent = furnished(subject)
-        graph: Graph[Any] = agent.graph
+        graph: NodeGraph[Any] = agent.graph
         terms = agent.as_tool(name="fuzzed").opener.terms
         assert isinstance(terms, RunTerms), "an agent's runs start with terms of its own"
         setup, toolbox = terms.setup, terms.world.toolbox
@@ -120,9 +119,9 @@ def subject_of(
     return Subject(graph, state, setup, known, iterated=iterated, approvals=approvals)
 
 
-def _state(graph: Graph[Any]) -> object:
+def _state(graph: NodeGraph[Any]) -> object:
     """Return the state of a graph's type, made without arguments; None if it has no type."""
-    kind = graph.state_type if isinstance(graph, FrontGraph) else None
+    kind = graph.state_type if isinstance(graph, Graph) else None
     if not isinstance(kind, type):
         return None
     try:
@@ -170,7 +169,7 @@ def _played(_given: object, _context: object = None) -> bool:
     raise AssertionError("an adversary answers in place of every function")
 
 
-def invented_tools(graph: Graph[Any], rules: Rules = NO_RULES) -> tuple[ToolSpec, ...]:
+def invented_tools(graph: NodeGraph[Any], rules: Rules = NO_RULES) -> tuple[ToolSpec, ...]:
     """Return tools for a graph that was given none: one of each kind.
 
     The tools that its gates and the rules name are among them, or the rules would never apply.

@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar, final
 
 from ..effects import Effect
 from ..events import Event, Started
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..history import History
 from ..node_protocol import Leave, Node, Reaction, Wait
 from ..outcomes import Outcome, outcome_name
@@ -127,7 +127,7 @@ class Recording:
         self.busy = ""
 
 
-def recorded_graph(graph: Graph[S], recording: Recording) -> Graph[S]:
+def recorded_graph(graph: NodeGraph[S], recording: Recording) -> NodeGraph[S]:
     """Return a graph that runs as `graph` does, and adds each decision to the recording."""
 
     def add(node: Node[S, Outcome], reaction: Reaction[S, Outcome]) -> None:

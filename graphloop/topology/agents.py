@@ -13,10 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from .. import graph as kernel
 from ..agent import Agent, Graph, carried_by
 from ..errors import ConfigError
-from ..graph import names_of
+from ..graph import NodeGraph, names_of
 from ..node_protocol import Node
 from ..nodes import Fallback, Retrying
 from ..outcomes import Outcome
@@ -33,7 +32,7 @@ S = TypeVar("S")
 
 def with_agents(
     graph: Graph[S],
-    agents: Mapping[str, kernel.Graph[None] | Agent],
+    agents: Mapping[str, NodeGraph[None] | Agent],
     *,
     rules: Rules | Iterable[Rules] = (),
     registry: Registry | None = None,
@@ -115,9 +114,7 @@ def _refuse_lost(document: Document, agents: Iterable[str]) -> None:
             )
 
 
-def _manned(
-    node: Node[Any, Outcome], agents: Mapping[str, kernel.Graph[Any]]
-) -> Node[Any, Outcome]:
+def _manned(node: Node[Any, Outcome], agents: Mapping[str, NodeGraph[Any]]) -> Node[Any, Outcome]:
     """Return a node with the graphs of its agents, at any depth."""
     match node:
         case Retrying():

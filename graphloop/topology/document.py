@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar, final
 from ..contract import Contract, contract_of
 from ..effects import Effect
 from ..events import Event
-from ..graph import END, Edges, EndType, Graph
+from ..graph import END, Edges, EndType, NodeGraph
 from ..node_protocol import Kind, Node, Reaction, unwrapped
 from ..outcomes import Outcome
 from ..rules import Rules
@@ -69,7 +69,7 @@ class Document:
         ignore: why findings are set aside, by node and code.
     """
 
-    graph: Graph[Any]
+    graph: NodeGraph[Any]
     description: str = ""
     instructions: str = ""
     prompt: str = ""
@@ -97,17 +97,17 @@ def documents_below(agents: Mapping[str, AgentEntry]) -> Iterator[Document]:
             todo += document.agents.values()
 
 
-def document_of(graph: Graph[Any]) -> Document:
+def document_of(graph: NodeGraph[Any]) -> Document:
     """Return the document of a graph, from a file or from Python."""
     own: object = getattr(graph, "document", None)
     return own if isinstance(own, Document) else _document_of(graph, {})
 
 
-def _document_of(graph: Graph[Any], made: dict[int, Document]) -> Document:
+def _document_of(graph: NodeGraph[Any], made: dict[int, Document]) -> Document:
     """Return it, made once of each graph however many agents have it."""
     if id(graph) in made:
         return made[id(graph)]
-    known: dict[str, Graph[Any]] = {}
+    known: dict[str, NodeGraph[Any]] = {}
     names: set[str] = set()
     for node in unwrapped(graph.nodes.values()):
         if isinstance(node, Included):
@@ -122,7 +122,7 @@ def _document_of(graph: Graph[Any], made: dict[int, Document]) -> Document:
 
 
 def rows_with(
-    graph: Graph[Any], nodes: Mapping[str, Node[Any, Outcome]] | None = None
+    graph: NodeGraph[Any], nodes: Mapping[str, Node[Any, Outcome]] | None = None
 ) -> Edges[Any]:
     """Return the rows of a graph, with other nodes by name."""
     made = {**graph.nodes, **(nodes or {})}
@@ -146,7 +146,7 @@ class Included:
     """A node that runs agents, with the graphs of those that are known."""
 
     node: Node[Any, Outcome]
-    graphs: tuple[tuple[str, Graph[Any]], ...]
+    graphs: tuple[tuple[str, NodeGraph[Any]], ...]
 
     @property
     def kernel(self) -> Node[Any, Outcome]:
@@ -195,9 +195,9 @@ def agents_of(node: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def graphs_run(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, Graph[Any] | None]:
+def graphs_run(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, NodeGraph[Any] | None]:
     """Return the graphs that nodes run by name; None for an unknown graph."""
-    graphs: dict[str, Graph[Any] | None] = {}
+    graphs: dict[str, NodeGraph[Any] | None] = {}
     for node in unwrapped(nodes):
         promised = contract_of(node) or Contract()
         for child in promised.children:
@@ -206,7 +206,9 @@ def graphs_run(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, Graph[Any] | No
     return graphs
 
 
-def with_graphs(node: Node[Any, Outcome], graphs: Mapping[str, Graph[Any]]) -> Node[Any, Outcome]:
+def with_graphs(
+    node: Node[Any, Outcome], graphs: Mapping[str, NodeGraph[Any]]
+) -> Node[Any, Outcome]:
     """Return the node with these graphs of its agents.
 
     They take the place of earlier ones.

@@ -16,7 +16,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, cast, final
 
-from .. import graph as kernel
 from ..agent import (
     Agent,
     AgentTool,
@@ -32,6 +31,7 @@ from ..agent import (
 )
 from ..driver import Callback
 from ..errors import ConfigError
+from ..graph import NodeGraph
 from ..policy import Condition, Policy
 from ..rules import Rules
 from ..tools import legal_name
@@ -272,7 +272,7 @@ def load(
     return Topology(read_path(Path(source), names), names)
 
 
-def dump(graph: kernel.Graph[Any], *, registry: Registry = registry) -> str:
+def dump(graph: NodeGraph[Any], *, registry: Registry = registry) -> str:
     """Return a graph as YAML that `load` reads as an equal graph.
 
     The text holds all that a topology includes. An agent that is only known by name is `given`:
@@ -285,7 +285,7 @@ def dump(graph: kernel.Graph[Any], *, registry: Registry = registry) -> str:
     return topology_text(document_of(graph), RegisteredNames(registry))
 
 
-def fingerprint(graph: kernel.Graph[Any], *, registry: Registry = registry) -> str:
+def fingerprint(graph: NodeGraph[Any], *, registry: Registry = registry) -> str:
     """Return the SHA-256 of a graph's meaning, however it was written; see `dump`.
 
     Raises:

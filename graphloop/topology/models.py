@@ -30,7 +30,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError, PydanticKnownEr
 from typing_extensions import TypedDict
 
 from ..errors import ConfigError
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..node_protocol import Node
 from ..outcomes import LIBRARY_OUTCOMES, Outcome
 from ..own_nodes import route_outcome
@@ -96,7 +96,9 @@ class Reading:
 
     diagnostics: Diagnostics
     names: RegisteredNames
-    agents: Mapping[str, Graph[Any] | None] = field(default_factory=dict[str, "Graph[Any] | None"])
+    agents: Mapping[str, NodeGraph[Any] | None] = field(
+        default_factory=dict[str, "NodeGraph[Any] | None"]
+    )
 
 
 def parse(adapter: TypeAdapter[T], value: Value, to: Reading, name: str = "") -> T:

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from ..graph import END, Graph
+from ..graph import END, NodeGraph
 from ..node_protocol import NAME_MAX, flaw_of, node_flaw_of
 from ..rules import Rules
 from .compose import bytes_of, compose, text_at
@@ -204,7 +204,7 @@ class _Reader:
         start: AnyNode | None,
         rows: Rows,
         entries: Mapping[str, Entry],
-    ) -> Graph[Any]:
+    ) -> NodeGraph[Any]:
         _refuse_any(self._diagnostics)
         assert start is not None, "a start that is not known is a problem"
         written = entries["rules"].value if "rules" in entries else None

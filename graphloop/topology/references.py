@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter
 
 from ..agent import AgentTool
 from ..errors import nearest
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..limits import HasToolCall, parts_of
 from ..node_protocol import Node, unwrapped
 from ..nodes import Gate, PrepareStep, StopCheck
@@ -248,7 +248,7 @@ def lost(path: str, known: Declared, near: Near = nearest) -> tuple[str, str] | 
     """Return the problem of a node's name and its fix, if any."""
     *agents, node = path.split("/")
     within = ""
-    here: Declared | Graph[Any] = known
+    here: Declared | NodeGraph[Any] = known
     for name in agents:
         if isinstance(here, Declared) and name in here.tools and name not in here.agents:
             return None  # A registered tool may be an agent.
@@ -271,12 +271,12 @@ def lost(path: str, known: Declared, near: Near = nearest) -> tuple[str, str] | 
     return f"there is no node {node!r}{within}.{hint}", fix
 
 
-def _below(here: Declared | Graph[Any]) -> dict[str, Declared | Graph[Any] | None]:
+def _below(here: Declared | NodeGraph[Any]) -> dict[str, Declared | NodeGraph[Any] | None]:
     """Return the agents of nodes and models; None for unknown graphs."""
-    below: dict[str, Declared | Graph[Any] | None] = {
+    below: dict[str, Declared | NodeGraph[Any] | None] = {
         **graphs_run([node for node in here.nodes.values() if node])
     }
-    if isinstance(here, Graph):
+    if isinstance(here, NodeGraph):
         return {**below, **here.agents}
     documents = {name: entry.document for name, entry in here.agents.items()}
     return below | {

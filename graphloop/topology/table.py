@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 from pydantic import TypeAdapter
 
 from ..errors import GraphError
-from ..graph import END, EndType, Graph, TableSource
+from ..graph import END, EndType, NodeGraph, TableSource
 from ..node_protocol import Node
 from ..outcomes import Outcome, outcome_name
 from .diagnostics import Diagnostics, ParseError
@@ -61,7 +61,7 @@ def made_graph(
     rows: Rows,
     written: tuple[Mark, Value, Mapping[str, int]],
     diagnostics: Diagnostics,
-) -> Graph[Any]:
+) -> NodeGraph[Any]:
     """Return the graph of rows that have been read.
 
     `written` is the place of the topology, its `edges`, and the lines of its rules.
@@ -71,7 +71,7 @@ def made_graph(
     """
     mark, edges, rules = written
     try:
-        graph: Graph[Any] = Graph(name, start, rows)
+        graph: NodeGraph[Any] = NodeGraph(name, start, rows)
     except GraphError as error:
         for problem in error.problems:
             diagnostics.note(mark, f"{problem.place}: {problem.found}", problem.fix)
@@ -80,7 +80,7 @@ def made_graph(
     return graph
 
 
-def _lines(value: Value, graph: Graph[Any]) -> Mapping[tuple[str, str], int]:
+def _lines(value: Value, graph: NodeGraph[Any]) -> Mapping[tuple[str, str], int]:
     """Return the lines of cells by node and outcome, of rows by `""`."""
     lines: dict[tuple[str, str], int] = {}
     for entry in value.entries if isinstance(value, Fields) else ():

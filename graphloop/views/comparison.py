@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from typing import TypeVar
 
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..proofs import Change, Comparison
 from .drawing import Line, lines, notes
 from .levels import level_picture
@@ -22,7 +22,7 @@ __all__ = ["changes_picture"]
 S = TypeVar("S")
 
 
-def changes_picture(before: Graph[S], after: Graph[S], found: Comparison) -> Picture:
+def changes_picture(before: NodeGraph[S], after: NodeGraph[S], found: Comparison) -> Picture:
     """Return `after`, with the rows and nodes marked that were added and removed since `before`.
 
     The way that shows the first loss is numbered.

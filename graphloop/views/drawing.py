@@ -10,7 +10,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar, final
 
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..node_protocol import Kind, Node, turns_direction
 from ..nodes import AnswerCheck, Child, Gate, Verify
 from ..outcomes import Outcome, outcome_name
@@ -47,7 +47,7 @@ class Line:
     role: Role
 
 
-def lines(graph: Graph[S]) -> tuple[Line, ...]:
+def lines(graph: NodeGraph[S]) -> tuple[Line, ...]:
     """Return the lines of `graph`, in the order of its table."""
     outcomes: dict[tuple[str, str], list[str]] = {}
     for edge in graph.edges:
@@ -88,7 +88,7 @@ def _check(check: AnswerCheck) -> str:
     return f"{check.callback}, {check.retries} {'retry' if check.retries == 1 else 'retries'}"
 
 
-def _main_path(graph: Graph[S]) -> dict[str, str]:
+def _main_path(graph: NodeGraph[S]) -> dict[str, str]:
     """Return the target of each node on the main path, until END or a node that was passed.
 
     The path stops at a node that can only fail, abort, or wait for a person.

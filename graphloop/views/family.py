@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
 
 from ..contract import contract_of
-from ..graph import Graph
+from ..graph import NodeGraph
 
 __all__ = ["Family", "Member", "known_family", "members"]
 
@@ -27,7 +27,7 @@ class Family:
         agents: the agents that its nodes name.
     """
 
-    graph: Graph[Any]
+    graph: NodeGraph[Any]
     tools: Mapping[str, Family] = field(default_factory=dict[str, "Family"])
     agents: Mapping[str, Family] = field(default_factory=dict[str, "Family"])
 
@@ -40,7 +40,7 @@ class Member(NamedTuple):
     family: Family
 
 
-def known_family(graph: Graph[Any]) -> Family:
+def known_family(graph: NodeGraph[Any]) -> Family:
     """Return a graph with the agents that it knows itself, and theirs."""
     known = {name: known_family(agent) for name, agent in graph.agents.items() if agent is not None}
     tools = {name: agent for name, agent in known.items() if name in graph.called}

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 
 from ..contract import ChildContract, Contract, contract_of
 from ..errors import ConfigError, nearest
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..node_protocol import Node
 from ..outcomes import Outcome, outcome_name
 from .drawing import notes
@@ -57,7 +57,7 @@ def level_of(name: str) -> Level:
 
 
 def level_picture(
-    graph: Graph[Any] | Family,
+    graph: NodeGraph[Any] | Family,
     level: Level = "node",
     marks: Marks = _PLAIN,
     *,
@@ -71,13 +71,13 @@ def level_picture(
         marks: the overlay.
         expand: whether child graphs are drawn too; `detail` always draws them.
     """
-    family = Family(graph) if isinstance(graph, Graph) else graph
+    family = Family(graph) if isinstance(graph, NodeGraph) else graph
     deep = _EXPAND_MAX if expand or level == "detail" else 0
     return family_picture(family, marks, expand=deep, draw=DRAWS[level])
 
 
 def draw(
-    graph: Graph[Any],
+    graph: NodeGraph[Any],
     path: str | PathLike[str],
     *,
     level: Level = "node",
@@ -121,7 +121,7 @@ def details(node: Node[S, Outcome]) -> Iterator[str]:
 
 
 def _detailed_picture(
-    graph: Graph[Any], marks: Marks, prefix: str
+    graph: NodeGraph[Any], marks: Marks, prefix: str
 ) -> tuple[Picture, Mapping[str, str]]:
     drawn, ids = node_picture(graph, marks, prefix)
     names = {place: name for name, place in ids.items()}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final, TypeAlias, TypeVar, final
 
-from ..graph import Edge, Graph
+from ..graph import Edge, NodeGraph
 from ..node_protocol import Kind
 from ..proofs import groups
 from .drawing import Look, Role, lines, notes
@@ -45,7 +45,7 @@ class Box:
     nodes: Group
 
 
-def phases(graph: Graph[S]) -> tuple[Box, ...]:
+def phases(graph: NodeGraph[S]) -> tuple[Box, ...]:
     """Return the boxes of a graph, in the order of its table."""
     pairs = [(edge.source, edge.target) for edge in graph.edges if edge.target != "END"]
     speakers = _speakers(graph)
@@ -57,7 +57,7 @@ def phases(graph: Graph[S]) -> tuple[Box, ...]:
     return tuple(_boxes(graph, kinds if len(kinds) > 1 else nodes))
 
 
-def inside(graph: Graph[S], boxes: Sequence[Box]) -> tuple[tuple[Edge, ...], ...]:
+def inside(graph: NodeGraph[S], boxes: Sequence[Box]) -> tuple[tuple[Edge, ...], ...]:
     """Return, for each box, the lines of the table that begin and end in it."""
     places = {name: place for place, box in enumerate(boxes) for name in box.nodes}
     found: list[list[Edge]] = [[] for _ in boxes]
@@ -69,7 +69,7 @@ def inside(graph: Graph[S], boxes: Sequence[Box]) -> tuple[tuple[Edge, ...], ...
 
 
 def phase_picture(
-    graph: Graph[Any], marks: Marks, prefix: str
+    graph: NodeGraph[Any], marks: Marks, prefix: str
 ) -> tuple[Picture, Mapping[str, str]]:
     """Draw one graph with a shape for each box; also return the id of each node's box."""
     boxes = phases(graph)
@@ -84,7 +84,7 @@ def phase_picture(
     return Picture(marks.titled(graph.name), ids[graph.start], every, strokes, (), prefix), ids
 
 
-def _by_kind(graph: Graph[S], speakers: Mapping[str, str]) -> list[Group]:
+def _by_kind(graph: NodeGraph[S], speakers: Mapping[str, str]) -> list[Group]:
     """Return the phases of a loop: nodes of one kind; agents, people and their appends alone."""
     found: dict[str, list[str]] = {}
     for name, node in graph.nodes.items():
@@ -94,7 +94,7 @@ def _by_kind(graph: Graph[S], speakers: Mapping[str, str]) -> list[Group]:
 
 
 def _with_appends(
-    graph: Graph[S], found: Sequence[Group], speakers: Mapping[str, str]
+    graph: NodeGraph[S], found: Sequence[Group], speakers: Mapping[str, str]
 ) -> list[Group]:
     """Return the groups with each append in the group of the agent whose answer it appends."""
     alone = {group[0] for group in found if len(group) == 1}
@@ -106,7 +106,7 @@ def _with_appends(
     return [(*group, *appends.get(group[0], ())) for group in found if group[0] not in follows]
 
 
-def _speakers(graph: Graph[S]) -> Mapping[str, str]:
+def _speakers(graph: NodeGraph[S]) -> Mapping[str, str]:
     """Return the agent of each append that only one agent leads to."""
     sources: dict[str, set[str]] = {}
     for edge in graph.edges:
@@ -120,7 +120,7 @@ def _speakers(graph: Graph[S]) -> Mapping[str, str]:
     }
 
 
-def _boxes(graph: Graph[S], found: Sequence[Group]) -> Iterator[Box]:
+def _boxes(graph: NodeGraph[S], found: Sequence[Group]) -> Iterator[Box]:
     taken = {*graph.nodes}
     for group, entry in zip(found, _entries(graph, found), strict=True):
         first = graph.nodes[group[0]]
@@ -133,7 +133,7 @@ def _boxes(graph: Graph[S], found: Sequence[Group]) -> Iterator[Box]:
             yield Box(_free(f"{entry} loop", taken), "loop", group)
 
 
-def _entries(graph: Graph[S], found: Sequence[Group]) -> Iterator[str]:
+def _entries(graph: NodeGraph[S], found: Sequence[Group]) -> Iterator[str]:
     """Yield the node of each group at which runs enter it."""
     places = {name: place for place, group in enumerate(found) for name in group}
     into = {edge.target for edge in graph.edges if places[edge.source] != places.get(edge.target)}
@@ -152,7 +152,7 @@ def _free(name: str, taken: set[str]) -> str:
     return free
 
 
-def _shape(graph: Graph[S], box: Box, edges: Sequence[Edge], marks: Marks, place: str) -> Shape:
+def _shape(graph: NodeGraph[S], box: Box, edges: Sequence[Edge], marks: Marks, place: str) -> Shape:
     tones: list[Tone | None] = [marks.node_tones.get(name) for name in box.nodes]
     shaded = marks.shaded >= {*box.nodes}
     if len(box.nodes) == 1 and not edges:
@@ -190,7 +190,7 @@ def _details(box: Box, marks: Marks, within: Sequence[Way], moved: Tally) -> Ite
             yield f"{source} {outcome} {words}"
 
 
-def _strokes(graph: Graph[S], marks: Marks, ids: Mapping[str, str]) -> Iterator[Stroke]:
+def _strokes(graph: NodeGraph[S], marks: Marks, ids: Mapping[str, str]) -> Iterator[Stroke]:
     """Yield a line for each pair of boxes, with all outcomes between them."""
     roles: dict[tuple[str, str], list[Role]] = {}
     ways: dict[tuple[str, str], list[Way]] = {}

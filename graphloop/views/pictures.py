@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias, TypeVar, final
 
 from ..contract import contract_of
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..outcomes import outcome_name
 from .drawing import Look, Role, lines, notes
 from .family import Family, members
@@ -113,11 +113,11 @@ class Picture:
         return frozenset(own)
 
 
-Draw: TypeAlias = Callable[[Graph[Any], Marks, str], tuple[Picture, Mapping[str, str]]]
+Draw: TypeAlias = Callable[[NodeGraph[Any], Marks, str], tuple[Picture, Mapping[str, str]]]
 """Draws a graph with marks, with a prefix for ids; also returns each node's shape id."""
 
 
-def picture(graph: Graph[S], marks: Marks = _PLAIN, *, expand: int = 0) -> Picture:
+def picture(graph: NodeGraph[S], marks: Marks = _PLAIN, *, expand: int = 0) -> Picture:
     """Return the diagram of `graph`, node by node.
 
     Args:
@@ -128,7 +128,9 @@ def picture(graph: Graph[S], marks: Marks = _PLAIN, *, expand: int = 0) -> Pictu
     return family_picture(Family(graph), marks, expand=expand)
 
 
-def node_picture(graph: Graph[Any], marks: Marks, prefix: str) -> tuple[Picture, Mapping[str, str]]:
+def node_picture(
+    graph: NodeGraph[Any], marks: Marks, prefix: str
+) -> tuple[Picture, Mapping[str, str]]:
     """Draw one graph with a shape for each node."""
     ids = {name: f"{prefix}n{number}" for number, name in enumerate(graph.nodes)}
     ids |= {"END": f"{prefix}last"}
@@ -188,7 +190,7 @@ def family_picture(
     return replace(drawn, inner=tuple(inner))
 
 
-def _paled(graph: Graph[Any], marks: Marks) -> Marks:
+def _paled(graph: NodeGraph[Any], marks: Marks) -> Marks:
     """Return marks in which outcomes that a node's contract rules out are pale."""
     promised = {name: contract_of(node) for name, node in graph.nodes.items()}
     pale: dict[Way, Tone] = {

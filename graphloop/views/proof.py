@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from ..contract import contract_of
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..node_protocol import Kind
 from ..proofs import Dominance, Finding, Ground, Report
 from .family import Family, members
@@ -20,7 +20,7 @@ S = TypeVar("S")
 _GUARDS: Final[frozenset[Kind]] = frozenset({"gate", "human"})
 
 
-def proof_marks(graph: Graph[S], report: Report, *, family: Family | None = None) -> Marks:
+def proof_marks(graph: NodeGraph[S], report: Report, *, family: Family | None = None) -> Marks:
     """Return a report on `graph` as marks for its diagram.
 
     The witness of the first finding that has a path is thick and numbered. Nodes with findings are
@@ -91,7 +91,7 @@ def _ways(finding: Finding) -> Iterator[Way]:
     yield from zip(finding.witness, finding.outcomes, strict=False)
 
 
-def _back(graph: Graph[Any], finding: Finding) -> Way:
+def _back(graph: NodeGraph[Any], finding: Finding) -> Way:
     """Return the line of the cycle at a witness's end that leads back, in the table's order."""
     places = {name: place for place, name in enumerate(graph.nodes)}
     first = finding.witness.index(finding.witness[-1])
@@ -105,7 +105,7 @@ def _title(count: int, shown: Finding | None) -> str:
     return found if shown is None else f"{found}; numbered: {shown.code} at {shown.place}"
 
 
-def _guarded(graph: Graph[Any]) -> frozenset[str]:
+def _guarded(graph: NodeGraph[Any]) -> frozenset[str]:
     passed = Dominance(Ground(graph))
     guards = {name for name, node in graph.nodes.items() if node.kind in _GUARDS}
     return frozenset(name for name in graph.nodes if passed.before(name) & guards)

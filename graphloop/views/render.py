@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar, cast
 
 from ..errors import ConfigError
-from ..graph import Graph
+from ..graph import NodeGraph
 from .dot import dot_of
 from .marks import Marks
 from .mermaid import mermaid_of
@@ -56,7 +56,7 @@ def render(dot_text: str, format: PictureFormat) -> bytes:  # noqa: A002 - the w
     return _drawn(pure, dot_text, format)
 
 
-def save(graph: Graph[S], path: str | os.PathLike[str], marks: Marks = _PLAIN) -> None:
+def save(graph: NodeGraph[S], path: str | os.PathLike[str], marks: Marks = _PLAIN) -> None:
     """Write the diagram of `graph` to `path`, in the format of its suffix, with these marks.
 
     The suffixes are svg, png, pdf, mmd (Mermaid), dot, txt, scxml and xstate.json; a state machine
@@ -79,7 +79,7 @@ def is_machine(path: str | os.PathLike[str]) -> bool:
     return target.name.lower().endswith(_XSTATE) or target.suffix.lower() == ".scxml"
 
 
-def machine(graph: Graph[S], path: str | os.PathLike[str]) -> str:
+def machine(graph: NodeGraph[S], path: str | os.PathLike[str]) -> str:
     """Return `graph` as the state machine that a file name asks for: XState, else SCXML."""
     return xstate(graph) if Path(path).name.lower().endswith(_XSTATE) else scxml(graph)
 

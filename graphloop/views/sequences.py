@@ -41,7 +41,7 @@ from ..events import (
     StopRequested,
     ToolReturned,
 )
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..replay import replay_steps
 from ..run import Run
 from ..values import Message, Reply, UserMessage, UserPart
@@ -94,7 +94,7 @@ class Said:
 _YOU: Final = Party("you", "you")
 
 
-def sequence(graph: Graph[S], events: Sequence[Event]) -> tuple[Said, ...]:
+def sequence(graph: NodeGraph[S], events: Sequence[Event]) -> tuple[Said, ...]:
     """Return the messages of the run of a journal.
 
     Raises:
@@ -114,7 +114,7 @@ def sequence_text(said: Sequence[Said]) -> str:
     return "".join(f"{line.rstrip()}\n" for line in _text(said))
 
 
-def _sequence(graph: Graph[S], events: Sequence[Event]) -> Iterator[Said]:
+def _sequence(graph: NodeGraph[S], events: Sequence[Event]) -> Iterator[Said]:
     loop = Party("loop", graph.name)
     before: Run[S] | None = None
     for step in replay_steps(graph, events):

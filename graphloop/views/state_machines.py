@@ -11,7 +11,7 @@ import re
 from typing import Final, TypeVar
 from xml.sax.saxutils import quoteattr
 
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..outcomes import outcome_name
 from .drawing import visible
 
@@ -24,7 +24,7 @@ NAMESPACE: Final = "urn:graphloop"
 _plain = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
 
 
-def scxml(graph: Graph[S]) -> str:
+def scxml(graph: NodeGraph[S]) -> str:
     """Return the graph as SCXML 1.0, in the order of its table."""
     ids = _state_ids(graph)
     lines = [
@@ -44,7 +44,7 @@ def scxml(graph: Graph[S]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def xstate(graph: Graph[S]) -> str:
+def xstate(graph: NodeGraph[S]) -> str:
     """Return the graph as JSON for XState's `createMachine` (version 5), in the table's order."""
     ids = _state_ids(graph)
     states: dict[str, object] = {
@@ -64,7 +64,7 @@ def xstate(graph: Graph[S]) -> str:
     return json.dumps(machine, indent=2) + "\n"
 
 
-def _state_ids(graph: Graph[S]) -> dict[str, str]:
+def _state_ids(graph: NodeGraph[S]) -> dict[str, str]:
     """Return the state of each node: its name, or `node-1` and so on for a name with odd signs.
 
     XML ids and XState's paths refuse such names; a hyphen keeps the numbered ones apart.

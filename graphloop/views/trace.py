@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, TypeVar, final
 
 from ..effects import AskHuman, CallTool, StartRun
 from ..events import Event, Resumed
-from ..graph import Graph
+from ..graph import NodeGraph
 from ..replay import journal_happenings, replay_steps
 from ..run import Run
 from .drawing import visible
@@ -25,7 +25,7 @@ __all__ = ["Answered", "RunTrace", "Typed", "family_trace", "trace", "trace_mark
 
 S = TypeVar("S")
 
-Typed: TypeAlias = Callable[[Graph[Any], Sequence[Event]], Sequence[Event]]
+Typed: TypeAlias = Callable[[NodeGraph[Any], Sequence[Event]], Sequence[Event]]
 """Gives the events of a journal states of its graph's type."""
 
 Answered: TypeAlias = Callable[[Run[Any], AskHuman | CallTool], str]
@@ -66,7 +66,9 @@ class RunTrace:
     )
 
 
-def trace(graph: Graph[S], events: Sequence[Event], answered: Answered = _unanswered) -> RunTrace:
+def trace(
+    graph: NodeGraph[S], events: Sequence[Event], answered: Answered = _unanswered
+) -> RunTrace:
     """Return the path of the run of a journal, without its child runs.
 
     Args:
@@ -141,7 +143,9 @@ def family_trace(
     return replace(found, children={place: tuple(some) for place, some in children.items()})
 
 
-def trace_marks(graph: Graph[S], traces: Sequence[RunTrace], family: Family | None = None) -> Marks:
+def trace_marks(
+    graph: NodeGraph[S], traces: Sequence[RunTrace], family: Family | None = None
+) -> Marks:
     """Return the traces of runs of `graph` as marks for its diagram.
 
     Args:

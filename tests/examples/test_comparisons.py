@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graphloop.errors import GraphError
-from graphloop.graph import END, EndType, Graph
+from graphloop.graph import END, EndType, NodeGraph
 from graphloop.node_protocol import Node
 from graphloop.outcomes import Outcome, outcome_name
 from graphloop.proofs.comparison import compare
@@ -51,7 +51,7 @@ def test_a_row_that_leads_elsewhere_is_told(gallery: dict[str, Exhibit], name: s
         assert (back.rows_removed, back.rows_added) == (found.rows_added, found.rows_removed)
 
 
-def led_to_end(graph: Graph[Any], source: str, outcome: str) -> Graph[Any]:
+def led_to_end(graph: NodeGraph[Any], source: str, outcome: str) -> NodeGraph[Any]:
     """Return a graph in which one outcome of a node ends the run."""
     to: dict[str, Node[Any, Outcome] | EndType] = {**graph.nodes, "END": END}
     edges: dict[Node[Any, Outcome], dict[type[Outcome] | EllipsisType, Any]] = {
@@ -61,4 +61,4 @@ def led_to_end(graph: Graph[Any], source: str, outcome: str) -> Graph[Any]:
         }
         for name, row in graph.table.items()
     }
-    return Graph(graph.name, graph.nodes[graph.start], edges)
+    return NodeGraph(graph.name, graph.nodes[graph.start], edges)

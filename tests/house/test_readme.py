@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 import graphloop
 from graphloop import Agent, RunResult, ToolContext, tool
-from graphloop.graph import Graph
+from graphloop.graph import NodeGraph
 from graphloop.loop import Standard, standard_edges
 from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel
@@ -62,7 +62,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_diagram_is_what_the_table_prints(root: Path) -> None:
     """The table runs and the picture is believed; they may not part."""
     nodes = Standard()
-    graph = Graph("agent", nodes.prepare, standard_edges(nodes))
+    graph = NodeGraph("agent", nodes.prepare, standard_edges(nodes))
     readme = (root / "README.md").read_text(encoding="utf-8")
 
     shown: list[str] = DIAGRAM.findall(readme)

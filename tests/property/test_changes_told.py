@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphloop.errors import ConfigError, GraphError
-from graphloop.graph import END, EndType, Graph
+from graphloop.graph import END, EndType, NodeGraph
 from graphloop.node_protocol import Node
 from graphloop.nodes import (
     AnswerCheck,
@@ -54,12 +54,14 @@ GUARDING: Final = (StopCheck, Limit, Critique, Approve, Verify, Execute, Gate)
 class Other:
     """A graph, and the same with one node changed."""
 
-    before: Graph[None]
-    after: Graph[None]
+    before: NodeGraph[None]
+    after: NodeGraph[None]
     node: str
 
 
-def with_node(graph: Graph[None], name: str, node: Node[None, Outcome]) -> Graph[None] | None:
+def with_node(
+    graph: NodeGraph[None], name: str, node: Node[None, Outcome]
+) -> NodeGraph[None] | None:
     """Return the graph with another node in the place of one; None where it does not fit."""
     nodes: dict[str, Node[None, Outcome]] = {**graph.nodes, name: node}
     to: dict[str, Node[None, Outcome] | EndType] = {**nodes, "END": END}
@@ -68,7 +70,7 @@ def with_node(graph: Graph[None], name: str, node: Node[None, Outcome]) -> Graph
         for source, row in graph.table.items()
     }
     try:
-        return Graph(graph.name, nodes[graph.start], rows)
+        return NodeGraph(graph.name, nodes[graph.start], rows)
     except GraphError:
         return None
 

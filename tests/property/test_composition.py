@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from graphloop.effects import CallModel, StartRun
 from graphloop.events import ChildEnded
-from graphloop.graph import END, Edges, Graph
+from graphloop.graph import END, Edges, NodeGraph
 from graphloop.nodes import Append, Child, Critique, Limit
 from graphloop.nodes.joins import JOINS, BranchJoin, is_decided
 from graphloop.outcomes import Answered, Final, Go, Resend, Stop, Unplanned
@@ -85,12 +85,12 @@ def kept_to(simulation: Simulation[None]) -> None:
     assert spent.cost_usd <= (BUDGET.usd or 0) + 1e-9
 
 
-def side_by_side(join: BranchJoin, at_once: int) -> Graph[None]:
+def side_by_side(join: BranchJoin, at_once: int) -> NodeGraph[None]:
     """Return four branches of three agents."""
     fan = parallel("a", "b", "c", "a", join=join, concurrency=at_once)
     append = Append()
     edges: Edges[None] = {fan: {Answered: append, ...: END}, append: {...: END}}
-    return Graph("side-by-side", fan, edges)
+    return NodeGraph("side-by-side", fan, edges)
 
 
 @given(
@@ -163,7 +163,7 @@ def test_a_branch_that_parks_keeps_what_its_siblings_have_said(
     assert all(number not in begun for number in after.pending)
 
 
-def planned(most: int, at_once: int) -> Graph[None]:
+def planned(most: int, at_once: int) -> NodeGraph[None]:
     """Return a graph that asks a planner, and works on what it says; a bad plan is sent back."""
     planner, limit = Child("planner"), Limit(2)
     work = map_over("worker", max_items=most, concurrency=at_once)
@@ -175,7 +175,7 @@ def planned(most: int, at_once: int) -> Graph[None]:
         limit: {Go: planner, Stop: END},
         after: {...: END},
     }
-    return Graph("planned", planner, edges)
+    return NodeGraph("planned", planner, edges)
 
 
 @given(
@@ -248,7 +248,7 @@ def test_attempts_are_counted_across_crashes(
     edges: Edges[None] = {node: {Answered: append, ...: END}, append: {...: END}}
 
     simulation = simulate(
-        Graph("tried", node, edges),
+        NodeGraph("tried", node, edges),
         QUESTION,
         children.world(),
         None,
@@ -284,7 +284,7 @@ def test_a_loop_ends_by_its_check_or_by_its_bound(
 
     world = World(model=judge, tool=lambda _: ToolOutcome("", "ok"), child=children.child)
     simulation = simulate(
-        Graph("loop", writer, loop_until(writer, Critique("Good?"), times)),
+        NodeGraph("loop", writer, loop_until(writer, Critique("Good?"), times)),
         QUESTION,
         world,
         None,

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphloop.graph import END, Edge, Edges, Graph
+from graphloop.graph import END, Edge, Edges, NodeGraph
 from graphloop.views.dot import dot_of
 from graphloop.views.drawing import lines, visible
 from graphloop.views.marks import Marks, Tone
@@ -36,7 +36,7 @@ MERMAID_NODE = re.compile(r'    (n\d+)[\[({/\\>]+"([^"]*)"[\])}/\\]+:::is_\w+')
 MERMAID_LINE = re.compile(r'    (n\d+) (?:==>|-->|-\.->)\|"([^"]*)"\| (\w+)')
 
 
-def table(graph: Graph[None]) -> Counter[Edge]:
+def table(graph: NodeGraph[None]) -> Counter[Edge]:
     """Return the executable table in visible words; counted, for two words may look alike."""
     return Counter(
         Edge(visible(edge.source), visible(edge.outcome), visible(edge.target))
@@ -97,7 +97,7 @@ def unquoted(word: str) -> str:
 
 
 @given(any_graphs())
-def test_a_dot_diagram_read_back_is_the_executable_table(graph: Graph[None]) -> None:
+def test_a_dot_diagram_read_back_is_the_executable_table(graph: NodeGraph[None]) -> None:
     """A reviewer approves the picture; the engine must not run anything else."""
     text = dot_of(picture(graph)).split("\n")
 
@@ -115,7 +115,7 @@ def test_a_dot_diagram_read_back_is_the_executable_table(graph: Graph[None]) -> 
 
 
 @given(any_graphs())
-def test_a_mermaid_diagram_read_back_is_the_executable_table(graph: Graph[None]) -> None:
+def test_a_mermaid_diagram_read_back_is_the_executable_table(graph: NodeGraph[None]) -> None:
     """A reviewer approves the picture; the engine must not run anything else."""
     text = mermaid_of(picture(graph)).split("\n")
 
@@ -133,7 +133,7 @@ def test_a_mermaid_diagram_read_back_is_the_executable_table(graph: Graph[None])
 
 
 @st.composite
-def marked_graphs(draw: st.DrawFn) -> tuple[Graph[None], Marks]:
+def marked_graphs(draw: st.DrawFn) -> tuple[NodeGraph[None], Marks]:
     """Draw a graph, and marks for it whose words and tones are anything."""
     graph = draw(any_graphs())
     names = st.sampled_from([*graph.nodes, "END", "nowhere"])
@@ -151,7 +151,7 @@ def marked_graphs(draw: st.DrawFn) -> tuple[Graph[None], Marks]:
 
 
 @given(marked_graphs())
-def test_an_overlay_adds_no_line_and_hides_none(drawn: tuple[Graph[None], Marks]) -> None:
+def test_an_overlay_adds_no_line_and_hides_none(drawn: tuple[NodeGraph[None], Marks]) -> None:
     """Whatever is laid over a diagram, in any theme, and whatever it says."""
     graph, marks = drawn
     names = {f"n{number}": name for number, name in enumerate(graph.nodes)} | {"last": "END"}
@@ -164,13 +164,13 @@ def test_an_overlay_adds_no_line_and_hides_none(drawn: tuple[Graph[None], Marks]
 
 
 @given(any_graphs())
-def test_a_text_read_back_is_the_executable_table(graph: Graph[None]) -> None:
+def test_a_text_read_back_is_the_executable_table(graph: NodeGraph[None]) -> None:
     """On a terminal, too: no name can draw a line, or look like another."""
     assert table(graph) == text_table(text_of(picture(graph)))
 
 
 @given(marked_graphs())
-def test_a_text_with_an_overlay_has_the_same_lines(drawn: tuple[Graph[None], Marks]) -> None:
+def test_a_text_with_an_overlay_has_the_same_lines(drawn: tuple[NodeGraph[None], Marks]) -> None:
     """However hostile what is laid over it."""
     graph, marks = drawn
     found = text_pairs(text_of(picture(graph, marks)))
@@ -180,7 +180,7 @@ def test_a_text_with_an_overlay_has_the_same_lines(drawn: tuple[Graph[None], Mar
 
 @settings(max_examples=15)
 @given(any_graphs())
-def test_a_rendered_diagram_holds_every_line_and_every_name(graph: Graph[None]) -> None:
+def test_a_rendered_diagram_holds_every_line_and_every_name(graph: NodeGraph[None]) -> None:
     """The program that draws must read the text as it was meant, whatever the names hold."""
     svg = ElementTree.fromstring(render(dot_of(picture(graph)), "svg"))  # noqa: S314 - we made it ourselves
     titles = Counter(
@@ -201,7 +201,7 @@ def test_a_rendered_diagram_holds_every_line_and_every_name(graph: Graph[None]) 
 
 
 @given(any_graphs())
-def test_every_pair_of_nodes_is_joined_by_one_line_at_most(graph: Graph[None]) -> None:
+def test_every_pair_of_nodes_is_joined_by_one_line_at_most(graph: NodeGraph[None]) -> None:
     """Nine outcomes drawn as nine lines are a knot; nothing may be lost by joining them."""
     drawn = lines(graph)
     pairs = Counter((line.source, line.target) for line in drawn)
@@ -211,7 +211,7 @@ def test_every_pair_of_nodes_is_joined_by_one_line_at_most(graph: Graph[None]) -
 
 
 @given(any_graphs())
-def test_the_same_table_gives_the_same_text(graph: Graph[None]) -> None:
+def test_the_same_table_gives_the_same_text(graph: NodeGraph[None]) -> None:
     """A diagram in a repository must change only when the table does."""
     edges: Edges[None] = {
         node: {
@@ -220,7 +220,7 @@ def test_the_same_table_gives_the_same_text(graph: Graph[None]) -> None:
         }
         for name, node in graph.nodes.items()
     }
-    again = Graph(graph.name, graph.nodes[graph.start], edges)
+    again = NodeGraph(graph.name, graph.nodes[graph.start], edges)
 
     for write in (dot_of, mermaid_of):
         assert write(picture(graph)) == write(picture(again))

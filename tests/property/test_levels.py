@@ -9,7 +9,7 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphloop.graph import Edge, Graph
+from graphloop.graph import Edge, NodeGraph
 from graphloop.views.dot import dot_of
 from graphloop.views.drawing import visible
 from graphloop.views.levels import LEVELS, Level, level_picture
@@ -57,7 +57,7 @@ def counted_inside(drawn: Picture) -> tuple[int, int]:
 
 
 @given(any_graphs())
-def test_every_line_of_the_table_is_between_two_boxes_or_inside_one(graph: Graph[None]) -> None:
+def test_every_line_of_the_table_is_between_two_boxes_or_inside_one(graph: NodeGraph[None]) -> None:
     """No more and no fewer: a reviewer who looks from far is told the truth."""
     boxes = phases(graph)
     drawn = level_picture(graph, "phase")
@@ -78,7 +78,7 @@ def test_every_line_of_the_table_is_between_two_boxes_or_inside_one(graph: Graph
 
 
 @given(any_graphs())
-def test_every_notation_has_the_lines_of_the_picture(graph: Graph[None]) -> None:
+def test_every_notation_has_the_lines_of_the_picture(graph: NodeGraph[None]) -> None:
     """From far, from near and in detail, in any theme."""
     for level in LEVELS:
         drawn = level_picture(graph, level)
@@ -92,7 +92,7 @@ def test_every_notation_has_the_lines_of_the_picture(graph: Graph[None]) -> None
 
 
 @st.composite
-def walked(draw: st.DrawFn) -> tuple[Graph[None], Marks, int]:
+def walked(draw: st.DrawFn) -> tuple[NodeGraph[None], Marks, int]:
     """Draw a graph, what some walks over it have counted, and how many steps they took."""
     graph = draw(any_graphs(st.sampled_from("abcdefgh")))
     targets = {(one.source, one.outcome): one.target for one in graph.edges}
@@ -117,7 +117,7 @@ def walked(draw: st.DrawFn) -> tuple[Graph[None], Marks, int]:
 
 
 @given(walked())
-def test_counts_add_up_at_every_level(found: tuple[Graph[None], Marks, int]) -> None:
+def test_counts_add_up_at_every_level(found: tuple[NodeGraph[None], Marks, int]) -> None:
     """What was done is the same, from wherever one looks."""
     graph, marks, steps = found
     tokens = sum(one.tokens for one in marks.visits.values())
@@ -132,7 +132,7 @@ def test_counts_add_up_at_every_level(found: tuple[Graph[None], Marks, int]) -> 
 
 @given(walked())
 def test_a_box_is_come_to_as_often_as_lines_lead_to_it(
-    found: tuple[Graph[None], Marks, int],
+    found: tuple[NodeGraph[None], Marks, int],
 ) -> None:
     """And where runs begin, as often more as runs have begun."""
     graph, marks, _ = found
@@ -154,7 +154,9 @@ def test_a_box_is_come_to_as_often_as_lines_lead_to_it(
 
 
 @given(any_graphs(), st.data())
-def test_marks_hide_and_add_no_line_at_any_level(graph: Graph[None], data: st.DataObject) -> None:
+def test_marks_hide_and_add_no_line_at_any_level(
+    graph: NodeGraph[None], data: st.DataObject
+) -> None:
     """Whatever is laid over a picture."""
     level: Level = data.draw(st.sampled_from(LEVELS))
     names = st.sampled_from([*graph.nodes, "END"])
@@ -179,7 +181,7 @@ def test_marks_hide_and_add_no_line_at_any_level(graph: Graph[None], data: st.Da
 
 
 @st.composite
-def grown(draw: st.DrawFn) -> tuple[Graph[None], Graph[None], str]:
+def grown(draw: st.DrawFn) -> tuple[NodeGraph[None], NodeGraph[None], str]:
     """Draw a graph, and the same with one node more anywhere in its table."""
     rows = draw(
         st.dictionaries(
@@ -205,7 +207,9 @@ def in_order(drawn: Picture, text: str) -> list[str]:
 
 
 @given(grown())
-def test_a_node_more_moves_none_of_the_others(found: tuple[Graph[None], Graph[None], str]) -> None:
+def test_a_node_more_moves_none_of_the_others(
+    found: tuple[NodeGraph[None], NodeGraph[None], str],
+) -> None:
     """Layouts go by the order of the source: two versions of a picture can be laid side by side."""
     before, after, new = found
     for level in ("node", "detail"):
@@ -225,7 +229,7 @@ def test_a_node_more_moves_none_of_the_others(found: tuple[Graph[None], Graph[No
 
 
 @given(any_graphs())
-def test_names_of_boxes_are_safe_in_a_text(graph: Graph[None]) -> None:
+def test_names_of_boxes_are_safe_in_a_text(graph: NodeGraph[None]) -> None:
     """Whatever nodes are called, a line of a box cannot be taken for a line of the table."""
     for line in text_of(level_picture(graph, "phase")).split("\n"):
         assert line == visible(line)

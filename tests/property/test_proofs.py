@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from graphloop.conversation.repair import open_calls
 from graphloop.events import AnswerChecked
-from graphloop.graph import Graph
+from graphloop.graph import NodeGraph
 from graphloop.proofs.bounds import bound
 from graphloop.proofs.checking import check
 from graphloop.proofs.report import Report
@@ -54,7 +54,7 @@ def safe_topologies(draw: st.DrawFn) -> Topology:
     return whole
 
 
-def checked(topology: Topology) -> tuple[Graph[Any], Report]:
+def checked(topology: Topology) -> tuple[NodeGraph[Any], Report]:
     graph, given = graph_of(topology), topology.get("budget")
     return graph, check(graph, budget=None if given is None else Budget(**given))
 

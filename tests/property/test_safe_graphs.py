@@ -22,7 +22,7 @@ from graphloop.contract import contract_of
 from graphloop.effects import CallModel, CallTool, Effect, StartRun
 from graphloop.errors import GraphError
 from graphloop.events import ModelReplied
-from graphloop.graph import END, Graph, names_of
+from graphloop.graph import END, NodeGraph, names_of
 from graphloop.nodes import Child
 from graphloop.own_nodes.compose import fallback, parallel
 from graphloop.proofs.bounds import bound
@@ -69,7 +69,7 @@ def lacking(report: Report) -> list[str]:
     return [*[str(one) for one in report.findings if one.severity == "error"], *unknown]
 
 
-def rules_for(graph: Graph[None], rng: random.Random) -> Iterator[Rules]:
+def rules_for(graph: NodeGraph[None], rng: random.Random) -> Iterator[Rules]:
     """Yield rules about nodes of a graph; most of them do not hold."""
     names = [f"node:{name}" for name in graph.nodes]
     for _ in range(6):
@@ -90,7 +90,7 @@ def rules_for(graph: Graph[None], rng: random.Random) -> Iterator[Rules]:
         )
 
 
-def proven_rules(graph: Graph[None], rng: random.Random) -> Rules:
+def proven_rules(graph: NodeGraph[None], rng: random.Random) -> Rules:
     """Return those rules that the checker proves of a graph."""
     kept = Rules(())
     for rules in rules_for(graph, rng):
@@ -140,7 +140,7 @@ def models_asked(made: Varied, effect: Effect) -> int:
             return 0
 
 
-def inner_calls(graph: Graph[None], name: str) -> int:
+def inner_calls(graph: NodeGraph[None], name: str) -> int:
     """Return how many models the graph of that name asks, which stands in this one as a node."""
     promised = [one for node in graph.nodes.values() if (one := contract_of(node)) is not None]
     inner = next(child.graph for one in promised for child in one.children if child.name == name)
@@ -218,4 +218,4 @@ def test_an_agent_that_stands_in_for_several_of_itself_is_counted() -> None:
     pair = fallback(parallel("a", name="several"), Child("a", "one"), name="pair")
     agent = Bound("a", 2, 0, 0, 0.0, {}, (), {})
 
-    assert 4 == bound(Graph("g", pair, {pair: {...: END}}), agents={"a": agent}).model_calls
+    assert 4 == bound(NodeGraph("g", pair, {pair: {...: END}}), agents={"a": agent}).model_calls

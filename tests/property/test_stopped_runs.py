@@ -34,7 +34,7 @@ from graphloop.events import (
     ToolReturned,
 )
 from graphloop.graph import END
-from graphloop.graph import Graph as StaticGraph
+from graphloop.graph import NodeGraph as StaticGraph
 from graphloop.node_protocol import Node
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep
 from graphloop.outcomes import Aborted, Calls, Done, Held, Outcome, Ready, Settled

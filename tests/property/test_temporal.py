@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphloop.graph import Graph
+from graphloop.graph import NodeGraph
 from graphloop.loop import Standard
 from graphloop.nodes.execute import Execute
 from graphloop.nodes.gate import Gate
@@ -208,11 +208,11 @@ def test_of_a_single_call_everything_is_foreseen(
 # Journals.
 
 
-def held_loop(*, hold: bool) -> Graph[None]:
+def held_loop(*, hold: bool) -> NodeGraph[None]:
     return loop(Standard(gate=Gate(hold=hold), execute=Execute(hold=hold)))
 
 
-def assert_told_truly(graph: Graph[None], trace: Sequence[Happening], *, ended: bool) -> None:
+def assert_told_truly(graph: NodeGraph[None], trace: Sequence[Happening], *, ended: bool) -> None:
     """Assert that the nodes and outcomes of a trace are one walk through the table."""
     told = [one.words[0] for one in trace if one.words[0].startswith(("node:", "outcome:"))]
     nodes, outcomes = told[::2], told[1::2]

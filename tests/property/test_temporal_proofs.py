@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from graphloop.contract import Cap, Contract, Moves
 from graphloop.effects import Effect
 from graphloop.events import Event
-from graphloop.graph import END, Edges, Graph
+from graphloop.graph import END, Edges, NodeGraph
 from graphloop.node_protocol import Kind, Leave, Reaction
 from graphloop.outcomes import Answered, Calls, Done, Go, Outcome, outcome_name
 from graphloop.proofs.ground import Ground
@@ -104,7 +104,7 @@ def contracts(draw: st.DrawFn, outcomes: Sequence[type[Outcome]]) -> tuple[Contr
 
 
 @st.composite
-def graphs(draw: st.DrawFn, *, capped: bool = True) -> Graph[None]:
+def graphs(draw: st.DrawFn, *, capped: bool = True) -> NodeGraph[None]:
     """Draw a graph of up to four nodes, of which some promise something."""
     names = "abcd"[: draw(st.integers(1, 4))]
     spots: dict[str, Spot] = {}
@@ -122,10 +122,10 @@ def graphs(draw: st.DrawFn, *, capped: bool = True) -> Graph[None]:
         }
         for spot in spots.values()
     }
-    return Graph("g", spots["a"], edges)
+    return NodeGraph("g", spots["a"], edges)
 
 
-def acts(graph: Graph[None], name: str) -> bool:
+def acts(graph: NodeGraph[None], name: str) -> bool:
     """Whether tools may run at a place."""
     node = graph.nodes.get(name)
     if not isinstance(node, Spot):
@@ -153,7 +153,7 @@ class Bound:
 class Walker:
     """A run by the book: it takes any way that the nodes' promises leave it."""
 
-    def __init__(self, graph: Graph[None], seed: int) -> None:
+    def __init__(self, graph: NodeGraph[None], seed: int) -> None:
         self.graph = graph
         self.rng = random.Random(seed)  # noqa: S311 - a walk must be repeatable
         self.bounds = {
@@ -215,7 +215,7 @@ class Walker:
             bound.again = False
 
 
-def assert_way(graph: Graph[None], one: RuleDecision) -> list[Happening]:
+def assert_way(graph: NodeGraph[None], one: RuleDecision) -> list[Happening]:
     """Assert that what a decision walked is in the table; return what happens on it."""
     trace, at = [entered(graph.start)], graph.start
     for way in one.walked:
@@ -232,7 +232,9 @@ def assert_broken(rule: TemporalRule, trace: list[Happening]) -> None:
 
 @given(graphs(), rule_lists(WORDS), st.integers(0, 2**20))
 @settings(max_examples=sized(600), deadline=None)
-def test_what_is_proven_holds_on_every_walk(graph: Graph[None], rules: Rules, seed: int) -> None:
+def test_what_is_proven_holds_on_every_walk(
+    graph: NodeGraph[None], rules: Rules, seed: int
+) -> None:
     """The one promise of a checker: it never says proven wrongly."""
     decisions = decided(Ground(graph), rules)
 
@@ -246,7 +248,9 @@ def test_what_is_proven_holds_on_every_walk(graph: Graph[None], rules: Rules, se
 
 @given(graphs(), rule_lists(WORDS))
 @settings(max_examples=sized(400), deadline=None)
-def test_each_violation_has_a_witness_that_runs_no_tool(graph: Graph[None], rules: Rules) -> None:
+def test_each_violation_has_a_witness_that_runs_no_tool(
+    graph: NodeGraph[None], rules: Rules
+) -> None:
     """A witness must be a way that runs can go, whatever the model calls."""
     ground = Ground(graph)
 
@@ -256,7 +260,7 @@ def test_each_violation_has_a_witness_that_runs_no_tool(graph: Graph[None], rule
             assert_kept(graph, one)
 
 
-def assert_kept(graph: Graph[None], one: RuleDecision) -> None:
+def assert_kept(graph: NodeGraph[None], one: RuleDecision) -> None:
     """Assert that nodes which move as much as they may, in the run's favour, can go the way."""
     assert not [
         way
@@ -272,7 +276,7 @@ def assert_kept(graph: Graph[None], one: RuleDecision) -> None:
 @given(graphs(capped=False), rule_lists(NODE_WORDS))
 @settings(max_examples=sized(400), deadline=None)
 def test_rules_about_nodes_are_decided_with_the_shortest_witness(
-    graph: Graph[None], rules: Rules
+    graph: NodeGraph[None], rules: Rules
 ) -> None:
     """Unknown is for what is not in the graph; the shortest witness is the one understood."""
     for one in decided(Ground(graph), rules):
@@ -283,7 +287,7 @@ def test_rules_about_nodes_are_decided_with_the_shortest_witness(
             assert not (trace[-1].words == ("node:END",) and owes(one.rule, trace))
 
 
-def ways_of(graph: Graph[None], length: int) -> list[list[Happening]]:
+def ways_of(graph: NodeGraph[None], length: int) -> list[list[Happening]]:
     """Return what happens on every way of at most so many lines."""
     if length < 0:
         return []
@@ -318,7 +322,7 @@ def test_what_is_proven_of_the_standard_loop_holds_in_every_run_of_it(
 
 @given(graphs(), rule_lists(WORDS))
 @settings(max_examples=sized(150), deadline=None)
-def test_every_rule_is_proven_or_found_or_unknown(graph: Graph[None], rules: Rules) -> None:
+def test_every_rule_is_proven_or_found_or_unknown(graph: NodeGraph[None], rules: Rules) -> None:
     """What was not decided is never passed over."""
     ground = Ground(graph)
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphloop.errors import ConfigError
-from graphloop.graph import Graph
+from graphloop.graph import NodeGraph
 from graphloop.outcomes import outcome_name
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.temporal import decided
@@ -55,7 +55,7 @@ def handed_in(rng: random.Random) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def rules_for(graph: Graph[None], rng: random.Random, tools: int) -> Rules:
+def rules_for(graph: NodeGraph[None], rng: random.Random, tools: int) -> Rules:
     """Return a few rules over so many words about tools, and as many about places as to be four."""
     places = [f"node:{name}" for name in (*graph.nodes, "END")]
     places += [

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from hypothesis import given, settings
 
-from graphloop.graph import Graph
+from graphloop.graph import NodeGraph
 from graphloop.outcomes import outcome_name
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.temporal import decided
@@ -36,7 +36,7 @@ BUSY: tuple[tuple[Happening, ...], ...] = (
 """What may happen at a node where tools run."""
 
 
-def all_traces(graph: Graph[None], way: Sequence[Line]) -> Iterator[list[Happening]]:
+def all_traces(graph: NodeGraph[None], way: Sequence[Line]) -> Iterator[list[Happening]]:
     """Yield all that may happen on a way, after all that may have happened before it."""
     spots = [graph.start, *(target for _, _, target in way)]
     lines = [[taken(at, word), entered(to)] for at, word, to in way]
@@ -53,7 +53,7 @@ def is_broken(rule: TemporalRule, trace: list[Happening]) -> bool:
     return bool(breaches(rule, trace)) or ("node:END" in trace[-1].words and owes(rule, trace))
 
 
-def short_ways(graph: Graph[None], lines: int) -> Iterator[list[Line]]:
+def short_ways(graph: NodeGraph[None], lines: int) -> Iterator[list[Line]]:
     """Yield every way of at most so many lines."""
     todo: list[list[Line]] = [[]]
     while todo:
@@ -66,14 +66,14 @@ def short_ways(graph: Graph[None], lines: int) -> Iterator[list[Line]]:
             ]
 
 
-def acting(graph: Graph[None], way: Sequence[Line]) -> int:
+def acting(graph: NodeGraph[None], way: Sequence[Line]) -> int:
     return sum(acts(graph, spot) for spot in (graph.start, *(to for _, _, to in way)))
 
 
 @given(graphs(capped=False), rule_lists(WORDS))
 @settings(max_examples=sized(150), deadline=None)
 def test_what_is_decided_is_right_of_every_short_trace_there_is(
-    graph: Graph[None], rules: Rules
+    graph: NodeGraph[None], rules: Rules
 ) -> None:
     """What is proven holds in all of them; what is unknown is broken in one, and held in others."""
     decisions = decided(Ground(graph), rules)

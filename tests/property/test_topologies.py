@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from graphloop.agent import graph as front
 from graphloop.conversation.compaction import LAYERS, Compaction
 from graphloop.errors import GraphError, Problem
-from graphloop.graph import END, EndType, Graph
+from graphloop.graph import END, EndType, NodeGraph
 from graphloop.limits.stop import (
     AllOf,
     AnyOf,
@@ -96,7 +96,7 @@ REGISTRY.predicate(over_limit)
 REGISTRY.function(helps)
 NAMES: Final = RegisteredNames(REGISTRY, installed=False)
 
-CALLER: Final[Graph[None]] = Graph("caller", Child("writer"), {Child("writer"): {...: END}})
+CALLER: Final[NodeGraph[None]] = NodeGraph("caller", Child("writer"), {Child("writer"): {...: END}})
 
 # Words that YAML, in one of its versions, takes for something else, and signs that it cares for.
 ODD: Final = (
@@ -239,7 +239,7 @@ def nodes(draw: st.DrawFn, name: str) -> AnyNode:
 
 
 @st.composite
-def graphs(draw: st.DrawFn) -> Graph[Any]:
+def graphs(draw: st.DrawFn) -> NodeGraph[Any]:
     """Return a graph of any nodes, each of whose outcomes leads anywhere."""
     called_ = draw(st.lists(names, min_size=1, max_size=4, unique=True))
     members = [draw(nodes(name)) for name in called_]
@@ -251,12 +251,12 @@ def graphs(draw: st.DrawFn) -> Graph[Any]:
         }
         for one in members
     }
-    return Graph(draw(titles), members[0], rows)
+    return NodeGraph(draw(titles), members[0], rows)
 
 
 @given(graphs())
 @settings(max_examples=100, deadline=None)
-def test_what_is_dumped_loads_as_an_equal_graph(graph: Graph[Any]) -> None:
+def test_what_is_dumped_loads_as_an_equal_graph(graph: NodeGraph[Any]) -> None:
     """A file is the graph: nothing is lost, nothing is read into it, in whatever order it is."""
     text = dump(graph, registry=REGISTRY)
 
@@ -271,7 +271,7 @@ def test_what_is_dumped_loads_as_an_equal_graph(graph: Graph[Any]) -> None:
 @given(graphs(), st.lists(graphs(), max_size=2), words)
 @settings(max_examples=50, deadline=None)
 def test_a_document_reads_back_with_its_agents_and_rules(
-    graph: Graph[Any], inner: list[Graph[Any]], prompt: str
+    graph: NodeGraph[Any], inner: list[NodeGraph[Any]], prompt: str
 ) -> None:
     """Agents of agents, rules and prompts stand in the file as well as the table does."""
     given_ = dict.fromkeys(["writer", "critic", "no"], AgentEntry())
@@ -297,7 +297,9 @@ def test_a_document_reads_back_with_its_agents_and_rules(
 
 @given(st.lists(graphs(), min_size=1, max_size=14))
 @settings(max_examples=30, deadline=None)
-def test_agents_within_agents_are_dumped_as_deep_as_a_file_goes(inner: list[Graph[Any]]) -> None:
+def test_agents_within_agents_are_dumped_as_deep_as_a_file_goes(
+    inner: list[NodeGraph[Any]],
+) -> None:
     """What is dumped is read again; what is too deep for that is refused before."""
     agent = inner[0]
     for one in inner[1:]:
@@ -331,7 +333,7 @@ edits = st.builds(
 
 @given(graphs(), st.lists(edits, min_size=1, max_size=3))
 @settings(max_examples=100, deadline=None)
-def test_whatever_is_edited_is_read_or_refused(graph: Graph[Any], edited: list[_Edit]) -> None:
+def test_whatever_is_edited_is_read_or_refused(graph: NodeGraph[Any], edited: list[_Edit]) -> None:
     """No text of any kind breaks the reader; and each problem has its line."""
     text = dump(graph, registry=REGISTRY)
     for one in edited:

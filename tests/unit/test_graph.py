@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphloop.errors import GraphError
-from graphloop.graph import END, Edge, Graph
+from graphloop.graph import END, Edge, NodeGraph
 from graphloop.node_protocol import Node
 from graphloop.outcomes import Failed, Go, Outcome, Ready, Stop
 from tests.graphs import Place
@@ -28,7 +28,7 @@ junk = st.sampled_from(JUNK)
 
 def test_a_graph_is_its_table() -> None:
     """In the order in which it was written."""
-    graph = Graph[None]("g", A, {A: {Go: B, Stop: END}, B: {Ready: END}})
+    graph = NodeGraph[None]("g", A, {A: {Go: B, Stop: END}, B: {Ready: END}})
 
     assert (
         Edge("a", "go", "b"),
@@ -42,13 +42,13 @@ def test_a_graph_is_its_table() -> None:
 
 def test_equal_tables_are_equal_graphs() -> None:
     """However they are written."""
-    short = Graph[None]("g", A, {A: {...: END}})
-    long = Graph[None]("g", A, {A: {Stop: END, Go: END}})
+    short = NodeGraph[None]("g", A, {A: {...: END}})
+    long = NodeGraph[None]("g", A, {A: {Stop: END, Go: END}})
 
     assert short == long
-    assert Graph[None]("h", A, {A: {...: END}}) != short
+    assert NodeGraph[None]("h", A, {A: {...: END}}) != short
     assert short != "g"
-    assert hash(short) == hash(Graph[None]("g", A, {A: {...: END}}))
+    assert hash(short) == hash(NodeGraph[None]("g", A, {A: {...: END}}))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_each_flaw_of_a_table_is_found(
 ) -> None:
     """At construction, with its place and its fix."""
     with pytest.raises(GraphError) as caught:
-        Graph[None]("g", A, wrong(edges))
+        NodeGraph[None]("g", A, wrong(edges))
 
     assert any(found in problem.found for problem in caught.value.problems), place
     assert all(problem.fix for problem in caught.value.problems)
@@ -85,7 +85,7 @@ def test_each_flaw_of_a_table_is_found(
 def test_all_flaws_are_reported_at_once() -> None:
     """Nobody wants to mend a table one error at a time."""
     with pytest.raises(GraphError, match="3 problem") as caught:
-        Graph[None]("", A, {B: {}})
+        NodeGraph[None]("", A, {B: {}})
 
     assert 3 == len(caught.value.problems)
 
@@ -96,7 +96,7 @@ def test_outcomes_that_a_diagram_writes_alike_are_one_name() -> None:
     node = Place("a", alike)
 
     with pytest.raises(GraphError) as caught:
-        Graph[None]("g", node, {node: {...: END}})
+        NodeGraph[None]("g", node, {node: {...: END}})
 
     (problem,) = caught.value.problems
     assert "node 'a'" == problem.place
@@ -106,7 +106,7 @@ def test_outcomes_that_a_diagram_writes_alike_are_one_name() -> None:
 def problems(name: object, start: object, edges: object) -> list[str]:
     """Return what is wrong with a graph, a line for each problem."""
     with pytest.raises(GraphError) as caught:
-        Graph[None](wrong(name), wrong(start), wrong(edges))
+        NodeGraph[None](wrong(name), wrong(start), wrong(edges))
     assert all(problem.fix for problem in caught.value.problems)
     return [str(problem) for problem in caught.value.problems]
 
@@ -185,13 +185,13 @@ def test_no_table_raises_anything_but_a_graph_error(
 ) -> None:
     """Whatever stands in it."""
     with contextlib.suppress(GraphError):
-        Graph[None](wrong(name), wrong(start), wrong(edges))
+        NodeGraph[None](wrong(name), wrong(start), wrong(edges))
 
 
 def test_equal_graphs_have_equal_hashes_in_any_order_of_writing() -> None:
     """A set of graphs holds each once."""
-    one = Graph[None]("g", A, {A: {...: B}, B: {...: END}})
-    other = Graph[None]("g", A, {B: {...: END}, A: {...: B}})
+    one = NodeGraph[None]("g", A, {A: {...: B}, B: {...: END}})
+    other = NodeGraph[None]("g", A, {B: {...: END}, A: {...: B}})
 
     assert one == other
     assert 1 == len({one, other})
@@ -202,7 +202,7 @@ def test_a_name_that_no_file_could_hold_is_refused(name: str) -> None:
     """With what is wrong about it, and without its control characters in the message."""
     odd = Place(name, frozenset({Go}))
     with pytest.raises(GraphError, match="is not a name") as refused:
-        Graph[None]("g", odd, {odd: {...: END}})
+        NodeGraph[None]("g", odd, {odd: {...: END}})
 
     assert str(refused.value).replace("\n", "").isprintable()
 
@@ -211,6 +211,6 @@ def test_no_message_drives_a_terminal() -> None:
     """Whatever is named in it."""
     odd = Place("\x1b[2Jb", frozenset({Go}))
     with pytest.raises(GraphError) as refused:
-        Graph[None]("g", odd, {A: {...: odd}})
+        NodeGraph[None]("g", odd, {A: {...: odd}})
 
     assert str(refused.value).replace("\n", "").isprintable()

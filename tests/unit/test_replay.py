@@ -6,7 +6,7 @@ import pytest
 
 from graphloop.errors import IllegalEvent, StoreError
 from graphloop.events import CallCheck, Cancelled, Event, Setup, Started
-from graphloop.graph import END, Graph
+from graphloop.graph import END, NodeGraph
 from graphloop.loop import Standard, standard_edges
 from graphloop.node_protocol import Leave, Node, Reaction
 from graphloop.nodes import Gate
@@ -45,7 +45,7 @@ def test_a_journal_of_a_changed_graph_is_refused_with_the_event() -> None:
     """Its gate was laxer when the call ran."""
     simulation = Adversary((reply("done"), reply(call("read")))).run(loop())
     nodes = Standard(gate=Gate(rules=deny("*").rules))
-    stricter: Graph[None] = Graph("agent", nodes.prepare, standard_edges(nodes))
+    stricter: NodeGraph[None] = NodeGraph("agent", nodes.prepare, standard_edges(nodes))
 
     with pytest.raises(IllegalEvent, match=r"event 5 .*'agent': .*rule of its gates.*Fix: "):
         replay(stricter, simulation.events)
@@ -84,7 +84,7 @@ def test_the_table_is_the_graph_s_own() -> None:
 ASKED = (CallCheck(needs_approval=True),)
 
 
-def told(graph: Graph[None], events: list[Event]) -> list[str]:
+def told(graph: NodeGraph[None], events: list[Event]) -> list[str]:
     """Return the words of all that happens in a journal."""
     return [str(one) for happened in journal_happenings(graph, events) for one in happened]
 
@@ -119,7 +119,7 @@ def test_a_call_run_again_after_a_crash_counts_with_both_approvals() -> None:
 def test_a_node_that_runs_a_tool_without_a_gate_is_told_of() -> None:
     """Nobody let the call through; it runs all the same."""
     node = ToolFirst()
-    graph: Graph[None] = Graph("g", node, {node: {Done: END}})
+    graph: NodeGraph[None] = NodeGraph("g", node, {node: {Done: END}})
     events = Adversary((reply("done"),)).run(graph).events
 
     assert [

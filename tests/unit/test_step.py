@@ -29,7 +29,7 @@ from graphloop.events import (
     StopRequested,
     ToolReturned,
 )
-from graphloop.graph import END, Graph
+from graphloop.graph import END, NodeGraph
 from graphloop.node_protocol import Kind, Leave, Reaction, Wait
 from graphloop.nodes import StopCheck
 from graphloop.outcomes import Aborted, Done, Go, Outcome, Stop
@@ -66,9 +66,9 @@ class Wishing:
         return Leave(run, self.outcome())
 
 
-def graph(node: Wishing) -> Graph[None]:
+def graph(node: Wishing) -> NodeGraph[None]:
     """Return a graph of this node alone."""
-    return Graph("g", node, {node: {...: END}})
+    return NodeGraph("g", node, {node: {...: END}})
 
 
 def begun(node: Wishing) -> Step[None]:
@@ -138,7 +138,7 @@ def test_an_outcome_that_was_not_declared_is_an_error_with_a_fix() -> None:
 def test_a_cycle_that_never_waits_is_found() -> None:
     """A thousand nodes within one event are a circle."""
     place = Place("round", frozenset({Go}))
-    circle = Graph[None]("g", place, {place: {Go: place}})
+    circle = NodeGraph[None]("g", place, {place: {Go: place}})
 
     with pytest.raises(GraphError, match=f"within {SETTLE_MAX} transitions"):
         begin(circle, STARTED, None)
@@ -193,10 +193,10 @@ class Unruly:
         return self.enter(run)
 
 
-def behind(unruly: Unruly) -> Graph[None]:
+def behind(unruly: Unruly) -> NodeGraph[None]:
     """Return a graph that leads to the node after the first answer."""
     first = Wishing(invoke)
-    return Graph("g", first, {first: {...: unruly}, unruly: {...: END}})
+    return NodeGraph("g", first, {first: {...: unruly}, unruly: {...: END}})
 
 
 REACTIONS: list[tuple[Callable[[Run[None]], object], str]] = [
@@ -215,7 +215,7 @@ def test_a_reaction_that_is_none_is_reported_by_the_name_of_its_node(
 ) -> None:
     """Wherever the kernel asks: at the start, behind an outcome, and at an event."""
     node = Unruly(react)
-    alone = Graph[None]("g", node, {node: {...: END}})
+    alone = NodeGraph[None]("g", node, {node: {...: END}})
     table = behind(node)
     run = begin(table, STARTED, None).run
 
@@ -251,7 +251,7 @@ def test_what_a_node_raises_comes_through_with_the_node_s_name() -> None:
         raise LookupError(run.id)
 
     node = Unruly(fail)
-    alone = Graph[None]("g", node, {node: {...: END}})
+    alone = NodeGraph[None]("g", node, {node: {...: END}})
     table = behind(node)
     run = begin(table, STARTED, None).run
 
@@ -356,7 +356,7 @@ def test_what_has_begun_is_known_until_it_is_answered() -> None:
     again = step(table, run, EffectsStarted(11.0, (6,))).run
 
     assert frozenset({1, 6}) == run.started == again.started
-    stays = Graph[None]("g", staying := Staying(), {staying: {...: END}})
+    stays = NodeGraph[None]("g", staying := Staying(), {staying: {...: END}})
     answered = step(stays, evolve(run, node="staying"), ToolReturned(12.0, 6, "x")).run
     assert frozenset({1}) == answered.started
 
@@ -416,7 +416,7 @@ def test_a_clock_that_goes_backwards_gives_no_time_back() -> None:
 
 def test_the_time_of_an_answer_is_counted_like_any_other() -> None:
     """From the last event on, whatever it was."""
-    table = Graph[None]("g", staying := Staying(), {staying: {...: END}})
+    table = NodeGraph[None]("g", staying := Staying(), {staying: {...: END}})
     run = evolve(idle(TOOL, HUMAN, WORK), node="staying")
 
     run = step(table, run, ToolReturned(12.0, 6, "x")).run
@@ -445,7 +445,7 @@ def test_what_children_and_failures_have_used_is_the_run_s(
     effect: Effect, event: Event, expected: Spent
 ) -> None:
     """It has been paid for (CONTRACT §9 #24); a tool that failed has run, or may have."""
-    table = Graph[None]("g", staying := Staying(), {staying: {...: END}})
+    table = NodeGraph[None]("g", staying := Staying(), {staying: {...: END}})
     run = evolve(idle(effect, evolve(WORK, id=8)), node="staying")
 
     assert expected == step(table, run, event).run.spent
@@ -468,7 +468,7 @@ def test_a_child_run_that_a_call_has_begun_is_counted(
     agent: str, event: Event, expected: int
 ) -> None:
     """Well or badly, with those that it has begun; one that a node has begun is no call."""
-    table = Graph[None]("g", staying := Staying(), {staying: {...: END}})
+    table = NodeGraph[None]("g", staying := Staying(), {staying: {...: END}})
     turn = Turn(number=0, calls=tuple([call()] * 3))
     run = evolve(idle(evolve(CHILD, key=agent), evolve(WORK, id=8)), node="staying", turn=turn)
 
@@ -559,7 +559,7 @@ class Stubborn:
 
 def test_a_node_of_a_stopped_run_gets_no_further_effects() -> None:
     """Nor can it take back that the run was stopped; the run ends."""
-    table = Graph[None]("g", node := Stubborn(), {node: {...: END}})
+    table = NodeGraph[None]("g", node := Stubborn(), {node: {...: END}})
 
     stopped = step(table, begin(table, STARTED, None).run, Cancelled(2.0))
 
@@ -569,7 +569,7 @@ def test_a_node_of_a_stopped_run_gets_no_further_effects() -> None:
 def test_a_stopped_run_in_a_circle_ends_as_stopped() -> None:
     """Each node that would start something is left as aborted, and nothing starts."""
     one, other = Wishing(invoke, Aborted, "one"), Wishing(invoke, Aborted, "other")
-    table = Graph[None]("g", one, {one: {...: other}, other: {...: one}})
+    table = NodeGraph[None]("g", one, {one: {...: other}, other: {...: one}})
 
     stopped = step(table, begin(table, STARTED, None).run, Cancelled(2.0, "enough"))
 
@@ -586,7 +586,7 @@ def test_a_run_that_stops_after_its_turn_starts_nothing_more() -> None:
         return invoke(number)
 
     check, after = StopCheck(callback="enough"), Wishing(wish, Aborted)
-    table = Graph[None]("g", check, {check: {Stop: after, ...: END}, after: {...: END}})
+    table = NodeGraph[None]("g", check, {check: {Stop: after, ...: END}, after: {...: END}})
     run = begin(table, STARTED, None).run
     asked = step(table, run, Cancelled(2.0, "later", after_step=True)).run
 
@@ -610,7 +610,7 @@ def calls(*keys: str) -> Callable[[int], tuple[Effect, ...]]:
 def started_twice(turn: Turn, *keys: str) -> Step[None]:
     """Return what comes of two nodes in a row that wish for these calls of a turn."""
     one, other = Wishing(calls(*keys), name="one"), Wishing(calls(*keys), name="other")
-    table = Graph[None]("g", one, {one: {...: other}, other: {...: END}})
+    table = NodeGraph[None]("g", one, {one: {...: other}, other: {...: END}})
     run = evolve(begin(table, STARTED, None).run, turn=turn, pending={1: Invoke(1, "f")})
     run = evolve(run, node="one", next_effect=2)
     return step(table, run, CallbackReturned(2.0, 1, StopRequested()))
@@ -647,7 +647,7 @@ def test_a_call_is_started_again_if_a_person_wants_it_again() -> None:
 
 def test_to_wait_on_wishes_for_nothing_and_keeps_what_is_pending() -> None:
     """The number of the next wish stays as it is."""
-    table = Graph[None]("g", staying := Staying(), {staying: {...: END}})
+    table = NodeGraph[None]("g", staying := Staying(), {staying: {...: END}})
     run = evolve(idle(TOOL, WORK), node="staying", next_effect=8)
 
     taken = step(table, run, ToolReturned(12.0, 6, "x"))

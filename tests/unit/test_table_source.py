@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphloop import Agent
-from graphloop.graph import Graph
+from graphloop.graph import NodeGraph
 from graphloop.proofs.checking import check
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.sarif import to_sarif
@@ -55,7 +55,7 @@ def test_an_agent_was_written_where_it_was_made() -> None:
 
 def test_a_program_that_is_typed_in_has_no_line() -> None:
     """An editor has no file to open."""
-    names: dict[str, Graph[None]] = {}
+    names: dict[str, NodeGraph[None]] = {}
     code = "from tests.graphs import build\nfrom graphloop import Agent\n"
     code += "from graphloop.testing import ScriptedModel\ngraph = Agent(ScriptedModel(())).graph"
     exec(compile(code, "<typed in>", "exec"), names)  # noqa: S102 - a program of this test.

@@ -16,7 +16,7 @@ from graphloop.events import (
     Failure,
     ToolReturned,
 )
-from graphloop.graph import Graph
+from graphloop.graph import NodeGraph
 from graphloop.history import History
 from graphloop.loop import Standard, standard_edges
 from graphloop.outcomes import Outcome, Settled
@@ -213,7 +213,7 @@ def watched(
         human=human or (lambda _: Approval(approved=True)),
         repeatable=lambda _: True,
     )
-    graph = Graph("agent", nodes.prepare, standard_edges(nodes))
+    graph = NodeGraph("agent", nodes.prepare, standard_edges(nodes))
     setup = evolve(SETUP, watch=rules.rules)
     done = simulate(graph, QUESTION, world, None, setup=setup, crash_after=crash_after)
     assert done.run == replay(graph, done.events)

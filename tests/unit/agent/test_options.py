@@ -43,7 +43,7 @@ from graphloop.agent.options import (
 )
 from graphloop.agent.world import AgentResources
 from graphloop.errors import AuthenticationFailed, ConfigError, Overloaded
-from graphloop.graph import Graph
+from graphloop.graph import NodeGraph
 from graphloop.limits import stop
 from graphloop.limits.stop import StopInfo
 from graphloop.loop import Standard, standard_edges
@@ -175,7 +175,7 @@ def nodes(**options: Any) -> list[Node[None, Outcome]]:
 def test_without_options_the_loop_is_the_one_that_is_drawn() -> None:
     """The defaults are written down once, in the nodes."""
     standard = Standard()
-    drawn = Graph("agent", standard.prepare, standard_edges(standard))
+    drawn = NodeGraph("agent", standard.prepare, standard_edges(standard))
 
     assert list(drawn.nodes.values()) == nodes()
 

@@ -364,7 +364,7 @@ def test_functions_of_different_states_are_named() -> None:
 def test_a_run_begins_with_a_state_of_its_graph_s_type() -> None:
     """Where nobody knows the type, any is."""
     graph = Graph("desk", route, {route: {...: END}})
-    bare = kernel.Graph("bare", route, {route: {...: END}})
+    bare = kernel.NodeGraph("bare", route, {route: {...: END}})
 
     assert (Ticket, None) == (known_state_type(graph), known_state_type(bare))
     check_first(graph, Ticket("x"), kept=True)

@@ -25,7 +25,7 @@ from graphloop.errors import (
     StoreError,
 )
 from graphloop.events import Cancelled, Event, Queued, Setup, Started
-from graphloop.graph import END, Graph
+from graphloop.graph import END, NodeGraph
 from graphloop.node_protocol import Kind, Leave, Reaction, Wait
 from graphloop.outcomes import Aborted, Done, Outcome
 from graphloop.providers.base import Delta, ModelSession, TextDelta
@@ -313,7 +313,7 @@ class TwoMinds:
 async def two_minds(*, abort: bool) -> tuple[list[object], AsyncDriver[None]]:
     """Return what is seen of two models that talk at once."""
     node = TwoMinds()
-    graph: Graph[None] = Graph("agent", node, {node: {...: END}})
+    graph: NodeGraph[None] = NodeGraph("agent", node, {node: {...: END}})
     models = {"left": ScriptedModel(["a b c"]), "right": ScriptedModel(["x y z"])}
     ports: Ports[None] = Ports(store=MemoryStore(), models=models, toolbox=Toolbox(()))
     one = AsyncDriver(graph, ports, None)

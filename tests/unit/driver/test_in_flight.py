@@ -17,7 +17,7 @@ from graphloop.driver.ports import ChildStep, LeftOpen, Parked, Ports
 from graphloop.effects import AskHuman, CallModel, CallTool, StartRun
 from graphloop.errors import ToolError
 from graphloop.events import Answering, ChildEnded, EffectFailed, ModelReplied, ToolReturned
-from graphloop.graph import Graph
+from graphloop.graph import NodeGraph
 from graphloop.policy.approvals import Approval
 from graphloop.providers.base import TextDelta
 from graphloop.run import Run
@@ -115,7 +115,7 @@ def test_more_deltas_than_there_is_room_for_are_all_heard() -> None:
 
 def stepped(effect: CallModel | StartRun) -> ChildStep:
     """Return a step seen in a child, or in a child of it."""
-    graph: Graph[None] = loop()
+    graph: NodeGraph[None] = loop()
     taken: Step[None] = Step(SAID, fresh(), ())
     inner = ChildStep("c0.1", "leaf", graph, taken)
     return inner if effect.id % 2 else ChildStep("c0.0", "kid", graph, inner)

@@ -6,7 +6,7 @@ import pytest
 
 from graphloop.effects import StartRun
 from graphloop.events import Cancelled, ChildEnded, EffectFailed, Event, Failure
-from graphloop.graph import END, Edges, Graph
+from graphloop.graph import END, Edges, NodeGraph
 from graphloop.node_protocol import Leave, Wait
 from graphloop.nodes import Append, Child, StopCheck
 from graphloop.outcomes import Aborted, Answered, Failed, Final, Go, Outcome, Resend
@@ -119,7 +119,7 @@ def test_two_agents_take_turns_until_a_bound() -> None:
         child=child,
     )
 
-    run = simulate(Graph("duet", first, edges), QUESTION, world, None, setup=SETUP).run
+    run = simulate(NodeGraph("duet", first, edges), QUESTION, world, None, setup=SETUP).run
 
     assert run.ended
     assert len(set(keys)) == run.next_effect - 1

@@ -20,7 +20,7 @@ from graphloop.events import (
     NodeReturned,
     RequestYielded,
 )
-from graphloop.graph import END, Edges, Graph
+from graphloop.graph import END, Edges, NodeGraph
 from graphloop.node_protocol import Leave, Wait
 from graphloop.nodes.dialogue import Asks
 from graphloop.nodes.function import Function
@@ -134,7 +134,7 @@ def test_each_node_that_wraps_a_capped_function_counts_for_itself() -> None:
         second: {Bad: once, ...: END},
         once: {Bad: first, ...: END},
     }
-    graph = Graph("thrice", first, edges)
+    graph = NodeGraph("thrice", first, edges)
     world = World(
         model=wrong(None),
         tool=wrong(None),

@@ -20,7 +20,7 @@ from graphloop.events import (
     Event,
     Failure,
 )
-from graphloop.graph import END, Graph
+from graphloop.graph import END, NodeGraph
 from graphloop.node_protocol import Kind, Leave, Reaction, Wait
 from graphloop.nodes.append import Append
 from graphloop.nodes.execute import Execute
@@ -357,7 +357,7 @@ def test_a_held_call_goes_round_through_execute_and_is_answered_once(approved: b
     """The others have run by then, and their results stay (CONTRACT §9 #21)."""
     gate, execute = Gate(hold=False), Execute()
     start = Batch()
-    graph: Graph[None] = Graph(
+    graph: NodeGraph[None] = NodeGraph(
         "g",
         start,
         {start: {...: gate}, gate: {...: execute}, execute: {Held: gate, ...: END}},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphloop.errors import ConfigError
-from graphloop.graph import END, Edges, Graph
+from graphloop.graph import END, Edges, NodeGraph
 from graphloop.nodes import (
     Append,
     Branch,
@@ -59,12 +59,12 @@ def test_a_router_takes_types_or_names() -> None:
 def test_a_loop_is_a_table_that_is_complete_and_bounded() -> None:
     """It can be a graph by itself, or rows of another."""
     writer, last = Child("writer"), Append("last")
-    alone: Graph[None] = Graph("alone", writer, loop_until(writer, Critique("?"), 3))
+    alone: NodeGraph[None] = NodeGraph("alone", writer, loop_until(writer, Critique("?"), 3))
     edges: Edges[None] = {
         **loop_until(writer, Critique("?"), 3, after=last, given_up=last),
         last: {...: END},
     }
-    within = Graph("within", writer, edges)
+    within = NodeGraph("within", writer, edges)
 
     assert ["writer", "writer_append", "critique", "writer_limit"] == list(alone.nodes)
     assert Limit(3, "writer_limit") == alone.nodes["writer_limit"]
@@ -92,7 +92,7 @@ def test_a_loop_of_nodes_that_do_not_fit_is_refused(
 def test_composed_nodes_can_be_composed() -> None:
     """A loop around a fallback around a retry, in one row each."""
     body = fallback(retry(Child("a"), 1), retry(parallel("b", "b"), 1), name="body")
-    graph: Graph[None] = Graph("deep", body, loop_until(body, Critique("?"), 2))
+    graph: NodeGraph[None] = NodeGraph("deep", body, loop_until(body, Critique("?"), 2))
 
     assert Answered in body.outcomes
     assert {"body", "body_append", "critique", "body_limit"} == set(graph.nodes)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from graphloop.conversation.compaction import Compaction
 from graphloop.conversation.tokens import estimate
 from graphloop.events import AnswerChecked, BranchesJoined, CallCheck, Changes, Resumed
-from graphloop.graph import END, Edges, Graph
+from graphloop.graph import END, Edges, NodeGraph
 from graphloop.loop import Standard, standard_edges
 from graphloop.node_protocol import Node
 from graphloop.nodes import (
@@ -75,7 +75,7 @@ from tests.unit.parts.walks import (
 )
 
 
-def parts_of(simulation: Simulation[None], graph: Graph[None] | None = None) -> list[Part]:
+def parts_of(simulation: Simulation[None], graph: NodeGraph[None] | None = None) -> list[Part]:
     """Return the parts of a simulated run."""
     table = graph or loop()
     view = PartView(table)
@@ -158,14 +158,14 @@ def test_an_aborted_batch_is_answered_in_the_stream_too(after: int, expected: li
     assert expected == sorted(results)
 
 
-def critics() -> Graph[None]:
+def critics() -> NodeGraph[None]:
     """Return a loop with a judge behind it."""
     nodes, judge = Standard(stop=StopCheck(max_steps=3)), Critique("good?")
     edges: Edges[None] = dict(standard_edges(nodes))
     append = next(node for node in edges if isinstance(node, Append))
     edges = {**edges, append: {**edges[append], Final: judge}}
     edges = {**edges, judge: {Accepted: END, Rejected: append, ...: END}}
-    return Graph("critics", nodes.prepare, edges)
+    return NodeGraph("critics", nodes.prepare, edges)
 
 
 def test_a_critic_is_heard_by_nobody() -> None:
@@ -237,7 +237,7 @@ def test_a_conversation_that_is_made_shorter_first_is_told_within_its_turn() -> 
     assert compaction.tokens_after < compaction.tokens_before
 
 
-def shortening() -> Graph[None]:
+def shortening() -> NodeGraph[None]:
     """Return a loop whose compaction is a function of the user's."""
     return loop(Standard(compact=Compact(compaction=WINDOW, callback="shorten")))
 
@@ -429,7 +429,7 @@ def test_the_answer_of_an_agent_in_the_model_s_place_is_a_turn() -> None:
     """Its text is the run's, though no model of the run's has spoken."""
     node, append = Child("writer"), Append()
     edges: Edges[None] = {node: {Answered: append, ...: END}, append: {...: END}}
-    graph: Graph[None] = Graph("g", node, edges)
+    graph: NodeGraph[None] = NodeGraph("g", node, edges)
 
     shown = parts(graph, walk(graph, child("a poem")))
 
@@ -443,7 +443,7 @@ def test_agents_side_by_side_give_one_answer(callback: str) -> None:
     """Each costs what it costs; what is shown is what the run keeps."""
     node, append = parallel("a", "b", callback=callback), Append()
     edges: Edges[None] = {node: {Answered: append, ...: END}, append: {...: END}}
-    graph: Graph[None] = Graph("g", node, edges)
+    graph: NodeGraph[None] = NodeGraph("g", node, edges)
     last = [answered(BranchesJoined("one and two"))] if callback else []
 
     steps = walk(graph, child("one"), child("two"), *last)
@@ -480,7 +480,7 @@ class Below:
 
     key: str
     agent: str
-    graph: Graph[None]
+    graph: NodeGraph[None]
     seen: Step[None] | Delta | Below
 
 
@@ -572,7 +572,7 @@ TRIED: Node[None, Outcome] = Retrying(Child("writer"), 1)
             "run-start step-start step-retry cost",
         ),
         (
-            Graph("g", TRIED, {TRIED: {...: END}}),
+            NodeGraph("g", TRIED, {TRIED: {...: END}}),
             [child("no", "error")],
             QUESTION,
             "run-start step-start step-start",
@@ -581,7 +581,7 @@ TRIED: Node[None, Outcome] = Retrying(Child("writer"), 1)
     ids=["handed in", "unseen attempt", "overflow", "as long as before", "tried again"],
 )
 def test_nothing_is_told_that_did_not_come_to_be(
-    graph: Graph[None], says: list[Next], messages: tuple[Message, ...], order: str
+    graph: NodeGraph[None], says: list[Next], messages: tuple[Message, ...], order: str
 ) -> None:
     """Whoever shows deltas must know when to take them back, and only then."""
     shown = parts(graph, walk(graph, *says, messages=messages))

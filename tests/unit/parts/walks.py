@@ -23,7 +23,7 @@ from graphloop.events import (
     Steered,
     ToolReturned,
 )
-from graphloop.graph import Graph
+from graphloop.graph import NodeGraph
 from graphloop.parts.parts import Part, PartView
 from graphloop.run import Run
 from graphloop.spending import Spent
@@ -63,7 +63,7 @@ Next: TypeAlias = Callable[[Run[None]], Event]
 
 
 def walk(
-    graph: Graph[None],
+    graph: NodeGraph[None],
     *events: Next,
     setup: Setup = SETUP,
     messages: Sequence[Message] = QUESTION,
@@ -77,7 +77,7 @@ def walk(
     return steps
 
 
-def told(graph: Graph[None], steps: Sequence[Step[None]]) -> list[list[Part]]:
+def told(graph: NodeGraph[None], steps: Sequence[Step[None]]) -> list[list[Part]]:
     """Return the parts of each step; a view taken up after any of them must tell the same."""
     view = PartView(graph)
     every = [list(view.see(taken)) for taken in steps]
@@ -87,7 +87,7 @@ def told(graph: Graph[None], steps: Sequence[Step[None]]) -> list[list[Part]]:
     return every
 
 
-def parts(graph: Graph[None], steps: Sequence[Step[None]]) -> list[Part]:
+def parts(graph: NodeGraph[None], steps: Sequence[Step[None]]) -> list[Part]:
     """Return the parts of a run."""
     return [part for some in told(graph, steps) for part in some]
 

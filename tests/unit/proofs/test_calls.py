@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphloop.conversation.compaction import Compaction
-from graphloop.graph import END, Edges, Graph
+from graphloop.graph import END, Edges, NodeGraph
 from graphloop.nodes import (
     Append,
     Child,
@@ -110,7 +110,7 @@ def test_a_model_is_asked_only_where_a_turn_is_open(opened: bool) -> None:
         append: {AnsweredCalls: limit, Resend: limit, ...: END},
         limit: {Go: prepare if opened else model, Stop: END},
     }
-    report = check(Graph("again", prepare, edges))
+    report = check(NodeGraph("again", prepare, edges))
 
     found = [one for one in report.findings if one.code == "GL3"]
     assert opened == (not found)
@@ -122,7 +122,7 @@ def test_a_model_at_the_very_start_has_no_turn() -> None:
     """Its answer would be recorded nowhere."""
     model, append = ModelCall(), Append()
     edges: Edges[None] = {model: {...: append}, append: {...: END}}
-    report = check(Graph("start", model, edges))
+    report = check(NodeGraph("start", model, edges))
 
     assert "no turn is open" in "".join(one.message for one in report.findings)
 
@@ -138,7 +138,7 @@ def test_a_plan_that_cannot_be_read_opens_no_turn() -> None:
         model: {...: append},
         append: {...: END},
     }
-    report = check(Graph("plan", plan, edges))
+    report = check(NodeGraph("plan", plan, edges))
 
     found = [one for one in report.findings if one.code == "GL3"]
     assert [("planner", "noted", "map_over", "model_call")] == [one.witness for one in found]
@@ -163,7 +163,7 @@ def test_calls_that_are_thrown_away_on_the_way_are_found_there(where: str) -> No
         edges = {**edges, compact: {Compacted: limit, ...: append}}
     else:
         edges = {**edges, extend: {Retry: limit, ...: append}}
-    report = check(Graph("lost", prepare, edges))
+    report = check(NodeGraph("lost", prepare, edges))
 
     (found,) = (one for one in report.findings if one.code == "GL3")
     assert ("extend" if where == "by an Extend" else "compact") == found.node
@@ -183,7 +183,7 @@ def test_a_function_that_leaves_by_retry_throws_nothing_away() -> None:
         execute: {...: append},
         append: {...: END},
     }
-    report = check(Graph("cut", prepare, edges))
+    report = check(NodeGraph("cut", prepare, edges))
 
     assert ["execute"] == [one.node for one in report.findings if "cut or refused" in one.message]
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 
 from graphloop.agent.agent import Agent
-from graphloop.agent.graph import Graph as Front
-from graphloop.graph import END, Edges, Graph
+from graphloop.agent.graph import Graph
+from graphloop.graph import END, Edges, NodeGraph
 from graphloop.node_protocol import Node
 from graphloop.nodes import Append, Child
 from graphloop.outcomes import Answered, Outcome
@@ -60,7 +60,7 @@ def test_of_a_table_whose_lines_can_all_be_taken_nothing_is_counted() -> None:
 
 
 @given(any_graphs())
-def test_every_property_is_somewhere_in_the_report_of_any_graph(graph: Graph[None]) -> None:
+def test_every_property_is_somewhere_in_the_report_of_any_graph(graph: NodeGraph[None]) -> None:
     """A property that is nowhere would be a silent pass."""
     report = check(graph)
 
@@ -145,7 +145,7 @@ def test_an_agent_that_several_nodes_run_is_told_once() -> None:
     edges: Edges[None] = {
         one: {Answered: nodes[at + 1] if at < 5 else END, ...: END} for at, one in enumerate(nodes)
     }
-    graph = with_agents(Front("top", nodes[0], edges), {"kid": ungated()})
+    graph = with_agents(Graph("top", nodes[0], edges), {"kid": ungated()})
 
     assert ["kid/execute"] == [one.node for one in graph.check().findings]
     assert 1 == len(graph.check(ignore={("kid/execute", "GL2"): "reads only"}).suppressed)
@@ -165,7 +165,7 @@ def test_an_agent_that_is_only_named_is_not_proven(node: Node[None, Outcome]) ->
     """Its tools may have no gate, and its loop no bound."""
     append = Append()
     edges: Edges[None] = {node: {Answered: append, ...: END}, append: {...: END}}
-    graph = Front("named", node, edges)
+    graph = Graph("named", node, edges)
     report = check(graph)
 
     assert () == report.proven
@@ -178,7 +178,7 @@ def test_an_agent_that_somebody_answers_for_is_set_aside() -> None:
     """Its maker may have proven it elsewhere."""
     desk, append = Child("desk"), Append()
     edges: Edges[None] = {desk: {Answered: append, ...: END}, append: {...: END}}
-    report = check(Front("named", desk, edges), ignore={("desk", "GL2"): "proven where it is made"})
+    report = check(Graph("named", desk, edges), ignore={("desk", "GL2"): "proven where it is made"})
 
     assert ["GL2"] == [one.finding.code for one in report.suppressed]
     assert "GL2" not in {one.code for one in report.unknown} | {*report.proven}
@@ -203,13 +203,13 @@ def ruled(*rules: Rules) -> Agent:
     return Agent(ScriptedModel([]), name="kid", rules=rules)
 
 
-def around(child: Node[None, Outcome]) -> Front[None]:
+def around(child: Node[None, Outcome]) -> Graph[None]:
     """Return a graph of one node."""
     edges: Edges[None] = {child: {...: END}}
-    return Front("top", child, edges)
+    return Graph("top", child, edges)
 
 
-def included(folder: Path, rule: str) -> Graph[Any]:
+def included(folder: Path, rule: str) -> NodeGraph[Any]:
     """Return a graph that includes another from a file, which brings a rule."""
     kid = FILE.format(
         name="kid",
@@ -232,12 +232,12 @@ def included(folder: Path, rule: str) -> Graph[Any]:
     return load(folder / "top.yaml")
 
 
-def with_tool(agent: Agent) -> Graph[Any]:
+def with_tool(agent: Agent) -> NodeGraph[Any]:
     """Return the graph of an agent that calls another like a tool."""
     return Agent(ScriptedModel([]), tools=[agent.as_tool(description="d")]).graph
 
 
-def of_tool(agent: Agent) -> Graph[Any]:
+def of_tool(agent: Agent) -> NodeGraph[Any]:
     """Return the graph of an agent that calls a graph with rules like a tool."""
     rules = agent.graph.run_options["rules"]
     assert isinstance(rules, Rules)
@@ -247,7 +247,7 @@ def of_tool(agent: Agent) -> Graph[Any]:
     return Agent(ScriptedModel([]), tools=[tool]).graph
 
 
-def as_node(agent: Agent) -> Graph[Any]:
+def as_node(agent: Agent) -> NodeGraph[Any]:
     """Return a graph of which an agent is a node."""
     return around(sub_graph(agent))
 
@@ -255,7 +255,9 @@ def as_node(agent: Agent) -> Graph[Any]:
 @pytest.mark.parametrize(
     "nest_in", [as_node, with_tool, of_tool], ids=["sub_graph", "agent as tool", "graph as tool"]
 )
-def test_a_rule_of_a_child_is_decided_at_the_child(nest_in: Callable[[Agent], Graph[Any]]) -> None:
+def test_a_rule_of_a_child_is_decided_at_the_child(
+    nest_in: Callable[[Agent], NodeGraph[Any]],
+) -> None:
     """Its runs keep it, so nothing above is proven that they may break."""
     (broken,) = check(nest_in(ruled(NEVER))).findings
     excuse = {("kid/model_call", "GL12"): "a rule for show"}

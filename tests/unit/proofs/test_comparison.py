@@ -16,7 +16,7 @@ from graphloop.agent.hooks import AnswerInfo
 from graphloop.agent.options import AgentOptions
 from graphloop.contract import ChildContract, Contract
 from graphloop.errors import ConfigError
-from graphloop.graph import END, Graph
+from graphloop.graph import END, NodeGraph
 from graphloop.limits.stop import cost_exceeds, step_count_is
 from graphloop.loop import Standard
 from graphloop.node_protocol import Kind, Node
@@ -59,12 +59,12 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def made(**table: list[str]) -> Graph[None]:
+def made(**table: list[str]) -> NodeGraph[None]:
     """Return the graph whose n-th outcome of each node leads to the n-th name in its row."""
     return build(table, {name: KINDS[name] for name in table if name in KINDS})
 
 
-def losses(before: Graph[Any], after: Graph[Any]) -> list[str]:
+def losses(before: NodeGraph[Any], after: NodeGraph[Any]) -> list[str]:
     """Return what the later graph promises less."""
     return [one.message for one in compare(before, after).changes if one.effect == "weaker"]
 
@@ -325,7 +325,7 @@ def test_a_value_is_written_as_a_reader_sees_it() -> None:
     assert written(Done) == "done"
     assert written(changed()) == "graph 'agent'"
     append = Append()
-    inner: Graph[None] = Graph("g", append, {append: {...: END}})
+    inner: NodeGraph[None] = NodeGraph("g", append, {append: {...: END}})
     assert effects(Child("kid"), with_graphs(Child("kid"), {"kid": inner})) == set()
 
 
@@ -334,7 +334,7 @@ LED_PAST = made(a=["review", "deploy"], review=["deploy"], deploy=["END"])
 REVIEWED = never("node:deploy", before="node:review")
 
 
-def ruled(before: Graph[None], after: Graph[None], rules: Rules) -> list[tuple[str, str]]:
+def ruled(before: NodeGraph[None], after: NodeGraph[None], rules: Rules) -> list[tuple[str, str]]:
     """Return what is said about rules that both are given."""
     found = compare(before, after, rules).changes
     return [(one.effect, one.message) for one in found if one.subject == "rule"]
@@ -362,7 +362,7 @@ def test_a_rule_that_means_nothing_is_weaker_or_refused() -> None:
         compare(SAFE, bare, never("nosuch"))
 
 
-def keeping(rules: Rules) -> Graph[None]:
+def keeping(rules: Rules) -> NodeGraph[None]:
     """Return a loop whose runs keep rules."""
     return Agent(MODEL, tools=[refund], rules=rules).graph
 
@@ -399,7 +399,7 @@ def asking() -> Any:
     return refund
 
 
-def agent(**options: Unpack[AgentOptions]) -> Graph[None]:
+def agent(**options: Unpack[AgentOptions]) -> NodeGraph[None]:
     """Return an agent's graph."""
     return Agent(MODEL, **options).graph
 
@@ -409,7 +409,7 @@ def good(answer: AnswerInfo) -> bool:
     return bool(answer.text)
 
 
-GIVEN: list[tuple[Callable[[], Graph[None]], Callable[[], Graph[None]], bool]] = [
+GIVEN: list[tuple[Callable[[], NodeGraph[None]], Callable[[], NodeGraph[None]], bool]] = [
     (lambda: agent(instructions="a"), lambda: agent(instructions="b"), False),
     (lambda: agent(tools=[refund]), agent, False),
     (agent, lambda: agent(tools=[refund]), True),
@@ -442,7 +442,7 @@ GIVEN: list[tuple[Callable[[], Graph[None]], Callable[[], Graph[None]], bool]] =
 
 @pytest.mark.parametrize(("before", "after", "weaker"), GIVEN)
 def test_what_runs_are_given_is_compared(
-    before: Callable[[], Graph[None]], after: Callable[[], Graph[None]], weaker: bool
+    before: Callable[[], NodeGraph[None]], after: Callable[[], NodeGraph[None]], weaker: bool
 ) -> None:
     """The table may be the same, and nothing asks a person any more."""
     found = compare(before(), after())
@@ -473,7 +473,7 @@ def test_what_check_sets_aside_is_compared() -> None:
 class Parent(Place):
     """A node that runs graphs under one name."""
 
-    graphs: tuple[Graph[None] | None, ...] = ()
+    graphs: tuple[NodeGraph[None] | None, ...] = ()
     rules: tuple[Rule, ...] | None = None
 
     @property
@@ -482,11 +482,11 @@ class Parent(Place):
         return Contract(children=tuple(kids))
 
 
-def parent(*graphs: Graph[None] | None, gate: Policy | None = None) -> Graph[None]:
+def parent(*graphs: NodeGraph[None] | None, gate: Policy | None = None) -> NodeGraph[None]:
     """Return a graph of a node that runs others."""
     rules = None if gate is None else gate.rules
     node = Parent("a", frozenset(OUTCOMES[:1]), graphs=graphs, rules=rules)
-    return Graph("g", node, {node: {OUTCOMES[0]: END}})
+    return NodeGraph("g", node, {node: {OUTCOMES[0]: END}})
 
 
 def test_an_agent_that_got_weaker_makes_its_parent_weaker() -> None:
@@ -521,7 +521,7 @@ def test_an_agent_that_is_new_unknown_or_under_a_softer_gate_is_weaker() -> None
 def test_an_agent_that_is_too_deep_is_told_unless_it_is_the_same() -> None:
     """Where the bound stands, a change is no silence."""
 
-    def deep(inner: Graph[None]) -> Graph[None]:
+    def deep(inner: NodeGraph[None]) -> NodeGraph[None]:
         for _ in range(NEST_MAX + 1):
             inner = parent(inner)
         return inner
@@ -534,7 +534,7 @@ def test_an_agent_that_is_too_deep_is_told_unless_it_is_the_same() -> None:
 def test_a_graph_that_many_run_is_compared_once() -> None:
     """Else a text would be as long as there are ways to it, which are beyond counting."""
 
-    def layered(steps: int) -> Graph[None]:
+    def layered(steps: int) -> NodeGraph[None]:
         inner = changed(None, Standard(stop=StopCheck(max_steps=steps)))
         for _ in range(12):
             outer = parent(inner)
@@ -547,7 +547,7 @@ def test_a_graph_that_many_run_is_compared_once() -> None:
     assert len(str(found)) < 20_000
 
 
-def told_of(instructions: str, *, as_node: bool) -> Graph[None]:
+def told_of(instructions: str, *, as_node: bool) -> NodeGraph[None]:
     """Return a graph that runs another with these instructions, by a node or as a tool."""
     worker = load(
         "graphloop: 1\nname: w\nstart: m\nnodes: {m: {use: model_call}, a: {use: append}}\n"
@@ -556,7 +556,7 @@ def told_of(instructions: str, *, as_node: bool) -> Graph[None]:
     if as_node:
         node = sub_graph(worker, model=MODEL, options={"instructions": instructions})
         append = Append()
-        return Graph("g", node, {node: {Answered: append, ...: END}, append: {...: END}})
+        return NodeGraph("g", node, {node: {Answered: append, ...: END}, append: {...: END}})
     given = worker.as_tool(None, model=MODEL, description="W.", instructions=instructions)
     return Agent(MODEL, tools=[given]).graph
 

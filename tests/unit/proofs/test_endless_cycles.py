@@ -7,10 +7,10 @@ from typing import Final, TypeVar
 
 import pytest
 
-from graphloop.agent.graph import Graph as Front
+from graphloop.agent.graph import Graph
 from graphloop.errors import GraphError
 from graphloop.events import Cancelled, Decided, Started
-from graphloop.graph import END, Edges, Graph
+from graphloop.graph import END, Edges, NodeGraph
 from graphloop.node_protocol import Leave, Node, Reaction
 from graphloop.nodes import (
     Append,
@@ -64,31 +64,31 @@ S = TypeVar("S")
 NOBODY = World(model=lambda _: reply("unasked"), tool=lambda effect: ToolOutcome(effect.key, "ok"))
 
 
-def spin(times: int) -> Graph[None]:
+def spin(times: int) -> NodeGraph[None]:
     """Return a graph that goes round in one node."""
     limit = Limit(times)
     edges: Edges[None] = {limit: {Go: limit, Stop: END}}
-    return Graph("spin", limit, edges)
+    return NodeGraph("spin", limit, edges)
 
 
-def row(nodes: int) -> Graph[None]:
+def row(nodes: int) -> NodeGraph[None]:
     """Return a graph of so many nodes, one after the other."""
     limits: list[Node[None, Outcome]] = [Limit(1, f"limit-{number}") for number in range(nodes)]
     edges: Edges[None] = {
         one: {Go: limits[at + 1] if at + 1 < nodes else END, Stop: END}
         for at, one in enumerate(limits)
     }
-    return Graph("row", limits[0], edges)
+    return NodeGraph("row", limits[0], edges)
 
 
-def round_by(node: Node[None, Outcome], outcome: type[Outcome]) -> Graph[None]:
+def round_by(node: Node[None, Outcome], outcome: type[Outcome]) -> NodeGraph[None]:
     """Return a graph that goes round by a node that may have nothing to wait for."""
     limit = Limit(SETTLE_MAX)
     edges: Edges[None] = {node: {outcome: limit, ...: END}, limit: {Go: node, Stop: END}}
-    return Graph("round", node, edges)
+    return NodeGraph("round", node, edges)
 
 
-def told(graph: Graph[None]) -> list[Unknown]:
+def told(graph: NodeGraph[None]) -> list[Unknown]:
     """Return what is told of a graph alone, whatever it runs."""
     return list(long_stretches(Ranking(Ground(graph))))
 
@@ -105,7 +105,7 @@ def told(graph: Graph[None]) -> list[Unknown]:
     ],
     ids=["spin", "row", "gate", "verify", "execute", "prepare_step"],
 )
-def test_a_run_that_would_be_broken_off_is_not_proven_to_be_bounded(graph: Graph[None]) -> None:
+def test_a_run_that_would_be_broken_off_is_not_proven_to_be_bounded(graph: NodeGraph[None]) -> None:
     """The engine takes it for one that is lost."""
     report = check(graph)
     (unknown,) = (one for one in report.unknown if one.code == "GL4")
@@ -124,7 +124,7 @@ BEGINNING: Final[tuple[Node[None, Outcome], ...]] = (
     Retrying(Child("agent"), 2),
     Fallback(Child("agent"), Child("agent", "another")),
     with_graphs(Child("agent"), {"agent": spin(1)}),
-    sub_graph(Front("one", LIMIT, {LIMIT: {...: END}}), name="agent"),
+    sub_graph(Graph("one", LIMIT, {LIMIT: {...: END}}), name="agent"),
 )
 """Nodes that begin child runs, unless the run is too deep for them."""
 
@@ -219,7 +219,7 @@ def test_who_waits_before_and_after_is_passed_as_well(times: int, *, proven: boo
         limit: {Go: limit, Stop: last},
         last: {...: END},
     }
-    graph = Graph("between", first, edges)
+    graph = NodeGraph("between", first, edges)
     asked = simulate(graph, QUESTION, NOBODY, None, setup=SETUP).run
 
     assert ("GL4" in check(graph).proven) is proven
@@ -236,25 +236,25 @@ def test_who_waits_before_and_after_is_passed_as_well(times: int, *, proven: boo
     [spin(SETTLE_MAX - 1), row(SETTLE_MAX), graph_of(standard(max_steps=100_000))],
     ids=["spin", "row", "standard"],
 )
-def test_what_the_engine_goes_along_with_is_proven(graph: Graph[None]) -> None:
+def test_what_the_engine_goes_along_with_is_proven(graph: NodeGraph[None]) -> None:
     """However often a loop goes round that waits for its model."""
     assert "GL4" in check(graph).proven
 
 
 @pytest.mark.parametrize("graph", [spin(SETTLE_MAX - 1), row(SETTLE_MAX)], ids=["spin", "row"])
-def test_the_engine_goes_along_with_it(graph: Graph[None]) -> None:
+def test_the_engine_goes_along_with_it(graph: NodeGraph[None]) -> None:
     """The bound is exact where a run can come to it."""
     simulation = simulate(graph, QUESTION, NOBODY, None, setup=SETUP)
 
     assert simulation.run.ending is not None
 
 
-def critic_led_to(target: str) -> Graph[None]:
+def critic_led_to(target: str) -> NodeGraph[None]:
     """Return a loop whose critic, and whose model behind a reply, lead `Aborted` to a node."""
     prepare, model, critic = PrepareStep(), ModelCall(), Critique("Good?")
     append, bound = Append(), Limit(2)
     nodes = {one.name: one for one in (prepare, model, critic, append, bound)}
-    return Graph(
+    return NodeGraph(
         "circled",
         prepare,
         {

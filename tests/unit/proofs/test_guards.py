@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from graphloop.graph import Graph
+from graphloop.graph import NodeGraph
 from graphloop.proofs.ground import Ground
 from graphloop.proofs.guards import Dominance
 from tests.graphs import any_graphs, build
 
 
-def reachable(graph: Graph[None], starts: set[str], without: str) -> set[str]:
+def reachable(graph: NodeGraph[None], starts: set[str], without: str) -> set[str]:
     """Return what can be come to from `starts`, by way of anything but `without`."""
     found: set[str] = set()
     todo = starts - {without}
@@ -22,7 +22,7 @@ def reachable(graph: Graph[None], starts: set[str], without: str) -> set[str]:
 
 
 @given(any_graphs())
-def test_a_node_comes_before_another_if_there_is_no_way_without_it(graph: Graph[None]) -> None:
+def test_a_node_comes_before_another_if_there_is_no_way_without_it(graph: NodeGraph[None]) -> None:
     """The tree of dominators is fast; this is what it means."""
     passed = Dominance(Ground(graph))
     everywhere = reachable(graph, {graph.start}, "")
@@ -35,7 +35,7 @@ def test_a_node_comes_before_another_if_there_is_no_way_without_it(graph: Graph[
 
 @given(any_graphs())
 def test_a_node_lies_between_two_visits_if_there_is_no_way_back_without_it(
-    graph: Graph[None],
+    graph: NodeGraph[None],
 ) -> None:
     """And a node that is visited once has nothing between its visits."""
     passed = Dominance(Ground(graph))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from graphloop.agent.graph import Graph as Front
-from graphloop.graph import END, Edges, Graph
+from graphloop.agent.graph import Graph
+from graphloop.graph import END, Edges, NodeGraph
 from graphloop.nodes import Append, Child
 from graphloop.own_nodes.sub_graphs import sub_graph
 from graphloop.policy.policy import allow, ask, deny
@@ -61,7 +61,7 @@ def test_nothing_is_known_of_an_agent_that_is_only_named_or_too_deep() -> None:
     """Everything that is proven of a graph is open then."""
     child, append = Child("desk"), Append()
     edges: Edges[None] = {child: {...: append}, append: {...: END}}
-    (named,) = nested(Graph("g", child, edges), None).told
+    (named,) = nested(NodeGraph("g", child, edges), None).told
     deep = nested(nest(ungated(), NEST_MAX + 1), None).told
 
     codes = [*PROPERTIES]
@@ -77,9 +77,9 @@ def test_every_limit_of_those_above_holds_below() -> None:
     """A child that names one limit has the others of its parent, and so have its own children."""
     model = ScriptedModel([])
     inner = sub_graph(ungated(), name="inner", model=model, budget=Budget(usd=100))
-    middle: Front[None] = Front("middle", inner, {inner: {...: END}})
+    middle: Graph[None] = Graph("middle", inner, {inner: {...: END}})
     outer = sub_graph(middle, name="middle", model=model, budget=Budget(tool_calls=5))
-    graph = Graph("outer", outer, {outer: {...: END}})
+    graph = NodeGraph("outer", outer, {outer: {...: END}})
 
     told = [one.budget for one in nested(graph, Budget(usd=1)).told]
     (finding,) = [one for one in check(graph, budget=Budget(usd=1)).findings if one.code == "GL9"]
@@ -102,7 +102,7 @@ def test_what_a_child_sets_aside_as_a_whole_is_set_aside_in_its_parent() -> None
 def test_an_agent_does_not_hide_a_graph_of_the_same_name() -> None:
     """What a node brings along is what it runs."""
     own = sub_graph(ungated(), name="desk", model=ScriptedModel([]))
-    graph = Graph("outer", own, {own: {...: END}})
+    graph = NodeGraph("outer", own, {own: {...: END}})
     graph.agents = {"desk": nest(ungated(), 1)}
 
     assert ["bad"] == [one.graph.name for one in nested(graph, None).told[1:]]
@@ -112,9 +112,9 @@ def test_the_gates_of_all_above_hold_below() -> None:
     """A child of a child that would allow what they deny claims more than it may."""
     model = ScriptedModel([])
     inner = sub_graph(nest(ungated(), 1), name="inner", model=model, gate=allow("pay*"))
-    middle: Front[None] = Front("middle", inner, {inner: {...: END}})
+    middle: Graph[None] = Graph("middle", inner, {inner: {...: END}})
     outer = sub_graph(middle, name="middle", model=model, gate=deny("pay*"))
-    graph = Graph("outer", outer, {outer: {...: END}})
+    graph = NodeGraph("outer", outer, {outer: {...: END}})
 
     assert not any(one.code == "GL9" for one in check(middle).findings)
     (finding,) = [one for one in check(graph).findings if one.code == "GL9"]
@@ -135,7 +135,7 @@ def test_what_is_used_too_often_under_other_gates_is_not_claimed_to_be_proven() 
             )
             for at in range(2)
         )
-        inner = Front(f"g{level}", first, {first: {...: second}, second: {...: END}})
+        inner = Graph(f"g{level}", first, {first: {...: second}, second: {...: END}})
 
     uses, report = nested(inner, None), check(inner)
 
@@ -145,13 +145,13 @@ def test_what_is_used_too_often_under_other_gates_is_not_claimed_to_be_proven() 
     assert any("in more places than are looked at" in one.reason for one in report.unknown)
 
 
-def parents(count: int, *, excused: int) -> Front[None]:
+def parents(count: int, *, excused: int) -> Graph[None]:
     """Return graphs that each run one ungated child; so many of them set that aside."""
     child = ungated()
     told = {("c/execute", "GL2"): "looked at"}
     runs = [
         sub_graph(
-            Front(
+            Graph(
                 f"m{at}",
                 (one := sub_graph(child, name="c", model=ScriptedModel([]))),
                 {one: {...: END}},
@@ -164,7 +164,7 @@ def parents(count: int, *, excused: int) -> Front[None]:
     rows: Edges[None] = {
         one: {...: runs[at + 1] if at + 1 < count else END} for at, one in enumerate(runs)
     }
-    return Front("parents", runs[0], rows)
+    return Graph("parents", runs[0], rows)
 
 
 def test_a_reason_at_one_place_is_none_at_another_however_many_there_are() -> None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphloop.graph import Graph
+from graphloop.graph import NodeGraph
 from graphloop.outcomes import Aborted, Calls, Outcome
 from graphloop.proofs.ground import Ground, Trail
 from graphloop.proofs.reachability import disagreements, traps, unreachable
@@ -31,17 +31,17 @@ class Bare(Ground[None]):
         return walked
 
 
-def found(graph: Graph[None]) -> tuple[Finding, ...]:
+def found(graph: NodeGraph[None]) -> tuple[Finding, ...]:
     """Return what is unreachable, and what is a trap."""
     ground = Bare(graph)
     return (*unreachable(ground), *traps(ground))
 
 
-def forwards(graph: Graph[None]) -> dict[str, set[str]]:
+def forwards(graph: NodeGraph[None]) -> dict[str, set[str]]:
     return {name: set(row.values()) for name, row in graph.table.items()}
 
 
-def backwards(graph: Graph[None]) -> dict[str, set[str]]:
+def backwards(graph: NodeGraph[None]) -> dict[str, set[str]]:
     ways: dict[str, set[str]] = {name: set() for name in (*graph.nodes, "END")}
     for edge in graph.edges:
         ways[edge.target].add(edge.source)
@@ -52,7 +52,7 @@ def named(findings: tuple[Finding, ...], word: str) -> list[Finding]:
     return [one for one in findings if word in one.message]
 
 
-def assert_real(graph: Graph[None], witness: tuple[str, ...]) -> None:
+def assert_real(graph: NodeGraph[None], witness: tuple[str, ...]) -> None:
     """Assert that each step of a witness is a line of the graph."""
     assert witness
     assert all(after in forwards(graph)[one] for one, after in pairwise(witness))
@@ -60,14 +60,14 @@ def assert_real(graph: Graph[None], witness: tuple[str, ...]) -> None:
 
 @given(good_graphs())
 def test_a_graph_whose_every_node_lies_between_start_and_end_is_proven(
-    graph: Graph[None],
+    graph: NodeGraph[None],
 ) -> None:
     """A proof that refuses good graphs is turned off within a week."""
     assert not found(graph)
 
 
 @given(any_graphs())
-def test_every_node_that_no_run_arrives_at_is_found(graph: Graph[None]) -> None:
+def test_every_node_that_no_run_arrives_at_is_found(graph: NodeGraph[None]) -> None:
     """A gate that stands in the table and is never entered protects nothing."""
     findings = named(found(graph), "no run arrives here")
 
@@ -82,7 +82,7 @@ def test_every_node_that_no_run_arrives_at_is_found(graph: Graph[None]) -> None:
 
 
 @given(any_graphs())
-def test_every_part_without_a_way_out_is_found(graph: Graph[None]) -> None:
+def test_every_part_without_a_way_out_is_found(graph: NodeGraph[None]) -> None:
     """A run that cannot end spends for ever."""
     findings = named(found(graph), "never ends")
 
@@ -101,7 +101,7 @@ def test_every_part_without_a_way_out_is_found(graph: Graph[None]) -> None:
 
 @given(good_graphs(), st.data())
 def test_a_node_that_loses_its_last_way_in_is_found(
-    graph: Graph[None], data: st.DataObject
+    graph: NodeGraph[None], data: st.DataObject
 ) -> None:
     """The commonest mistake: an outcome led elsewhere, and what it led to forgotten."""
     table = {name: list(row.values()) for name, row in graph.table.items()}
@@ -113,7 +113,9 @@ def test_a_node_that_loses_its_last_way_in_is_found(
 
 
 @given(good_graphs(), st.data())
-def test_a_cycle_that_loses_its_way_out_is_found(graph: Graph[None], data: st.DataObject) -> None:
+def test_a_cycle_that_loses_its_way_out_is_found(
+    graph: NodeGraph[None], data: st.DataObject
+) -> None:
     """The second commonest: a loop whose every outcome leads back into it."""
     table = {name: list(row.values()) for name, row in graph.table.items()}
     into = data.draw(st.sampled_from(list(table)))
@@ -158,7 +160,7 @@ def test_the_fix_of_an_unreachable_part_names_where_to_enter_it() -> None:
     assert all("arrive at to 'x'" in one.fix for one in findings)
 
 
-def tampered(table: dict[str, dict[type[Outcome], str]], start: str = "a") -> Graph[None]:
+def tampered(table: dict[str, dict[type[Outcome], str]], start: str = "a") -> NodeGraph[None]:
     """Return a graph whose table was replaced behind the back of its constructor."""
     graph = build({"a": ["b"], "b": ["END"]})
     graph.table = table

@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from graphloop.contract import Cap, Contract
-from graphloop.graph import END, Edges, Graph, names_of
+from graphloop.graph import END, Edges, NodeGraph, names_of
 from graphloop.nodes import Append, Approve, Gate, Limit
 from graphloop.outcomes import Aborted, Accepted, Answered, Done, Final, Go, Outcome
 from graphloop.proofs import temporal as module
@@ -33,7 +33,7 @@ BOTH: tuple[type[Outcome], ...] = (Done, Answered)
 GATE = Gate()
 
 
-def graph(lines: str, promises: Iterable[tuple[str, Contract]] = ()) -> Graph[None]:
+def graph(lines: str, promises: Iterable[tuple[str, Contract]] = ()) -> NodeGraph[None]:
     """Return a graph from rows such as "a: b END", its first node first.
 
     Nodes called `gate` and `execute` are of that kind; all promise to run nothing, but those
@@ -57,10 +57,10 @@ def graph(lines: str, promises: Iterable[tuple[str, Contract]] = ()) -> Graph[No
         }
         for name, targets in rows.items()
     }
-    return Graph("g", next(iter(spots.values())), edges)
+    return NodeGraph("g", next(iter(spots.values())), edges)
 
 
-def silenced(of: Graph[None], name: str) -> Graph[None]:
+def silenced(of: NodeGraph[None], name: str) -> NodeGraph[None]:
     """Return the graph with a node that promises nothing any more."""
     (spot,) = [one for one in of.nodes.values() if one.name == name]
     assert isinstance(spot, Spot)
@@ -68,13 +68,13 @@ def silenced(of: Graph[None], name: str) -> Graph[None]:
     return of
 
 
-def decide(of: Graph[None], rules: Rules) -> RuleDecision:
+def decide(of: NodeGraph[None], rules: Rules) -> RuleDecision:
     """Return what is decided of one rule, whose words are looked up."""
     (one,) = decided(Ground(of), resolve_words(rules, names_of(of)))
     return one
 
 
-def outcome_of(of: Graph[None], rules: Rules) -> tuple[str, Sequence[str]]:
+def outcome_of(of: NodeGraph[None], rules: Rules) -> tuple[str, Sequence[str]]:
     """Return the status and the way, as node names."""
     one = decide(of, rules)
     return one.status, [of.start, *(way.target for way in one.walked)] if one.node else []
@@ -111,7 +111,7 @@ def test_a_person_who_is_asked_about_an_answer_lets_no_tool_through() -> None:
         approve: {Accepted: GATE, ...: END},
         GATE: {...: END},
     }
-    of: Graph[None] = Graph("g", plan, rows)
+    of: NodeGraph[None] = NodeGraph("g", plan, rows)
 
     assert "proven" == decide(of, only_after("tool:*", "outcome:approve.accepted")).status
 
@@ -214,7 +214,7 @@ def test_what_is_allowed_since_something_is_proven_round_after_round() -> None:
 def test_a_node_that_promises_nothing_may_run_any_tool() -> None:
     """Unknown is never proven."""
     quiet = graph("a: b; b: END")
-    silent = Graph("g", one := Spot("a", frozenset({Done}), "pure"), {one: {Done: END}})
+    silent = NodeGraph("g", one := Spot("a", frozenset({Done}), "pure"), {one: {Done: END}})
 
     assert "proven" == decide(quiet, never("tool:x")).status
     assert "unknown" == decide(silent, never("tool:x")).status
@@ -356,7 +356,7 @@ def test_a_node_that_only_the_table_leads_to_is_visited_no_time() -> None:
         append: {Final: limit, ...: END},
         limit: {...: END},
     }
-    of = Graph[None]("stopped", gate, edges)
+    of = NodeGraph[None]("stopped", gate, edges)
 
     assert "proven" == decide(of, at_most("outcome:limit.go", 1)).status
     assert "proven" == decide(of, at_most("node:limit", 1)).status

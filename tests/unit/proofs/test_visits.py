@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from graphloop.graph import END, Edges, Graph
+from graphloop.graph import END, Edges, NodeGraph
 from graphloop.nodes import Append, Limit
 from graphloop.outcomes import Go, Resend
 from graphloop.proofs.ground import Ground
@@ -47,7 +47,7 @@ def test_a_rule_is_kept_that_allows_as_much_as_the_bounds_do() -> None:
         limit: {Go: append, ...: END},
         append: {Resend: limit, ...: END},
     }
-    most = Most(Ground(Graph[None]("rounds", limit, edges)))
+    most = Most(Ground(NodeGraph[None]("rounds", limit, edges)))
 
     assert most.keeps(AtMost("node:limit", 3))
     assert not most.keeps(AtMost("node:limit", 2))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graphloop.graph import END, Edges, Graph
+from graphloop.graph import END, Edges, NodeGraph
 from graphloop.nodes import (
     Append,
     Approve,
@@ -54,11 +54,11 @@ class Onward(Outcome):
     note: str
 
 
-def way(graph: Graph[Any], *lines: tuple[str, type[Outcome]]) -> tuple[Way, ...]:
+def way(graph: NodeGraph[Any], *lines: tuple[str, type[Outcome]]) -> tuple[Way, ...]:
     return tuple(Way(node, outcome, graph.table[node][outcome]) for node, outcome in lines)
 
 
-def loop() -> Graph[None]:
+def loop() -> NodeGraph[None]:
     """Return a loop that nothing bounds, with a gate."""
     prepare, model, gate, execute, append = (
         PrepareStep(),
@@ -74,7 +74,7 @@ def loop() -> Graph[None]:
         execute: {...: append},
         append: {AnsweredCalls: prepare, ...: END},
     }
-    return Graph("loop", prepare, edges)
+    return NodeGraph("loop", prepare, edges)
 
 
 def test_a_way_that_a_run_takes_is_walked_to_its_end() -> None:
@@ -104,7 +104,7 @@ def test_a_function_leaves_by_each_of_its_outcomes() -> None:
     """Also by one with fields, of which a sample is made; the function is not called."""
     own = Function("own", frozenset({Onward}))
     edges: Edges[None] = {own: {Onward: own, ...: END}}
-    graph = Graph[None]("own", own, edges)
+    graph = NodeGraph[None]("own", own, edges)
 
     assert 3 == Walker(graph).walk(way(graph, *[("own", Onward)] * 3))
 
@@ -116,7 +116,7 @@ def test_a_cycle_that_no_run_goes_round_is_unknown() -> None:
         approve: {...: append},
         append: {AnsweredCalls: append, ...: END},
     }
-    report = check(Graph[None]("again", approve, edges))
+    report = check(NodeGraph[None]("again", approve, edges))
 
     assert "GL4" not in {one.code for one in report.findings}
     (unknown,) = (one.reason for one in report.unknown if one.code == "GL4")
@@ -130,7 +130,7 @@ def test_a_message_that_no_turn_takes_up_is_sent_on_for_ever() -> None:
         approve: {...: append},
         append: {Resend: append, ...: END},
     }
-    graph = Graph[None]("again", approve, edges)
+    graph = NodeGraph[None]("again", approve, edges)
 
     (found,) = (one for one in check(graph).findings if one.code == "GL4")
     assert is_run(graph, found, repeated=9), found.path
@@ -147,7 +147,7 @@ def test_a_witness_that_no_run_takes_gives_way_to_one_that_does() -> None:
         execute: {...: append},
         append: {...: END},
     }
-    graph = Graph[None]("late", model, edges)
+    graph = NodeGraph[None]("late", model, edges)
 
     report = check(graph)
 
@@ -173,7 +173,7 @@ def test_what_cannot_be_reached_by_a_run_has_no_way_there() -> None:
         append: {AnsweredCalls: limit, ...: END},
         limit: {Go: END, Stop: END},
     }
-    ground = Ground(Graph[None]("stopped", gate, edges))
+    ground = Ground(NodeGraph[None]("stopped", gate, edges))
 
     assert ground.run_to("limit") == ()
     assert isinstance(ground.finding("GL1", "", "", node="limit"), Finding)
@@ -190,7 +190,7 @@ def test_a_fault_behind_a_follow_up_is_an_error_with_a_run() -> None:
         verify: {FollowUp: publish, ...: END},
         publish: {...: END},
     }
-    graph = Graph[None]("more", prepare, edges)
+    graph = NodeGraph[None]("more", prepare, edges)
 
     (found,) = (one for one in check(graph).findings if one.code == "GL2")
     assert is_run(graph, found), found.path
@@ -203,7 +203,7 @@ def test_a_way_through_very_many_functions_is_walked_in_time_that_grows_with_it(
         nodes = [Function(f"w{at}", frozenset({Onward})) for at in range(count)]
         edges: Edges[None] = {node: {Onward: after, ...: END} for node, after in pairwise(nodes)}
         edges = {**edges, nodes[-1]: {...: END}}
-        graph = Graph[None]("many", nodes[0], edges)
+        graph = NodeGraph[None]("many", nodes[0], edges)
         walker = Walker(graph)
         lines = way(graph, *[(node.name, Onward) for node in nodes])
         profile = Profile()
@@ -223,7 +223,7 @@ def test_a_fault_behind_a_bound_is_an_error_with_a_run_that_reaches_the_bound(ti
         limit: {Go: poll, Stop: publish},
         publish: {...: END},
     }
-    graph = Graph[None]("polled", poll, edges)
+    graph = NodeGraph[None]("polled", poll, edges)
 
     (found,) = (one for one in check(graph).findings if one.code == "GL2")
     assert is_run(graph, found), found.path
@@ -243,7 +243,7 @@ def test_a_fault_behind_a_second_cut_reply_is_an_error_with_a_run(code: str, to:
         execute: {...: append},
         append: {...: END},
     }
-    graph = Graph[None]("cut", prepare, edges)
+    graph = NodeGraph[None]("cut", prepare, edges)
 
     found = next(one for one in check(graph).findings if one.code == code)
     assert is_run(graph, found), found.path
@@ -259,7 +259,7 @@ def test_a_way_to_a_lost_call_fails_the_report_though_no_run_of_it_is_found() ->
         execute: {Held: END, ...: append},
         append: {...: END},
     }
-    report = check(Graph[None]("held", prepare, edges))
+    report = check(NodeGraph[None]("held", prepare, edges))
 
     (unknown,) = (one for one in report.unknown if one.code == "GL3")
     assert "no run of this way was found" in unknown.reason

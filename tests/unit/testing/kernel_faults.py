@@ -15,7 +15,7 @@ import pytest
 from graphloop import replay
 from graphloop.effects import AskHuman, CallModel, CallTool, CheckCalls, Effect, StartRun
 from graphloop.events import Cancelled, Decided, Event
-from graphloop.graph import Graph
+from graphloop.graph import NodeGraph
 from graphloop.history import History
 from graphloop.node_protocol import Leave, Reaction, Wait
 from graphloop.nodes import (
@@ -125,7 +125,7 @@ def being(kind: Kind, change: Callable[[Any], object]) -> Fault:
 def stepping(change: Callable[[Run[Any], Step[Any]], Step[Any]]) -> Fault:
     """Return the fault of a kernel that makes something else of an event."""
 
-    def wrong(graph: Graph[Any], run: Run[Any], event: Event) -> Step[Any]:
+    def wrong(graph: NodeGraph[Any], run: Run[Any], event: Event) -> Step[Any]:
         return change(run, step(graph, run, event))
 
     def plant(patch: pytest.MonkeyPatch) -> None:

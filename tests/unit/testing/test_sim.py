@@ -22,7 +22,7 @@ from graphloop.events import (
     Steered,
     ToolReturned,
 )
-from graphloop.graph import END, Graph
+from graphloop.graph import END, NodeGraph
 from graphloop.node_protocol import Kind, Leave, Reaction, Wait
 from graphloop.outcomes import Done, Outcome
 from graphloop.own_nodes.compose import parallel
@@ -63,7 +63,7 @@ class ToolFirst:
 def test_a_crash_right_after_the_start_performs_the_first_effects_again() -> None:
     """The first event is as good a place to die as any other."""
     node = ToolFirst()
-    graph: Graph[None] = Graph("g", node, {node: {Done: END}})
+    graph: NodeGraph[None] = NodeGraph("g", node, {node: {Done: END}})
 
     simulation = simulate(graph, QUESTION, TWO.world, None, setup=Setup(), crash_after=(1,))
 
@@ -94,7 +94,7 @@ def test_what_somebody_says_or_wants_comes_after_the_event_that_is_named() -> No
 def crashing(after: int, *, repeatable: bool, seed: int = 0) -> tuple[Simulation[None], int]:
     """Return a run of one tool that crashes after an event, and how often the tool took effect."""
     node = ToolFirst()
-    graph: Graph[None] = Graph("g", node, {node: {Done: END}})
+    graph: NodeGraph[None] = NodeGraph("g", node, {node: {Done: END}})
     effects: list[str] = []
 
     def tool(effect: CallTool) -> ToolOutcome:
@@ -179,7 +179,7 @@ def test_the_time_that_a_process_was_dead_is_nobody_s_work() -> None:
 def test_a_begun_call_that_starts_again_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fold that forgets `EffectsStarted` would pay twice, and the simulation must say so."""
 
-    def forgetful(graph: Graph[None], events: Iterable[Event]) -> Run[None]:
+    def forgetful(graph: NodeGraph[None], events: Iterable[Event]) -> Run[None]:
         return evolve(replay(graph, events), started=frozenset())
 
     monkeypatch.setattr(sim, "replay", forgetful)
@@ -303,7 +303,7 @@ def test_an_abort_counts_the_tools_that_have_started_and_no_others(after: int) -
 def test_a_child_that_nobody_wants_is_ended_and_has_spent_all_or_nothing(seed: int) -> None:
     """A process may die before it, or in the middle of it: the run still hears of each child."""
     fan, spent = parallel("quick", "slow", "slow", join="first"), Spent(1, 1)
-    graph: Graph[None] = Graph("fan", fan, {fan: {...: END}})
+    graph: NodeGraph[None] = NodeGraph("fan", fan, {fan: {...: END}})
 
     def child(effect: StartRun) -> ChildAnswer:
         return (effect.agent, "ok", spent)

@@ -14,7 +14,7 @@ from graphloop.contract import contract_of
 from graphloop.effects import AskModel, Effect, Invoke
 from graphloop.errors import ConfigError
 from graphloop.events import BranchesJoined, Event
-from graphloop.graph import END, Graph
+from graphloop.graph import END, NodeGraph
 from graphloop.node_protocol import Kind, Leave, Reaction, Wait
 from graphloop.nodes import Append, Branch, Child, MapOver, Parallel
 from graphloop.nodes.dialogue import Asks
@@ -387,7 +387,7 @@ def test_a_function_that_acts_is_proven_in_a_file_too() -> None:
     assert asked == load(dump(asked, registry=functions()), registry=functions())
 
 
-AGENT: Graph[None] = Graph("inner", Append(), {Append(): {...: END}})
+AGENT: NodeGraph[None] = NodeGraph("inner", Append(), {Append(): {...: END}})
 
 
 def test_the_proofs_see_the_graphs_of_agents() -> None:
@@ -407,7 +407,7 @@ def test_the_proofs_see_the_graphs_of_agents() -> None:
 
 def test_graphs_are_added_one_after_another_and_replaced() -> None:
     """Two agents of one node may come from two places; the later of two graphs counts."""
-    other: Graph[None] = Graph("other", Append(), {Append(): {...: END}})
+    other: NodeGraph[None] = NodeGraph("other", Append(), {Append(): {...: END}})
     both = Parallel((Branch("a"), Branch("b")))
     first = with_graphs(both, {"a": AGENT})
 

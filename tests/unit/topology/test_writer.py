@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from graphloop.errors import GraphError
-from graphloop.graph import END, Graph
+from graphloop.graph import END, NodeGraph
 from graphloop.limits.stop import duration_exceeds
 from graphloop.node_protocol import Node
 from graphloop.nodes import Append, Child, Critique, Limit, ModelCall, StopCheck
@@ -23,8 +23,8 @@ from tests.topology_files import RIGHT
 from tests.topology_forms import NAMES
 
 
-def _graph() -> Graph[None]:
-    return Graph("a", Append(), {Append(): {...: END}})
+def _graph() -> NodeGraph[None]:
+    return NodeGraph("a", Append(), {Append(): {...: END}})
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ def test_other_readers_of_yaml_read_the_same() -> None:
 def test_all_nodes_that_no_file_can_hold_are_told() -> None:
     """Each with its reason."""
     model, append = ModelCall("a", kind=wrong("check")), Append("b", kind=wrong("pure"))
-    graph: Graph[None] = Graph("a", model, {model: {...: append}, append: {...: END}})
+    graph: NodeGraph[None] = NodeGraph("a", model, {model: {...: append}, append: {...: END}})
 
     with pytest.raises(GraphError) as refused:
         data_of(document_of(graph), NAMES)
@@ -94,7 +94,7 @@ def test_equal_graphs_have_one_fingerprint_whether_a_number_is_whole_or_not() ->
 
     def lasting(seconds: float) -> Document:
         stop = StopCheck(conditions=(duration_exceeds(seconds),))
-        return document_of(Graph("a", stop, {stop: {...: END}}))
+        return document_of(NodeGraph("a", stop, {stop: {...: END}}))
 
     assert lasting(5) == lasting(5.0)
     assert fingerprint_of(lasting(5), NAMES) == fingerprint_of(lasting(5.0), NAMES)
@@ -103,7 +103,7 @@ def test_equal_graphs_have_one_fingerprint_whether_a_number_is_whole_or_not() ->
 @pytest.mark.parametrize("node", [Critique(""), Limit(10**18)])
 def test_what_no_reader_would_take_is_not_written(node: Node[None, Outcome]) -> None:
     """Whoever dumps it hears so, not whoever loads it."""
-    graph = Graph[None]("a", node, {node: {...: END}})
+    graph = NodeGraph[None]("a", node, {node: {...: END}})
 
     with pytest.raises(GraphError, match=f"node '{node.name}': cannot be written"):
         topology_text(document_of(graph), NAMES)
@@ -111,10 +111,10 @@ def test_what_no_reader_would_take_is_not_written(node: Node[None, Outcome]) -> 
 
 def _nested(depth: int) -> Document:
     child = Child("inner")
-    document = Document(Graph("a", Append(), {Append(): {...: END}}))
+    document = Document(NodeGraph("a", Append(), {Append(): {...: END}}))
     for _ in range(depth):
         node = Included(child, (("inner", document.graph),))
-        graph: Graph[None] = Graph("a", node, {node: {...: END}})
+        graph: NodeGraph[None] = NodeGraph("a", node, {node: {...: END}})
         document = Document(graph, agents={"inner": AgentEntry(document)})
     return document
 
@@ -151,7 +151,7 @@ def test_a_node_that_reads_back_as_another_is_told() -> None:
     registry = Registry()
     registry.node(Fickle)
     fickle = Fickle()
-    graph: Graph[None] = Graph("a", fickle, {fickle: {...: END}})
+    graph: NodeGraph[None] = NodeGraph("a", fickle, {fickle: {...: END}})
 
     with pytest.raises(GraphError, match="node 'fickle': cannot be written"):
         topology_text(document_of(graph), RegisteredNames(registry, installed=False))

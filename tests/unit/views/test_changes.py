@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 
-from graphloop.graph import Graph
+from graphloop.graph import NodeGraph
 from graphloop.proofs.comparison import compare
 from graphloop.views.comparison import changes_picture
 from graphloop.views.dot import dot_of
@@ -13,7 +13,7 @@ from tests.changed_loop import bypassed, changed, gateless
 from tests.graphs import any_graphs
 
 
-def drawn(before: Graph[None], after: Graph[None]) -> Picture:
+def drawn(before: NodeGraph[None], after: NodeGraph[None]) -> Picture:
     return changes_picture(before, after, compare(before, after))
 
 
@@ -31,7 +31,7 @@ def ways(one: Picture, *, gone: bool) -> set[tuple[str, str, str]]:
 @given(any_graphs(), any_graphs())
 @settings(max_examples=15, deadline=None)
 def test_what_is_drawn_as_there_is_the_later_table_and_the_rest_is_what_is_gone(
-    before: Graph[None], after: Graph[None]
+    before: NodeGraph[None], after: NodeGraph[None]
 ) -> None:
     """A reviewer approves the picture."""
     one = drawn(before, after)
@@ -44,7 +44,7 @@ def test_what_is_drawn_as_there_is_the_later_table_and_the_rest_is_what_is_gone(
 
 @given(any_graphs(), any_graphs())
 @settings(max_examples=15, deadline=None)
-def test_only_what_is_new_is_drawn_as_new(before: Graph[None], after: Graph[None]) -> None:
+def test_only_what_is_new_is_drawn_as_new(before: NodeGraph[None], after: NodeGraph[None]) -> None:
     """Also where a new outcome goes along with one that was there before."""
     one = drawn(before, after)
     names = {shape.id: shape.words[0] for shape in one.shapes}

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from graphloop.contract import Cap, ChildContract, Contract
 from graphloop.errors import ConfigError
-from graphloop.graph import END, Graph
+from graphloop.graph import END, NodeGraph
 from graphloop.node_protocol import Kind
 from graphloop.nodes import Gate, Limit
 from graphloop.outcomes import Answered, Calls, Outcome
@@ -131,7 +131,7 @@ def test_everything_that_a_contract_says_is_in_the_details() -> None:
 def test_the_rules_of_a_gate_are_in_its_box_and_not_beside_it() -> None:
     """A fact stands in one place."""
     gate, limit = Gate(rules=allow("read").rules), Limit(2)
-    graph: Graph[None] = Graph("g", gate, {gate: {...: limit}, limit: {...: END}})
+    graph: NodeGraph[None] = NodeGraph("g", gate, {gate: {...: limit}, limit: {...: END}})
     drawn = level_picture(graph, "detail", Marks(nodes={"gate": "2x"}))
 
     assert ("gate", "2x") == drawn.shapes[0].words
@@ -143,13 +143,13 @@ def test_the_rules_of_a_gate_are_in_its_box_and_not_beside_it() -> None:
     assert "go at most 2x\\l" in text
 
 
-def boxes_of(graph: Graph[None]) -> list[tuple[str, ...]]:
+def boxes_of(graph: NodeGraph[None]) -> list[tuple[str, ...]]:
     return [box.nodes for box in phases(graph)]
 
 
 @given(any_graphs())
 def test_every_node_is_in_one_box_and_boxes_stand_in_the_order_of_the_table(
-    graph: Graph[None],
+    graph: NodeGraph[None],
 ) -> None:
     """So a picture keeps its look when a node is added; no two boxes have one name."""
     boxes = phases(graph)

@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from graphloop.graph import Graph
+from graphloop.graph import NodeGraph
 from graphloop.loop import Standard, standard_edges
 from graphloop.node_protocol import Kind
 from graphloop.nodes import AnswerCheck, Gate, Verify
@@ -64,7 +64,7 @@ def test_rules_and_checks_stand_beside_their_node_in_every_notation() -> None:
     """A reviewer approves them, and sees them in the picture."""
     checks = Verify((AnswerCheck("output", 2), AnswerCheck("verify", 1)))
     nodes = Standard(gate=Gate(rules=allow("read_*").rules), verify=checks)
-    drawn = picture(Graph("agent", nodes.prepare, standard_edges(nodes)))
+    drawn = picture(NodeGraph("agent", nodes.prepare, standard_edges(nodes)))
     dotted, flow, lines = dot_of(drawn), mermaid_of(drawn), text_of(drawn).splitlines()
 
     assert '  note_n4 [label="allow read_*\\ldeny *\\l" shape=note' in dotted

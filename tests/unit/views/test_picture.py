@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphloop.contract import Cap, ChildContract, Contract
-from graphloop.graph import END, Edges, Graph
+from graphloop.graph import END, Edges, NodeGraph
 from graphloop.loop import Standard, standard_edges
 from graphloop.outcomes import outcome_name
 from graphloop.views.dot import dot_of
@@ -22,16 +22,16 @@ from tests.graphs import OUTCOMES, Place, build
 class Parent(Place):
     """A node that runs a graph."""
 
-    child: Graph[Any] | None = None
+    child: NodeGraph[Any] | None = None
 
     @property
     def contract(self) -> Contract:
         return Contract(children=(ChildContract("kid", self.child), ChildContract("unknown")))
 
 
-def parent(child: Graph[Any]) -> Graph[None]:
+def parent(child: NodeGraph[Any]) -> NodeGraph[None]:
     node = Parent("a", frozenset(OUTCOMES[:1]), child=child)
-    return Graph("g", node, {node: {OUTCOMES[0]: END}})
+    return NodeGraph("g", node, {node: {OUTCOMES[0]: END}})
 
 
 INNER = build({"x": ["y"], "y": ["END"]}, {"x": "gate", "y": "model"}, name="inner")
@@ -51,7 +51,7 @@ def test_a_line_that_can_never_be_taken_is_pale_unless_it_is_marked() -> None:
     first, second = OUTCOMES[:2]
     node, after = Capped("a", frozenset((first, second))), Place("b", frozenset((first,)))
     edges: Edges[None] = {node: {first: END, second: after}, after: {first: END}}
-    graph = Graph("g", node, edges)
+    graph = NodeGraph("g", node, edges)
     way = ("a", outcome_name(first))
 
     assert ["weak", None, None] == [line.tone for line in picture(graph).strokes]
@@ -89,7 +89,7 @@ def test_a_contract_that_holds_a_graph_makes_it_a_member() -> None:
 def test_agents_that_are_tools_run_where_tools_run() -> None:
     """At every node that executes, and nowhere else."""
     nodes = Standard()
-    loop: Graph[None] = Graph("loop", nodes.prepare, standard_edges(nodes))
+    loop: NodeGraph[None] = NodeGraph("loop", nodes.prepare, standard_edges(nodes))
 
     assert [("execute", "helper")] == [
         (member.node, member.name)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphloop.events import CallCheck, Event
-from graphloop.graph import Graph
+from graphloop.graph import NodeGraph
 from graphloop.policy.approvals import Approval
 from graphloop.tools.outcome import ToolOutcome
 from graphloop.views.drawing import visible
@@ -21,7 +21,9 @@ LINE = re.compile(r"  (p\d+)(-?->>)(p\d+): (.*)")
 MODELS = (reply("done"), reply(call("read"), call("write")), reply("done"), reply("done"))
 
 
-def journal(graph: Graph[None], *, approval: Approval | None, text: str = "fine") -> list[Event]:
+def journal(
+    graph: NodeGraph[None], *, approval: Approval | None, text: str = "fine"
+) -> list[Event]:
     world = Adversary(
         MODELS,
         checks=(CallCheck(needs_approval=True),),
@@ -31,7 +33,7 @@ def journal(graph: Graph[None], *, approval: Approval | None, text: str = "fine"
     return world.run(graph).events
 
 
-def told(graph: Graph[None], events: list[Event]) -> list[tuple[str, str, str]]:
+def told(graph: NodeGraph[None], events: list[Event]) -> list[tuple[str, str, str]]:
     return [(one.source.name, one.target.name, one.words) for one in sequence(graph, events)]
 
 

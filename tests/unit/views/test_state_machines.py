@@ -6,7 +6,7 @@ import json
 from xml.etree import ElementTree
 
 from graphloop.agent.agent import Agent
-from graphloop.graph import END, Graph
+from graphloop.graph import END, NodeGraph
 from graphloop.nodes import Append, Limit
 from graphloop.providers.script import ScriptedModel
 from graphloop.views.state_machines import NAMESPACE, scxml, xstate
@@ -14,10 +14,10 @@ from graphloop.views.state_machines import NAMESPACE, scxml, xstate
 XMLNS = "{http://www.w3.org/2005/07/scxml}"
 
 
-def odd() -> Graph[None]:
+def odd() -> NodeGraph[None]:
     """Return a graph whose names are not for every tool."""
     first, second = Limit(1, name='a <"b" & c>'), Append("node-1")
-    return Graph("odd & end", first, {first: {...: second}, second: {...: END}})
+    return NodeGraph("odd & end", first, {first: {...: second}, second: {...: END}})
 
 
 def test_what_is_read_back_from_scxml_is_the_table() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from graphloop.errors import StoreError
 from graphloop.events import CallCheck, Event
-from graphloop.graph import Graph
+from graphloop.graph import NodeGraph
 from graphloop.policy.approvals import Approval
 from graphloop.views.dot import dot_of
 from graphloop.views.pictures import picture
@@ -17,7 +17,7 @@ from tests.strategies import Adversary, call, loop, reply
 MODELS = (reply("done"), reply(call("read"), call("write")), reply("done"), reply("done"))
 
 
-def journal(graph: Graph[None], *, approved: bool = True) -> list[Event]:
+def journal(graph: NodeGraph[None], *, approved: bool = True) -> list[Event]:
     """Return the journal of a run of one turn with calls, which may wait for a person."""
     checks = (CallCheck(needs_approval=not approved),)
     decisions = (Approval(True) if approved else None,)
