@@ -37,7 +37,7 @@ from graphloop.outcomes import Outcome, outcome_name
 from graphloop.policy.policy import Rule
 from graphloop.run import Run
 from graphloop.spending import Budget
-from graphloop.topology.included import with_graphs
+from graphloop.topology.document import with_graphs
 
 __all__ = ["MUTANTS", "Mutant", "Promising", "Topology", "graph_of", "standard"]
 

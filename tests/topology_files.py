@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+import pytest
+
 from graphloop import Tool
 from graphloop.agent.sub_agents import AgentTool
+from graphloop.errors import Problem
+from graphloop.topology.diagnostics import TopologyError
 from graphloop.topology.loaded import Topology, load
-from graphloop.topology.registration import Registry
+from graphloop.topology.reader import read_text
+from graphloop.topology.registration import RegisteredNames, Registry
 
-__all__ = ["BAD", "RIGHT", "Bad", "desk", "with_line"]
+__all__ = ["BAD", "RIGHT", "Bad", "desk", "lines_of", "problems", "with_line"]
 
 RIGHT: Final = """\
 graphloop: 1
@@ -99,8 +104,18 @@ def with_line(number: int, line: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _before(text: str) -> str:
-    return text + RIGHT
+def problems(text: str | bytes, names: RegisteredNames | None = None) -> tuple[Problem, ...]:
+    """Return the problems of a text, which is refused as `a.yaml`; each has a fix."""
+    known = RegisteredNames(Registry(), installed=False) if names is None else names
+    with pytest.raises(TopologyError) as refused:
+        read_text(text, known, "a.yaml")
+    assert all(problem.fix for problem in refused.value.problems)
+    return refused.value.problems
+
+
+def lines_of(found: tuple[Problem, ...]) -> list[int]:
+    """Return the lines of problems."""
+    return [int(problem.place.split(":")[1]) for problem in found]
 
 
 def _nested(depth: int) -> str:
@@ -129,7 +144,7 @@ BAD: Final = (
     Bad("broken brackets", with_line(6, "  model_call: {use: model_call"), 7, 7, "no YAML"),
     Bad("bare question mark", with_line(6, "  model_call: {use: short?}"), 6, 26, "question mark"),
     Bad("bad indentation", with_line(6, " model_call: {use: model_call}"), 6, 2, "no YAML"),
-    Bad("alias bomb", _before(LAUGHS + "\n"), 1, 4, "an anchor (&a)"),
+    Bad("alias bomb", LAUGHS + "\n" + RIGHT, 1, 4, "an anchor (&a)"),
     Bad("alias", with_line(3, "start: *begin"), 3, 8, "an alias (*begin)"),
     Bad("anchor", with_line(3, "start: &begin gate"), 3, 8, "an anchor (&begin)"),
     Bad("merge key", with_line(5, "  <<: {use: prepare_step}"), 5, 3, "a merge key"),

@@ -14,9 +14,9 @@ from graphloop.topology.compose import compose
 from graphloop.topology.diagnostics import Diagnostics, ParseError
 from graphloop.topology.models import Reading, parse
 from graphloop.topology.node_models import NODE
-from graphloop.topology.node_writer import node_data
 from graphloop.topology.registration import RegisteredNames, Registry
 from graphloop.topology.schema import topology_schema
+from graphloop.topology.writer import node_data
 
 __all__ = ["NAMES", "REGISTRY", "is_valid", "read", "reading", "refusal", "written"]
 

@@ -6,7 +6,7 @@ graphloop check examples/own_nodes      the cap of `judge` bounds the cycle
 
 from dataclasses import dataclass, replace
 
-from graphloop import END, Agent, Edges, Graph, node
+from graphloop import END, Agent, Graph, node
 from graphloop.nodes import Append
 from graphloop.outcomes import Answered, Outcome
 from graphloop.own_nodes import ChildResult, sub_graph
@@ -57,5 +57,4 @@ write = sub_graph(writer, prompt=ask, output=keep, reads={"draft", "words_max"},
 append = Append()
 STATE = Slogan(words_max=6)
 row = judge.row({TooLong: write, Fine: append, ...: END})
-edges: Edges[Slogan] = {write: {Answered: judge, ...: END}, judge: row, append: {...: END}}
-graph = Graph("slogan", write, edges)
+graph = Graph("slogan", write, {write: {Answered: judge, ...: END}, judge: row, append: {...: END}})

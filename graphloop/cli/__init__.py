@@ -49,7 +49,7 @@ you trust. A topology file is data; nothing of it runs.
 
 
 class _Command(TyperCommand):
-    """A command that refuses blank arguments, tells errors in words, and exits with its status."""
+    """A command that refuses blank arguments, and exits with its status."""
 
     # Any: by its version, typer brings a click of its own, or takes the installed click.
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
@@ -64,10 +64,10 @@ class _Command(TyperCommand):
 
 
 class _Commands(TyperGroup):
-    """The commands, of which only the one that is called is loaded."""
+    """The commands; only the called one is loaded."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - as above
-        """Return the command that the arguments name, and the arguments that are its own."""
+        """Return the command that the arguments name, and its own arguments."""
         name, _, rest = super().resolve_command(ctx, args)
         return name, _loaded(str(name)), rest
 
@@ -77,7 +77,7 @@ def _settings() -> dict[str, object]:
 
 
 def _help(text: str | None) -> str:
-    """Return a help text whose indented paragraphs stay as they are; the others are wrapped."""
+    """Return a help text whose indented paragraphs are not wrapped."""
     return re.sub(r"\n\n(?=  )", "\n\n\b\n", text or "")
 
 
@@ -117,12 +117,8 @@ def _graphloop(
     """Hold the options of `graphloop` itself."""
 
 
-def _listed() -> None:
-    """Stand for a command in the list of commands."""
-
-
 for _name, _short in COMMANDS.items():
-    app.command(_name, short_help=_short)(_listed)
+    app.command(_name, short_help=_short)(lambda: None)  # `_loaded` has the command itself.
 
 
 def _loaded(name: str) -> object:
@@ -131,17 +127,13 @@ def _loaded(name: str) -> object:
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     settings = _settings()
     single.command(name, cls=_Command, help=_help(module.__doc__), context_settings=settings)(
-        getattr(module, name)
+        getattr(module, f"{name}_command")
     )
     return typer.main.get_command(single)
 
 
 def _refuse_blanks(params: Iterable[Any], given: Mapping[str, object]) -> None:
-    """Refuse arguments that were given and say nothing, all at once.
-
-    Raises:
-        ConfigError: an argument is blank.
-    """
+    """Refuse blank arguments, all at once."""
     blank = [
         param.opts[0] if param.opts[0].startswith("-") else param.metavar
         for param in params

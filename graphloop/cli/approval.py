@@ -1,7 +1,7 @@
 """Decisions about gated calls: by `--approve`, or by the person at the terminal.
 
-The answer is read in a daemon thread, straight from the file descriptor, so that the event loop
-goes on (an interrupted run can end while the question stands) and leaving never waits for a line.
+A daemon thread reads the answer straight from the file descriptor. So the event loop goes on (an
+interrupted run can end while the question stands), and the process can exit without a line.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from contextlib import suppress
 from threading import Thread
 from typing import Final, TypeAlias
 
+from ..agent import Agent, RunOptions
 from ..driver import LeftOpen, Pending, unfit
 from ..effects import IN_WORDS
 from ..errors import ConfigError
@@ -22,9 +23,10 @@ from ..policy import AS_IT_WAS, Approval
 from .errors import tell_error
 from .options import ApproveMode
 from .screen import Screen
+from .target import Loop
 from .text import ASKED_MAX, agents_text, call_text, clean, wrapped
 
-__all__ = ["approver", "json_object"]
+__all__ = ["json_object", "with_approver"]
 
 _Decide: TypeAlias = Callable[[Pending], Awaitable[Approval]]
 
@@ -40,31 +42,37 @@ UNKNOWN: Final = (
 )
 
 
-def approver(mode: ApproveMode | None, screen: Screen, *, kept: bool) -> _Decide | None:
-    """Return what decides; None without a terminal to ask at, so that the run parks.
+def with_approver(
+    loop: Loop, options: RunOptions, mode: ApproveMode | None, screen: Screen
+) -> tuple[Loop, RunOptions]:
+    """Return a loop and its options with the approver that `--approve` asks for.
 
-    Args:
-        mode: what `--approve` says.
-        screen: where the run is shown.
-        kept: whether a store keeps the run, so that a question can be left open.
+    An agent's own approver stays if `--approve` is not given, and an agent has the options itself.
+    """
+    own = loop.options if isinstance(loop, Agent) else RunOptions()
+    if mode is not None or own.get("approve_tool_call") is None:
+        options["approve_tool_call"] = _approver(mode, screen, kept="store" in options)
+    return (loop.with_options(**options), {}) if isinstance(loop, Agent) else (loop, options)
+
+
+def _approver(mode: ApproveMode | None, screen: Screen, *, kept: bool) -> _Decide | None:
+    """Return the approver; without a terminal to ask at, the run parks.
+
+    A question can be left open only if a store keeps the run.
     """
     match mode:
         case ApproveMode.ALWAYS:
             return _always
         case ApproveMode.NEVER:
             return _never
-        case ApproveMode.ASK | None:
+        case _:
             streams = (sys.stdin, sys.stderr)  # A stream that was closed before the start is None.
             at_terminal = all(stream is not None and stream.isatty() for stream in streams)
             return _asker(screen, kept=kept) if at_terminal else None
 
 
 def json_object(text: str) -> str:
-    """Return arguments that a person typed.
-
-    Raises:
-        ConfigError: they are no JSON object.
-    """
+    """Return arguments that a person typed, which are a JSON object."""
     try:
         found: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -100,11 +108,7 @@ def _asker(screen: Screen, *, kept: bool) -> _Decide:
 
 
 async def _answer(pending: Pending, *, kept: bool) -> Approval:
-    """Ask until there is an answer; the end of input is none, where the run is kept.
-
-    Raises:
-        LeftOpen: the end of input has come: the next resume asks again.
-    """
+    """Ask until there is an answer; LeftOpen ends it for kept runs."""
     in_words = pending.in_words and pending.parameters == IN_WORDS
     prompt = WORDS if in_words else AGAIN if pending.unknown else ALLOW
     while True:
@@ -126,7 +130,7 @@ async def _answer(pending: Pending, *, kept: bool) -> Approval:
 
 
 def _decision(said: str, *, in_words: bool) -> Approval:
-    """Read a decision: yes, no, or no for a reason; to a node's question, words are an answer."""
+    """Read a decision: yes, no for a reason, or an answer in words."""
     match said.lower():
         case "y" | "yes":
             return Approval(approved=True)
@@ -140,7 +144,7 @@ def _decision(said: str, *, in_words: bool) -> Approval:
 
 
 async def _edit(pending: Pending) -> Approval | None:
-    """Return the approval of a call with other arguments; None if none were typed that fit."""
+    """Return the approval of a call with typed arguments that fit."""
     if pending.unknown:
         tell_error(f"  {AS_IT_WAS}")
         return None
@@ -159,7 +163,7 @@ async def _edit(pending: Pending) -> Approval | None:
 
 
 async def _typed(prompt: str) -> str:
-    """Return the line that is typed, with its end; nothing at the end of input."""
+    """Return the typed line with its end; nothing at the end of input."""
     sys.stderr.write(f"{wrapped(prompt, sys.stderr)} ")
     sys.stderr.flush()
     loop = asyncio.get_running_loop()

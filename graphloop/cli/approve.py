@@ -31,7 +31,7 @@ from .screen import ask_text
 from .stored import Origin, answers_text, find_run, opened
 from .text import call_text
 
-__all__ = ["approve"]
+__all__ = ["approve_command"]
 
 Call: TypeAlias = Annotated[
     str, typer.Argument(metavar="CALL", help="The call's key, or its tool.")
@@ -45,7 +45,7 @@ Edit: TypeAlias = Annotated[
 ]
 
 
-def approve(
+def approve_command(
     run: RunId,
     call: Call,
     *,
@@ -54,12 +54,7 @@ def approve(
     edit: Edit = None,
     store: StorePath = None,
 ) -> Status:
-    """Leave an answer to a call in the store, for the next resume of the run.
-
-    Raises:
-        ConfigError: there is no such run or call, it takes no answer, or not these arguments.
-        StoreError: it has been answered already.
-    """
+    """Leave an answer to a call for the next resume."""
     if deny and edit is not None:
         raise ConfigError("--deny: expected it or --edit, found both: a denied call does not run.")
     arguments = None if edit is None else json_object(edit)
@@ -99,13 +94,9 @@ async def _approve(run: str, call: str, where: str | None, answer: Approval) -> 
 
 
 def _find_ask(asks: Sequence[Ask], run_id: str, call: str, answers: Mapping[str, str]) -> Ask:
-    """Return what is asked about `call`: its key, a beginning of it, or its tool's name.
+    """Return the question that a key, its beginning, or a tool names.
 
-    A call that is in `answers` (how it was answered, by its key) is meant by its whole key only.
-
-    Raises:
-        ConfigError: nothing is, or it is not clear what, or it takes no approval.
-        StoreError: what it names has been answered already.
+    A call that was answered already, by its key in `answers`, is meant by its whole key only.
     """
     if call in [ask.key for ask in asks]:
         return open_ask(asks, run_id, call)

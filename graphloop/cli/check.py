@@ -21,26 +21,17 @@ import typer
 from ..agent import Agent, split_tools
 from ..errors import GraphError
 from ..proofs import PROPERTIES, Report, codes, to_sarif
-from ..providers import ScriptedModel
 from ..rules import rules_of
 from ..tools import Toolbox
 from ..topology import rules_of_texts
-from ..views import proof_marks
+from ..views import picture, proof_marks
 from .errors import Status, tell_error
 from .options import Json, Registers, RuleTexts, TargetArgument, Text
-from .output import (
-    draw_findings,
-    findings_suffix,
-    print_file,
-    print_report,
-    refuse_mixed,
-    stdout_suffix,
-    write_file,
-)
+from .output import Destination, findings_file, print_report, refuse_mixed
 from .target import Loop, load_target, register
 from .text import safe_json
 
-__all__ = ["check"]
+__all__ = ["check_command"]
 
 SARIF_SUFFIXES: Final = (".sarif", ".sarif.json", ".json")
 
@@ -55,7 +46,7 @@ Proven: TypeAlias = Annotated[
 ]
 
 
-def check(  # noqa: PLR0913 - the options of a command are its parameters
+def check_command(  # noqa: PLR0913 - the options of a command are its parameters
     target: TargetArgument,
     *,
     sarif: Sarif = None,
@@ -65,15 +56,10 @@ def check(  # noqa: PLR0913 - the options of a command are its parameters
     registers: Registers = None,
     as_json: Json = False,
 ) -> Status:
-    """Print the report on `target`; a graph that cannot even be built has one, too.
-
-    Raises:
-        ConfigError: the target cannot be loaded for another reason than its graph's table, or the
-            file cannot be written.
-    """
+    """Print the report on `target`, also if it cannot be built."""
     register(registers)
-    drawn, printed = findings_suffix(draw), stdout_suffix("--sarif", sarif, SARIF_SUFFIXES)
-    refuse_mixed({"--json": as_json, "--sarif": printed is not None, "--draw": drawn is not None})
+    drawing, sarif_file = findings_file(draw), Destination.of("--sarif", sarif, SARIF_SUFFIXES)
+    refuse_mixed(sarif_file, drawing, as_json=as_json)
     wanted = _wanted(proven)
     own = rules_of_texts(rule or (), "--rule")
     try:
@@ -81,17 +67,13 @@ def check(  # noqa: PLR0913 - the options of a command are its parameters
         graph = loop.graph if isinstance(loop, Agent) else loop
         rules = rules_of(loop.options.get("rules", ())) & own if isinstance(loop, Agent) else own
         report = graph.check(rules=rules, tools=tools)
-        if draw is not None:
-            draw_findings(graph, draw, proof_marks(graph, report))
+        if drawing is not None:
+            drawing.draw(picture(graph, proof_marks(graph, report)))
     except GraphError as error:
         # There is no graph to draw.
         report = Report.from_error(error)
-    if sarif is not None and printed is None:
-        write_file("--sarif", sarif, to_sarif([report]))
-    if printed is not None or as_json:
-        print_file(safe_json(report.to_json() if as_json else to_sarif([report])))
-    else:
-        print_report(f"{report}", beside=drawn)
+    if sarif_file is None or sarif_file.write(safe_json(to_sarif([report]))):
+        print_report(f"{report}", report.to_json(), as_json=as_json, beside=drawing)
     lacking = [code for code in wanted if code not in report.proven]
     if lacking:
         tell_error(f"--proven: expected {', '.join(lacking)} to be proven, found no proof.")
@@ -99,9 +81,9 @@ def check(  # noqa: PLR0913 - the options of a command are its parameters
 
 
 def _loaded(text: str) -> tuple[Loop, tuple[str, ...]]:
-    """Load what `text` names, and the tools that runs of a graph may call; none if unknown."""
+    """Load the loop that `text` names, and its runs' known tools."""
     target = load_target(text)
-    loop = target.loop(ScriptedModel(()))
+    loop = target.loop()
     if isinstance(loop, Agent) or not target.tools:
         return loop, ()
     own, agents = split_tools(target.tools)

@@ -18,17 +18,15 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ..agent import Agent, Graph
 from ..proofs import compare
 from ..topology import registry, rules_of_texts
-from ..views import THEMES, changes_picture, rendered, save_picture
+from ..views import THEMES, changes_picture
 from .errors import Status
 from .options import Json, Registers, RuleTexts, Text, Themed, ThemeName
-from .output import PICTURES, print_file, print_report, refuse_mixed, stdout_suffix
-from .target import load_loop, register
-from .text import safe_json
+from .output import PICTURES, Destination, print_report, refuse_mixed
+from .target import load_graph, register
 
-__all__ = ["diff"]
+__all__ = ["diff_command"]
 
 Before: TypeAlias = Annotated[
     str, typer.Argument(metavar="BEFORE", help="A TARGET; Python is executed.")
@@ -39,7 +37,7 @@ Output: TypeAlias = Annotated[
 ]
 
 
-def diff(  # noqa: PLR0913 - the options of a command are its parameters
+def diff_command(  # noqa: PLR0913 - the options of a command are its parameters
     before: Before,
     after: After,
     *,
@@ -49,35 +47,18 @@ def diff(  # noqa: PLR0913 - the options of a command are its parameters
     registers: Registers = None,
     as_json: Json = False,
 ) -> Status:
-    """Print how the graph `after` differs from the graph `before`; failed if it promises less.
-
-    Raises:
-        ConfigError: a target cannot be loaded, the file cannot be drawn, or an option cannot work.
-        GraphError: one of the graphs has no correct table.
-    """
+    """Print how two graphs differ; failed if the later promises less."""
     register(registers)
-    drawn = stdout_suffix("-o", output, PICTURES)
-    refuse_mixed({"--json": as_json, "-o": drawn is not None})
+    drawing = Destination.of("-o", output, PICTURES)
+    refuse_mixed(drawing, as_json=as_json)
     own = rules_of_texts(rule or (), "--rule")
     # Both may register tools of the same names.
     with registry.set_back():
-        old = _loaded(before)
+        old = load_graph(before)
     with registry.set_back():
-        new = _loaded(after)
+        new = load_graph(after)
     found = compare(old, new, own)
-    if output is not None:
-        shown = changes_picture(old, new, found)
-        if drawn is None:
-            save_picture(shown, output, THEMES[theme])
-        else:
-            print_file(rendered(shown, drawn, THEMES[theme]), drawn)
-    if as_json:
-        print_file(safe_json(found.to_json()))
-    else:
-        print_report(f"{found}", beside=drawn)
+    if drawing is not None:
+        drawing.draw(changes_picture(old, new, found), THEMES[theme.value])
+    print_report(f"{found}", found.to_json(), as_json=as_json, beside=drawing)
     return Status.FAILED if found.weaker else Status.OK
-
-
-def _loaded(text: str) -> Graph[None]:
-    loop = load_loop(text)
-    return loop.graph if isinstance(loop, Agent) else loop

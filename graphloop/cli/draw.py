@@ -37,7 +37,6 @@ from ..agent import (
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError
 from ..graph import Graph as KernelGraph
-from ..providers import ScriptedModel
 from ..run import Run
 from ..views import (
     THEMES,
@@ -50,9 +49,6 @@ from ..views import (
     level_picture,
     machine,
     proof_marks,
-    rendered,
-    save,
-    save_picture,
     sequence,
     sequence_mermaid,
     sequence_text,
@@ -60,11 +56,11 @@ from ..views import (
 )
 from .errors import Status
 from .options import TARGET, Level, Near, Registers, StorePath, Text, Themed, ThemeName
-from .output import MACHINES, PICTURES, print_file, stdout_suffix, write_file
+from .output import MACHINES, PICTURES, Destination
 from .stored import Journal, answers_text, opened, read
 from .target import STANDARD, load_target, refuse_options, register
 
-__all__ = ["draw", "family_of"]
+__all__ = ["draw_command", "family_of"]
 
 SEQUENCES: Final = (".mmd", ".txt")
 """The notations of a sequence."""
@@ -97,7 +93,7 @@ InOrder: TypeAlias = Annotated[
 ]
 
 
-def draw(  # noqa: PLR0913 - the options of a command are its parameters
+def draw_command(  # noqa: PLR0913 - the options of a command are its parameters
     target: Annotated[Text, TARGET] = None,
     output: Output = None,
     *,
@@ -111,20 +107,13 @@ def draw(  # noqa: PLR0913 - the options of a command are its parameters
     in_order: InOrder = False,
     registers: Registers = None,
 ) -> Status:
-    """Draw a graph into a file, or as text on stdout; without an output, as Mermaid.
-
-    Raises:
-        ConfigError: the target cannot be loaded, an option cannot work, there is no such run, or
-            the file cannot be drawn.
-        StoreError: a run's journal cannot be read.
-        IllegalEvent: a run is of another graph, or of an earlier one.
-    """
+    """Draw a graph into a file, or as text on stdout."""
     register(registers)
-    _refuse_useless({"--check": check, "--run": bool(run)}, "they would lie upon each other")
+    _refuse_both({"--check": check, "--run": bool(run)}, "they would lie upon each other")
     nears = {"--expand": expand, "--level": level is not Level.NODE}
     if in_order:
         for name, is_given in nears.items():
-            _refuse_useless({name: is_given, "--sequence": True}, "a sequence shows no nodes")
+            _refuse_both({name: is_given, "--sequence": True}, "a sequence shows no nodes")
         if len(run or ()) != 1:
             raise ConfigError(f"--sequence: expected one --run, found {len(run or ())}.")
     if text and output is not None:
@@ -134,59 +123,40 @@ def draw(  # noqa: PLR0913 - the options of a command are its parameters
     if len({journal.run_id for journal in journals}) < len(run or ()):
         raise ConfigError("--run names a run twice, and it would count as two. Fix: name it once.")
     named = target or (journals[0].target(None) if journals else STANDARD)
-    graph, family = _loaded(named)
+    found = load_target(named)
+    loop = found.loop()
+    graph = loop.graph if isinstance(loop, Agent) else loop
     if in_order:
         return _draw_sequence(graph, journals[0], output)
-    suffix = stdout_suffix("-o", output, (*PICTURES, *MACHINES))
+    file = Destination.of("-o", output, (*PICTURES, *MACHINES))
+    assert file is not None, "without an output, it is stdout"
     if is_machine(output):
-        looks = {
-            **nears,
-            "--theme": theme is not ThemeName.LIGHT,
-            "--check": check,
-            "--run": bool(run),
-        }
-        given = [name for name, is_given in looks.items() if is_given]
-        refuse_options(dict.fromkeys(given, ""), f"{output} is a state machine, of all nodes")
-        if suffix is not None:
-            print_file(machine(graph, output))
-            return Status.OK
-        save(graph, output)
+        looks = {"--theme": theme is not ThemeName.LIGHT, "--check": check, "--run": bool(run)}
+        given = {name: True for name, is_given in (nears | looks).items() if is_given}
+        refuse_options(given, f"{output} is a state machine, of all nodes")
+        is_file = file.write(machine(graph, output))
     else:
-        marks = _marks(graph, family, journals, store, check=check)
+        family = family_of(loop, found.tools)
+        marks = _marks(family, journals, store, check=check)
         drawn = level_picture(family, level.value, marks, expand=expand)
-        if suffix is not None:
-            print_file(rendered(drawn, suffix, THEMES[theme]), suffix)
-            return Status.OK
-        save_picture(drawn, output, THEMES[theme])
-    sys.stdout.write(
-        f"{output}: graph {graph.name!r}, {len(graph.nodes)} nodes, {len(graph.edges)} edges\n"
-    )
+        is_file = file.draw(drawn, THEMES[theme.value])
+    if is_file:
+        sys.stdout.write(
+            f"{output}: graph {graph.name!r}, {len(graph.nodes)} nodes, {len(graph.edges)} edges\n"
+        )
     return Status.OK
 
 
-def _refuse_useless(given: dict[str, bool], why: str) -> None:
+def _refuse_both(given: dict[str, bool], why: str) -> None:
     """Refuse two options that do not go together."""
     if all(given.values()):
         raise ConfigError(f"{' and '.join(given)}: expected one of them, found both: {why}.")
 
 
-def _loaded(text: str) -> tuple[Graph[None], Family]:
-    """Load the graph that `text` names, and the agents that it may run."""
-    target = load_target(text)
-    loop = target.loop(ScriptedModel(()))
-    graph = loop.graph if isinstance(loop, Agent) else loop
-    return graph, family_of(loop, target.tools)
-
-
-def _marks(
-    graph: Graph[None],
-    family: Family,
-    journals: Sequence[Journal],
-    store: str | None,
-    *,
-    check: bool,
-) -> Marks:
+def _marks(family: Family, journals: Sequence[Journal], store: str | None, *, check: bool) -> Marks:
+    graph = family.graph
     if check:
+        assert isinstance(graph, Graph), "a loop's graph can be checked"
         return proof_marks(graph, graph.check(), family=family)
     if not journals:
         return Marks()
@@ -195,12 +165,12 @@ def _marks(
 
 
 async def _trace(family: Family, journal: Journal, where: str | None) -> RunTrace:
-    """Return what a run has done, with what was answered since it was driven."""
-    above = f"{journal.run_id}/"
+    """Return the trace of a run, with the answers since it was driven."""
+    within = f"{journal.run_id}/"
     async with opened(where) as store:
         answers = await answers_text(store, root_of(journal.run_id, "")[0])
-        known = [run_id for run_id in await store.runs() if run_id.startswith(above)]
-        children = {run_id.removeprefix(above): await store.load(run_id) for run_id in known}
+        known = [run_id for run_id in await store.runs() if run_id.startswith(within)]
+        children = {run_id.removeprefix(within): await store.load(run_id) for run_id in known}
 
     def answered(run: Run[Any], ask: AskHuman | CallTool) -> str:
         return answers.get(path_key(run, ask), "")
@@ -210,29 +180,21 @@ async def _trace(family: Family, journal: Journal, where: str | None) -> RunTrac
 
 def _draw_sequence(graph: Graph[None], journal: Journal, output: str) -> Status:
     said = sequence(graph, typed(graph, journal.events))
-    to_stdout = stdout_suffix("-o", output, SEQUENCES)
-    suffix = to_stdout or Path(output).suffix
+    file = Destination.of("-o", output, SEQUENCES)
+    assert file is not None, "without an output, it is stdout"
+    suffix = file.suffix or Path(output).suffix
     if suffix not in SEQUENCES:
         raise ConfigError(
             f"--sequence: expected -o FILE.mmd or FILE.txt, found {output!r}: it is drawn as "
             "Mermaid or as text."
         )
-    text = sequence_text(said) if suffix == ".txt" else sequence_mermaid(said)
-    if to_stdout is not None:
-        print_file(text, to_stdout)
-        return Status.OK
-    write_file("-o", output, text)
-    sys.stdout.write(f"{output}: run {journal.run_id}, {len(said)} messages\n")
+    if file.write(sequence_text(said) if suffix == ".txt" else sequence_mermaid(said)):
+        sys.stdout.write(f"{output}: run {journal.run_id}, {len(said)} messages\n")
     return Status.OK
 
 
 def family_of(loop: Agent | KernelGraph[Any], tools: Tools = ()) -> Family:
-    """Return a loop's graph with its agents, theirs included.
-
-    Args:
-        loop: an agent, or a graph.
-        tools: the tools that a graph's runs are given, for the agents among them.
-    """
+    """Return a loop's graph with its agents, and those among `tools`."""
     if isinstance(loop, Agent):
         return known_family(loop.graph)
     _, given = split_tools(tools)

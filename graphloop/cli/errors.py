@@ -1,6 +1,6 @@
 """How a command ends: its exit status, errors as a sentence on stderr, and a stdout that takes all.
 
-A stdout may be closed, full, or of an encoding that lacks what is to be said.
+A stdout may be closed, full, or of an encoding that lacks signs of the output.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
 from io import TextIOWrapper
-from typing import TextIO
 
 from ..errors import ConfigError, GraphloopError
 from .text import clean, wrapped
@@ -26,7 +25,7 @@ CLOSED = (
 
 
 class Status(IntEnum):
-    """What a command tells its shell."""
+    """The exit status of a command."""
 
     OK = 0
     FAILED = 1
@@ -36,14 +35,14 @@ class Status(IntEnum):
 
 
 def tell_error(message: str) -> None:
-    """Print `message` to stderr; one that is closed or full cannot be told anything."""
+    """Print `message` to stderr, unless that is closed or full."""
     if sys.stderr is not None:
         with suppress(OSError):
             print(wrapped(clean(message), sys.stderr), file=sys.stderr, flush=True)  # noqa: T201 - a command line talks
 
 
 def complain(error: Exception) -> Status:
-    """Print `error` to stderr and return the status it stands for."""
+    """Print `error` to stderr and return its status."""
     known = isinstance(error, GraphloopError)
     message = str(error) if known and str(error) else f"{type(error).__name__}: {error}"
     if sys.stdout is not None:
@@ -54,7 +53,7 @@ def complain(error: Exception) -> Status:
 
 
 def guarded(work: Callable[[], Status]) -> Status:
-    """Do `work`; an error that graphloop raised on purpose is told in words, not as a trace."""
+    """Do `work`; tell an error of graphloop's own in words."""
     try:
         return work()
     except GraphloopError as error:
@@ -62,15 +61,11 @@ def guarded(work: Callable[[], Status]) -> Status:
 
 
 def delivered(work: Callable[[], None]) -> None:
-    """Do `work`, and see to it that stdout took all that was written.
-
-    Raises:
-        SystemExit: stdout is closed (status 2, before `work`) or did not take it all (status 1); or
-            as `work` exits.
-    """
+    """Do `work`, and exit with an error if stdout refuses its output."""
     if sys.stdout is None:
         raise SystemExit(complain(ConfigError(CLOSED)))
-    _forgive(sys.stdout)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # No command ends for a narrow encoding.
     try:
         try:
             work()
@@ -87,15 +82,9 @@ def delivered(work: Callable[[], None]) -> None:
         raise SystemExit(Status.FAILED) from error
 
 
-def _forgive(out: TextIO) -> None:
-    """Show `?` for what a narrow encoding cannot say: no command ends for it."""
-    if isinstance(out, TextIOWrapper):
-        out.reconfigure(errors="replace")
-
-
 def _discard_stdout() -> None:
-    """Let what is still buffered go nowhere: Python writes it when it exits, and would fail."""
-    with suppress(OSError, ValueError):  # One that is no file needs no such care.
+    """Send buffered output nowhere, for Python writes it at exit."""
+    with suppress(OSError, ValueError):  # A stdout that is no file needs no such care.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)

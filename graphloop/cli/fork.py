@@ -24,7 +24,7 @@ from .options import Registers, RunId, StorePath, TargetOption, Text
 from .stored import Origin, opened, read
 from .target import register
 
-__all__ = ["fork"]
+__all__ = ["fork_command"]
 
 At: TypeAlias = Annotated[int, typer.Option(metavar="N", help="The last event that the copy has.")]
 NewId: TypeAlias = Annotated[
@@ -36,7 +36,7 @@ Share: TypeAlias = Annotated[
 ]
 
 
-def fork(  # noqa: PLR0913 - the options of a command are its parameters
+def fork_command(  # noqa: PLR0913 - the options of a command are its parameters
     run: RunId,
     *,
     at: At,
@@ -46,24 +46,20 @@ def fork(  # noqa: PLR0913 - the options of a command are its parameters
     share: Share = False,
     registers: Registers = None,
 ) -> Status:
-    """Copy a run up to event `at`, and print the id of the copy.
+    """Copy a run up to an event, and print the copy's id.
 
-    Raises:
-        ConfigError: there is no such run or event, or the run has children, which only its target
-            tells apart; or the copy would act on an approval, and may not.
-        StoreError: the id is taken.
+    Only its target tells the children of a run apart, and the approvals that it acts on.
     """
     register(registers)
     journal = asyncio.run(read(store, run))
     journal.check_number("--at", at)
     approved = any(isinstance(event, Decided) and event.approved for event in journal.events[:at])
     graph = journal.graph(target) if journal.has_children or approved else None
-    words = (target,) if target else journal.noted or ("TARGET",)
 
     async def copied() -> tuple[str, str]:
         async with opened(store) as found:
             copy = await fork_run(graph, found, journal.run_id, at, new_id, share=share)
-            return copy, Origin(found, str(store), words).resume_command(copy)
+            return copy, Origin(found, str(store), (target or "TARGET",)).resume_command(copy)
 
     copy, command = asyncio.run(copied())
     sys.stdout.write(f"{copy}\n")

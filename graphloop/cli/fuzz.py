@@ -24,16 +24,15 @@ import typer
 
 from ..agent import Agent
 from ..errors import ConfigError
-from ..providers import ScriptedModel
 from ..testing import fuzzing
 from ..topology import rules_of_texts
+from ..views import picture
 from .errors import Status
 from .options import Json, Registers, RuleTexts, TargetArgument, Text
-from .output import draw_findings, findings_suffix, print_file, print_report, refuse_mixed
+from .output import findings_file, print_report, refuse_mixed
 from .target import load_target, register
-from .text import safe_json
 
-__all__ = ["fuzz"]
+__all__ = ["fuzz_command"]
 
 SEEDS: Final = 200
 
@@ -53,7 +52,7 @@ Draw: TypeAlias = Annotated[
 ]
 
 
-def fuzz(  # noqa: PLR0913 - the options of a command are its parameters
+def fuzz_command(  # noqa: PLR0913 - the options of a command are its parameters
     target: TargetArgument,
     *,
     seeds: Seeds = None,
@@ -65,21 +64,17 @@ def fuzz(  # noqa: PLR0913 - the options of a command are its parameters
     registers: Registers = None,
     as_json: Json = False,
 ) -> Status:
-    """Fuzz what `target` names, and return the exit status.
-
-    Raises:
-        ConfigError: the target cannot be loaded, or an option cannot work.
-    """
+    """Fuzz the loop that `target` names, and return the exit status."""
     register(registers)
     if token is not None and (seeds, seed) != (None, None):
         raise ConfigError(
             "--seeds and --seed would have no effect beside --replay, which names its world. "
             "Fix: leave one of them out."
         )
-    drawn = findings_suffix(draw)
-    refuse_mixed({"--json": as_json, "--draw": drawn is not None})
+    drawing = findings_file(draw)
+    refuse_mixed(drawing, as_json=as_json)
     found = load_target(target)
-    loop = found.loop(ScriptedModel(()))
+    loop = found.loop()
     graph, tools = (loop.graph, ()) if isinstance(loop, Agent) else (loop, found.tools)
     rules, state = rules_of_texts(rule or (), "--rule"), found.state
     if token is not None:
@@ -97,13 +92,10 @@ def fuzz(  # noqa: PLR0913 - the options of a command are its parameters
             state=state,
             events_max=events,
         )
-    if draw is not None:
-        draw_findings(graph, draw, report.coverage.marks)
-    if as_json:
-        print_file(safe_json(report.to_json()))
-    else:
-        again = _command(target, registers or (), rule or (), events)
-        print_report(report.text(again), beside=drawn)
+    if drawing is not None:
+        drawing.draw(picture(graph, report.coverage.marks))
+    again = _command(target, registers or (), rule or (), events)
+    print_report(report.text(again), report.to_json(), as_json=as_json, beside=drawing)
     if report.ok and report.other_rules:
         raise ConfigError(
             "--replay: this token was made with other rules, and nothing was found without them. "
@@ -115,7 +107,7 @@ def fuzz(  # noqa: PLR0913 - the options of a command are its parameters
 
 
 def _command(target: str, registers: Iterable[str], rules: Iterable[str], events: int) -> str:
-    """Return the arguments that make the same world together with a token."""
+    """Return the arguments that make the same world, together with a token."""
     words = [target, *[word for file in registers for word in ("--with", file)]]
     words += [word for rule in rules for word in ("--rule", rule)]
     words += [] if events == fuzzing.EVENTS_MAX else ["--events", str(events)]

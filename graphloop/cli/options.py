@@ -30,29 +30,9 @@ __all__ = [
 
 Text: TypeAlias = str | None
 
-
-class ApproveMode(StrEnum):
-    """What decides about a call that needs approval."""
-
-    ASK = "ask"
-    ALWAYS = "always"
-    NEVER = "never"
-
-
-class ThemeName(StrEnum):
-    """The colours of a drawing."""
-
-    LIGHT = "light"
-    DARK = "dark"
-
-
-class Level(StrEnum):
-    """How near a drawing is seen."""
-
-    PHASE = "phase"
-    NODE = "node"
-    DETAIL = "detail"
-
+ApproveMode = StrEnum("ApproveMode", {"ASK": "ask", "ALWAYS": "always", "NEVER": "never"})
+ThemeName = StrEnum("ThemeName", {"LIGHT": "light", "DARK": "dark"})
+Level = StrEnum("Level", {"PHASE": "phase", "NODE": "node", "DETAIL": "detail"})
 
 TARGET = typer.Argument(
     metavar="TARGET",

@@ -1,73 +1,103 @@
 """Where a command writes: a file, or stdout, where `-` and `-.txt` say in which notation.
 
-This is so for each option that names a file. A report that is told beside a printed file goes to
-stderr, so that stdout can be sent to a file.
+A report beside a printed file goes to stderr, so that stdout can be sent to a file.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, final
 
 from ..errors import ConfigError
-from ..graph import Graph
-from ..views import Marks, in_signs_of, is_machine, picture, rendered, save
+from ..views import LIGHT, Picture, Theme, in_signs_of, is_machine, rendered, save_picture
 from .errors import tell_error
-from .text import wrapped
+from .text import safe_json, wrapped
 
 __all__ = [
     "MACHINES",
     "PICTURES",
-    "draw_findings",
-    "findings_suffix",
+    "Destination",
+    "findings_file",
     "print_file",
     "print_report",
     "refuse_mixed",
-    "stdout_suffix",
-    "write_file",
 ]
-
-S = TypeVar("S")
 
 PICTURES: Final = (".mmd", ".dot", ".txt", ".svg")
 """The notations of a picture that are text, the usual one first."""
-
 MACHINES: Final = (".scxml", ".xstate.json")
-"""Those of a state machine."""
+"""The notations of a state machine."""
 
 
-def stdout_suffix(option: str, given: str | None, suffixes: Sequence[str]) -> str | None:
-    """Return the suffix of what goes to stdout, the first one for `-` alone; None for a file.
+@final
+@dataclass(frozen=True)
+class Destination:
+    """The file of an option: a path, or stdout in a notation."""
 
-    Args:
-        option: what names the file on the command line.
-        given: the name.
-        suffixes: what can be printed.
+    option: str
+    path: str
+    suffix: str | None
 
-    Raises:
-        ConfigError: it cannot be.
+    @classmethod
+    def of(cls, option: str, given: str | None, suffixes: Sequence[str]) -> Destination | None:
+        """Return the destination that a command line gives; `-` has the first suffix."""
+        if given is None:
+            return None
+        is_stdout = Path(given).name == given and (given == "-" or given.startswith("-."))
+        suffix = (given[1:].lower() or suffixes[0]) if is_stdout else None
+        if suffix is not None and suffix not in suffixes:
+            choice = ", ".join(f"-{known}" for known in suffixes)
+            raise ConfigError(
+                f"{option}: expected a file, or one of -, {choice} for stdout, found {given!r}. "
+                f"Fix: choose one of these, or write ./{given} for a file of that name."
+            )
+        return cls(option, given, suffix)
+
+    def write(self, text: str) -> bool:
+        """Write text; return whether it went to a file."""
+        if self.suffix is not None:
+            print_file(text, self.suffix)
+            return False
+        try:
+            Path(self.path).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+        except OSError as error:
+            raise self._unwritable(error) from error
+        return True
+
+    def draw(self, picture: Picture, theme: Theme = LIGHT) -> bool:
+        """Draw a picture; return whether it went to a file."""
+        if self.suffix is not None:
+            return self.write(rendered(picture, self.suffix, theme))
+        try:
+            save_picture(picture, self.path, theme)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        return True
+
+    def _unwritable(self, error: OSError) -> ConfigError:
+        return ConfigError(f"{self.option}: {self.path!r} cannot be written: {error}")
+
+
+def findings_file(path: str | None) -> Destination | None:
+    """Return the destination of a picture of findings.
+
+    A state machine cannot show them.
     """
-    if given is None or Path(given).name != given or not (given == "-" or given.startswith("-.")):
-        return None
-    suffix = given[1:].lower() or suffixes[0]
-    if suffix not in suffixes:
-        choice = ", ".join(f"-{known}" for known in suffixes)
+    if path is not None and is_machine(path):
         raise ConfigError(
-            f"{option}: expected a file, or one of -, {choice} for stdout, found {given!r}. Fix: "
-            f"choose one of these, or write ./{given} for a file of that name."
+            f"--draw {path}: expected a picture, found a state machine, which shows no findings. "
+            "Fix: choose .svg, .png, .pdf, .mmd, .dot or .txt."
         )
-    return suffix
+    return Destination.of("--draw", path, PICTURES)
 
 
-def refuse_mixed(given: Mapping[str, bool]) -> None:
-    """Refuse two options that both print to stdout; each is given with whether it does.
-
-    Raises:
-        ConfigError: there are two.
-    """
-    names = [name for name, is_printed in given.items() if is_printed]
+def refuse_mixed(*files: Destination | None, as_json: bool) -> None:
+    """Refuse two options that both print to stdout."""
+    names = [file.option for file in files if file is not None and file.suffix is not None]
+    names = ["--json", *names] if as_json else names
     if len(names) > 1:
         raise ConfigError(
             f"{' and '.join(names)}: expected one of them on stdout, found both. Fix: name a file "
@@ -76,9 +106,9 @@ def refuse_mixed(given: Mapping[str, bool]) -> None:
 
 
 def print_file(text: str, suffix: str = "") -> None:
-    """Print what is a file's content, in UTF-8 as in the file; a .txt is for a terminal.
+    """Print the content of a file, in UTF-8 unless for a terminal.
 
-    A terminal that cannot show it all shows `?` for the rest, and plain signs in a picture.
+    A terminal shows `?` for signs that it lacks, and plain signs in a picture.
     """
     text, out = text.rstrip("\n") + "\n", sys.stdout
     if suffix == ".txt":
@@ -90,51 +120,11 @@ def print_file(text: str, suffix: str = "") -> None:
         out.write(text)
 
 
-def write_file(option: str, path: str, text: str) -> None:
-    """Write a file.
-
-    Raises:
-        ConfigError: it cannot be written.
-    """
-    try:
-        Path(path).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{option}: {path!r} cannot be written: {error}") from error
-
-
-def print_report(text: str, *, beside: str | None) -> None:
-    """Print a report: to stderr where stdout has a picture, of the suffix `beside`."""
-    if beside is None:
-        sys.stdout.write(f"{wrapped(text, sys.stdout)}\n")
-    else:
+def print_report(text: str, json: str, *, as_json: bool, beside: Destination | None) -> None:
+    """Print a report or its JSON; beside a file, on stderr."""
+    if as_json:
+        print_file(safe_json(json))
+    elif beside is not None and beside.suffix is not None:
         tell_error(text)
-
-
-def findings_suffix(path: str | None) -> str | None:
-    """Return the suffix of a picture of findings that goes to stdout; None for a file, and none.
-
-    Raises:
-        ConfigError: no finding could be seen in it, or stdout cannot take it.
-    """
-    if path is not None and is_machine(path):
-        raise ConfigError(
-            f"--draw {path}: expected a picture, found a state machine, which shows no findings. "
-            "Fix: choose .svg, .png, .pdf, .mmd, .dot or .txt."
-        )
-    return stdout_suffix("--draw", path, PICTURES)
-
-
-def draw_findings(graph: Graph[S], path: str, marks: Marks) -> None:
-    """Draw a graph with its findings, into a file or on stdout.
-
-    Raises:
-        ConfigError: the file cannot be drawn or written.
-    """
-    suffix = findings_suffix(path)
-    if suffix is not None:
-        print_file(rendered(picture(graph, marks), suffix), suffix)
-        return
-    try:
-        save(graph, path, marks)
-    except OSError as error:
-        raise ConfigError(f"--draw: {path!r} cannot be written: {error}") from error
+    else:
+        sys.stdout.write(f"{wrapped(text, sys.stdout)}\n")

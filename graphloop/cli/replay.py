@@ -37,16 +37,16 @@ from .stored import Journal, read
 from .target import register
 from .text import call_text, counted, one_line, safe_json, time_text, wrapped
 
-__all__ = ["replay"]
+__all__ = ["replay_command"]
 
 TEXT_MAX: Final = 200
 UNTOLD: Final = {"type", "at", "effect"}
-"""The fields of an event that its line shows otherwise."""
+"""The fields of an event that its line shows elsewhere."""
 
 Upto: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Stop after this event.")]
 
 
-def replay(
+def replay_command(
     run: RunId,
     *,
     store: StorePath = None,
@@ -55,12 +55,7 @@ def replay(
     registers: Registers = None,
     as_json: Json = False,
 ) -> Status:
-    """Print a run's journal and, if its graph is known, its state.
-
-    Raises:
-        ConfigError: there is no such run or event, or the target cannot be loaded.
-        StoreError: the journal cannot be read.
-    """
+    """Print a run's journal and, if its graph is known, its state."""
     register(registers)
     journal = asyncio.run(read(store, run))
     if upto is not None:
@@ -77,11 +72,11 @@ def replay(
 def _known(
     journal: Journal, target: str | None, number: int
 ) -> tuple[Run[None] | None, Mapping[int, Effect]]:
-    """Return the run's state and all its effects, if its graph is known and fits.
+    """Return the run's state and effects, if its graph is known.
 
     A target that was only noted long ago may be gone; a target that was given has to do.
     """
-    if not (target or journal.noted):
+    if not (target or journal.start):
         return None, {}
     try:
         graph, events = journal.graph(target), journal.events[:number]
@@ -96,7 +91,7 @@ def _known(
 
 
 def _json_lines(events: Sequence[Event], run: Run[None] | None) -> Iterator[str]:
-    """Yield the events as a journal of JSON lines holds them and, last, the state."""
+    """Yield the events as a journal's JSON lines, then the state."""
     codec = Codec()
     for seq, event in enumerate(events, 1):
         yield codec.encode(seq, event).decode()
@@ -130,7 +125,7 @@ def _text_lines(
 
 
 def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
-    """Return what an event tells: what it answers, then its own fields but for those unset."""
+    """Return the effect that an event answers, and its own fields."""
     match event:
         case Started():
             asked = [one for one in event.messages if isinstance(one, UserMessage)]

@@ -16,11 +16,11 @@ from __future__ import annotations
 import asyncio
 import os
 
-from ..agent import Agent, RunOptions
+from ..agent import Agent
 from ..errors import ConfigError, StoreError
 from ..events import ModelReplied, Started
 from ..providers import Provider, ScriptedModel, resolve
-from .approval import approver
+from .approval import with_approver
 from .errors import Status
 from .options import (
     BaseUrl,
@@ -33,14 +33,15 @@ from .options import (
     TargetOption,
     Unbounded,
 )
-from .stored import Journal, origin_of, read
+from .screen import screen_for
+from .stored import Journal, Start, origin_of, read
 from .target import limited, load_target, refuse_options, register
-from .watch import screen_for, watch
+from .watch import watch
 
-__all__ = ["resume"]
+__all__ = ["resume_command"]
 
 
-def resume(  # noqa: PLR0913 - the options of a command are its parameters
+def resume_command(  # noqa: PLR0913 - the options of a command are its parameters
     run: RunId,
     *,
     store: StorePath = None,
@@ -52,49 +53,32 @@ def resume(  # noqa: PLR0913 - the options of a command are its parameters
     registers: Registers = None,
     as_json: Json = False,
 ) -> Status:
-    """Drive a run on, with the answers that came for it, and return the exit status.
+    """Drive a run on, with the answers that came for it.
 
     Options that are not given are those that the run was started with, unless it gets a target.
-
-    Raises:
-        ConfigError: an option cannot work; nothing has been sent.
-        StoreError: the run's journal cannot be read.
     """
     journal = asyncio.run(read(store, run))
     _refuse_child(journal.run_id)
     register(registers)
+    start = Start(target or "", base_url, max_steps, unbounded, registers or ())
     if target is None:
-        base_url = base_url or next(iter(journal.options("--base-url")), None)
-        unbounded = unbounded or next(iter(journal.options("--unbounded")), None)
-        steps = journal.options("--max-steps")
-        max_steps = int(steps[0]) if max_steps is None and steps else max_steps
-        registers = registers or journal.options("--with")
-        register(registers)
-        # Given anew, they take the place of what was noted: files may have moved.
-        target = journal.noted[0] if journal.noted else journal.target(None)
-    found = load_target(target)
+        start = start.over(journal.start or Start(journal.target(None)))
+        # Given anew, they take the place of noted ones: files may have moved.
+        register(start.registers)
+    found = load_target(start.target)
     screen = screen_for(as_json=as_json)
-    origin = origin_of(
-        str(store),
-        target,
-        base_url=base_url,
-        max_steps=max_steps,
-        unbounded=unbounded,
-        registers=registers,
-    )
+    origin = origin_of(str(store), start)
     provider = None
     if isinstance(found.ready, Agent):
-        refuse_options({"--base-url": base_url}, f"the agent in {found.place} has its model")
+        refuse_options({"--base-url": start.base_url}, f"the agent in {found.place} has its model")
     else:
-        provider = _provider(journal, base_url)
-    loop = limited(found.loop(provider or ScriptedModel(())), max_steps, unbounded)
-    options: RunOptions = {"store": origin.store}
-    if approve or not isinstance(loop, Agent) or loop.options.get("approve_tool_call") is None:
-        options["approve_tool_call"] = approver(approve, screen, kept=True)
+        provider = _provider(journal, start.base_url)
+    loop = limited(found.loop(provider), start.max_steps, start.unbounded)
+    loop, options = with_approver(loop, {"store": origin.store}, approve, screen)
     if isinstance(loop, Agent):
-        loop = loop.with_options(**options)
-        stream = loop.resume_stream(journal.run_id)
-        return asyncio.run(watch(stream, screen, origin=origin, owner=loop))
+        return asyncio.run(
+            watch(loop.resume_stream(journal.run_id), screen, origin=origin, owner=loop)
+        )
     options["tools"] = found.tools
     stream = loop.resume_stream(journal.run_id, model=provider, **options)
     return asyncio.run(watch(stream, screen, origin=origin, owner=provider))
@@ -110,7 +94,7 @@ def _refuse_child(run_id: str) -> None:
 
 
 def _provider(journal: Journal, base_url: str | None) -> Provider | None:
-    """Return the model that the run has asked up to here; a script goes on where it was.
+    """Return the model that the run has asked up to here.
 
     There is none where only agents of the graph ask models, which are their own.
     """

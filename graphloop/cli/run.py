@@ -49,11 +49,11 @@ from typing import Annotated, Final, TypeAlias, cast
 import typer
 from msgspec.json import encode
 
-from ..agent import Agent, Graph, RunOptions, RunStream
+from ..agent import Agent, Graph, RunOptions
 from ..errors import ConfigError
 from ..proofs import Bound
 from ..providers import Provider, resolve
-from .approval import approver
+from .approval import with_approver
 from .errors import Status, tell_error
 from .options import (
     BaseUrl,
@@ -65,8 +65,8 @@ from .options import (
     Text,
     Unbounded,
 )
-from .screen import Screen
-from .stored import Origin, origin_of, refuse_unreachable
+from .screen import screen_for
+from .stored import Start, origin_of, refuse_unreachable
 from .target import (
     STANDARD,
     Loop,
@@ -78,9 +78,9 @@ from .target import (
     register,
 )
 from .text import safe_json
-from .watch import screen_for, watch
+from .watch import watch
 
-__all__ = ["run"]
+__all__ = ["run_command"]
 
 ANTHROPIC: Final = "anthropic:claude-opus-4-8"
 OPENAI: Final = "openai:gpt-5"
@@ -107,7 +107,7 @@ Explain: TypeAlias = Annotated[
 ]
 
 
-def run(  # noqa: PLR0913 - the options of a command are its parameters
+def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     target: Question,
     prompt: Prompt = None,
     *,
@@ -123,11 +123,7 @@ def run(  # noqa: PLR0913 - the options of a command are its parameters
     registers: Registers = None,
     as_json: Json = False,
 ) -> Status:
-    """Run what `target` names, and return the exit status.
-
-    Raises:
-        ConfigError: an option cannot work; nothing has been sent.
-    """
+    """Run what `target` names, and return the exit status."""
     register(registers)
     if store is not None:
         refuse_unreachable(store)
@@ -135,42 +131,38 @@ def run(  # noqa: PLR0913 - the options of a command are its parameters
         target = f"./{target}"  # A folder has the name of the standard loop.
     found, question = _question(target, prompt)
     screen = screen_for(as_json=as_json)
-    given = {"--model": model, "--script": script, "--base-url": base_url}
-    provider = _provider(found, given, screen)
+    provider, notice = _provider(found, model, script, base_url)
+    if notice:
+        screen.note(notice)
     loop = limited(_loop(found, provider), max_steps, unbounded)
-    own = loop.options if isinstance(loop, Agent) else RunOptions()
+    kept = store or (loop.options.get("store") if isinstance(loop, Agent) else None)
+    origin = None
     options: RunOptions = {}
     if instructions is not None:
         options["instructions"] = instructions
-    origin: Origin | None = None
-    kept = own.get("store") if store is None else store
     if kept is not None:
-        words = target if names_target(target) else STANDARD
-        origin = origin_of(
-            kept,
-            words,
-            base_url=base_url,
-            max_steps=max_steps,
-            unbounded=unbounded,
-            registers=registers,
-        )
+        named = target if names_target(target) else STANDARD
+        start = Start(named, base_url, max_steps, unbounded, registers or ())
+        origin = origin_of(kept, start)
         options["store"] = origin.store
-    if approve is not None or own.get("approve_tool_call") is None:
-        options["approve_tool_call"] = approver(approve, screen, kept=kept is not None)
-    if isinstance(loop, Agent):
-        loop = loop.with_options(**options)
-    elif found.tools:
+    loop, options = with_approver(loop, options, approve, screen)
+    if found.tools and not isinstance(loop, Agent):
         options["tools"] = found.tools
     if explain:
-        _explain(_bound(loop, provider, options), as_json=as_json)
-    stream = _stream(loop, found, question, provider, options)
+        _explain(loop, provider, options, as_json=as_json)
+    if isinstance(loop, Agent):
+        stream = loop.stream(question)
+    else:
+        # A target is looked at, not type-checked: its graph has asked for a state of its own type.
+        state = cast("None", found.state)
+        stream = loop.stream(state, model=provider, prompt=question or None, **options)
     owner = loop if isinstance(loop, Agent) else provider
     asked = None if prompt else found.prompt
     return asyncio.run(watch(stream, screen, origin=origin, owner=owner, asked=asked))
 
 
 def _question(target: str, prompt: str | None) -> tuple[Target, str]:
-    """Return what is to run and what it is asked: a target's file, or a bare prompt."""
+    """Return the loop to run, and its question."""
     if prompt is None and not names_target(target):
         return load_target(STANDARD), target
     found = load_target(target)
@@ -183,43 +175,42 @@ def _question(target: str, prompt: str | None) -> tuple[Target, str]:
     return found, question or ""
 
 
-def _provider(found: Target, given: Mapping[str, str | None], screen: Screen) -> Provider | None:
-    """Return the model to ask; None for an agent with its own model, or a graph that asks none."""
+def _provider(
+    found: Target, model: str | None, script: str | None, base_url: str | None
+) -> tuple[Provider | None, str]:
+    """Return the model to ask, and a notice about the choice.
+
+    There is none for an agent with its own model, or a graph that asks none.
+    """
     if not found.takes_model:
         why = f"{found.place} has its model already, or asks none; write a function build(model)"
-        refuse_options(given, why)
-        return None
-    name, notice = _choice(given, os.environ, found.script)
-    if notice:
-        screen.note(notice)
-    return resolve(name, base_url=given["--base-url"], environ=os.environ)
-
-
-def _choice(
-    given: Mapping[str, str | None], environ: Mapping[str, str], beside: Path | None
-) -> tuple[str, str]:
-    """Return the model to ask, and what the user is told of the choice.
-
-    The order: `--script`, `--model`, GRAPHLOOP_MODEL, `--base-url`, an Anthropic key, an OpenAI
-    key or URL, the `script.yaml` beside the target.
-
-    Raises:
-        ConfigError: there is nothing to choose from, or two choices exclude each other.
-    """
-    model, script = given["--model"], given["--script"]
+        refuse_options({"--model": model, "--script": script, "--base-url": base_url}, why)
+        return None, ""
     if script is not None and model is not None:
         raise ConfigError(
             f"--script: expected it or --model, found both ({script} and {model}). Fix: leave one "
             "out."
         )
-    model = f"{SCRIPT}{script}" if script is not None else model or environ.get("GRAPHLOOP_MODEL")
-    if model:
-        path = model.removeprefix(SCRIPT)
+    named = f"{SCRIPT}{script}" if script is not None else model
+    name, notice = _choice(named, base_url, os.environ, found.script)
+    return resolve(name, base_url=base_url, environ=os.environ), notice
+
+
+def _choice(
+    named: str | None, base_url: str | None, environ: Mapping[str, str], beside: Path | None
+) -> tuple[str, str]:
+    """Return the model to ask, and a notice about the choice.
+
+    The order: `--script`, `--model`, GRAPHLOOP_MODEL, `--base-url`, an Anthropic key, an OpenAI
+    key or URL, the `script.yaml` beside the target.
+    """
+    if named := named or environ.get("GRAPHLOOP_MODEL"):
+        path = named.removeprefix(SCRIPT)
         # A script's whole path is found from wherever the run is resumed.
-        return (model if path == model else f"{SCRIPT}{Path(path).absolute()}"), ""
-    if given["--base-url"] is None and environ.get("ANTHROPIC_API_KEY"):
+        return (named if path == named else f"{SCRIPT}{Path(path).absolute()}"), ""
+    if base_url is None and environ.get("ANTHROPIC_API_KEY"):
         return ANTHROPIC, ""
-    if given["--base-url"] or environ.get("OPENAI_API_KEY") or environ.get("OPENAI_BASE_URL"):
+    if base_url or environ.get("OPENAI_API_KEY") or environ.get("OPENAI_BASE_URL"):
         return OPENAI, ""
     if beside is not None:
         return f"{SCRIPT}{beside.absolute()}", (
@@ -233,17 +224,14 @@ def _choice(
 
 
 def _loop(found: Target, provider: Provider | None) -> Loop:
-    if provider is not None:
-        loop = found.loop(provider)
-    else:
-        assert found.ready is not None, "a function takes a model"
-        loop = found.ready
+    loop = found.loop(provider)
     if isinstance(loop, Graph):
         _refuse_state(loop, found.state)
     return loop
 
 
 def _refuse_state(graph: Graph[None], state: object) -> None:
+    """Refuse a missing state, or one that the graph does not carry."""
     kind = cast("object", graph.state_type)
     word = kind.__name__ if isinstance(kind, type) else kind
     if kind is not None and state is None:
@@ -257,26 +245,13 @@ def _refuse_state(graph: Graph[None], state: object) -> None:
         )
 
 
-def _bound(loop: Loop, provider: Provider | None, options: RunOptions) -> Bound:
-    if isinstance(loop, Agent):
-        return loop.bound()
-    return loop.run_bound(model=provider, **options)
-
-
-def _explain(bound: Bound, *, as_json: bool) -> None:
-    """Tell what a run can come to: on stderr, or as the first of the run's JSON lines."""
+def _explain(loop: Loop, provider: Provider | None, options: RunOptions, *, as_json: bool) -> None:
+    """Tell the bound of a run on stderr, or as JSON."""
+    bound: Bound = (
+        loop.bound() if isinstance(loop, Agent) else loop.run_bound(model=provider, **options)
+    )
     if as_json:
         sys.stdout.write(safe_json(encode({"type": "bound", **asdict(bound)}).decode()) + "\n")
         sys.stdout.flush()
     else:
         tell_error(str(bound))
-
-
-def _stream(
-    loop: Loop, found: Target, question: str, provider: Provider | None, options: RunOptions
-) -> RunStream[None]:
-    if isinstance(loop, Agent):
-        return loop.stream(question)
-    # A target is looked at, not type-checked: its graph has asked for a state of its own type.
-    state = cast("None", found.state)
-    return loop.stream(state, model=provider, prompt=question or None, **options)

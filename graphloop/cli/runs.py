@@ -36,10 +36,10 @@ from ..stores import Catalog, ReleaseStatus, RunRecord, Store, graph_name_of, pa
 from .errors import Status, tell_error
 from .options import Json, StorePath, Text
 from .screen import ask_text
-from .stored import answers_text, noted_words, opened
+from .stored import Start, answers_text, opened
 from .text import clean, counted, safe_json, time_text, wrapped
 
-__all__ = ["runs"]
+__all__ = ["runs_command"]
 
 STATUSES: Final[tuple[str, ...]] = ("ready", "running", "interrupted", *get_args(ReleaseStatus))
 OVER: Final = ("done", "failed", "cancelled")
@@ -54,7 +54,7 @@ PIPE_WIDTH: Final = 200
 COLUMNS: Final = ("RUN", "STATUS", "GRAPH", "EVENTS", "UPDATED")
 ID_MIN: Final = 8
 ASKED: Final = ("key", "kind", "name", "arguments", "agents", "expires_at", "unknown")
-"""What is told of a question; its token stays in the store."""
+"""The fields of a question that are told; its token stays in the store."""
 
 Wanted: TypeAlias = Annotated[
     Text, typer.Option("--status", metavar="STATUS", help="Only runs that stand like this.")
@@ -65,25 +65,21 @@ Everything: TypeAlias = Annotated[bool, typer.Option("--all", help="Also the run
 @final
 @dataclass(frozen=True)
 class _Row:
-    """A run as it is listed; `status` is empty where the store knows none."""
+    """A run as it is listed; an unknown `status` is empty."""
 
     record: RunRecord
     status: str
     answers: Mapping[str, str]
 
 
-def runs(
+def runs_command(
     *,
     store: StorePath = None,
     status: Wanted = None,
     everything: Everything = False,
     as_json: Json = False,
 ) -> Status:
-    """List the runs of a store: those that are not over, all, or those that stand as asked.
-
-    Raises:
-        ConfigError: there is no such store, or no such status.
-    """
+    """List the runs of a store that are not over, or others."""
     if status is not None and status not in STATUSES:
         raise ConfigError(
             f"--status: expected {', '.join(STATUSES)}, found {status!r}."
@@ -125,13 +121,13 @@ async def _rows(where: str | None) -> Sequence[_Row]:
 
 
 def _status(record: RunRecord) -> str:
-    """Return how a run stands; one that was left, and waits for no answer, was interrupted."""
+    """Return the status of a run, interrupted if nothing is waited for."""
     was_left = record.status == "suspended" and not record.asks
     return "interrupted" if was_left else record.status
 
 
 async def _from_journals(store: Store) -> Sequence[RunRecord]:
-    """Return what journals alone tell: no status, and so no run is left out as over."""
+    """Return the records of journals without a catalog: they know no status."""
     known, found = await store.runs(), list[RunRecord]()
     for run_id in known:
         events = await store.load(run_id)
@@ -142,7 +138,7 @@ async def _from_journals(store: Store) -> Sequence[RunRecord]:
 
 
 def _print(rows: Sequence[_Row]) -> None:
-    """Print a table, and below it what is waited for; a narrow terminal gets fewer columns."""
+    """Print a table that fits the terminal, and the open questions."""
     named = [*_tree(rows)]
     is_terminal = sys.stdout.isatty()
     console = Console(width=None if is_terminal else PIPE_WIDTH, highlight=False, markup=False)
@@ -205,7 +201,7 @@ def _json(row: _Row) -> Mapping[str, object]:
         "created_at": record.created_at,
         "updated_at": record.updated_at,
         "parent": record.parent or None,
-        "target": next(iter(noted_words(record.target)), None),
+        "target": start.target if (start := Start.noted(record.target)) else None,
         "asks": [
             {name: getattr(ask, name) for name in ASKED} | {"answer": row.answers.get(ask.key)}
             for ask in record.asks

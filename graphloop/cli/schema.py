@@ -18,27 +18,22 @@ import typer
 from ..topology import RegisteredNames, topology_schema
 from .errors import Status
 from .options import Registers, Text
-from .output import print_file, stdout_suffix, write_file
+from .output import Destination
 from .target import register
 
-__all__ = ["schema"]
+__all__ = ["schema_command"]
 
 Output: TypeAlias = Annotated[
     Text, typer.Option("-o", "--output", metavar="FILE", help="The file; - is stdout.")
 ]
 
 
-def schema(output: Output = None, registers: Registers = None) -> Status:
-    """Write the schema into a file, or print it.
-
-    Raises:
-        ConfigError: the file cannot be written.
-    """
+def schema_command(output: Output = None, registers: Registers = None) -> Status:
+    """Write the schema into a file, or print it."""
     register(registers)
     found = topology_schema(RegisteredNames(), open_to_others=not registers)
     text = json.dumps(found, indent=2, ensure_ascii=False)
-    if output is None or stdout_suffix("-o", output, (".json",)):
-        print_file(text)
-    else:
-        write_file("-o", output, text)
+    file = Destination.of("-o", output or "-", (".json",))
+    assert file is not None, "without an output, it is stdout"
+    file.write(text)
     return Status.OK

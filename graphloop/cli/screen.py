@@ -1,8 +1,8 @@
 """A run on a screen, part by part: lines for people, live on a terminal; or JSON lines.
 
-On a terminal, finished lines scroll up. Below them stand the line that the model is writing, the
-calls that are running, and a status line; they are gone when the run is over. Elsewhere the same
-lines are plain, and text goes out as it comes.
+On a terminal, finished lines scroll up. Below them stand the model's unfinished line, the running
+calls and a status line, until the run is over. Elsewhere the same lines are plain, and text goes
+out as it comes.
 """
 
 from __future__ import annotations
@@ -44,13 +44,21 @@ from ..values import ToolResult, Usage, UserMessage
 from .errors import tell_error
 from .text import ASKED_MAX, agents_text, call_text, clean, counted, one_line, safe_json
 
-__all__ = ["JsonScreen", "Screen", "TextScreen", "ask_text", "state_text", "tokens_text"]
+__all__ = [
+    "JsonScreen",
+    "Screen",
+    "TextScreen",
+    "ask_text",
+    "screen_for",
+    "state_text",
+    "tokens_text",
+]
 
 S = TypeVar("S")
 
 RESULT_MAX: Final = 200
 WRITING_MAX: Final = 5
-"""How many rows of an unfinished line are shown."""
+"""The shown rows of an unfinished line."""
 REFRESHES_PER_SECOND: Final = 10
 CALL_KEY: Final = re.compile(r"c(\d+)\.(\d+)")
 MARKS: Final = {"ok": ("✓", "green"), "denied": ("⊘", "yellow"), "not_run": ("⊘", "yellow")}
@@ -58,13 +66,13 @@ MARKS: Final = {"ok": ("✓", "green"), "denied": ("⊘", "yellow"), "not_run": 
 
 @final
 class JsonScreen:
-    """Writes one JSON object a part to stdout; meanwhile, what tools print goes to stderr.
+    """Writes one JSON object a part; tools print to stderr meanwhile.
 
     The form is that of the parts in `graphloop.parts.parts`: `type` first, then the part's fields.
     `error` has `error`, the exception's class name, and `message`. The last line is of type
     `finish`, with the run's answer as `text`, or `error`; of a graph that carries a state, a line
-    of type `state` stands before `finish`. Kinds and fields may be added, none is renamed: ignore
-    what you do not know.
+    of type `state` stands before `finish`. Kinds and fields may be added, and none is renamed:
+    ignore unknown ones.
     """
 
     def __init__(self) -> None:
@@ -72,7 +80,7 @@ class JsonScreen:
         self._out = sys.stdout
 
     def open(self) -> AbstractContextManager[object]:
-        """Keep what tools print out of the lines."""
+        """Keep the output of tools out of the lines."""
         return redirect_stdout(sys.stderr)
 
     def aside(self) -> AbstractContextManager[object]:
@@ -109,7 +117,7 @@ class JsonScreen:
 
 @final
 class TextScreen:
-    """Shows one run as lines on stdout; a terminal shows them in colour, with a live bottom."""
+    """Shows one run as lines, in colour above live lines on terminals."""
 
     def __init__(self) -> None:
         """Show nothing yet."""
@@ -134,7 +142,7 @@ class TextScreen:
 
     @contextmanager
     def aside(self) -> Generator[None]:
-        """Take the bottom lines away for a while, so that a question can be asked."""
+        """Take the bottom lines away while a question is asked."""
         self._end_line()
         self._stop()
         try:
@@ -155,7 +163,7 @@ class TextScreen:
             self._print(clean(message), "yellow")
 
     def show(self, part: Part, run: Run[None] | None) -> None:
-        """Show what the part says; of a child run, its calls."""
+        """Show a part; of a child run, its calls."""
         self._run = run
         agents, path = "", ""
         if isinstance(part, SubAgent):
@@ -175,7 +183,7 @@ class TextScreen:
                 pass
 
     def finish(self, result: RunResult[None], kept: str) -> None:
-        """Show the answer if it was not streamed, the state if there is one, and the last line."""
+        """Show an answer that was not streamed, the state, and the facts."""
         answer = clean(result.text).strip()
         if result.end_reason is EndReason.COMPLETED and answer not in self._said:
             self._print(answer)
@@ -226,7 +234,7 @@ class TextScreen:
         self._print(f"{sign} {call}: {text}", style if sign != "✓" else "")
 
     def _write(self, text: str, style: str) -> None:
-        """Take up text; a terminal prints a line when it is whole, and shows it before."""
+        """Write text; a terminal prints a line when it is whole."""
         if self._console is None:
             self._out.write(text)
             self._out.flush()
@@ -257,7 +265,7 @@ class TextScreen:
 
     def _start(self) -> None:
         if self._console is not None:
-            # A new one: one that was stopped would wipe out as many lines as it last had.
+            # A new one: after its stop, the old one would wipe out as many lines as it last had.
             self._live = Live(
                 console=self._console,
                 get_renderable=self._bottom,
@@ -294,8 +302,13 @@ class TextScreen:
 Screen: TypeAlias = TextScreen | JsonScreen
 
 
+def screen_for(*, as_json: bool) -> Screen:
+    """Return the screen of a run."""
+    return JsonScreen() if as_json else TextScreen()
+
+
 def ask_text(ask: Ask | Pending) -> str:
-    """Return what is waited for: which call, in which agents, and whether it may have run."""
+    """Return a question: the call, its agents, and whether it may have run."""
     kind = "approval of " if ask.kind == "approval" else "the result of "
     call = call_text(ask.name, ask.arguments, ASKED_MAX)
     doubt = "; it may have run already" if ask.unknown else ""
@@ -303,17 +316,17 @@ def ask_text(ask: Ask | Pending) -> str:
 
 
 def state_text(run: Run[S]) -> str:
-    """Return the user's state on one line; empty for a graph that carries none."""
+    """Return the user's state on one line; empty for none."""
     return "" if run.state is None else f"state: {one_line(repr(run.state), ASKED_MAX)}"
 
 
 def tokens_text(usage: Usage | None) -> str:
-    """Return how many tokens a usage counts, where a server told it."""
+    """Return the number of tokens, where a server told it."""
     return f"{usage.total_tokens:,} tokens" if usage else "tokens unknown"
 
 
 def _end_facts(result: RunResult[S]) -> Iterator[str]:
-    """Yield why a run ended and what it took: reason, steps, tokens, cost where it is known."""
+    """Yield the reason of a run's end, its steps, tokens and cost."""
     reason = result.end_reason
     named = [name for name in result.stopped_by if name != reason]
     yield f"{reason} ({', '.join(named)})" if named else str(reason)
@@ -330,7 +343,7 @@ def _end_facts(result: RunResult[S]) -> Iterator[str]:
 
 
 def _injected(run: Run[S] | None) -> str:
-    """Return the latest message, if a node of the graph wrote it, with the node's name."""
+    """Return the latest message, if a node wrote it."""
     last = run.messages[-1] if run is not None and run.messages else None
     if isinstance(last, UserMessage) and last.origin and isinstance(last.content, str):
         return f"{last.origin}: {one_line(last.content, RESULT_MAX)}"
@@ -338,7 +351,7 @@ def _injected(run: Run[S] | None) -> str:
 
 
 def _call_of(run: Run[S] | None, key: str) -> str | None:
-    """Return the call of a run that has this key, for a call that no part has shown."""
+    """Return the call of this key, which no part has shown."""
     found = CALL_KEY.fullmatch(key)
     if run is None or found is None:
         return None

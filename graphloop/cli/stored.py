@@ -1,18 +1,18 @@
 """Runs in a store: opened, found by the beginning of an id, read, and the commands to go on.
 
-A store notes what a run was started from, as it would be typed: the target, then the options that
-no journal knows: `/desk/support.yaml --with /desk/tools.py`.
+A store notes a run's start as it would be typed: the target, then the options that no journal
+knows: `/desk/support.yaml --with /desk/tools.py`.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from ..agent import Answers, Graph, approval_from
 from ..errors import ConfigError, nearest
@@ -24,10 +24,10 @@ from .text import one_line
 __all__ = [
     "Journal",
     "Origin",
+    "Start",
     "answers_text",
     "close",
     "find_run",
-    "noted_words",
     "opened",
     "origin_of",
     "read",
@@ -40,11 +40,7 @@ EDIT_MAX: Final = 120
 
 @asynccontextmanager
 async def opened(where: str | None) -> AsyncGenerator[Store]:
-    """Open a store that is there already.
-
-    Raises:
-        ConfigError: none was named, or there is none of that name.
-    """
+    """Open a store that is there already."""
     store = open_store(_existing(where))
     try:
         yield store
@@ -75,11 +71,7 @@ def _existing(where: str | None) -> Path:
 
 
 def refuse_unreachable(where: str) -> None:
-    """Refuse a database for a new run in a folder that does not exist.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    """Refuse a new database in a folder that does not exist."""
     folder = Path(where).parent
     if isinstance(open_store(where), SqliteStore) and not folder.is_dir():
         raise ConfigError(
@@ -94,11 +86,7 @@ async def close(store: Store) -> None:
 
 
 async def find_run(store: Store, text: str, where: str) -> str:
-    """Return the id of the run that `text` names: the whole id, or a beginning that only it has.
-
-    Raises:
-        ConfigError: there is no such run in the store at `where`, or there are several.
-    """
+    """Return the run's id of which `text` is a beginning."""
     known = await store.runs()
     if text in known:
         return text
@@ -120,50 +108,83 @@ async def find_run(store: Store, text: str, where: str) -> str:
     return found
 
 
+class Start(NamedTuple):
+    """The target of a run, and the options that no journal knows."""
+
+    target: str
+    base_url: str | None = None
+    max_steps: int | None = None
+    unbounded: str | None = None
+    registers: Sequence[str] = ()
+
+    @classmethod
+    def noted(cls, note: str) -> Start | None:
+        """Return the start that a store notes; None without a note."""
+        try:
+            words = shlex.split(note)
+        except ValueError:  # The store's other callers note what they like.
+            words = [note]
+        if not words:
+            return None
+        options = list(pairwise(words))
+        given = dict(reversed(options))
+        steps = given.get("--max-steps")
+        registers = tuple([value for name, value in options if name == "--with"])
+        urls, reasons = given.get("--base-url"), given.get("--unbounded")
+        return cls(words[0], urls, int(steps) if steps else None, reasons, registers)
+
+    def over(self, earlier: Start) -> Start:
+        """Return this start, with earlier values in place of the lacking ones."""
+        given = {name: now for name, now in self._asdict().items() if now not in (None, "", ())}
+        return earlier._replace(**given)
+
+    def words(self) -> Sequence[str]:
+        """Return the words of a note, which mean the same in any directory."""
+        target = self.target
+        if target != STANDARD and not MODULE_FORM.fullmatch(target):
+            target = str(Path(target).absolute())
+        words = [target]
+        steps = None if self.max_steps is None else str(self.max_steps)
+        given = ("--base-url", self.base_url), ("--max-steps", steps)
+        for name, value in (*given, ("--unbounded", self.unbounded)):
+            words += [name, value] if value else []
+        for file in self.registers:
+            # A module is found by its name, a file only by its whole path.
+            words += ["--with", str(Path(file).absolute()) if file.endswith(".py") else file]
+        return words
+
+
 @final
 @dataclass(frozen=True)
 class Journal:
-    """The events of a run, what the store notes of its start, and whether it has children."""
+    """The events of a run, its noted start, and whether it has children."""
 
     run_id: str
     events: Sequence[Event]
-    noted: Sequence[str]
+    start: Start | None
     has_children: bool
 
-    def options(self, name: str) -> list[str]:
-        """Return the values of an option that the run was started with."""
-        return [value for option, value in pairwise(self.noted) if option == name]
-
     def target(self, given: str | None) -> str:
-        """Return what to load: what was given, else what was noted, with what registers its names.
+        """Return the given target, else the noted one.
 
-        Raises:
-            ConfigError: neither says, or what registers cannot be loaded.
+        The names of a noted one are registered.
         """
         if given:
             return given
-        if self.noted:
-            register(self.options("--with"))
-            return self.noted[0]
+        if self.start is not None:
+            register(self.start.registers)
+            return self.start.target
         raise ConfigError(
             f"--target: expected what run {self.run_id!r} was started from, found no note of it. "
             "Fix: name it as for graphloop run (a directory, a .py file, or module:name)."
         )
 
     def graph(self, given: str | None) -> Graph[None]:
-        """Return the graph of the run.
-
-        Raises:
-            ConfigError: it is not known what the run was started from, or it cannot be loaded.
-        """
+        """Return the graph of the given or noted target."""
         return load_graph(self.target(given))
 
     def check_number(self, option: str, number: int) -> None:
-        """Refuse the number of an event that the run has not.
-
-        Raises:
-            ConfigError: naming the option, and the events that there are.
-        """
+        """Refuse the number of an event that the run has not."""
         if not 1 <= number <= len(self.events):
             raise ConfigError(
                 f"{option}: run {self.run_id!r} has events 1 to {len(self.events)}, found {number}."
@@ -171,35 +192,17 @@ class Journal:
 
 
 async def read(where: str | None, text: str) -> Journal:
-    """Read the journal of the run that `text` names.
-
-    Raises:
-        ConfigError: there is no such store or run.
-        StoreError: the journal cannot be read.
-    """
+    """Read the journal of the run that `text` names."""
     async with opened(where) as store:
         run_id = await find_run(store, text, str(where))
         records = await store.overview(run_id) if isinstance(store, Catalog) else ()
-        notes = [one.target for one in records if one.run_id == run_id]
-        noted = noted_words("".join(notes))
+        note = "".join([record.target for record in records if record.run_id == run_id])
         children = any(known.startswith(f"{run_id}/") for known in await store.runs())
-        return Journal(run_id, await store.load(run_id), noted, children)
-
-
-def noted_words(note: str) -> Sequence[str]:
-    """Return the words of what a store notes of a run's start: a target, then options."""
-    try:
-        return shlex.split(note)
-    except ValueError:  # The store's other callers note what they like.
-        return [note]
+        return Journal(run_id, await store.load(run_id), Start.noted(note), children)
 
 
 async def answers_text(store: Store, run_id: str) -> Mapping[str, str]:
-    """Return how the calls of a root run were answered since it was last driven, by their keys.
-
-    Raises:
-        StoreError: an answer cannot be read.
-    """
+    """Return the answers that a root run has not seen, by key."""
     if not isinstance(store, Mailbox):
         return {}
     answers = Answers.of_posts(await store.posted(run_id))
@@ -214,13 +217,9 @@ async def answers_text(store: Store, run_id: str) -> Mapping[str, str]:
 @final
 @dataclass(frozen=True)
 class Origin:
-    """Where a run is kept, and what it is started from.
+    """The open store of a run, and its target and options.
 
-    Attributes:
-        store: the store, open.
-        path: what `--store` says; empty for a store that only the target's code can open.
-        words: the target and its options, which a later command has to repeat; the store notes
-            them if it keeps notes.
+    A store that only the target's code can open has no `path`.
     """
 
     store: Store
@@ -233,7 +232,7 @@ class Origin:
         return isinstance(self.store, Mailbox) and bool(self.path)
 
     async def note(self, run_id: str) -> None:
-        """Note what the run was started from, so that later commands need no target."""
+        """Note the run's start, so that later commands need no target."""
         if isinstance(self.store, Catalog):
             await self.store.set_target(run_id, shlex.join(self.words))
 
@@ -247,29 +246,11 @@ class Origin:
         return _command("resume", run_id, *repeated, "--store", self.path)
 
 
-def origin_of(
-    store: Store | str | Path,
-    target: str,
-    *,
-    base_url: str | None = None,
-    max_steps: int | None = None,
-    unbounded: str | None = None,
-    registers: Iterable[str] | None = None,
-) -> Origin:
-    """Return where a run is kept, with its target named so that it is found from any directory."""
-    if target != STANDARD and not MODULE_FORM.fullmatch(target):
-        target = str(Path(target).absolute())
-    words = [target]
-    steps = None if max_steps is None else str(max_steps)
-    given = {"--base-url": base_url, "--max-steps": steps, "--unbounded": unbounded}
-    for name, value in given.items():
-        words += [name, value] if value else []
-    for file in registers or ():
-        # A module is found by its name, a file only by its whole path.
-        words += ["--with", str(Path(file).absolute()) if file.endswith(".py") else file]
+def origin_of(store: Store | str | Path, start: Start) -> Origin:
+    """Return the origin of a run in a store."""
     if isinstance(store, str | Path):
-        return Origin(open_store(store), str(store), words)
-    return Origin(store, "", words)
+        return Origin(open_store(store), str(store), start.words())
+    return Origin(store, "", start.words())
 
 
 def _command(*words: str) -> str:

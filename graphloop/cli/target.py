@@ -1,16 +1,16 @@
-"""What a command works on: a directory, a .py file, a topology's .yaml, or a `module:name`.
+"""The target of a command: a directory, a .py file, a topology's .yaml, or a `module:name`.
 
 A file says what it is in plain Python:
 
     def build(model: Model) -> Agent: ...   # or -> Graph; called with the model to use
-    PROMPT = "…"                            # what is asked when the command line asks nothing
-    STATE = Ticket(…)                       # what a Graph that carries a state begins with
-    TOOLS = [...]                           # what a Graph's model may call; an Agent has its own
+    PROMPT = "…"                            # the question, where the command line has none
+    STATE = Ticket(…)                       # the first state of a Graph that carries one
+    TOOLS = [...]                           # the tools of a Graph's model; an Agent has its own
 
-A topology written down in YAML or JSON (`graphloop.topology`) names its own functions after a .py
-file that `--with` names has registered them. In a directory this file is `agent.py`, `topology.py`
-or `topology.yaml`, and a `script.yaml` beside it answers where there is no API key. A ready `agent`
-or `graph` in place of `build` runs with the model it has. A target's code is executed to be read.
+A ready `agent` or `graph` in place of `build` runs with the model it has. A topology in YAML or
+JSON names functions that a .py file of `--with` has registered. In a directory this file is
+`agent.py`, `topology.py` or `topology.yaml`, and a `script.yaml` beside it answers where there is
+no API key. A target's code is executed to be read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from __future__ import annotations
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib import import_module
@@ -41,7 +42,6 @@ __all__ = [
     "Target",
     "limited",
     "load_graph",
-    "load_loop",
     "load_target",
     "names_target",
     "refuse_options",
@@ -54,7 +54,7 @@ SUFFIXES: Final = (".py", *TOPOLOGIES)
 FILES: Final = ("agent.py", "topology.py", *(f"topology{suffix}" for suffix in TOPOLOGIES))
 SCRIPT: Final = "script.yaml"
 EXECUTED: Final = "graphloop_target_"
-"""What the name of a file's module begins with."""
+"""The beginning of the name of a file's module."""
 STANDARD: Final = "agent"
 """Names the standard loop."""
 NAMES: Final = ("build", "agent", "graph")
@@ -89,21 +89,13 @@ class Target:
             case _:
                 return asks_model(self.ready)
 
-    def loop(self, model: Model) -> Loop:
-        """Return the agent or graph, around `model` if it is still to be built.
-
-        Raises:
-            ConfigError: `build` failed, or returned something else.
-        """
+    def loop(self, model: Model | None = None) -> Loop:
+        """Return the agent or graph, built around `model` if necessary."""
         if self.ready is not None:
             return self.ready
         assert self.build is not None, "a target that is not ready is built"
-        try:
-            built = self.build(model)
-        except GraphloopError:
-            raise
-        except Exception as error:
-            raise _broken(self.place, error) from error
+        with _told(self.place):
+            built = self.build(ScriptedModel(()) if model is None else model)
         if isinstance(built, Agent | Graph):
             return cast("Loop", built)  # isinstance cannot tell the type of the state.
         raise ConfigError(
@@ -113,7 +105,7 @@ class Target:
 
 
 def names_target(text: str) -> bool:
-    """Whether `text` means a file, a directory or a `module:name`, rather than a question."""
+    """Whether `text` means a path or a `module:name`, not a question."""
     if MODULE_FORM.fullmatch(text) or _exists(text):
         return True
     if any(sign.isspace() for sign in text):
@@ -123,7 +115,7 @@ def names_target(text: str) -> bool:
 
 
 def load_target(text: str) -> Target:
-    """Load what `text` names; `agent` is the standard loop.
+    """Load the target that `text` names; `agent` is the standard loop.
 
     Raises:
         ConfigError: there is no such thing (the message says what there is), or it cannot be
@@ -135,40 +127,23 @@ def load_target(text: str) -> Target:
     if _exists(text):
         return _from_path(Path(text))
     if MODULE_FORM.fullmatch(text):
-        return _from_module(text)
+        module_name, _, name = text.partition(":")
+        return _from_name(text, _imported(module_name, text), name)
     raise _not_found(text)
 
 
-def load_loop(text: str) -> Loop:
-    """Load the agent or graph that `text` names, around no model.
-
-    Raises:
-        ConfigError: see `load_target`.
-    """
-    return load_target(text).loop(ScriptedModel(()))
-
-
 def load_graph(text: str) -> Graph[None]:
-    """Load the graph that `text` names.
-
-    Raises:
-        ConfigError: see `load_target`.
-    """
-    loop = load_loop(text)
+    """Load the graph that `text` names; errors as for `load_target`."""
+    loop = load_target(text).loop()
     return loop.graph if isinstance(loop, Agent) else loop
 
 
 def limited(loop: Loop, max_steps: int | None, unbounded: str | None) -> Loop:
-    """Return an agent that takes so many turns, or a graph that runs unbounded for a reason.
-
-    Raises:
-        ConfigError: an option would have no effect.
-    """
+    """Return an agent of so many turns, or an unbounded graph."""
     if isinstance(loop, Agent):
         refuse_options({"--unbounded": unbounded}, "an agent's loop is bounded")
         return loop if max_steps is None else loop.with_options(max_steps=max_steps)
-    steps = None if max_steps is None else str(max_steps)
-    refuse_options({"--max-steps": steps}, f"the stop node of graph {loop.name!r} bounds it")
+    refuse_options({"--max-steps": max_steps}, f"the stop node of graph {loop.name!r} bounds it")
     if unbounded is None:
         return loop
     try:
@@ -177,24 +152,17 @@ def limited(loop: Loop, max_steps: int | None, unbounded: str | None) -> Loop:
         raise ConfigError(f"--unbounded would have no effect: {error}. Leave it out.") from error
 
 
-def refuse_options(given: Mapping[str, str | None], why: str) -> None:
-    """Refuse options that would have no effect.
-
-    Raises:
-        ConfigError: an option was given.
-    """
+def refuse_options(given: Mapping[str, object], why: str) -> None:
+    """Refuse given options, which are not None, that have no effect."""
     names = [name for name, value in given.items() if value is not None]
     if names:
         raise ConfigError(f"{' and '.join(names)} would have no effect: {why}. Fix: leave it out.")
 
 
 def register(given: Iterable[str] | None) -> None:
-    """Execute Python that registers what topologies name: .py files, or modules by their names.
+    """Execute files and modules that register the names of topologies.
 
-    A file that was executed before is not executed again.
-
-    Raises:
-        ConfigError: there is no such thing, or it cannot be loaded.
+    A file is executed once.
     """
     for text in given or ():
         if text.endswith(".py"):
@@ -210,12 +178,28 @@ def register(given: Iterable[str] | None) -> None:
             )
 
 
-def _execute(file: Path) -> ModuleType:
-    """Run a .py file, which is the user's own, and return it as a module.
+@contextmanager
+def _told(place: str) -> Generator[None]:
+    """Tell an error of the user's code in words, with its line."""
+    try:
+        yield
+    except GraphloopError:
+        raise
+    except Exception as error:
+        if isinstance(error, SyntaxError):
+            where = f"{error.filename}, line {error.lineno}"
+        else:
+            ours = (str(Path(__file__).parent), "<frozen")
+            frames = traceback.extract_tb(error.__traceback__)
+            theirs = [frame for frame in frames if not frame.filename.startswith(ours)]
+            where = f"{theirs[-1].filename}, line {theirs[-1].lineno}" if theirs else place
+        raise ConfigError(
+            f"{place}: expected Python that loads, found {type(error).__name__}: {error} ({where})"
+        ) from error
 
-    Raises:
-        ConfigError: it cannot be loaded.
-    """
+
+def _execute(file: Path) -> ModuleType:
+    """Run a .py file of the user's, and return its module."""
     name = f"{EXECUTED}{file.stem}"
     spec = spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
@@ -223,12 +207,8 @@ def _execute(file: Path) -> ModuleType:
     module = module_from_spec(spec)
     sys.modules[name] = module  # Annotations are looked up here.
     sys.path.insert(0, str(file.parent.absolute()))
-    try:
+    with _told(str(file)):
         spec.loader.exec_module(module)
-    except GraphloopError:
-        raise
-    except Exception as error:
-        raise _broken(str(file), error) from error
     return module
 
 
@@ -248,18 +228,19 @@ def _exists(text: str) -> bool:
 def _from_path(path: Path) -> Target:
     file = _file_of(path)
     script = file.parent / SCRIPT
-    script_or_none = script if script.is_file() else None
     if file.suffix in TOPOLOGIES:
         graph = load(file)
-        return Target(str(file), ready=graph, prompt=graph.prompt or None, script=script_or_none)
-    module = _execute(file)
-    name = next((name for name in NAMES if hasattr(module, name)), None)
-    if name is None:
-        raise ConfigError(
-            f"{file}: expected a function `build(model)` that returns an Agent or a Graph, found "
-            f"{_offers(module)}. Fix: add one, or name what is there as module:name."
-        )
-    return replace(_from_name(str(file), module, name), script=script_or_none)
+        target = Target(str(file), ready=graph, prompt=graph.prompt or None)
+    else:
+        module = _execute(file)
+        name = next((name for name in NAMES if hasattr(module, name)), None)
+        if name is None:
+            raise ConfigError(
+                f"{file}: expected a function `build(model)` that returns an Agent or a Graph, "
+                f"found {_offers(module)}. Fix: add one, or name what is there as module:name."
+            )
+        target = _from_name(str(file), module, name)
+    return replace(target, script=script if script.is_file() else None)
 
 
 def _file_of(path: Path) -> Path:
@@ -280,36 +261,27 @@ def _file_of(path: Path) -> Path:
     return path
 
 
-def _from_module(text: str) -> Target:
-    module_name, _, name = text.partition(":")
-    module = _imported(module_name, text)
-    if not hasattr(module, name):
-        raise ConfigError(
-            f"{text}: expected {name!r} in module {module_name!r}, found {_offers(module)}."
-            f"{nearest(name, vars(module))}"
-        )
-    return _from_name(text, module, name)
-
-
 def _imported(name: str, text: str) -> ModuleType:
-    """Import a module as `python -m` finds it; `text` is what was typed."""
+    """Import a module, which `text` names, as `python -m` finds it."""
     sys.path.insert(0, str(Path.cwd()))
-    try:
-        return import_module(name)
-    except GraphloopError:
-        raise
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise _broken(name, error) from error
-        raise ConfigError(
-            f"{text}: expected a module {name!r}, found none on the path or in {Path.cwd()}. "
-            "Fix: check the name, or put a question in quotes with a space in it."
-        ) from error
-    except Exception as error:
-        raise _broken(name, error) from error
+    with _told(name):
+        try:
+            return import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+                raise
+            raise ConfigError(
+                f"{text}: expected a module {name!r}, found none on the path or in {Path.cwd()}. "
+                "Fix: check the name, or put a question in quotes with a space in it."
+            ) from error
 
 
 def _from_name(place: str, module: ModuleType, name: str) -> Target:
+    if not hasattr(module, name):
+        raise ConfigError(
+            f"{place}: expected {name!r} in module {module.__name__!r}, found {_offers(module)}."
+            f"{nearest(name, vars(module))}"
+        )
     found: object = getattr(module, name)
     prompt: object = getattr(module, "PROMPT", None)
     if prompt is not None and not isinstance(prompt, str):
@@ -321,7 +293,7 @@ def _from_name(place: str, module: ModuleType, name: str) -> Target:
     if isinstance(found, Agent | Graph):
         return replace(target, ready=cast("Loop", found))  # The state's type is not known.
     if callable(found) and not isinstance(found, type):
-        build = cast("Callable[[Model], object]", found)  # What it returns is looked at.
+        build = cast("Callable[[Model], object]", found)  # `loop` looks at its answer.
         return replace(target, build=build)
     raise ConfigError(
         f"{place}: expected {name!r} to be an Agent, a Graph, or a function build(model), "
@@ -349,7 +321,7 @@ def _targets_in(folder: Path) -> list[str]:
 
 
 def _not_found(text: str) -> ConfigError:
-    """Return the error for a path that is not there; it names what is."""
+    """Return the error for a missing path, with targets near it."""
     missing, folder = Path(text).name, Path(text).parent
     while not folder.is_dir():
         missing, folder = folder.name, folder.parent
@@ -365,18 +337,4 @@ def _not_found(text: str) -> ConfigError:
     return ConfigError(
         f"{text}: expected a directory, a .py file, or a topology ({', '.join(TOPOLOGIES)}), found "
         f"nothing of that name.{hint} In {str(folder)!r} is {shown}{more}."
-    )
-
-
-def _broken(place: str, error: Exception) -> ConfigError:
-    """Return the error of a target that cannot be loaded: what went wrong, and on which line."""
-    if isinstance(error, SyntaxError):
-        where = f"{error.filename}, line {error.lineno}"
-    else:
-        frames = traceback.extract_tb(error.__traceback__)
-        ours = str(Path(__file__).parent)
-        theirs = [one for one in frames if not one.filename.startswith((ours, "<frozen"))]
-        where = f"{theirs[-1].filename}, line {theirs[-1].lineno}" if theirs else place
-    return ConfigError(
-        f"{place}: expected Python that loads, found {type(error).__name__}: {error} ({where})"
     )

@@ -27,7 +27,7 @@ __all__ = [
 
 ARGUMENTS_MAX: Final = 120
 ASKED_MAX: Final = 10_000
-"""A person who decides about a call reads it whole."""
+"""A person who decides about a call reads all of it."""
 UNSAFE: Final = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 """Signs that drive a terminal, or turn the direction of text, and that JSON takes unescaped."""
 COPIED: Final = "graphloop "
@@ -35,10 +35,9 @@ COPIED: Final = "graphloop "
 
 
 def clean(text: str) -> str:
-    """Return `text` as it may be printed: what a model wrote may not drive a terminal.
+    """Return `text` without control characters, which drive a terminal.
 
-    Control characters are left out. Those that turn the direction of what follows are written as
-    escapes: with them, a call could be made to look like another.
+    Signs that turn the direction of text become escapes: they make a call look like another.
     """
     return text if text.isprintable() else "".join(map(_clean, text))
 
@@ -50,7 +49,7 @@ def _clean(sign: str) -> str:
 
 
 def wrapped(text: str, out: TextIO) -> str:
-    """Return `text` with its lines broken between words where `out` is a narrow terminal."""
+    """Return `text` with lines that fit the terminal `out`."""
     if not out.isatty():
         return text
     return "\n".join(map(_wrapped, text.split("\n")))
@@ -73,7 +72,7 @@ def safe_json(text: str) -> str:
 
 
 def call_text(name: str, arguments: str, length_max: int = ARGUMENTS_MAX) -> str:
-    """Return a call as a reader would write it: `get_weather(city="NYC")`."""
+    """Return a call as Python writes it: `get_weather(city="NYC")`."""
     try:
         value: object = json.loads(arguments)
     except ValueError:
@@ -88,7 +87,7 @@ def call_text(name: str, arguments: str, length_max: int = ARGUMENTS_MAX) -> str
 
 
 def agents_text(agents: Iterable[str]) -> str:
-    """Return what stands before a call that sub-agents of the run have made."""
+    """Return the names of sub-agents before a call."""
     return "".join(f"{clean(name)} > " for name in agents)
 
 
@@ -104,5 +103,5 @@ def counted(number: int, name: str) -> str:
 
 
 def time_text(at: float) -> str:
-    """Return a time in seconds since the epoch as people and programs read it, in UTC."""
+    """Return a time in seconds since the epoch in words, in UTC."""
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}Z"

@@ -1,4 +1,4 @@
-"""Watching a run, new or resumed: shown to its end, and told how to go on where it waits.
+"""Watching a run, new or resumed: it is shown to its end, with the commands to go on.
 
 The first Ctrl-C ends the run properly, the second ends the process at once.
 """
@@ -20,21 +20,16 @@ from ..parts import ErrorPart, RunStart
 from ..providers import Provider
 from ..run import EndReason
 from .errors import Status, complain, tell_error
-from .screen import JsonScreen, Screen, TextScreen, ask_text
+from .screen import Screen, ask_text
 from .stored import Origin, close
 from .text import counted
 
-__all__ = ["screen_for", "watch"]
+__all__ = ["watch"]
 
 NO_ANSWER: Final = {"context_window", "empty_response", "incomplete", "length"}
-"""How a run ends that has half an answer, or none."""
+"""The ends of a run with half an answer, or none."""
 INTERRUPTED: Final = "interrupted: ending the run; Ctrl-C again to quit at once"
 SHOW_CURSOR: Final = b"\x1b[?25h"
-
-
-def screen_for(*, as_json: bool) -> Screen:
-    """Return what shows a run."""
-    return JsonScreen() if as_json else TextScreen()
 
 
 async def watch(
@@ -49,9 +44,9 @@ async def watch(
 
     Args:
         stream: the run.
-        screen: where it is shown.
-        origin: where it is kept, if it is.
-        owner: what holds connections, and is closed after the run.
+        screen: shows it.
+        origin: the store of the run, if it is kept.
+        owner: holds connections, and is closed after the run.
         asked: a question that is shown first.
     """
 
@@ -85,7 +80,7 @@ async def _shown(
     asked: str | None,
     interrupt: _Interrupt,
 ) -> Exception | None:
-    """Show all parts of a run; return the error that it failed with."""
+    """Show all parts of a run; return its error."""
     failure: Exception | None = None
     with screen.open():
         async with aclosing(stream):
@@ -102,7 +97,7 @@ async def _shown(
 
 
 def _tell_unfinished(stream: RunStream[None], origin: Origin | None, why: str) -> None:
-    """Tell how to go on with a run that is kept and not over."""
+    """Tell the command that goes on with a kept run."""
     run = stream.run
     if origin is not None and origin.path and run is not None and not run.ended:
         tell_error(f"interrupted: run {run.id} {why}. Go on with: {origin.resume_command(run.id)}")
@@ -121,7 +116,7 @@ async def _finished(stream: RunStream[None], origin: Origin | None, screen: Scre
 
 
 def _pending_lines(result: RunResult[None], origin: Origin | None) -> Iterator[str]:
-    """Yield what a parked run waits for, and how to go on."""
+    """Yield the questions of a parked run, and the commands to go on."""
     yield f"parked: the run waits for {counted(len(result.pending), 'answer')}"
     for pending in result.pending:
         yield f"  {pending.key}  {ask_text(pending)}"
@@ -168,10 +163,10 @@ class _Interrupt:
 def _interrupts(abort: Callable[[], None]) -> Generator[_Interrupt]:
     """Call `abort` in the running event loop on the first Ctrl-C.
 
-    The second one gets the system's own behaviour. It must work while a tool blocks the event
-    loop, so the handler only notes that it was called, puts that in place, shows the cursor that a
-    live screen may have hidden (unbuffered: a handler may have interrupted a write), and wakes the
-    loop. A loop that is kept busy gives the abort no turn: the caller heeds it at every part.
+    The second one gets the system's own behaviour, also while a tool blocks the event loop. So the
+    handler only puts that behaviour in place, shows the cursor that a live screen may have hidden
+    (unbuffered: it may have interrupted a write), and wakes the loop. A busy loop gives the abort
+    no turn: the caller heeds it at every part.
     """
     loop = asyncio.get_running_loop()
     interrupt = _Interrupt(abort)
@@ -191,7 +186,7 @@ def _interrupts(abort: Callable[[], None]) -> Generator[_Interrupt]:
 
 
 def _interrupted() -> Status:
-    """Leave at once if a tool's thread still runs: it cannot be stopped, and exiting waits."""
+    """Leave at once if a tool's thread runs, for exiting waits."""
     main = threading.main_thread()
     if any(not thread.daemon for thread in threading.enumerate() if thread is not main):
         sys.stdout.flush()

@@ -77,11 +77,11 @@ class ObjectView:
 
 
 def partial(text: str) -> object | None:
-    """Return the value of the beginning of a JSON text, or None where there is none yet.
+    """Return the value of the beginning of a JSON text, or None.
 
-    Strings are cut where the text ends, a key without a value is left out, and so is what may
-    still become anything (`tru`, `-`). Never raises: what is no JSON at all, or nested deeper than
-    200 levels, has no value. A whole text has its own value; what follows it is not looked at.
+    Strings are cut where the text ends. A key without a value is left out, and so is a beginning
+    that may still become anything (`tru`, `-`). A text that is no JSON, or is nested deeper than
+    200 levels, has no value. Text behind a whole value is ignored. Never raises.
     """
     try:
         # Encoded here, because half a surrogate pair is a TypeError there and a '?' so.

@@ -232,8 +232,8 @@ class HttpExchange:
         if location and 300 <= self._status < 400:
             return BadReply(
                 f"expected an answer from {self._host}, found a redirect ({self._status}) to "
-                f"{quoted(location)}. None is followed, for the key would go along; if that is "
-                "the server you mean, set base_url to it.",
+                f"{quoted(location)}. No redirect is followed, for the key would go along. "
+                "Fix: set base_url to that address if you trust it.",
                 status=self._status,
             )
         error = self._wire.error(self._status, body)

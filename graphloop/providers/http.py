@@ -190,7 +190,7 @@ class HttpProvider:
             # proxy in between want TLS after all: it fails, but trusts no server.
             verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else _trust_store(),
             timeout=httpx.Timeout(None, connect=self.timeouts.connect_s or None),
-            # No queue: a run that waits in a queue of ours would look like a slow server.
+            # No queue: a run that waits here would look like a slow server.
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
             # A cookie of one run must not reach another.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),

@@ -64,8 +64,8 @@ class Retries:
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
     """Return the wait that the headers ask for, or None; `now` is Unix time.
 
-    RFC 9110 §10.2.3 allows `Retry-After` whole seconds or a date; what is neither is as good as
-    absent. `retry-after-ms` is the finer word of OpenAI and Azure for the same wait, and wins.
+    `Retry-After` holds seconds or a date (RFC 9110, section 10.2.3); any other value counts as
+    absent. `retry-after-ms`, the finer field of OpenAI and Azure, wins.
     """
     milliseconds = _number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:

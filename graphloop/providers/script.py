@@ -1,7 +1,7 @@
 """A model that answers from a list: for tests, examples, benchmarks and offline runs.
 
 Holds the order of the replies and the record of the requests. Replies without a function are built
-when the script is read: asking costs next to nothing, and a mistake is found before a run.
+when the script is read, so a mistake is found before a run.
 """
 
 from __future__ import annotations

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import cast, final
+from typing import Final, TypeVar, cast, final
 
 import yaml
+from msgspec import Struct, ValidationError, convert
 
-from ..errors import BadReply, ScriptError, nearest
+from ..errors import BadReply, ScriptError
 from ..values import (
     AssistantMessage,
     AssistantPart,
@@ -34,17 +35,39 @@ from .base import Delta, ReasoningDelta, TextDelta, ToolCallDelta
 __all__ = ["ReadyReply", "load_script", "ready_reply"]
 
 WIRE = "script"
-REPLY_KEYS = ("text", "reasoning", "calls", "finish_reason", "usage", "error", "deltas", "to")
-CALL_KEYS = ("name", "arguments", "id")
-USAGE_KEYS = Usage.__struct_fields__
-FILE_KEYS = ("replies", "model")
-NO_ERROR_KEYS = ("finish_reason", "usage")
-"""Keys of a whole reply that a failing reply cannot have."""
+T = TypeVar("T")
 
-INPUT_TOKENS = 10
-CALL_TOKENS = 5
+INPUT_TOKENS: Final = 10
+CALL_TOKENS: Final = 5
+SHOWN_CHARS: Final = 80
 
 _words = re.compile(r"\S+\s*|\s+").findall
+
+
+class _Call(Struct, forbid_unknown_fields=True):
+    name: str
+    arguments: str | dict[str, object] = {}
+    id: str | None = None
+
+
+class _Entry(Struct, forbid_unknown_fields=True):
+    """A reply as a script says it."""
+
+    text: str = ""
+    reasoning: str = ""
+    calls: list[_Call] = []
+    finish_reason: FinishReason | None = None
+    usage: dict[str, int] | None = None
+    error: str | None = None
+    deltas: list[str] | None = None
+    to: str | list[str] | None = None
+
+
+class _Script(Struct, forbid_unknown_fields=True):
+    """A script's file, unless it is the list of replies alone."""
+
+    replies: list[object]
+    model: str = "scripted"
 
 
 @final
@@ -70,18 +93,15 @@ def load_script(path: Path) -> tuple[list[object], str]:
         ScriptError: the file cannot be read, or is neither a list nor a mapping of `replies`.
     """
     found = _load(path)
-    model = "scripted"
-    if isinstance(found, Mapping):
-        script = _mapping(cast("object", found), FILE_KEYS, str(path))
-        model = _text(script.get("model", model), f"{path}: model")
-        found = script.get("replies")
-    if not isinstance(found, list):
-        sort = f"a text of {len(found)} characters" if isinstance(found, str) else _shown(found)
+    if not isinstance(found, list | Mapping):
         raise ScriptError(
             f"{path}: expected a list of replies, or a mapping with the keys 'replies' and "
-            f"'model', found {sort}. Write one '- text: …' for each reply."
+            f"'model', found {type(found).__name__}. Fix: write a '- text: …' for each reply."
         )
-    return cast("list[object]", found), model
+    if isinstance(found, list):
+        return cast("list[object]", found), "scripted"
+    script = _read(cast("object", found), _Script, str(path))
+    return script.replies, script.model
 
 
 def ready_reply(entry: object, place: str, model: str) -> ReadyReply:
@@ -92,48 +112,81 @@ def ready_reply(entry: object, place: str, model: str) -> ReadyReply:
     """
     if isinstance(entry, Reply):
         return ReadyReply(_deltas_of(entry), entry)
+    if not isinstance(entry, str | Mapping):
+        raise ScriptError(
+            f"{place}: expected a text, a mapping of {', '.join(_Entry.__struct_fields__)}, or a "
+            f"Reply, found {entry!r:.{SHOWN_CHARS}}. Fix: quote it if it is text."
+        )
     if isinstance(entry, str):
-        return _read({"text": entry}, place, model)
-    if isinstance(entry, Mapping):
-        fields_of = _mapping(cast("object", entry), REPLY_KEYS, place)
-        return replace(_read(fields_of, place, model), to=_to(fields_of, place))
-    raise ScriptError(
-        f"{place}: expected a text, a mapping of {', '.join(REPLY_KEYS)}, or a Reply, "
-        f"found {_shown(entry)}. Quote it if it is meant as text."
-    )
+        return _ready(_Entry(entry), place, model)
+    return _ready(_read(cast("object", entry), _Entry, place), place, model)
 
 
-def _read(entry: Mapping[str, object], place: str, model: str) -> ReadyReply:
-    reasoning = _text(entry.get("reasoning", ""), f"{place}, reasoning")
-    pieces = _pieces(entry, place)
-    calls = _calls(entry.get("calls", []), f"{place}, calls")
+def _read(found: object, kind: type[T], place: str) -> T:
+    try:
+        return convert(found, kind)
+    except (ValidationError, TypeError) as error:
+        keys = ", ".join(cast("tuple[str, ...]", getattr(kind, "__struct_fields__", ())))
+        raise ScriptError(
+            f"{place}: {error}. Fix: write a mapping of {keys}, and quote each text."
+        ) from error
+
+
+def _ready(entry: _Entry, place: str, model: str) -> ReadyReply:
+    to = (entry.to,) if isinstance(entry.to, str) else None if entry.to is None else tuple(entry.to)
+    calls = [_call(call, at, f"{place}, calls[{at}]") for at, call in enumerate(entry.calls)]
+    pieces = _words(entry.text) if entry.deltas is None else entry.deltas
+    text = "".join(pieces)
+    if entry.text not in {"", text}:
+        raise ScriptError(
+            f"{place}: expected deltas that make up the text {entry.text!r}, found {text!r}. "
+            "Fix: leave one of the two out."
+        )
     deltas: tuple[Delta, ...] = (
-        *(ReasoningDelta(word) for word in _words(reasoning)),
+        *(ReasoningDelta(word) for word in _words(entry.reasoning)),
         *(TextDelta(piece) for piece in pieces),
         *_call_deltas(calls),
     )
-    if "error" in entry:
-        return ReadyReply(deltas, _error(entry, place))
-    text = "".join(pieces)
-    parts: list[AssistantPart] = [ReasoningPart(reasoning)] if reasoning else []
+    if entry.error is not None:
+        if entry.usage is not None or entry.finish_reason is not None:
+            raise ScriptError(
+                f"{place}: expected neither 'usage' nor 'finish_reason' beside 'error', found one. "
+                "Fix: leave it out, for a reply that fails has none."
+            )
+        return ReadyReply(deltas, BadReply(entry.error), to)
+    parts: list[AssistantPart] = [ReasoningPart(entry.reasoning)] if entry.reasoning else []
     parts += [TextPart(text)] if text else []
     parts += calls
-    usage = Usage(INPUT_TOKENS, len(_words(reasoning + text)) + CALL_TOKENS * len(calls))
-    if "usage" in entry:
-        usage = _usage(entry["usage"], f"{place}, usage")
-    default = FinishReason.TOOL_CALLS if calls else FinishReason.STOP
-    reason = _finish_reason(entry.get("finish_reason", default), f"{place}, finish_reason")
+    words = len(_words(entry.reasoning + text))
+    usage = Usage(INPUT_TOKENS, words + CALL_TOKENS * len(calls))
+    if entry.usage is not None:
+        usage = _usage(entry.usage, place)
+    reason = entry.finish_reason or (FinishReason.TOOL_CALLS if calls else FinishReason.STOP)
     message = AssistantMessage(tuple(parts), WIRE)
-    return ReadyReply(deltas, Reply(message, reason, usage, reason.value, model))
+    return ReadyReply(deltas, Reply(message, reason, usage, reason.value, model), to)
 
 
-def _to(entry: Mapping[str, object], place: str) -> tuple[str, ...] | None:
-    """Return the texts of `to` of an entry, or None."""
-    if "to" not in entry:
-        return None
-    found = entry["to"]
-    listed = [found] if isinstance(found, str) else _list(found, f"{place}, to")
-    return tuple([_text(one, f"{place}, to") for one in listed])
+def _usage(counts: dict[str, int], place: str) -> Usage:
+    known = Usage.__struct_fields__
+    if not counts.keys() <= set(known) or min(counts.values(), default=0) < 0:
+        raise ScriptError(
+            f"{place}, usage: expected counts of 0 or more of {', '.join(known)}, found {counts!r}."
+            " Fix: leave the others out."
+        )
+    return Usage(**counts)
+
+
+def _call(call: _Call, at: int, place: str) -> ToolCall:
+    arguments = call.arguments
+    if not isinstance(arguments, str):
+        try:
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        except (TypeError, ValueError) as error:
+            raise ScriptError(
+                f"{place}, arguments: expected JSON values, found: {error}. "
+                "Fix: quote it (YAML reads 2024-01-31 as a date)."
+            ) from error
+    return ToolCall(f"call_{at}" if call.id is None else call.id, call.name, arguments)
 
 
 def _said(message: Message) -> str:
@@ -145,16 +198,6 @@ def _said(message: Message) -> str:
             return message.content
         case _:
             return "\n".join(one.text for one in message.content if isinstance(one, TextPart))
-
-
-def _error(entry: Mapping[str, object], place: str) -> BadReply:
-    for key in NO_ERROR_KEYS:
-        if key in entry:
-            raise ScriptError(
-                f"{place}: expected no {key!r} beside 'error', for a reply that fails has none. "
-                f"Leave {key!r} out."
-            )
-    return BadReply(_text(entry["error"], f"{place}, error"))
 
 
 def _load(path: Path) -> object:
@@ -189,96 +232,3 @@ def _call_deltas(calls: Iterable[ToolCall]) -> tuple[ToolCallDelta, ...]:
     return tuple(
         ToolCallDelta(index, call.id, call.name, call.arguments) for index, call in enumerate(calls)
     )
-
-
-def _pieces(entry: Mapping[str, object], place: str) -> list[str]:
-    """Return the text in the pieces in which it is streamed."""
-    if "deltas" not in entry:
-        return _words(_text(entry.get("text", ""), f"{place}, text"))
-    found = _list(entry["deltas"], f"{place}, deltas")
-    pieces = [_text(one, f"{place}, deltas[{at}]") for at, one in enumerate(found)]
-    if entry.get("text", "".join(pieces)) != "".join(pieces):
-        raise ScriptError(
-            f"{place}: expected deltas that make up the text {entry['text']!r}, found "
-            f"{''.join(pieces)!r}. Leave one of the two out."
-        )
-    return pieces
-
-
-def _calls(found: object, place: str) -> list[ToolCall]:
-    return [_call(one, at, f"{place}[{at}]") for at, one in enumerate(_list(found, place))]
-
-
-def _call(found: object, at: int, place: str) -> ToolCall:
-    call = _mapping(found, CALL_KEYS, place)
-    if "name" not in call:
-        raise ScriptError(f"{place}: expected the key 'name', found {_shown(dict(call))}.")
-    arguments = call.get("arguments", {})
-    if isinstance(arguments, Mapping):
-        try:
-            arguments = json.dumps(arguments, ensure_ascii=False)
-        except (TypeError, ValueError) as error:
-            raise ScriptError(
-                f"{place}, arguments: expected what JSON can say, found: {error}. "
-                "Quote it (YAML reads 2024-01-31 as a date)."
-            ) from error
-    name = _text(call["name"], f"{place}, name")
-    return ToolCall(
-        _text(call.get("id", f"call_{at}"), f"{place}, id"),
-        name,
-        _text(arguments, f"{place}, arguments"),
-    )
-
-
-def _usage(found: object, place: str) -> Usage:
-    counts: dict[str, int] = {}
-    for name, count in _mapping(found, USAGE_KEYS, place).items():
-        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-            raise ScriptError(
-                f"{place}, {name}: expected a count of tokens, found {_shown(count)}."
-            )
-        counts[name] = count
-    return Usage(**counts)
-
-
-def _finish_reason(found: object, place: str) -> FinishReason:
-    reasons = [reason.value for reason in FinishReason]
-    if found not in reasons:
-        raise ScriptError(
-            f"{place}: expected one of {', '.join(reasons)}, found {_shown(found)}."
-            f"{nearest(str(found), reasons)}"
-        )
-    return FinishReason(found)
-
-
-def _mapping(found: object, keys: tuple[str, ...], place: str) -> Mapping[str, object]:
-    if not isinstance(found, Mapping):
-        raise ScriptError(
-            f"{place}: expected a mapping of {', '.join(keys)}, found {_shown(found)}."
-        )
-    checked: dict[str, object] = {}
-    for key, value in cast("Mapping[object, object]", found).items():
-        if not isinstance(key, str) or key not in keys:
-            raise ScriptError(
-                f"{place}: unknown key {key!r}, expected {', '.join(keys)}."
-                f"{nearest(str(key), keys)}"
-            )
-        checked[key] = value
-    return checked
-
-
-def _list(found: object, place: str) -> list[object]:
-    if not isinstance(found, list | tuple):
-        raise ScriptError(f"{place}: expected a list, found {_shown(found)}.")
-    return list(cast("Iterable[object]", found))
-
-
-def _text(found: object, place: str) -> str:
-    if not isinstance(found, str):
-        raise ScriptError(f"{place}: expected text, found {_shown(found)}. Quote it.")
-    return found
-
-
-def _shown(found: object) -> str:
-    shown = repr(found)
-    return shown if len(shown) <= 80 else f"{shown[:77]}..."

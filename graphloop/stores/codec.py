@@ -29,53 +29,20 @@ T = TypeVar("T")
 SCHEMA_VERSION: Final = 1
 
 
-_HOLD: Final = (
-    "keep to dataclasses, pydantic models and JSON values; bytes that are no text need a model "
-    "with `ConfigDict(ser_json_bytes='base64', val_json_bytes='base64')`, and half of a surrogate "
-    "pair no journal can hold"
+_FIX: Final = (
+    "keep to dataclasses, pydantic models and JSON values, at most some 200 levels deep; annotate "
+    "each part with the type that it has; have all of it written (no `exclude`, no alias for "
+    "writing alone, no private attribute, no secret) and read as it was written (no validator that "
+    "changes it once more; `ser_json_bytes` and `val_json_bytes='base64'` for bytes, "
+    "`ser_json_inf_nan='strings'` for inf and nan)"
 )
-"""What to do about what cannot be written."""
-
-_GIVE: Final = (
-    "give its fields what they are annotated with (`replace` and `model_copy` take anything), and "
-    "have its serializers write what is read again"
-)
-"""What to do about what does not fit its type."""
-
-_WRITE: Final = (
-    "let it be written as it is read: inf and nan in a pydantic model need "
-    "`ConfigDict(ser_json_inf_nan='strings')`, the members of an enum and the keys of a mapping "
-    "values that JSON has"
-)
-"""What to do about what fits its type, and cannot be read once it is written."""
-
-_KEEP: Final = (
-    "annotate each part with the type that it has, and let all of it be written (no `exclude`, no "
-    "alias for writing alone, no private attribute, no secret) and read as it was (no validator "
-    "that changes it once more)"
-)
-"""What to do about what would be read back as another value."""
-
-_FLATTEN: Final = (
-    "nest it less, it has more levels than a journal holds (some 200): keep what is linked one by "
-    "one in a list"
-)
-"""What to do about what is too deep."""
-
-_ALLOW: Final = "let its field take it: `Annotated[…, Field(allow_inf_nan=True)]`"
-"""What to do about a number that is no number, or has no end, in a field of finite ones."""
+"""The fix for a state that a journal would not give back."""
 
 SHOWN_CHARS: Final = 80
 """How many characters of a state a message shows, from where it differs."""
 
 CONTEXT_CHARS: Final = 20
 """How many characters before the difference a message shows."""
-
-_TOO_DEEP: Final = ("recursion limit", "depth exceeded")
-"""How pydantic names what is too deep, as it reads and as it writes."""
-
-_BY_A_VALIDATOR: Final = frozenset({"value_error", "assertion_error"})
-"""Kinds of errors that validators of the user's own raise."""
 
 
 class _Version(Struct):
@@ -91,9 +58,8 @@ class _Line(Struct):
 class Codec:
     """Encodes and decodes the events of one graph.
 
-    A store has the codec of one graph, and keeps the runs of others beside: those of the agents
-    that it calls. Their states are read as plain JSON, and become what they were by the codec of
-    the graph they are of (`of`, `typed`).
+    A store has the codec of one graph, and also keeps the runs of the agents that it calls. Their
+    states are read as plain JSON; the codec of their own graph gives them their type (`typed`).
 
     Args:
         state_type: the type of the user's state; `object` leaves it as plain JSON.
@@ -153,7 +119,7 @@ class Codec:
             raise StoreError(f"not a journal line: {error}; found {line[:80]!r}") from error
 
     def of(self, run_id: str) -> Codec:
-        """Return the codec to read a run with: whose state a child run has is not known here."""
+        """Return the codec to read a run with: the type of a child's state is unknown here."""
         return Codec() if "/" in run_id else self
 
     def typed(self, event: Event) -> Event:
@@ -170,30 +136,26 @@ class Codec:
             raise _not_ours(error) from error
 
     def misfit(self, state: object) -> str:
-        """Return why a state could not be read back as what it is, and what to do; empty if it can.
+        """Return why a journal would give back another state, and the fix; empty if it would not.
 
-        Whoever takes the run up again would go on with another one.
+        A resumed run would go on with that other state.
         """
         try:
             written = _written(state)
-        except (TypeError, ValueError) as error:
-            fix = _FLATTEN if _is_too_deep(error) else _HOLD
-            return f"it cannot be written as JSON: {error}. Fix: {fix}"
-        try:
             read = self._read(written)
         except StateError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            place = ".".join(str(one) for one in first["loc"])
-            problem = f"`{place}`: {first['msg']}" if place else first["msg"]
-            fix = _FLATTEN if _is_too_deep(error) else self._fix_of(first["type"], state)
-            return f"{problem}. Fix: {fix}"
+            place = ".".join(str(part) for part in first["loc"])
+            return f"{f'`{place}`: ' if place else ''}{first['msg']}. Fix: {_FIX}"
+        except (TypeError, ValueError) as error:
+            return f"it cannot be written as JSON: {error}. Fix: {_FIX}"
         if self._is_kept(state, written, read):
             return ""
         ours, theirs = repr(state), repr(read)
         pairs = enumerate(zip(ours, theirs, strict=False))
         at = max(0, next((at for at, (a, b) in pairs if a != b), 0) - CONTEXT_CHARS)
         given, back = ours[at:][:SHOWN_CHARS], theirs[at:][:SHOWN_CHARS]
-        return f"a journal would return another state: expected {given}, found {back}. Fix: {_KEEP}"
+        return f"a journal would return another state: expected {given}, found {back}. Fix: {_FIX}"
 
     def _is_kept(self, state: object, written: bytes, read: object) -> bool:
         """Whether a state is what its written form was read as."""
@@ -202,19 +164,6 @@ class Codec:
         # NaN is unequal to itself, and some types compare by identity: then the JSON decides.
         again = _written(read)
         return again == written and not _are_equal(read, self._read(again))
-
-    def _fix_of(self, kind: str, state: object) -> str:
-        """Return what to do about a state whose written form is refused with this kind of error."""
-        if kind in _BY_A_VALIDATOR:
-            return "let validators take what they have returned: they are called at every resume"
-        if kind in {"missing", "finite_number"}:
-            return _KEEP if kind == "missing" else _ALLOW
-        try:
-            plain = self._state.dump_python(state, round_trip=True, warnings=False)
-            self._state.validate_python(plain, by_alias=True, by_name=True)
-        except (TypeError, ValueError):
-            return _GIVE
-        return _WRITE
 
     def _read(self, json: bytes) -> object:
         # By the names of fields, too: written text holds no validation alias.
@@ -280,10 +229,6 @@ def _are_equal(given: object, read: object) -> bool:
         return bool(given == read)
     except Exception:  # noqa: BLE001 - arrays, and what else the user's own types raise
         return False
-
-
-def _is_too_deep(error: Exception) -> bool:
-    return any(word in str(error) for word in _TOO_DEEP)
 
 
 def _not_ours(error: StateError) -> StoreError:

@@ -163,8 +163,9 @@ def fence(tenant: Tenant, run_id: str, row: tuple[str | None, int] | None) -> No
         return
     if mine == epoch and owner == tenant.name:
         return
+    holder = f"is driven by {owner}" if owner else "has no driver"
     raise Fenced(
-        f"run {run_id!r} is driven by {owner or 'no driver'} now, in epoch {epoch}; this driver "
+        f"run {run_id!r} {holder} now, in epoch {epoch}; this driver "
         + ("never claimed it" if mine is None else f"claimed it in epoch {mine} and must stop")
     )
 

@@ -1,4 +1,4 @@
-"""The text of a trace: a line for each event, which a person reads of a failure."""
+"""The text of a trace: a line for each event, for a person who reads of a failure."""
 
 from __future__ import annotations
 

@@ -2,18 +2,18 @@
 
 Owns reading, writing, includes and the JSON Schema of the files.
 Refuses a callable that was never registered, and tells every fault of a file with its line.
-Start with `document.py`.
+Start with `document.py`, then `reader.py`.
 """
 
 from .agents import with_agents
+from .conditions import rules_of_texts
 from .diagnostics import TopologyError
 from .document import AgentEntry, Document, document_of
+from .includes import SUFFIXES
 from .loaded import Topology, dump, fingerprint, load
 from .reader import read_path, read_text
 from .registration import RegisteredNames, Registry, registry
 from .schema import topology_schema
-from .source import SUFFIXES
-from .temporal_form import rules_of_texts
 from .writer import data_of, fingerprint_of, yaml_of
 
 __all__ = [

@@ -3,8 +3,8 @@
     reply = Graph("reply", prepare, …)
     chain = with_agents(Graph("chain", outline, …), {"writer": reply})
 
-What a topology's file says under `agents`, said in Python: the proofs see the agents' graphs, the
-bound counts them, and a run needs a model and nothing else.
+It does for a graph from Python what `agents` does in a topology's file: the proofs see the agents'
+graphs, the bound counts them, and a run is given only a model.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from typing import Any, TypeVar
 from .. import graph as kernel
 from ..agent import Agent, Graph, carried_by
 from ..errors import ConfigError
-from ..graph import END, EndType, names_of
+from ..graph import names_of
 from ..node_protocol import Node
 from ..nodes import Fallback, Retrying
 from ..outcomes import Outcome
 from ..rules import Rules, resolve_words, rules_of
-from .document import Document, document_of
-from .ignored import Findable, lost
-from .included import with_graphs
+from .document import Document, document_of, rows_with, with_graphs
 from .loaded import Topology
+from .references import Declared, lost
 from .registration import RegisteredNames, Registry
 
 __all__ = ["with_agents"]
@@ -39,49 +38,45 @@ def with_agents(
     rules: Rules | Iterable[Rules] = (),
     registry: Registry | None = None,
 ) -> Topology:
-    """Return `graph` with the agents, or the graphs of agents, that its nodes name.
+    """Return `graph` with the agents, or their graphs, that its nodes name.
 
-    All that a loaded topology says stays: its rules, tools, instructions, prompt, and what its
-    file says of the agents. An agent that had a graph has the new one.
-
-    A graph asks the model that the run is given; an agent keeps its own. Both are proven.
+    A loaded topology keeps its rules, tools, instructions and prompt, and the rest of its file. An
+    agent that had a graph has the new one. A graph asks the model that the run is given; an agent
+    keeps its own. Both are proven.
 
     Args:
         graph: a graph with nodes that name agents: `Child`, `Parallel`, `MapOver`, generators.
         agents: each agent, or its graph, by the agent's name.
         rules: temporal rules that every run keeps, beside those of the graph.
-        registry: what the graphs name; if not given, what a loaded topology was loaded with, or
+        registry: the meaning of the names in the graphs; by default, that of a loaded topology, or
             the registry of the library.
 
     Raises:
         ConfigError: no node names one of the agents, or one brings another agent of that name
-            along; the graph sets aside what an agent does not have any more; or a rule speaks of
-            what there is not.
+            along; the graph sets aside a node that its agent does not have any more; or a word of
+            a rule means nothing.
     """
-    own, brought = _document(graph), carried_by(graph.nodes.values()).agents
+    own, brought = document_of(graph), carried_by(graph.nodes.values()).agents
     graphs = {name: one.graph if isinstance(one, Agent) else one for name, one in agents.items()}
     given = {name: one for name, one in agents.items() if isinstance(one, Agent | Topology)}
     for name in agents:
         if name not in own.agents:
             known = ", ".join(map(repr, own.agents)) or "no agents"
             raise ConfigError(
-                f"no node of graph {graph.name!r} runs an agent {name!r}; they run {known}"
+                f"agent {name!r}: expected an agent that a node of graph {graph.name!r} runs, "
+                f"found that they run {known}"
             )
         if name in brought:
             raise ConfigError(
-                f"a node of graph {graph.name!r} brings another agent {name!r} along, and no run "
-                "could tell the two: give that node another `name=`, or name another agent here"
+                f"agent {name!r}: a node of graph {graph.name!r} brings another agent of that name "
+                "along, and no run could tell the two. Fix: give that node another `name=`, or "
+                "name another agent here"
             )
-    nodes = {name: _manned(node, {**graphs}) for name, node in graph.nodes.items()}
-    to: dict[str, Node[Any, Outcome] | EndType] = {**nodes, "END": END}
-    rows: kernel.Edges[Any] = {
-        nodes[name]: {outcome: to[target] for outcome, target in row.items()}
-        for name, row in graph.table.items()
-    }
-    named = Graph(graph.name, nodes[graph.start], rows)
+    nodes = {name: _manned(node, graphs) for name, node in graph.nodes.items()}
+    named = Graph(graph.name, nodes[graph.start], rows_with(graph, nodes))
     named.source = graph.source
     entries = {
-        name: replace(own.agents[name], document=_document(one)) for name, one in graphs.items()
+        name: replace(own.agents[name], document=document_of(one)) for name, one in graphs.items()
     }
     document = replace(
         own, graph=named, agents={**own.agents, **entries}, rules=own.rules & rules_of(rules)
@@ -92,12 +87,12 @@ def with_agents(
     else:
         names = RegisteredNames() if registry is None else RegisteredNames(registry)
         made = Topology(document, names, given=given)
-    _refuse_empty(rules_of(rules), made)
+    _refuse_unknown(rules_of(rules), made)
     return made
 
 
-def _refuse_empty(rules: Rules, made: Topology) -> None:
-    """Refuse rules about what there is not."""
+def _refuse_unknown(rules: Rules, made: Topology) -> None:
+    """Refuse rules with a word that means nothing."""
     known = names_of(made)
     try:
         resolve_words(rules, known)
@@ -110,28 +105,25 @@ def _refuse_empty(rules: Rules, made: Topology) -> None:
 
 def _refuse_lost(document: Document, agents: Iterable[str]) -> None:
     """Refuse reasons for nodes that the agents' new graphs do not have."""
-    known = Findable(document.graph.nodes, document.agents, document.tools)
+    known = Declared.by(document)
     for node, code in document.ignore:
         wrong = lost(node, known) if node.partition("/")[0] in {*agents} else None
         if wrong is not None:
             raise ConfigError(
-                f"graph {document.graph.name!r} sets {code} of {node!r} aside: {wrong[0]} "
+                f"`ignore` of graph {document.graph.name!r}, {code} of {node!r}: {wrong[0]} "
                 f"Fix: {wrong[1]}"
             )
 
 
-def _manned(node: Node[Any, Outcome], agents: dict[str, kernel.Graph[None]]) -> Node[Any, Outcome]:
+def _manned(
+    node: Node[Any, Outcome], agents: Mapping[str, kernel.Graph[Any]]
+) -> Node[Any, Outcome]:
     """Return a node with the graphs of its agents, at any depth."""
     match node:
         case Retrying():
             return replace(node, node=_manned(node.node, agents))
         case Fallback():
-            return replace(
-                node, first=_manned(node.first, agents), second=_manned(node.second, agents)
-            )
+            first, second = _manned(node.first, agents), _manned(node.second, agents)
+            return replace(node, first=first, second=second)
         case _:
             return with_graphs(node, agents)
-
-
-def _document(graph: kernel.Graph[Any]) -> Document:
-    return graph.document if isinstance(graph, Topology) else document_of(graph)

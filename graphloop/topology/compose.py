@@ -1,8 +1,7 @@
-"""Compose: the text of a topology as a tree of values, each with its line and column.
+"""Compose: the bytes of a topology as a tree of values, each with its line and column.
 
-Both notations become the parser events of YAML, so one composer holds both to the same bounds
-while the tree grows; nothing is ever constructed from a tag. Anchors, aliases, tags, directives
-and a second document are refused: a topology has no use for them.
+YAML and JSON become the same parser events, so one composer holds both to the same bounds. It
+makes no object of a tag, and refuses anchors, aliases, tags, directives and a second document.
 """
 
 from __future__ import annotations
@@ -10,7 +9,9 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Final, NoReturn, cast
 
 import yaml
@@ -19,33 +20,94 @@ from yaml.reader import ReaderError
 from .diagnostics import Diagnostics, ParseError
 from .tree import Entry, Fields, Items, Mark, Scalar, Value, described, plain_word
 
-__all__ = ["DEPTH_MAX", "VALUES_MAX", "compose", "is_json"]
+__all__ = ["DEPTH_MAX", "SIZE_MAX", "VALUES_MAX", "bytes_of", "compose", "text_at"]
 
+SIZE_MAX: Final = 1_000_000
+"""The bytes of a file."""
 DEPTH_MAX: Final = 32
 VALUES_MAX: Final = 50_000
+
+_WIDE: Final = (BOM_UTF32_LE, BOM_UTF32_BE, BOM_UTF16_LE, BOM_UTF16_BE)
+_TOP: Final = Mark(1, 1)
+_HALF: Final = "half of a surrogate pair stands here, which is no character."
+_MEANT: Final = "write out what is meant."
+_ITSELF: Final = "write the character itself."
 
 _directive = re.compile(r"((?:[ \t]*(?:#[^\r\n]*)?(?:\r\n|\r|\n))*)%").match
 _break = re.compile(r"\r\n|\r|\n").finditer
 # Line breaks in YAML 1.1, and text in 1.2.
 _disputed = re.compile("[\x85\u2028\u2029]").search
-# Of a text that is JSON, these are all the tokens but commas, colons and white space.
+# All the tokens of a text that is JSON, but for commas, colons and white space.
 _token = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s,:{}\[\]"]+').finditer
 
-MEANT: Final = "write out what is meant."
+
+def bytes_of(path: Path, diagnostics: Diagnostics) -> bytes:
+    """Return the content of a file, or one byte more than its limit.
+
+    Raises:
+        ParseError: it is no file, or cannot be read.
+    """
+    try:
+        if not path.is_file():
+            found = "is a folder, not a file." if path.is_dir() else "there is no such file."
+            raise diagnostics.error(_TOP, found, "name a file that ends in .yaml, .yml or .json.")
+        with path.open("rb") as opened:
+            return opened.read(SIZE_MAX + 1)
+    except OSError as error:
+        found = f"cannot be read: {error.strerror}."
+        fix = "look at its name, and at the file's permissions."
+        raise diagnostics.error(_TOP, found, fix) from error
 
 
-def compose(text: str, diagnostics: Diagnostics, *, as_json: bool = False) -> Value:
-    """Return the tree of a text.
+def text_at(given: bytes | str, diagnostics: Diagnostics) -> str:
+    """Return the text without a byte order mark.
 
-    Args:
-        text: the content of the file.
-        diagnostics: takes problems that keep nothing else from being read.
-        as_json: whether the text is JSON.
+    Raises:
+        ParseError: it is too long, empty, not UTF-8, or has characters that no text has.
+    """
+    try:
+        size = len(given if isinstance(given, bytes) else given.encode())
+    except UnicodeEncodeError as error:
+        raise diagnostics.error(_mark_at(str(given), error.start), _HALF, _ITSELF) from error
+    if size > SIZE_MAX:
+        raise diagnostics.error(
+            _TOP,
+            f"expected at most {SIZE_MAX:,} bytes, found more.",
+            "a topology is a table, not data: move parts into files of their own (`include`).",
+        )
+    text = given if isinstance(given, str) else _decoded(given, diagnostics)
+    text = text.removeprefix("\ufeff")
+    nul = text.find("\0")
+    if nul >= 0:
+        found = "a NUL character stands here."
+        raise diagnostics.error(_mark_at(text, nul), found, "remove it; is it a text file?")
+    if not text.strip():
+        found = "expected a topology, found nothing."
+        raise diagnostics.error(_TOP, found, "begin with `graphloop: 1`.")
+    return text
+
+
+def _decoded(given: bytes, diagnostics: Diagnostics) -> str:
+    fix = "save the file as UTF-8."
+    if not given.startswith(BOM_UTF8) and given.startswith(_WIDE):
+        raise diagnostics.error(_TOP, "expected UTF-8, found UTF-16 or UTF-32.", fix)
+    try:
+        return given.decode()
+    except UnicodeDecodeError as error:
+        before = given[: error.start].decode()
+        found = f"expected UTF-8, found the byte 0x{given[error.start]:02x}."
+        raise diagnostics.error(_mark_at(before, len(before)), found, fix) from error
+
+
+def compose(text: str, diagnostics: Diagnostics, *, must_be_json: bool = False) -> Value:
+    """Return the tree of a text, which is JSON or YAML.
+
+    Problems that keep nothing else from being read are noted.
 
     Raises:
         ParseError: the text is no YAML, or no JSON, or holds what is refused.
     """
-    if as_json:
+    if must_be_json or _is_json(text):
         return _Composer(_json_events(text, diagnostics), diagnostics).value()
     if found := _directive(text):
         # Before it is parsed: a warning for each of many would take its time.
@@ -69,7 +131,7 @@ def compose(text: str, diagnostics: Diagnostics, *, as_json: bool = False) -> Va
         raise _unreadable(error, diagnostics) from error
 
 
-def is_json(text: str) -> bool:
+def _is_json(text: str) -> bool:
     """Whether a text is an object or a list of JSON."""
     if not text.lstrip(" \t\r\n").startswith(("{", "[")):
         return False
@@ -123,16 +185,16 @@ class _Composer:
         return self._fields(event, depth)
 
     def _refuse_references(self, event: yaml.Event) -> None:
-        if isinstance(event, yaml.AliasEvent):
-            found = f"an alias (*{event.anchor}) stands here, and a topology has none."
-            raise self._refused(event, found, MEANT)
         anchor, tag = getattr(event, "anchor", None), getattr(event, "tag", None)
-        if anchor is not None:
-            found = f"an anchor (&{anchor}) stands here, and a topology has none."
-            raise self._refused(event, found, f"remove it; where it is used, {MEANT}")
-        if tag is not None:
-            found = f"a tag ({str(tag)[:60]}) stands here, and a topology has none."
-            raise self._refused(event, found, "remove it; text is put in quotes.")
+        if isinstance(event, yaml.AliasEvent):
+            what, fix = f"an alias (*{anchor})", _MEANT
+        elif anchor is not None:
+            what, fix = f"an anchor (&{anchor})", f"remove it; where it is used, {_MEANT}"
+        elif tag is not None:
+            what, fix = f"a tag ({str(tag)[:60]})", "remove it; text is put in quotes."
+        else:
+            return
+        raise self._refused(event, f"{what} stands here, and a topology has none.", fix)
 
     def _scalar(self, event: yaml.ScalarEvent) -> Scalar:
         written, mark = str(event.value), _mark(event)
@@ -151,8 +213,7 @@ class _Composer:
         try:
             return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
         except UnicodeDecodeError:
-            found = "half of a surrogate pair stands here, which is no character."
-            self._diagnostics.note_last(mark, found, "write the character itself.")
+            self._diagnostics.note_last(mark, _HALF, _ITSELF)
             return ""
 
     def _fields(self, start: yaml.Event, depth: int) -> Fields:
@@ -161,14 +222,12 @@ class _Composer:
             key = self.value(event, depth + 1)
             value = self.value(depth=depth + 1)
             word = self._key(key, is_bare=isinstance(event, yaml.ScalarEvent) and event.implicit[0])
-            if word is None:
-                continue
             if word in entries:
                 line = entries[word].mark.line
                 found = f"the key {word!r} stands here twice, first on line {line}."
                 self._diagnostics.note(key.mark, found, "remove one of the two.")
-                continue
-            entries[word] = Entry(word, key.mark, value)
+            elif word is not None:
+                entries[word] = Entry(word, key.mark, value)
         return Fields(tuple(entries.values()), _mark(start))
 
     def _key(self, key: Value, *, is_bare: bool) -> str | None:
@@ -176,7 +235,7 @@ class _Composer:
         if isinstance(key, Scalar) and isinstance(key.value, str):
             if not is_bare or key.value != "<<":
                 return key.value
-            self._diagnostics.note(key.mark, "a merge key (<<) stands here.", MEANT)
+            self._diagnostics.note(key.mark, "a merge key (<<) stands here.", _MEANT)
             return None
         fix = f"write '{key.written}' in quotes." if isinstance(key, Scalar) else "write one word."
         self._diagnostics.note(key.mark, f"expected a key of text, found {described(key)}.", fix)
@@ -196,12 +255,11 @@ def _yaml_events(text: str, diagnostics: Diagnostics) -> Iterator[yaml.Event]:
         except (OverflowError, ValueError) as error:
             at = loader.get_mark()
             found = "an escape stands here for no character, or a number that is none."
-            mark = Mark(at.line + 1, at.column + 1)
-            raise diagnostics.error(mark, found, "write the character itself.") from error
+            raise diagnostics.error(Mark(at.line + 1, at.column + 1), found, _ITSELF) from error
 
 
 def _json_events(text: str, diagnostics: Diagnostics) -> Iterator[yaml.Event]:
-    """Yield the events of a text of RFC 8259: YAML would take a good deal besides."""
+    """Yield the events of a text of RFC 8259, and of no other."""
     try:
         _check_json(text)
     except json.JSONDecodeError as error:
@@ -233,12 +291,7 @@ def _json_events(text: str, diagnostics: Diagnostics) -> Iterator[yaml.Event]:
 
 
 def _check_json(text: str) -> None:
-    """Raise what is wrong with a text of JSON, if anything is.
-
-    Raises:
-        JSONDecodeError: the text is no JSON.
-        RecursionError: it may be, and is nested too deep to tell.
-    """
+    """Refuse a text that is no JSON, with the decoder's error."""
 
     def refuse(word: str) -> NoReturn:
         raise json.JSONDecodeError(f"{word} is no value", text, text.index(word))

@@ -1,4 +1,4 @@
-"""Conditions: the rules of a gate and the stop conditions of a file, as pydantic types.
+"""Conditions: the rules of a gate, the stop conditions and the temporal rules of a file.
 
 rules: [{ask: refund, when: over_limit, ttl_s: 3600}, {allow: "*"}]
 conditions: [{any_of: [{step_count_is: 5}, {has_tool_call: done}]}]
@@ -6,15 +6,30 @@ conditions: [{any_of: [{step_count_is: 5}, {has_tool_call: done}]}]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Final, Literal, TypeAlias, Union, cast
 
 from pydantic import AfterValidator, Field, PlainValidator, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from ..errors import ConfigError
+from ..errors import ConfigError, Problem
+from ..graph import END
 from ..limits import stop
+from ..node_protocol import Node
+from ..outcomes import Outcome, outcome_name
 from ..policy import Rule, refuse_shadowed
+from ..rules import (
+    Rules,
+    TemporalRule,
+    Vocabulary,
+    describe_rule,
+    resolve_words,
+    rules_from_data,
+    spelled_tools,
+)
+from .compose import compose
+from .diagnostics import Diagnostics, ParseError
 from .models import (
     Form,
     Positive,
@@ -32,9 +47,19 @@ from .models import (
     validated,
 )
 from .registration import snake_case
-from .tree import Loc
+from .tree import Loc, Value, plain_data
 
-__all__ = ["STOPS", "STOP_MODEL", "VERDICTS", "RulesForm", "StopForm"]
+__all__ = [
+    "STOPS",
+    "STOP_MODEL",
+    "VERDICTS",
+    "RulesForm",
+    "StopForm",
+    "lines_of_rules",
+    "read_rules",
+    "rules_of_texts",
+    "words_of",
+]
 
 VERDICTS: Final[Mapping[str, Mapping[str, Form]]] = {
     "allow": {
@@ -71,16 +96,16 @@ def _rule(data: object, info: ValidationInfo) -> Rule:
         hint = to.diagnostics.nearest(next(iter(given), ""), VERDICTS)
         listed = ", ".join(verdicts) or "none"
         fix = f"write {len(verdicts)} rules." if verdicts else "write `- {allow: search}`."
-        wrong = fault(f"a rule has one of allow, ask and deny; found {listed}.{hint}", fix)
+        wrong = fault(f"expected one of allow, ask and deny, found {listed}.{hint}", fix)
         raise faults({(verdicts[1], "[key]"): wrong} if verdicts else {(): wrong})
-    verdict = cast("Literal['allow', 'ask', 'deny']", verdicts[0])  # One of the keys.
+    verdict = cast("Literal['allow', 'ask', 'deny']", verdicts[0])  # It is a key.
     read = validated(RULE_MODELS[verdict], given, to)
     said = {name: read[name] for name in ("ttl_s", "reason") if name in read}
     return Rule(verdict, read[verdict], read.get("when", ""), **said)
 
 
 def _refuse_shadowed(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """Return the rules; each of them can be reached by a call."""
+    """Return the rules; a call can reach each of them."""
     found: dict[Loc, str | PydanticCustomError] = {}
     for at in range(len(rules)):
         try:
@@ -125,7 +150,7 @@ def _condition(data: object, info: ValidationInfo) -> stop.Condition:
     if len(given) != 1 or word not in STOPS:
         found = ", ".join(given) or "nothing"
         raise fault(
-            f"expected one of the stop conditions {', '.join(STOPS)}; found {found}."
+            f"expected one of the stop conditions {', '.join(STOPS)}, found {found}."
             f"{to.diagnostics.nearest(word, STOPS)}",
             "write `{step_count_is: 5}`.",
         )
@@ -153,3 +178,82 @@ STOP_MODEL: Final = model_of(
     minProperties=1,
     maxProperties=1,
 )
+
+
+def words_of(
+    graph: str, nodes: Mapping[str, Node[Any, Outcome] | None], tools: Iterable[str]
+) -> Vocabulary | None:
+    """Return the words of a graph's rules; None if a node is unread."""
+    known = {name: node.outcomes for name, node in nodes.items() if node is not None}
+    if len(known) < len(nodes):
+        return None
+    outcomes = tuple([(name, outcome_name(out)) for name, every in known.items() for out in every])
+    return Vocabulary(graph, (*known, END.value), outcomes, tuple(tools))
+
+
+def read_rules(
+    values: Iterable[Value],
+    diagnostics: Diagnostics,
+    first: int = 1,
+    *,
+    words: Vocabulary | None = None,
+) -> Rules:
+    """Return the temporal rules of a list, numbered from `first` on.
+
+    A rule that is wrong is noted, also one about a word that `words` lacks; `tool:…` may be a tool
+    that a run brings.
+    """
+    rules: dict[TemporalRule, None] = {}
+    for number, value in enumerate(values, first):
+        try:
+            found = rules_from_data([plain_data(value)])
+            if words is not None:
+                _refuse_unknown(found, words)
+            rules |= dict.fromkeys(found)
+        except ConfigError as error:
+            said = str(error).replace("rules[0]", f"rule {number}")
+            what, _, fix = said.partition(" Fix: ")
+            diagnostics.note(value.mark, what, fix or "mend the rule.")
+    return Rules(tuple(rules))
+
+
+def lines_of_rules(values: Iterable[Value]) -> dict[str, int]:
+    """Return the lines of rules that have been read, by their words."""
+    lines: dict[str, int] = {}
+    for value in values:
+        for rule in rules_from_data([plain_data(value)]):
+            lines.setdefault(describe_rule(rule), value.mark.line)
+    return lines
+
+
+def rules_of_texts(texts: Sequence[str], title: str) -> Rules:
+    """Return the rules of these texts, each one rule in YAML or JSON.
+
+    Messages call a text by the title, and by its number where there are several.
+
+    Raises:
+        TopologyError: with every problem of every text.
+    """
+    problems: list[Problem] = []
+    rules = Rules()
+    for number, text in enumerate(texts, 1):
+        diagnostics = Diagnostics(title if len(texts) == 1 else f"{title} {number}", problems)
+        try:
+            known = len(problems)
+            tree = compose(text, diagnostics)
+            if len(problems) == known:
+                rules &= read_rules([tree], diagnostics, number)
+        except ParseError:
+            continue  # The diagnostics have the reason.
+    Diagnostics(title, problems).refuse()
+    return rules
+
+
+def _refuse_unknown(rules: Rules, words: Vocabulary) -> None:
+    """Refuse rules with a word that means nothing, or more than one thing."""
+    try:
+        resolve_words(rules, replace(words, tools=(*(words.tools or ()), *spelled_tools(rules))))
+    except ConfigError:
+        # The message where tools are not known has more to it: how to write one.
+        resolve_words(rules, replace(words, tools=None))
+        raise

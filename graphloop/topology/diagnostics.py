@@ -1,7 +1,7 @@
 """Diagnostics: every problem of a topology's file at once, each with line, column and fix.
 
 pydantic names a value by the keys that lead to it; `report` finds its place in the tree of the
-file, and says what stands there.
+file.
 """
 
 from __future__ import annotations
@@ -9,33 +9,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from ..errors import ConfigError, GraphError, Problem, nearest
 from ..node_protocol import escaped
 from .tree import Fields, Mark, Scalar, Value, described, entry_at, value_at
 
-if TYPE_CHECKING:
-    from pydantic import ValidationError
-    from pydantic_core import ErrorDetails
-
 __all__ = ["FAULT", "UNKNOWN_KEY", "Diagnostics", "ParseError", "TopologyError"]
 
 PROBLEMS_MAX: Final = 100
 """The problems of one report; the author of more begins with these."""
-
 TEXT_MAX, TEXT_HEAD, TEXT_TAIL = 500, 300, 150
 """The length of a text in a message, and the parts of a longer one that are kept."""
-
 NAME_MAX: Final = 100
 """The length of a name whose nearest neighbour is looked for."""
-
 KEY: Final = "[key]"
-"""What pydantic calls the key of a mapping, as the last part of a location."""
-
+"""pydantic's word for the key of a mapping, as the last part of a location."""
 FAULT: Final = "fault"
 """The type of an error whose message is complete, with its `fix` in the context."""
-
 UNKNOWN_KEY: Final = "unknown_key"
 """The type of an error about a key; the context has the `known` ones."""
 
@@ -58,14 +52,11 @@ EXPECTED: Final[Mapping[str, tuple[str, str]]] = {
     "literal_error": ("one of {words}", "choose one of these."),
     "missing": ("a value", "add `{name}: …`."),
 }
-"""What a value of each type of error has to be, and how to mend it."""
+"""The expected value and the fix, by pydantic's type of error."""
 
 
 class TopologyError(GraphError):
-    """A topology's file is not what it should be; `problems` holds every finding.
-
-    The `place` of a problem is `file:line:column`.
-    """
+    """A topology's file has problems; the `place` of each is `file:line:column`."""
 
     def __init__(self, file: str, problems: Iterable[Problem]) -> None:
         self.graph, self.written = file, ""
@@ -74,12 +65,12 @@ class TopologyError(GraphError):
         ConfigError.__init__(self, f"{file} has {len(self.problems)} problem(s):\n{lines}")
 
     def __reduce__(self) -> tuple[type[TopologyError], tuple[object, ...]]:
-        """Tell pickle what to build it from."""
+        """Tell pickle the arguments."""
         return TopologyError, (self.graph, self.problems)
 
 
 class ParseError(Exception):
-    """A part of a file has no value; the diagnostics hold the reason already."""
+    """A part of a file has no value; the diagnostics hold the reason."""
 
 
 @final
@@ -87,10 +78,8 @@ class ParseError(Exception):
 class Diagnostics:
     """The problems of one file, so far.
 
-    Args:
-        file: the file's name, as the user knows it.
-        problems: the problems; the diagnostics of several files may share a list.
-        closed: the places that take no further problem.
+    The diagnostics of several files may share a list of problems. A place that is `closed` takes no
+    further problem.
     """
 
     file: str
@@ -104,32 +93,23 @@ class Diagnostics:
             self.problems.append(Problem(place, _shown(found), _shown(fix)))
 
     def note_last(self, mark: Mark, found: str, fix: str) -> None:
-        """Add the last problem of a place: a value that stands in there is no mistake."""
+        """Add a problem and close its place for others that follow from it."""
         self.note(mark, found, fix)
         self.closed.add(mark)
 
     def error(self, mark: Mark, found: str, fix: str) -> ParseError:
-        """Add a problem, and return the exception to raise where reading cannot go on."""
+        """Add a problem, and return the exception that ends the reading."""
         self.note(mark, found, fix)
         return ParseError(found)
 
     def nearest(self, name: str, names: Iterable[str]) -> str:
-        """Return " Did you mean 'x'?" while the report has room.
-
-        To look for the nearest of many names takes its time, and a file can be wrong often.
-        """
+        """Return " Did you mean 'x'?" while the report has room for it."""
         if len(self.problems) >= PROBLEMS_MAX or len(name) > NAME_MAX:
             return ""
         return nearest(name, names)
 
     def report(self, error: ValidationError, tree: Value, name: str = "") -> None:
-        """Add each problem that pydantic found in a value.
-
-        Args:
-            error: what pydantic raised.
-            tree: the value, with its places.
-            name: the key of the value, for messages.
-        """
+        """Add pydantic's problems of a value at the key `name`."""
         for details in error.errors(include_url=False):
             value = value_at(tree, details["loc"])
             # A list whose items are wrong is too short for pydantic, which counts the others.
@@ -146,7 +126,7 @@ class Diagnostics:
             raise TopologyError(escaped(self.file), sorted(self.problems, key=_order))
 
     def _located(self, details: ErrorDetails, tree: Value, name: str) -> tuple[Mark, str, str]:
-        """Return the place of an error, what is wrong there, and the fix."""
+        """Return the place of an error, the message, and the fix."""
         context, loc = details.get("ctx", {}), details["loc"]
         is_key = loc[-1:] == (KEY,)
         loc = loc[:-1] if is_key else loc
@@ -189,14 +169,14 @@ class Diagnostics:
 
 
 def _blamed(value: Value, found: str) -> Mark:
-    """Return the place of the first key that a message about a mapping names."""
+    """Return the place of the first key that a message names."""
     entries = value.entries if isinstance(value, Fields) else ()
     named = [entry for entry in entries if re.search(f"`{re.escape(entry.key)}(`| of )", found)]
     return named[0].value.mark if named else value.mark
 
 
 def _shown(text: str) -> str:
-    """Return what a message says: names in it are the file's, and may be of any length."""
+    """Return a message without its middle, for a file's names are long."""
     shown = escaped(text)
     return shown if len(shown) <= TEXT_MAX else f"{shown[:TEXT_HEAD]}…{shown[-TEXT_TAIL:]}"
 

@@ -8,22 +8,18 @@ from typing import Final, final
 
 from .diagnostics import Diagnostics
 from .document import Document
-from .source import SUFFIXES
 from .tree import Mark
 
-__all__ = ["FILES_MAX", "IncludeCache", "IncludePlace"]
+__all__ = ["FILES_MAX", "SUFFIXES", "IncludeCache", "IncludePlace"]
 
 FILES_MAX: Final = 64
+SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
 @final
 @dataclass
 class IncludeCache:
-    """The files that are read for one topology; each once, however often it is named.
-
-    Args:
-        root: the folder that they all lie in; None where no file was named, but a text.
-    """
+    """The files of one topology by path; all lie in `root`."""
 
     root: Path | None
     read: dict[Path, Document | None] = field(default_factory=dict[Path, "Document | None"])
@@ -32,25 +28,14 @@ class IncludeCache:
 @final
 @dataclass(frozen=True)
 class IncludePlace:
-    """Where what is being read stands.
-
-    Args:
-        cache: the files.
-        path: the file, resolved; None for a text.
-        chain: the files that are being read, the first of them first.
-    """
+    """The file that is being read, and the chain of includes to it."""
 
     cache: IncludeCache
     path: Path | None
     chain: tuple[Path, ...] = ()
 
     def find(self, named: str, mark: Mark, diagnostics: Diagnostics) -> tuple[Path, IncludePlace]:
-        """Return the file of this name, and the place that it is.
-
-        Args:
-            named: the name, as it stands in a file.
-            mark: where it stands.
-            diagnostics: takes the reason why no file may be named so.
+        """Return the file of this name, which stands at `mark`, and its place.
 
         Raises:
             ParseError: no file may be named so, or it is being read already.
@@ -58,7 +43,7 @@ class IncludePlace:
         try:
             return self._found(named, diagnostics)
         except _Refused as refused:
-            raise diagnostics.error(mark, refused.found, refused.fix) from refused
+            raise diagnostics.error(mark, *refused.args) from refused
 
     def _found(self, named: str, diagnostics: Diagnostics) -> tuple[Path, IncludePlace]:
         root, own, shown = self.cache.root, self.path, f"`include`: {named!r:.80}"
@@ -91,13 +76,11 @@ class IncludePlace:
 
 
 class _Refused(Exception):
-    def __init__(self, found: str, fix: str) -> None:
-        super().__init__(found)
-        self.found, self.fix = found, fix
+    """The problem of an include, and the fix."""
 
 
 def _refuse_lacking(named: str, path: Path, diagnostics: Diagnostics) -> None:
-    """Refuse a missing file where it is named: among many files, only this place is known."""
+    """Refuse a missing file at the place that names it."""
     shown = f"`include`: {named!r:.80}"
     try:
         if path.is_file():

@@ -4,8 +4,8 @@
     result = await graph.run(None, model="anthropic:claude-opus-4-8", prompt="…")
     print(dump(graph))
 
-Tools, agents, predicates and functions are brought along by name, so a run is given a model and
-nothing else.
+The file brings tools, agents, predicates and functions along by name, so a run is given only a
+model.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast, final
+from typing import Any, Final, cast, final
 
 from .. import graph as kernel
 from ..agent import (
@@ -27,35 +27,29 @@ from ..agent import (
     Tools,
     asks_model,
     functions_named,
+    graph_of,
     passed_on,
 )
-from ..contract import contract_of
 from ..driver import Callback
 from ..errors import ConfigError
-from ..graph import END, EndType
-from ..node_protocol import Node, unwrapped
-from ..nodes import Gate
-from ..outcomes import Outcome
 from ..policy import Condition, Policy
 from ..rules import Rules
 from ..tools import legal_name
-from .document import Document, document_of
+from .document import Document, Ignore, callbacks_of, document_of, graphs_run, rows_with
 from .reader import read_path, read_text
-from .registration import RegisteredNames, Registry, registry
-from .ruled_tools import known_tools, registered_agents, tell_document
-from .source import text_or_path
+from .references import conditional_rules, known_tools
+from .registration import Category, RegisteredNames, Registry, registry
 from .writer import fingerprint_of, topology_text
 
 __all__ = ["Topology", "dump", "fingerprint", "load"]
 
+NO_PATH: Final = ("\n", "\r", "\0")
+"""Signs that no path has: line breaks, which a text has, and a sign that both refuse."""
+
 
 @final
 class Topology(Graph[Any]):
-    """A graph that was written down. Make one with `load`.
-
-    Attributes:
-        document: all that its file says.
-    """
+    """A graph that was written down, and its `document`. Make one with `load`."""
 
     def __init__(
         self,
@@ -68,40 +62,56 @@ class Topology(Graph[Any]):
         # An agent that is used at many places is one graph.
         made = {} if made is None else made
         graph = document.graph
-        super().__init__(graph.name, graph.nodes[graph.start], _rows(graph), ignore=document.ignore)
+        super().__init__(
+            graph.name, graph.nodes[graph.start], rows_with(graph), ignore=document.ignore
+        )
         self.source = graph.source
         self.document = document
         self._names = names
         self._agents = {
-            name: _agent(
-                _told(one.document, name, document.ignore), names, made, self.given.get(name)
+            name: _agent_graph(
+                _told(agent.document, name, document.ignore), names, made, self.given.get(name)
             )
-            for name, one in document.agents.items()
-            if one.document is not None
+            for name, agent in document.agents.items()
+            if agent.document is not None
         }
-        self.tool_names = known_tools(document, names)
-        promised = [contract_of(node) for node in graph.nodes.values()]
-        run = {child.name for one in promised if one is not None for child in one.children}
-        own = {name: self._agents.get(name) for name in document.agents}
-        self.agents = {**own, **registered_agents(document.tools, names)}
-        self.called = frozenset(document.tools) & frozenset(self.agents)
-        self.handoffs = frozenset(
-            [
-                name
-                for name, one in document.agents.items()
-                if one.takes_over and name in self.called
-            ]
-        )
-        tell_document(self, document, names)
+        self._tell_graph()
+        run = {*graphs_run(graph.nodes.values())}
         if any(node.kind == "execute" for node in graph.nodes.values()):
             run |= self.called
-        of_agents = {
-            (f"{name}/{node}", code): reason
-            for name, one in self._agents.items()
-            if name in run
-            for (node, code), reason in one.ignore.items()
+        self._ignore = {
+            (node, code): reason
+            for (node, code), reason in document.ignore.items()
+            if node.partition("/")[0] not in self._agents or "/" not in node
         }
-        self._ignore = {**of_agents, **document.ignore}
+        for name, agent in self._agents.items():
+            # A reason for an agent that no run calls would suppress nothing.
+            self._ignore |= _within(name, agent.ignore) if name in run else {}
+
+    def _tell_graph(self) -> None:
+        """Tell the proofs and drawings the rest of the file, beside its table."""
+        document = self.document
+        found = {name: self._names.find("tool", name) for name in document.tools}
+        agents = {
+            name: graph_of(tool.opener)
+            for name, tool in found.items()
+            if isinstance(tool, AgentTool)
+        }
+        self.tool_names = known_tools(document, self._names)
+        self.agents = {**{name: self._agents.get(name) for name in document.agents}, **agents}
+        self.called = frozenset(document.tools) & frozenset(self.agents)
+        over = [name for name, agent in document.agents.items() if agent.takes_over]
+        self.handoffs = self.called & frozenset(over)
+        self.run_options = {
+            "description": document.description,
+            "instructions": document.instructions,
+            "prompt": document.prompt,
+            "tools": {
+                name: tool.tool if isinstance(tool, AgentTool) else tool
+                for name, tool in found.items()
+            },
+            "agents": {name: agent.description for name, agent in document.agents.items()},
+        }
 
     def __eq__(self, other: object) -> bool:
         same = super().__eq__(other)
@@ -114,14 +124,14 @@ class Topology(Graph[Any]):
 
     @property
     def prompt(self) -> str:
-        """What is asked when nobody asks anything else; empty for nothing."""
+        """The question of a run that is given none; empty for none."""
         return self.document.prompt
 
     @property
     def needs_model(self) -> bool:
-        """Whether a node asks a model, or one of an agent that the file says itself."""
-        own = [one for name, one in self._agents.items() if not self._has_model(name)]
-        return asks_model(self) or any(one.needs_model for one in own)
+        """Whether a node asks a model, its own or an agent's."""
+        own = [agent for name, agent in self._agents.items() if not self._has_model(name)]
+        return asks_model(self) or any(agent.needs_model for agent in own)
 
     @property
     def rules(self) -> Rules:
@@ -130,48 +140,35 @@ class Topology(Graph[Any]):
 
     @cached_property
     def is_endless(self) -> bool:
-        """Whether something has no bound, of the graph or of an agent that its file says itself."""
-        return bool(self.endless) or any(one.is_endless for one in self._agents.values())
+        """Whether a cycle of the graph or of its agents has no bound."""
+        return bool(self.endless) or any(agent.is_endless for agent in self._agents.values())
 
     def unbounded(self, reason: str) -> Topology:
-        """Return this graph with its cycles without a bound set aside, its agents' as well.
+        """Return this graph with a reason for each cycle without a bound.
 
-        The reason stands among those of its file, and of its agents' files.
+        The reason stands among those of the file, where `ignore` names the nodes of agents, too.
         """
         if not self.is_endless:
             return super().unbounded(reason)
-        return self.with_document(self._excused(reason, {}))
+        ignore = {**self.document.ignore, **self._reasons(reason)}
+        return self.with_document(replace(self.document, ignore=ignore))
+
+    def _reasons(self, reason: str) -> Ignore:
+        """Return the cycles to set aside, named from this file, with the reason."""
+        own = super().unbounded(reason).ignore if self.endless else dict[tuple[str, str], str]()
+        reasons = {place: why for place, why in own.items() if place not in self.ignore}
+        for name, agent in self._agents.items():
+            reasons |= _within(name, agent._reasons(reason))
+        return reasons
 
     def with_document(
         self, document: Document, given: Mapping[str, Agent | Topology] | None = None
     ) -> Topology:
-        """Return what another document says, whose names mean what they mean in this one."""
+        """Return the graph of another document with the same registered names."""
         return Topology(document, self._names, given={**self.given, **(given or {})})
 
-    def _has_model(self, name: str) -> bool:
-        """Whether an agent asks its own model."""
-        return isinstance(self.given.get(name), Agent)
-
-    def _excused(self, reason: str, made: dict[int, Document]) -> Document:
-        """Return the document with the reason, made once of each graph."""
-        if id(self) not in made:
-            none: Mapping[tuple[str, str], str] = {}
-            own = super().unbounded(reason).ignore if self.endless else none
-            ignore = {
-                place: why
-                for place, why in own.items()
-                if place not in self.ignore or place in self.document.ignore
-            }
-            agents = dict(self.document.agents)
-            for name, one in self._agents.items():
-                if one.is_endless:
-                    agents[name] = replace(agents[name], document=one._excused(reason, made))
-            ignore = {**self.document.ignore, **ignore}
-            made[id(self)] = replace(self.document, agents=agents, ignore=ignore)
-        return made[id(self)]
-
     def with_tools(self, given: Tools = ()) -> Tools:
-        """Return the registered tools of the file, and those that a run is given besides.
+        """Return the registered tools of the file, and a run's own.
 
         Raises:
             ConfigError: a name stands twice, or is not registered any more.
@@ -180,86 +177,66 @@ class Topology(Graph[Any]):
         own = {name: cast("ToolInput", self._found("tool", name)) for name in names}
         return _joined(own, given)
 
+    def _has_model(self, name: str) -> bool:
+        """Whether an agent asks its own model."""
+        return isinstance(self.given.get(name), Agent)
+
     def _terms(self, options: GraphOptions[Any], own_gates: Policy | None = None) -> RunTerms[Any]:
-        tools, agents = self._tools(options), self._others(options)
+        agents = {name: self._agent(name, options) for name in self._agents}
+        listed = self.document.tools
+        tools: dict[str, ToolInput] = {
+            # A toolbox looks at a registered tool.
+            name: agents.get(name) or cast("ToolInput", self._found("tool", name))
+            for name in listed
+        }
+        others = {name: agent for name, agent in agents.items() if name not in listed}
         merged: GraphOptions[Any] = {**options, "tools": _joined(tools, options.get("tools", ()))}
-        merged["agents"] = {**agents, **options.get("agents", {})}
+        merged["agents"] = {**others, **options.get("agents", {})}
         if self.document.instructions:
             merged.setdefault("instructions", self.document.instructions)
         merged["callbacks"] = {**self._functions(), **(options.get("callbacks") or {})}
         terms = super()._terms(merged, own_gates or self._own_gates())
-        made = [{**tools, **agents}[name] for name in self._agents if not self._has_model(name)]
-        for one in made:
-            assert isinstance(one, AgentTool), "an agent of the file was made for these runs"
-            terms.own_resources += one.opener.terms.own_resources
+        for name, agent in agents.items():
+            if not self._has_model(name):
+                terms.own_resources += agent.opener.terms.own_resources
         return terms
 
     def _own_gates(self) -> Policy | None:
         """Return the conditional rules of the gates, with the predicates that they name.
 
-        Rules without a condition need nobody to look at them, and one before another would keep
-        the predicate of a second gate from being asked.
+        Rules without a condition are left out: one before another would keep the predicate of a
+        second gate from being asked.
         """
-        rules = [
-            rule
-            for node in unwrapped(self.nodes.values())
-            if isinstance(node, Gate)
-            for rule in node.rules
-            if rule.condition
-        ]
+        rules = conditional_rules(self.nodes.values())
         if not rules:
             return None
-        found = {one.condition: self._found("predicate", one.condition) for one in rules}
-        # The registry has looked at each: they are functions.
+        found = {rule.condition: self._found("predicate", rule.condition) for rule in rules}
+        # The registry takes only functions.
         return Policy(tuple(rules), cast("dict[str, Condition]", found))
 
     def _functions(self) -> dict[str, Callback[Any]]:
         nodes = self.nodes.values()
-        # A node that promises nothing may invoke what it calls its callback.
-        silent = [one for one in unwrapped(nodes) if contract_of(one) is None]
-        meant = [one for node in silent if isinstance(one := getattr(node, "callback", None), str)]
-        names = dict.fromkeys((*functions_named(nodes), *filter(None, meant)))
+        names = dict.fromkeys((*functions_named(nodes), *callbacks_of(nodes)))
         found = {name: self._names.find("function", name) for name in names}
-        # The registry has looked at each: they are functions. A node that was made in Python
-        # brings its own.
-        return cast(
-            "dict[str, Callback[Any]]",
-            {name: one for name, one in found.items() if one is not None},
-        )
-
-    def _tools(self, options: GraphOptions[Any]) -> dict[str, ToolInput]:
-        return {
-            name: self._agent(name, options)
-            if name in self._agents
-            else cast("ToolInput", self._found("tool", name))  # A toolbox looks at it.
-            for name in self.document.tools
-        }
-
-    def _others(self, options: GraphOptions[Any]) -> dict[str, AgentTool]:
-        """Return the agents that only nodes know."""
-        others = [name for name in self._agents if name not in self.document.tools]
-        return {name: self._agent(name, options) for name in others}
+        # The registry takes only functions; a node that was made in Python brings its own.
+        known = {name: function for name, function in found.items() if function is not None}
+        return cast("dict[str, Callback[Any]]", known)
 
     def _agent(self, name: str, options: GraphOptions[Any]) -> AgentTool:
         entry, own = self.document.agents[name], self.given.get(name)
+        called, said = legal_name(name), entry.description  # Nodes run it by its name in the file.
         if isinstance(own, Agent):
-            return own.as_tool(
-                name=legal_name(name), description=entry.description, takes_over=entry.takes_over
-            )
-        return self._agents[name].as_tool(
-            None,
-            name=legal_name(name),  # Nodes run it by the name that it has in the file.
-            description=entry.description,
-            takes_over=entry.takes_over,
-            **passed_on({**options}),
-        )
+            return own.as_tool(name=called, description=said, takes_over=entry.takes_over)
+        graph, over = self._agents[name], entry.takes_over
+        passed = passed_on({**options})
+        return graph.as_tool(None, name=called, description=said, takes_over=over, **passed)
 
-    def _found(self, category: str, name: str) -> object:
-        found = self._names.find("tool" if category == "tool" else "predicate", name)
+    def _found(self, category: Category, name: str) -> object:
+        found = self._names.find(category, name)
         if found is None:
             raise ConfigError(
-                f"graph {self.name!r} names the {category} {name!r}, which is not registered any "
-                f"more. Fix: register it with @registry.{category}"
+                f"graph {self.name!r}: expected the {category} {name!r}, found it is not "
+                f"registered any more. Fix: register it with @registry.{category}"
             )
         return found
 
@@ -273,64 +250,51 @@ def load(
 
     Args:
         source: the path of the file, JSON if it ends in `.json`; or the text itself, which has a
-            line break or begins with a brace, and can include no files: what is JSON is read so.
-        registry: what the file may name beside the library's nodes and what installed packages
-            offer.
+            line break or begins with a brace, and can include no files.
+        registry: the names that the file may use beside the library's nodes and the entry points
+            of installed packages.
 
     Raises:
         TopologyError: with every problem found, each with its file, line and column.
         ConfigError: neither a path nor a text is given.
     """
     names = RegisteredNames(registry)
-    given = text_or_path(source)
-    read = read_path(given, names) if isinstance(given, Path) else read_text(given, names)
-    return Topology(read, names)
+    given: object = source  # Callers may be unchecked.
+    if not isinstance(given, str | Path):
+        raise ConfigError(
+            f"load: expected a path or a text, found {type(given).__name__}. Fix: decode bytes "
+            "(`.decode()`), and read open files (`.read()`)"
+        )
+    if isinstance(source, str) and (
+        any(sign in source for sign in NO_PATH) or source.lstrip("\ufeff \t").startswith("{")
+    ):
+        return Topology(read_text(source, names), names)
+    return Topology(read_path(Path(source), names), names)
 
 
 def dump(graph: kernel.Graph[Any], *, registry: Registry = registry) -> str:
     """Return a graph as YAML that `load` reads as an equal graph.
 
-    What a topology includes stands in the text itself. An agent that is only known by name is
-    `given`: it is handed to each run.
-
-    Args:
-        graph: a graph, from a file or from Python.
-        registry: what the text may name.
+    The text holds all that a topology includes. An agent that is only known by name is `given`:
+    each run is given it. `registry` has the names that the text may use.
 
     Raises:
-        GraphError: naming each node that no file can hold, and why; or what keeps the text from
-            being read again, such as too many levels.
+        GraphError: naming each node that no file can hold, and why; or the reason why the text
+            could not be read again, such as too many levels.
     """
-    return topology_text(_document(graph), RegisteredNames(registry))
+    return topology_text(document_of(graph), RegisteredNames(registry))
 
 
 def fingerprint(graph: kernel.Graph[Any], *, registry: Registry = registry) -> str:
-    """Return the SHA-256 of what a graph says, however it was written.
-
-    Args:
-        graph: a graph, from a file or from Python.
-        registry: what its file may name.
+    """Return the SHA-256 of a graph's meaning, however it was written; see `dump`.
 
     Raises:
         GraphError: naming each node that no file can hold, and why.
     """
-    return fingerprint_of(_document(graph), RegisteredNames(registry))
+    return fingerprint_of(document_of(graph), RegisteredNames(registry))
 
 
-def _document(graph: kernel.Graph[Any]) -> Document:
-    return graph.document if isinstance(graph, Topology) else document_of(graph)
-
-
-def _rows(graph: kernel.Graph[Any]) -> kernel.Edges[Any]:
-    """Return the table of a graph as it was given."""
-    to: dict[str, Node[Any, Outcome] | EndType] = {**graph.nodes, "END": END}
-    return {
-        graph.nodes[name]: {outcome: to[target] for outcome, target in row.items()}
-        for name, row in graph.table.items()
-    }
-
-
-def _agent(
+def _agent_graph(
     document: Document,
     names: RegisteredNames,
     made: dict[int, Topology],
@@ -343,8 +307,13 @@ def _agent(
     return made[id(document)]
 
 
-def _told(document: Document, name: str, ignore: Mapping[tuple[str, str], str]) -> Document:
-    """Return an agent's document with what the file that it stands in sets aside of it."""
+def _within(agent: str, ignore: Ignore) -> dict[tuple[str, str], str]:
+    """Return an agent's reasons, their nodes named from its file."""
+    return {(f"{agent}/{node}", code): reason for (node, code), reason in ignore.items()}
+
+
+def _told(document: Document, name: str, ignore: Ignore) -> Document:
+    """Return an agent's document with the reasons in the outer file."""
     within = f"{name}/"
     told = {
         (node.removeprefix(within), code): reason
@@ -358,11 +327,12 @@ def _joined(own: Mapping[str, ToolInput], given: Tools) -> Tools:
     """Return the file's tools and those that a run is given besides."""
     if not own:
         return given
-    listed = {**given} if isinstance(given, Mapping) else {_name(one): one for one in given}
+    listed = {**given} if isinstance(given, Mapping) else {_name(tool): tool for tool in given}
     twice = sorted(own.keys() & listed.keys())
     if twice:
         raise ConfigError(
-            f"`tools` names {twice[0]!r}, which the topology brings along: leave it out"
+            f"`tools`: expected tools besides the topology's, found {twice[0]!r}, which the "
+            "topology brings along. Fix: leave it out"
         )
     return {**own, **listed}
 

@@ -1,7 +1,7 @@
 """Models: the pydantic types of the words, numbers, names and mappings of a topology's file.
 
-A type reads plain data, and tells its JSON Schema. A name that only Python can give a meaning (a
-function, an agent, a route) is looked up in the context, a `Reading`.
+A type reads plain data, and tells its JSON Schema. It looks up the names of functions and agents in
+the context, a `Reading`.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from typing_extensions import TypedDict
 
 from ..errors import ConfigError
 from ..graph import Graph
+from ..node_protocol import Node
 from ..outcomes import LIBRARY_OUTCOMES, Outcome
 from ..own_nodes import route_outcome
 from .diagnostics import FAULT, UNKNOWN_KEY, Diagnostics, ParseError
@@ -42,11 +43,13 @@ __all__ = [
     "REF",
     "SIMPLE",
     "AgentName",
+    "AnyNode",
     "CapsForm",
     "Counted",
     "Form",
     "FunctionName",
     "Model",
+    "Nodes",
     "OutcomeName",
     "Positive",
     "PositiveNumber",
@@ -72,24 +75,23 @@ __all__ = [
 
 ELSE: Final = "else"
 """Stands for every outcome that a row does not name."""
-
 REF: Final = "x-ref"
 """Stands for `$ref` in the schema of one type, which does not know the others."""
 
 T = TypeVar("T")
 Form: TypeAlias = Any
 """A type that pydantic makes an adapter of: Python has no narrower name for one."""
+AnyNode: TypeAlias = Node[Any, Outcome]
+Nodes: TypeAlias = dict[str, AnyNode | None]
+"""The nodes of a file by name; None for one that could not be read."""
 
 
 @final
 @dataclass(frozen=True)
 class Reading:
-    """What types may look at while they read.
+    """The context of types: problems, registered names, and agents.
 
-    Args:
-        diagnostics: takes the problems.
-        names: what is registered.
-        agents: the agents that the file declares, with their graphs where these are known.
+    An agent that the file declares has its graph here, if that is known.
     """
 
     diagnostics: Diagnostics
@@ -98,13 +100,7 @@ class Reading:
 
 
 def parse(adapter: TypeAdapter[T], value: Value, to: Reading, name: str = "") -> T:
-    """Return what a value of a file stands for.
-
-    Args:
-        adapter: the type.
-        value: the value, with its places.
-        to: what the type may look at; takes the problems.
-        name: the key of the value, for messages.
+    """Return the meaning of a value, which stands at the key `name`.
 
     Raises:
         ParseError: the value is not of the type.
@@ -117,7 +113,7 @@ def parse(adapter: TypeAdapter[T], value: Value, to: Reading, name: str = "") ->
 
 
 def parse_fields(model: Model, value: Value, to: Reading, name: str = "") -> dict[str, Any]:
-    """Return the values of a mapping's keys; the arguments are those of `parse`."""
+    """Return the values of a mapping's keys; see `parse`."""
     try:
         return validated(model, plain_data(value), to)
     except ValidationError as error:
@@ -126,11 +122,7 @@ def parse_fields(model: Model, value: Value, to: Reading, name: str = "") -> dic
 
 
 def entries_of(value: Value, to: Reading, name: str) -> tuple[Entry, ...]:
-    """Return the entries of a mapping; the arguments are those of `parse`.
-
-    Raises:
-        ParseError: the value is no mapping.
-    """
+    """Return the entries of a mapping; see `parse`."""
     if not isinstance(value, Fields):
         found = f"`{name}`: expected a mapping, found {described(value)}."
         raise to.diagnostics.error(value.mark, found, "write `key: value` pairs.")
@@ -143,14 +135,14 @@ def fault(found: str, fix: str) -> PydanticCustomError:
 
 
 def faults(found: Mapping[Loc, str | PydanticCustomError]) -> ValidationError:
-    """Return errors by their locations: types of pydantic's, or errors with messages."""
+    """Return one error of errors, or of their types, by location."""
     return ValidationError.from_exception_data(
         "", [InitErrorDetails(type=error, loc=loc, input=None) for loc, error in found.items()]
     )
 
 
 def context_of(info: ValidationInfo) -> Reading:
-    """Return what a type may look at."""
+    """Return the context."""
     assert isinstance(info.context, Reading), "each reader gives one"
     return info.context
 
@@ -159,7 +151,7 @@ def context_of(info: ValidationInfo) -> Reading:
 
 
 def _as_written(value: object, check: ValidatorFunctionWrapHandler) -> object:
-    """Return a number as it is: pydantic would make a float of a whole one."""
+    """Return a whole number as it stands, and not as a float."""
     check(value)
     return value
 
@@ -225,7 +217,7 @@ def _agent(name: str, info: ValidationInfo) -> str:
 
 
 def _outcome(name: str) -> type[Outcome]:
-    """Return the outcome of a name: one of the library's, or a route, which its name makes."""
+    """Return the library's outcome of a name, else a route."""
     return LIBRARY_OUTCOMES[name] if name in LIBRARY_OUTCOMES else _route(name)
 
 
@@ -262,10 +254,10 @@ class Model:
     """A mapping whose keys are known, read as the values of these keys.
 
     Args:
-        form: the type of the mapping, a TypedDict: it takes any key, and leaves defaults alone.
+        form: the type of the mapping, a TypedDict: it can have any key, and adds no defaults.
         adapter: reads it.
         forms: the types by key.
-        needed: the keys that have to be there.
+        needed: the required keys.
     """
 
     form: Form
@@ -277,15 +269,7 @@ class Model:
 def model_of(
     title: str, fields: Mapping[str, Form], needed: Collection[str], doc: str = "", **schema: object
 ) -> Model:
-    """Return a model.
-
-    Args:
-        title: its name in the schema.
-        fields: the types by key.
-        needed: the keys that have to be there.
-        doc: what it is for.
-        schema: more of the JSON Schema.
-    """
+    """Return a model of types by key, with `doc` in its schema."""
     hints = {
         key: form if key in needed else typing.NotRequired[form] for key, form in fields.items()
     }
@@ -301,11 +285,7 @@ def model_of(
 
 
 def validated(model: Model, data: object, to: Reading) -> dict[str, Any]:
-    """Return the values of a mapping's keys.
-
-    Raises:
-        ValidationError: with each key that is unknown, missing or has another value.
-    """
+    """Return the values of a mapping's keys, or raise every problem."""
     try:
         return model.adapter.validate_python(data, context=to)
     except ValidationError as error:
@@ -325,11 +305,7 @@ def _detailed(details: Mapping[str, Any], model: Model) -> InitErrorDetails:
 
 
 def built(make: Callable[[], T], what: str) -> T:
-    """Return what is made of parts that have been read.
-
-    Raises:
-        PydanticCustomError: the parts do not fit; in the words of what makes it.
-    """
+    """Return the made value, or refuse its parts in the maker's words."""
     try:
         return make()
     except ConfigError as error:
@@ -338,16 +314,12 @@ def built(make: Callable[[], T], what: str) -> T:
 
 
 def reference(name: str) -> WithJsonSchema:
-    """Return the schema of a type that stands among the definitions of a topology's schema."""
+    """Return the schema of a type among the topology's definitions."""
     return WithJsonSchema({REF: f"#/$defs/{name}"})
 
 
 def mapping_of(data: object, short: str = "") -> dict[str, Any]:
-    """Return data that is a mapping; of other data, the one with the key that it is short for.
-
-    Raises:
-        PydanticKnownError: the data are no mapping.
-    """
+    """Return data as a mapping; a plain value has the key `short`."""
     if not isinstance(data, dict):
         if not short:
             raise PydanticKnownError("dict_type")

@@ -1,7 +1,7 @@
 """Node models: one pydantic model for each `use`, made of the fields of the node's own class.
 
-A field that is added to a node can be written in a file at once. `FORMS` holds what annotations do
-not tell: bounds, names, and values with a form of their own.
+A file can give a new field of a node at once. `FORMS` has the types that annotations do not tell:
+bounds, names, and values with a form of their own.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ import msgspec
 from pydantic import Field, PlainValidator, TypeAdapter, ValidationInfo
 
 from ..errors import ConfigError, nearest
-from ..node_protocol import Node, OwnKind, is_node
+from ..node_protocol import OwnKind, is_node
 from ..nodes import NEVER, Branch, Fallback, Function, Reducer, Retrying
 from ..outcomes import Failed, Outcome, outcome_name
 from ..values import ToolChoice
 from .conditions import RulesForm, StopForm
-from .included import with_graphs
+from .document import with_graphs
 from .models import (
     SIMPLE,
     AgentName,
+    AnyNode,
     CapsForm,
     Counted,
     Form,
@@ -75,18 +76,16 @@ __all__ = [
     "node_kind",
 ]
 
-AnyNode: TypeAlias = Node[Any, Outcome]
-
 OR: Final[Form] = Union
-"""`Union` for types that are made here, which checkers do not take for types."""
+"""`Union` for types that are made here, which checkers take for values."""
 
 SHORT: Final[Mapping[type, str]] = {Branch: "agent", ToolChoice: "mode"}
-"""The one key that a value of a class may stand for."""
+"""The one key that a plain value stands for, by class."""
 
 
 @runtime_checkable
 class Renamed(Protocol):
-    """A registered node that can stand in a graph under other names than its own."""
+    """A registered node that can stand under other names."""
 
     def renamed(self, name: str, /) -> AnyNode:
         """Return the same node under another name."""
@@ -96,14 +95,14 @@ class Renamed(Protocol):
 @final
 @dataclass(frozen=True)
 class NodeKind:
-    """What one `use` stands for.
+    """The meaning of one `use`.
 
     Args:
         use: the name in files.
         made: the class of its nodes.
         make: makes a node of its parameters and a `name`.
         model: reads these, and `use`.
-        needs_name: whether a node has no name of its own where it is given none.
+        needs_name: whether the class has no name of its own.
     """
 
     use: str
@@ -132,8 +131,7 @@ def _node(data: object, info: ValidationInfo) -> AnyNode:
     else:
         read = validated(named_model(use), given, to)
         made = _called(kind, read.get("name", kind.name))
-    known = {name: graph for name, graph in to.agents.items() if graph is not None}
-    return with_graphs(made, known)
+    return with_graphs(made, {name: graph for name, graph in to.agents.items() if graph})
 
 
 NODE: Final[TypeAdapter[AnyNode]] = TypeAdapter(Annotated[Any, PlainValidator(_node)])
@@ -141,7 +139,7 @@ NODE: Final[TypeAdapter[AnyNode]] = TypeAdapter(Annotated[Any, PlainValidator(_n
 
 
 def _meant(use: str, to: Reading) -> NodeKind | AnyNode:
-    """Return what a `use` stands for: in the library first, then among what is registered."""
+    """Return the meaning of a `use`: the library's, else a registered one."""
     if use in LIBRARY:
         return library_kind(use)
     try:
@@ -196,15 +194,14 @@ def node_kind(use: str, made: type) -> NodeKind:
     fields = dict(class_fields(made))
     if "use" in fields:
         raise ConfigError(
-            f"the field 'use' of {made.__name__} has no place in a file, where `use` says which "
-            "kind of node it is: give the field another name"
+            f"the field 'use' of {made.__name__} has no place in a file, where `use` is the kind "
+            "of the node. Fix: give the field another name"
         )
     needs_name = fields.pop("name", False)
-    # A function's kind is for its file to say. What its generator asks for, its own annotations
-    # tell: register it.
+    # A file says a function's kind. Annotations say what a generator asks for: register it.
     fields.pop("asks" if made is Function else "kind", None)
     if made is Function:
-        # No function is taken for a node's because it happens to have its name.
+        # A function that happens to have the node's name is not its callback.
         fields["callback"] = True
     forms = _forms(made, fields, is_library=made in LIBRARY.values())
     needed = ["use", *[name for name, must in fields.items() if must]]
@@ -214,7 +211,7 @@ def node_kind(use: str, made: type) -> NodeKind:
 
 
 def _left_by_name(made: type) -> Callable[..., AnyNode]:
-    """Return what makes nodes of a class, whose `after` may hold the names of outcomes."""
+    """Return a maker of nodes whose `after` may hold the names of outcomes."""
 
     def make(after: Iterable[object] = (Failed,), **given: Form) -> AnyNode:
         first = given.get("node") or given["first"]
@@ -226,15 +223,15 @@ def _left_by_name(made: type) -> Callable[..., AnyNode]:
 
 def _outcomes_of(node: AnyNode, after: Iterable[object]) -> frozenset[type[Outcome]]:
     known = {outcome_name(each): each for each in node.outcomes - NEVER}
-    types: set[type[Outcome]] = set()
-    for each in after:
-        if not isinstance(each, type) and str(each) not in known:
+    names = [each for each in after if not isinstance(each, type)]
+    for name in names:
+        if str(name) not in known:
             raise ConfigError(
-                f"`after` names outcomes of {node.name!r} ({', '.join(sorted(known))}); found "
-                f"{each!r}.{nearest(str(each), known)}"
+                f"`after`: expected outcomes of {node.name!r} ({', '.join(sorted(known))}), found "
+                f"{name!r}.{nearest(str(name), known)}"
             )
-        types.add(each if isinstance(each, type) else known[str(each)])
-    return frozenset(types)
+    types = [each for each in after if isinstance(each, type)]
+    return frozenset([*types, *[known[str(name)] for name in names]])
 
 
 def _record(made: type, *, is_library: bool) -> Form:
@@ -253,7 +250,7 @@ def _record(made: type, *, is_library: bool) -> Form:
 
 
 def _forms(made: type, fields: Mapping[str, bool], *, is_library: bool) -> dict[str, Form]:
-    """Return the types of some fields of a class; `fields` says whether each has to be given.
+    """Return the types of a class's fields; `fields` marks required ones.
 
     Raises:
         ConfigError: a field is of a type that no file can hold.
@@ -268,9 +265,9 @@ def _forms(made: type, fields: Mapping[str, bool], *, is_library: bool) -> dict[
             form = _form_of(hints[name], is_library=is_library)
         if form is None:
             raise ConfigError(
-                f"the field {name!r} of {made.__name__} is of the type {hints[name]}, which no "
-                "file can hold: use text, numbers, booleans, Literal, tuples, or dataclasses of "
-                "these; or register nodes instead of their class"
+                f"the field {name!r} of {made.__name__}: expected a type that a file can hold "
+                "(text, numbers, booleans, Literal, tuples, dataclasses of these), found "
+                f"{hints[name]}. Fix: register nodes instead of their class"
             )
         if form is str and must and is_library:
             form = Said
@@ -279,7 +276,7 @@ def _forms(made: type, fields: Mapping[str, bool], *, is_library: bool) -> dict[
 
 
 def _form_of(annotation: Form, *, is_library: bool) -> Form | None:
-    """Return the type of values in a file, None where no file can hold them."""
+    """Return the type of values in a file; None without one."""
     origin: object = get_origin(annotation)
     arguments = get_args(annotation)
     form: Form | None = SIMPLE.get(annotation) if origin is None else None
@@ -318,12 +315,11 @@ def class_fields(made: type) -> list[tuple[str, bool]]:
 
 
 def _summary(made: type) -> str:
-    """Return the first line of a docstring."""
     return (made.__doc__ or "").strip().partition("\n")[0]
 
 
 Part: TypeAlias = Annotated[Any, PlainValidator(_node), reference("node")]
-"""A node within another; it has its kind's name if it is given none."""
+"""A node within another; without a name, it has its kind's."""
 
 FORMS: Final[Mapping[str, Form]] = {
     "after": Tools,

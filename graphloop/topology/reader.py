@@ -1,6 +1,6 @@
-"""Reader: a topology's file as a `Document`, or all that is wrong with it and its includes.
+"""Reader: a topology's file as a `Document`, or all problems of it and of its includes.
 
-Every key has to be known, and means what it says: nothing is evaluated, no module is named.
+It knows every key, evaluates nothing and imports no module.
 """
 
 from __future__ import annotations
@@ -12,32 +12,37 @@ from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from ..errors import GraphError
-from ..graph import END, Graph, TableSource
-from ..node_protocol import NAME_MAX, Node, flaw_of, node_flaw_of
-from ..outcomes import Outcome, outcome_name
+from ..graph import END, Graph
+from ..node_protocol import NAME_MAX, flaw_of, node_flaw_of
 from ..rules import Rules
-from ..rules import Vocabulary as Words
-from ..tools import legal_name
-from .compose import compose, is_json
+from .compose import bytes_of, compose, text_at
+from .conditions import lines_of_rules, read_rules, words_of
 from .diagnostics import Diagnostics, ParseError
 from .document import AgentEntry, Document
-from .ignored import Findable, read_ignored
 from .includes import IncludeCache, IncludePlace
-from .models import Form, Model, Reading, entries_of, model_of, parse, parse_fields, validated
+from .models import (
+    AnyNode,
+    Form,
+    Model,
+    Nodes,
+    Reading,
+    entries_of,
+    model_of,
+    parse,
+    parse_fields,
+    validated,
+)
 from .node_models import NODE
+from .references import Declared, brought_tools, note_uncallable, note_unknown_tools, read_ignored
 from .registration import RegisteredNames
-from .ruled_tools import brought_tools, refuse_unruled
 from .schema import AGENT, GRAPH, SOURCES, TOPOLOGY
-from .source import bytes_of, text_at
-from .table import Nodes, Rows, lines_of, read_rows
-from .temporal_form import lines_of_rules, read_rules
+from .table import Rows, made_graph, read_rows
 from .tree import Entry, Fields, Items, Mark, Value, entry_at, plain_data, value_at
 
 __all__ = ["NODES_MAX", "read_path", "read_text"]
 
 NODES_MAX: Final = 2_000
-"""How many nodes a topology has at most, with those of its agents, once for each agent."""
+"""The nodes of a topology, with those of its agents, once for each agent."""
 
 T = TypeVar("T")
 
@@ -58,33 +63,36 @@ TOPOLOGY_KEYS: Final = _keys_of(TOPOLOGY)
 
 
 def read_path(path: Path, names: RegisteredNames) -> Document:
-    """Return what a file says.
+    """Return the document of a file.
 
     Raises:
         TopologyError: with every problem of the file and of those that it includes.
     """
-    diagnostics = Diagnostics(str(path))
-    try:
+
+    def read(diagnostics: Diagnostics) -> Document:
         if "\0" in str(path):
             found = "a NUL character stands in the path."
             raise diagnostics.error(Mark(1, 1), found, "name a file.")
         resolved = path.resolve()
         place = IncludePlace(IncludeCache(resolved.parent), resolved, (resolved,))
         return _file(path, place, diagnostics, names)
-    except ParseError:
-        diagnostics.refuse()
-        raise AssertionError("the diagnostics hold the reason") from None
+
+    return _whole(Diagnostics(str(path)), read)
 
 
 def read_text(text: str | bytes, names: RegisteredNames, title: str = "topology") -> Document:
-    """Return what a text says, which is read as JSON if it is; it can include nothing.
+    """Return the document of a text, which can include nothing.
 
     Raises:
         TopologyError: with every problem of the text.
     """
-    diagnostics = Diagnostics(title)
+    place = IncludePlace(IncludeCache(None), None)
+    return _whole(Diagnostics(title), lambda to: _text(text, place, to, names))
+
+
+def _whole(diagnostics: Diagnostics, read: Callable[[Diagnostics], Document]) -> Document:
     try:
-        return _text(text, IncludePlace(IncludeCache(None), None), diagnostics, names)
+        return read(diagnostics)
     except ParseError:
         diagnostics.refuse()
         raise AssertionError("the diagnostics hold the reason") from None
@@ -94,7 +102,7 @@ def _file(
     path: Path, place: IncludePlace, diagnostics: Diagnostics, names: RegisteredNames
 ) -> Document:
     content = bytes_of(path, diagnostics)
-    return _text(content, place, diagnostics, names, as_json=path.suffix == ".json")
+    return _text(content, place, diagnostics, names, must_be_json=path.suffix == ".json")
 
 
 def _text(
@@ -103,10 +111,9 @@ def _text(
     diagnostics: Diagnostics,
     names: RegisteredNames,
     *,
-    as_json: bool | None = None,
+    must_be_json: bool = False,
 ) -> Document:
-    text = text_at(given, diagnostics)
-    tree = compose(text, diagnostics, as_json=is_json(text) if as_json is None else as_json)
+    tree = compose(text_at(given, diagnostics), diagnostics, must_be_json=must_be_json)
     document = _Reader(place, Reading(diagnostics, names)).document(tree, TOPOLOGY_KEYS)
     _refuse_any(diagnostics)
     return document
@@ -118,7 +125,7 @@ def _refuse_any(diagnostics: Diagnostics) -> None:
 
 
 class _Reader:
-    """Reads one graph; `to` takes what is wrong with it."""
+    """Reads one graph; `to` takes the problems."""
 
     def __init__(self, place: IncludePlace, to: Reading) -> None:
         self._place = place
@@ -129,34 +136,30 @@ class _Reader:
     def document(self, tree: Value, keys: Model) -> Document:
         entries = self._entries(tree, keys)
         agents = self._part(entries, "agents", self._agents, dict[str, AgentEntry]())
-        graphs = {
-            name: None if agent.document is None else agent.document.graph
-            for name, agent in agents.items()
-        }
+        documents = {name: agent.document for name, agent in agents.items()}
+        graphs = {name: one.graph if one else None for name, one in documents.items()}
         self._to = to = replace(self._to, agents=graphs)
         said = {key: self._said(entries, key) for key in FIELDS}
         nodes = self._part(entries, "nodes", self._nodes, Nodes())
         rows = self._part(entries, "edges", lambda value: read_rows(value, nodes, to), Rows())
         start = self._start(entries, said["start"], nodes)
-        tools: tuple[str, ...] = tuple(said["tools"])
-        if tools:
-            self._check_tools(entries["tools"].value, tools, agents)
+        declared = Declared(nodes, agents, tuple(said["tools"]))
+        if declared.tools:
+            note_uncallable(entries["tools"].value, declared, self._unread, to)
         if "nodes" in entries:
-            refuse_unruled(entries["nodes"].value, tools, agents, nodes, to)
-        words = _words(said["name"], nodes, tuple(brought_tools(tools, agents, to.names)))
-        findable = Findable(nodes, agents, tools)
+            note_unknown_tools(entries["nodes"].value, declared, to)
         document = Document(
             description=said["description"],
             instructions=said["instructions"],
             prompt=said["prompt"],
-            tools=tools,
+            tools=tuple(declared.tools),
             agents=agents,
-            rules=self._part(entries, "rules", lambda value: self._rules(value, words), Rules()),
+            rules=self._rules(entries, said["name"], declared),
             ignore=self._part(
-                entries, "ignore", lambda value: read_ignored(value, findable, to), {}
+                entries, "ignore", lambda value: read_ignored(value, declared, to), {}
             ),
             # Last of all: it is made only if nothing is wrong with the rest.
-            graph=self._graph(tree, (said["name"], start, rows), entries),
+            graph=self._graph(tree, said["name"], start, rows, entries),
         )
         if document.size > NODES_MAX:
             raise self._diagnostics.error(
@@ -168,7 +171,7 @@ class _Reader:
         return document
 
     def _entries(self, tree: Value, keys: Model) -> dict[str, Entry]:
-        """Return what stands at each key; unknown and missing ones are noted."""
+        """Return the entries by key; unknown and missing keys are noted."""
         entries = tree.entries if isinstance(tree, Fields) else None
         try:
             given = None if entries is None else {entry.key: None for entry in entries}
@@ -180,13 +183,13 @@ class _Reader:
         return {entry.key: entry for entry in entries}
 
     def _said(self, entries: Mapping[str, Entry], key: str) -> Form:
-        """Return a simple value; an empty one where there is none."""
+        """Return a simple value; an empty one for a missing key."""
         return self._part(entries, key, lambda value: parse(FIELDS[key], value, self._to, key), "")
 
     def _part(
         self, entries: Mapping[str, Entry], key: str, read: Callable[[Value], T], without: T
     ) -> T:
-        """Return what stands at a key; `without` where nothing does, or nothing that is read."""
+        """Return the part at a key; `without` for an unread one."""
         if key not in entries:
             return without
         try:
@@ -197,23 +200,17 @@ class _Reader:
     def _graph(
         self,
         tree: Value,
-        parts: tuple[str, Node[Any, Outcome] | None, Rows],
+        name: str,
+        start: AnyNode | None,
+        rows: Rows,
         entries: Mapping[str, Entry],
     ) -> Graph[Any]:
-        name, start, rows = parts
         _refuse_any(self._diagnostics)
         assert start is not None, "a start that is not known is a problem"
-        try:
-            graph: Graph[Any] = Graph(name, start, rows)
-        except GraphError as error:
-            for problem in error.problems:
-                self._diagnostics.note(tree.mark, f"{problem.place}: {problem.found}", problem.fix)
-            raise ParseError("the table") from error
-        lines = lines_of(entries["edges"].value, graph)
         written = entries["rules"].value if "rules" in entries else None
-        rules = lines_of_rules(written.items) if isinstance(written, Items) else {}
-        graph.source = TableSource(self._diagnostics.file, tree.mark.line, lines, rules)
-        return graph
+        lines = lines_of_rules(written.items) if isinstance(written, Items) else {}
+        place = tree.mark, entries["edges"].value, lines
+        return made_graph(name, start, rows, place, self._diagnostics)
 
     def _nodes(self, value: Value) -> Nodes:
         entries = entries_of(value, self._to, "nodes")
@@ -226,7 +223,7 @@ class _Reader:
             raise self._diagnostics.error(value.mark, found, fix)
         return {entry.key: self._node(entry) for entry in entries}
 
-    def _node(self, entry: Entry) -> Node[Any, Outcome] | None:
+    def _node(self, entry: Entry) -> AnyNode | None:
         flaw = "it is where runs end" if entry.key == END.value else node_flaw_of(entry.key)
         if flaw:
             fix = f"choose a word of at most {NAME_MAX} characters, other than END."
@@ -245,9 +242,7 @@ class _Reader:
             self._diagnostics.report(error, entry.value, entry.key)
             return None
 
-    def _start(
-        self, entries: Mapping[str, Entry], name: str, nodes: Nodes
-    ) -> Node[Any, Outcome] | None:
+    def _start(self, entries: Mapping[str, Entry], name: str, nodes: Nodes) -> AnyNode | None:
         if name and name not in nodes:
             hint = self._diagnostics.nearest(name, nodes)
             found = f"`start`: there is no node {name!r}.{hint}"
@@ -260,7 +255,7 @@ class _Reader:
             if flaw := flaw_of(entry.key):
                 found = f"{entry.key!r:.60} is not an agent's name: {flaw}."
                 self._diagnostics.note(entry.mark, found, "choose another.")
-            # One that cannot be read is known all the same: its problem is told once.
+            # An agent that cannot be read is known all the same: its problem is told once.
             agents[entry.key] = AgentEntry()
             try:
                 agents[entry.key] = self._agent(entry)
@@ -301,34 +296,12 @@ class _Reader:
             raise ParseError("it could not be read before")
         return document
 
-    def _check_tools(
-        self, value: Value, tools: tuple[str, ...], agents: Mapping[str, AgentEntry]
-    ) -> None:
-        """Note tools that stand there twice, and agents that no model can call."""
-        if len(set(tools)) < len(tools):
-            found = f"`tools`: a tool stands here twice: {', '.join(tools)}."
-            self._diagnostics.note(value.mark, found, "remove one of the two.")
-        for name in tools:
-            known = None if name in self._unread else agents.get(name)
-            if known is not None and (known.document is None or not known.description):
-                found = f"agent {name!r} is called as a tool, and models know nothing of it."
-                fix = "give it a `description`; one that is `given` is no tool of the file."
-                self._diagnostics.note(value.mark, found, fix)
-            if known is not None and (legal := legal_name(name)) != name:
-                found = f"agent {name!r:.60} is called as a tool, and no tool can have that name."
-                self._diagnostics.note(value.mark, found, f"name it {legal!r}.")
+    def _rules(self, entries: Mapping[str, Entry], graph: str, declared: Declared) -> Rules:
+        words = words_of(graph, declared.nodes, brought_tools(declared, self._to.names))
 
-    def _rules(self, value: Value, words: Words | None) -> Rules:
-        parse(LISTED, value, self._to, "rules")
-        return read_rules(
-            value.items if isinstance(value, Items) else (), self._diagnostics, words=words
-        )
+        def read(value: Value) -> Rules:
+            parse(LISTED, value, self._to, "rules")
+            items = value.items if isinstance(value, Items) else ()
+            return read_rules(items, self._diagnostics, words=words)
 
-
-def _words(name: str, nodes: Nodes, tools: tuple[str, ...]) -> Words | None:
-    """Return what rules may speak of; None where a node could not be read."""
-    known = {node: made.outcomes for node, made in nodes.items() if made is not None}
-    if len(known) < len(nodes):
-        return None
-    outcomes = tuple((node, outcome_name(out)) for node, every in known.items() for out in every)
-    return Words(name, (*known, END.value), outcomes, tools)
+        return self._part(entries, "rules", read, Rules())

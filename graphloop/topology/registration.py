@@ -1,4 +1,4 @@
-"""Registry: what a topology's file may name, given its name in Python, never in the file.
+"""Registry: the names that a topology's file may use, each given its meaning in Python.
 
     @registry.node
     @node
@@ -7,8 +7,8 @@
     @registry.predicate
     def over_limit(arguments, context) -> bool: ...
 
-A file is data: it can name what was registered before it is read, and what an installed package
-offers as an entry point; it cannot name a module, and nothing in it is ever evaluated.
+A file is data. It can name things that were registered before it is read, and the entry points of
+installed packages; it cannot name a module, and the reader evaluates nothing in it.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ GROUPS: Final[Mapping[Category, str]] = {
     "function": "graphloop.functions",
     "tool": "graphloop.tools.tool",
 }
-"""The groups of entry points, by what they offer."""
+"""The groups of entry points, by category."""
 
 FROM_OUTSIDE: Final = "on the command line: --with FILE.py, which does so"
+"""How a message tells the way to register a name for a command."""
 
 
 def snake_case(made: type) -> str:
@@ -61,7 +62,7 @@ LIBRARY: Final[Mapping[str, type]] = {
     for made in (getattr(nodes, name) for name in nodes.__all__)
     if isinstance(made, type) and hasattr(made, "enter")
 }
-"""The library's nodes by their names in files; nothing else can be registered under these."""
+"""The library's nodes by their names in files; no other node can be registered under these."""
 
 
 @final
@@ -70,8 +71,8 @@ class Registry:
 
     `node` takes a node, or a class of nodes: a frozen dataclass, whose fields are then the
     parameters that a file may give. `predicate` takes a function of (arguments, context) for the
-    `when` of a gate's rule. `function` takes what a node's `callback` invokes, such as a reducer:
-    see `Graph.run(callbacks=…)`. `tool` takes a tool, or a function that is to be one.
+    `when` of a gate's rule. `function` takes a function that a node's `callback` names, such as a
+    reducer: see `Graph.run(callbacks=…)`. `tool` takes a tool, or a function that is to be one.
     """
 
     def __init__(self) -> None:
@@ -81,58 +82,45 @@ class Registry:
         """Register a node, or a class of nodes; return it as it is.
 
         Raises:
-            ConfigError: it is neither, it has no name, or the name is taken: by another, or by a
-                node of the library.
+            ConfigError: it is neither, it has no name, or the name is taken.
         """
         kind = isinstance(given, type)
         if not (is_dataclass(given) if kind else is_node(given)):
             raise ConfigError(
-                f"a node, or a frozen dataclass of nodes, was expected; found {given!r:.80}. "
-                "Fix: make a node of a function with @node, below @registry.node"
+                f"registry.node: expected a node, or a frozen dataclass of nodes, found "
+                f"{given!r:.80}. Fix: make a node of a function with @node, below @registry.node"
             )
         own = name or _named(given, "__name__" if kind else "name")
         if isinstance(own, str) and own in LIBRARY:
             raise ConfigError(
-                f"{own!r} is a node of the library, and what files mean by the name. "
-                "Fix: registry.node(…, name='…'), with another one"
+                f"registry.node: expected a new name, found {own!r}, a node of the library. "
+                "Fix: registry.node(…, name='…')"
             )
         return self._keep("node", given, own)
 
     def predicate(self, given: T, /, *, name: str = "") -> T:
-        """Register the condition of a gate's rule; return it as it is.
-
-        Raises:
-            ConfigError: it is no function, it has no name, or the name is taken.
-        """
+        """Register the condition of a gate's rule; return it as it is."""
         return self._keep("predicate", _function(given), name)
 
     def function(self, given: T, /, *, name: str = "") -> T:
-        """Register a function that nodes invoke; return it as it is.
-
-        Raises:
-            ConfigError: it is no function, it has no name, or the name is taken.
-        """
+        """Register a function that nodes invoke; return it as it is."""
         return self._keep("function", _function(given), name)
 
     def tool(self, given: T, /, *, name: str = "") -> T:
-        """Register a tool, or a function that is to be one; return it as it is.
-
-        Raises:
-            ConfigError: it has no name, or the name is taken.
-        """
+        """Register a tool, or a function for one; return it."""
         return self._keep("tool", given, name or _named(given))
 
     def get(self, category: Category, name: str) -> object | None:
-        """Return what is registered under a name, None for nothing."""
+        """Return the object that is registered under a name; None without one."""
         return self._known[category].get(name)
 
     def names(self, category: Category) -> tuple[str, ...]:
-        """Return the names that are taken."""
+        """Return the names of a category."""
         return tuple(self._known[category])
 
     @contextmanager
     def set_back(self) -> Generator[None]:
-        """Forget at the end what is registered meanwhile: two versions of a file may be loaded."""
+        """Forget new registrations at the end: another version may follow."""
         before: dict[Category, dict[str, object]] = {
             category: dict(known) for category, known in self._known.items()
         }
@@ -145,14 +133,14 @@ class Registry:
         own = name or _named(given, "__name__")
         if not isinstance(own, str) or not own.strip() or own == "<lambda>":
             raise ConfigError(
-                f"a {category} is registered under a name; found none for {given!r:.80}. "
+                f"registry.{category}: expected a name, found none for {given!r:.80}. "
                 f"Fix: registry.{category}(…, name='…')"
             )
         known = self._known[category].setdefault(own, given)
         if known is not given:
             raise ConfigError(
-                f"two {category}s are registered as {own!r}: {known!r:.80} and {given!r:.80}. "
-                "Fix: give one of them another `name`"
+                f"registry.{category}: expected one {category} named {own!r}, found {known!r:.80} "
+                f"and {given!r:.80}. Fix: give one of them another `name`"
             )
         return given
 
@@ -163,10 +151,10 @@ registry = Registry()
 
 @final
 class RegisteredNames:
-    """What files may name: a registry, then the entry points of installed packages.
+    """The names of a registry, then of the entry points of installed packages.
 
-    A package's code is loaded only when a file names what it offers. No package can offer a node
-    under the name of one of the library's.
+    A package's code is loaded only when a file names its entry point. An entry point cannot take
+    the place of a node of the library.
     """
 
     def __init__(self, own: Registry = registry, *, installed: bool = True) -> None:
@@ -175,7 +163,7 @@ class RegisteredNames:
 
     @cached_property
     def _points(self) -> dict[Category, dict[str, EntryPoint]]:
-        """What installed packages offer; looked for once, and only if a name is not known."""
+        """The entry points, which are looked for once, and late."""
         every = entry_points() if self._installed else EntryPoints()
         return {
             category: {
@@ -187,10 +175,10 @@ class RegisteredNames:
         }
 
     def find(self, category: Category, name: str) -> object | None:
-        """Return what a name means, None for nothing.
+        """Return the object of a name; None for an unknown name.
 
         Raises:
-            ConfigError: a package offers it, and cannot be loaded.
+            ConfigError: the package that offers it cannot be loaded.
         """
         found = self._own.get(category, name)
         if found is not None:
@@ -202,8 +190,8 @@ class RegisteredNames:
             loaded: object = point.load()
         except Exception as error:
             raise ConfigError(
-                f"the {category} {name!r} of an installed package ({point.value}) cannot be "
-                f"loaded: {type(error).__name__}: {error}"
+                f"{category} {name!r} of an installed package: expected to load {point.value}, "
+                f"found {type(error).__name__}: {error}"
             ) from error
         return loaded
 
@@ -212,7 +200,7 @@ class RegisteredNames:
         return tuple(dict.fromkeys((*self._own.names(category), *self._points[category])))
 
     def items(self, category: Category) -> Iterator[tuple[str, object]]:
-        """Yield what is registered; entry points are not loaded for it."""
+        """Yield the registered objects, without those of entry points."""
         for name in self._own.names(category):
             yield name, self._own.get(category, name)
 
@@ -223,5 +211,5 @@ def _named(given: object, word: str = "name") -> object:
 
 def _function(given: T) -> T:
     if not callable(given) or isinstance(given, type):
-        raise ConfigError(f"a function was expected; found {given!r:.80}")
+        raise ConfigError(f"expected a function, found {given!r:.80}")
     return given

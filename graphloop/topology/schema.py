@@ -1,7 +1,7 @@
-"""The models of a whole topology, and the JSON Schema that is made of all models, for editors.
+"""The models of a whole topology, and the JSON Schema of all models, for editors.
 
-A schema cannot say all that the reader says (that an outcome is one of its node's, that a name is
-known): what the schema refuses, the reader refuses too.
+The reader refuses all that the schema refuses, and more: a schema knows neither the outcomes of a
+node nor the registered names.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pydantic import AfterValidator, Field, TypeAdapter, WithJsonSchema
 from ..node_protocol import control_in
 from ..rules import rule_schema
 from .conditions import STOP_MODEL
-from .ignored import IgnoreForm
 from .models import REF, Flag, Form, Model, Said, ToolName, Whole, fault, model_of, reference
 from .node_models import library_kind, named_model, node_kind
+from .references import IgnoreForm
 from .registration import LIBRARY, RegisteredNames
 from .table import ROW_FORM
 
@@ -26,8 +26,7 @@ __all__ = ["AGENT", "GRAPH", "SOURCES", "TOPOLOGY", "VERSION", "topology_schema"
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 VERSION: Final = 1
 SOURCES: Final = ("include", "graph", "given")
-"""The keys of an agent that say what it is: each agent has one of them."""
-
+"""The keys that each agent has one of."""
 INCLUDED: Final = {"type": "string", "pattern": r"\.(yaml|yml|json)$"}
 
 Schema: TypeAlias = dict[str, object]
@@ -133,17 +132,15 @@ AGENT: Final = model_of(
 
 
 def topology_schema(names: RegisteredNames, *, open_to_others: bool = False) -> Schema:
-    """Return the schema of topologies that name the library's nodes and what is registered.
+    """Return the schema of topologies of the library's nodes and of registered ones.
 
-    Args:
-        names: what is registered.
-        open_to_others: whether nodes of other kinds are taken as they are: they may be registered
-            where the file is read.
+    With `open_to_others`, it takes nodes of other kinds as they are: they may be registered where
+    the file is read.
     """
     models: dict[str, Model] = {use: library_kind(use).model for use in LIBRARY}
     for use, found in names.items("node"):
         models[use] = node_kind(use, found).model if isinstance(found, type) else named_model(use)
-    # What is installed and not loaded has a name; its parameters are the reader's business.
+    # A node that is installed and not loaded has a name; the reader looks at its parameters.
     others: list[Schema] = [{"const": use} for use in names.known("node") if use not in models]
     if open_to_others:
         taken = [*LIBRARY, *names.known("node")]
@@ -154,7 +151,7 @@ def topology_schema(names: RegisteredNames, *, open_to_others: bool = False) -> 
         **parts,
         **{f"use {use}": model for use, model in models.items()},
     }
-    # What two models share stands among the definitions once.
+    # A part of two models stands among the definitions once.
     made, shared = TypeAdapter.json_schemas(
         [(key, "validation", model.adapter) for key, model in every.items()]
     )

@@ -1,6 +1,6 @@
 """The table of a topology's file: for each node, where each of its outcomes leads.
 
-Says of a table what `graphloop.graph` says, with the lines and columns of the file.
+It refuses the rows that `graphloop.graph` refuses, with the lines and columns of the file.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import TypeAdapter
 
-from ..graph import END, EndType, Graph
+from ..errors import GraphError
+from ..graph import END, EndType, Graph, TableSource
 from ..node_protocol import Node
 from ..outcomes import Outcome, outcome_name
-from .diagnostics import ParseError
-from .models import ELSE, Reading, Said, entries_of, parse
-from .tree import Entry, Fields, Scalar, Value
+from .diagnostics import Diagnostics, ParseError
+from .models import ELSE, Nodes, Reading, Said, entries_of, parse
+from .tree import Entry, Fields, Mark, Scalar, Value
 
-__all__ = ["ROW_FORM", "Nodes", "Rows", "lines_of", "read_rows"]
+__all__ = ["ROW_FORM", "Rows", "made_graph", "read_rows"]
 
 SHOWN_MAX: Final = 12
 """How many outcomes a message names."""
@@ -26,24 +27,13 @@ SHOWN_MAX: Final = 12
 Target: TypeAlias = Node[Any, Outcome] | Literal[EndType.END]
 Row: TypeAlias = dict[type[Outcome] | EllipsisType, Target]
 Rows: TypeAlias = dict[Node[Any, Outcome], Row]
-Nodes: TypeAlias = dict[str, Node[Any, Outcome] | None]
-"""The nodes by name; None for one that could not be read."""
 
 ROW_FORM: TypeAlias = dict[str, Said]
 ROW: Final = TypeAdapter(ROW_FORM)
 
 
 def read_rows(value: Value, nodes: Nodes, to: Reading) -> Rows:
-    """Return the rows; what is wrong with them is noted.
-
-    Args:
-        value: what stands at `edges`.
-        nodes: the nodes of the file.
-        to: takes the problems.
-
-    Raises:
-        ParseError: the value is no mapping.
-    """
+    """Return the rows of the file's nodes; problems are noted."""
     entries = entries_of(value, to, "edges")
     rows: Rows = {}
     for entry in entries:
@@ -65,23 +55,50 @@ def read_rows(value: Value, nodes: Nodes, to: Reading) -> Rows:
     return rows
 
 
-def lines_of(value: Value, graph: Graph[Any]) -> Mapping[tuple[str, str], int]:
-    """Return the lines of what stands at `edges`: of rows by node and `""`, of cells by outcome."""
+def made_graph(
+    name: str,
+    start: Node[Any, Outcome],
+    rows: Rows,
+    written: tuple[Mark, Value, Mapping[str, int]],
+    diagnostics: Diagnostics,
+) -> Graph[Any]:
+    """Return the graph of rows that have been read.
+
+    `written` is the place of the topology, its `edges`, and the lines of its rules.
+
+    Raises:
+        ParseError: the graph refuses its parts; the diagnostics have the reasons.
+    """
+    mark, edges, rules = written
+    try:
+        graph: Graph[Any] = Graph(name, start, rows)
+    except GraphError as error:
+        for problem in error.problems:
+            diagnostics.note(mark, f"{problem.place}: {problem.found}", problem.fix)
+        raise ParseError("the table") from error
+    graph.source = TableSource(diagnostics.file, mark.line, _lines(edges, graph), rules)
+    return graph
+
+
+def _lines(value: Value, graph: Graph[Any]) -> Mapping[tuple[str, str], int]:
+    """Return the lines of cells by node and outcome, of rows by `""`."""
     lines: dict[tuple[str, str], int] = {}
     for entry in value.entries if isinstance(value, Fields) else ():
         lines[entry.key, ""] = entry.mark.line
-        cells = entry.value.entries if isinstance(entry.value, Fields) else ()
-        written = {cell.key: cell.mark.line for cell in cells}
+        written = {cell.key: cell.mark.line for cell in _cells(entry)}
         for outcome in map(outcome_name, graph.table.get(entry.key, ())):
             if (line := written.get(outcome, written.get(ELSE))) is not None:
                 lines[entry.key, outcome] = line
     return lines
 
 
+def _cells(entry: Entry) -> tuple[Entry, ...]:
+    return entry.value.entries if isinstance(entry.value, Fields) else ()
+
+
 def _row(entry: Entry, nodes: Nodes, to: Reading) -> Row:
     parse(ROW, entry.value, to, entry.key)
-    node = nodes[entry.key]
-    cells = entry.value.entries if isinstance(entry.value, Fields) else ()
+    node, cells = nodes[entry.key], _cells(entry)
     declared = {} if node is None else {outcome_name(each): each for each in node.outcomes}
     row: Row = {}
     for cell in cells:
@@ -118,7 +135,7 @@ def _note_gaps(entry: Entry, cells: tuple[Entry, ...], missing: list[str], to: R
 
 
 def _target(cell: Entry, nodes: Nodes, to: Reading) -> Target:
-    """Return where an outcome leads; END where that is not known, which is noted."""
+    """Return the target of an outcome; END for one that is noted."""
     name = cell.value.value if isinstance(cell.value, Scalar) else None
     if name not in nodes and name != END.value:
         hint = to.diagnostics.nearest(str(name), (*nodes, END.value))

@@ -1,8 +1,8 @@
-"""Tree: the values of a file, each with its line and column, and what a plain word means.
+"""Tree: the values of a file, each with its line and column, and the meaning of plain words.
 
 Plain words follow the core schema of YAML 1.2: `true` and `false` are the only booleans, so `yes`,
-`no`, `on`, `off`, dates, `1_000` and `12:30:00` are text. A number with leading zeros means two
-things in two versions of YAML, and an infinity bounds nothing: both are refused.
+`no`, `on`, `off`, dates, `1_000` and `12:30:00` are text. Leading zeros mean two things in two
+versions of YAML, and an infinity bounds nothing: both are refused.
 """
 
 from __future__ import annotations
@@ -43,10 +43,9 @@ _endless = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)").fullmatch
 _leading = re.compile(r"[-+]?0[0-9]").match
 
 DIGITS_MAX: Final = 18
-"""The digits of a whole number: the time to read a longer one grows with its square."""
-
+"""The digits of a whole number: the time to read more grows with their square."""
 FRACTION_MAX: Final = 30
-"""The length of any other number; Python writes none with more than 24 signs."""
+"""The length of any other number: Python writes at most 24 signs."""
 
 
 @final
@@ -61,7 +60,7 @@ class Mark:
 @final
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """One word or text; `written` is how it stands in the file."""
+    """A word or text; `written` is how it stands in the file."""
 
     value: Plain
     mark: Mark
@@ -80,7 +79,7 @@ class Items:
 @final
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One key of a mapping, with its value."""
+    """A key of a mapping, with its value."""
 
     key: str
     mark: Mark
@@ -101,7 +100,7 @@ Value: TypeAlias = Scalar | Items | Fields
 
 @final
 class _Nothing:
-    """Stands for a value that is left out after its key: no form takes it, unlike `null`."""
+    """Stands for a missing value, which no type takes, unlike `null`."""
 
     def __repr__(self) -> str:
         return "nothing"
@@ -122,7 +121,7 @@ def plain_data(value: Value) -> object:
 
 
 def value_at(tree: Value, loc: Loc) -> Value:
-    """Return the value that the keys and indices lead to, as far as the tree has them."""
+    """Return the value at a location, or the last one before it."""
     for part in loc:
         if isinstance(tree, Items) and isinstance(part, int) and part < len(tree.items):
             tree = tree.items[part]
@@ -134,13 +133,13 @@ def value_at(tree: Value, loc: Loc) -> Value:
 
 
 def entry_at(tree: Value, key: object) -> Entry | None:
-    """Return the entry of a mapping that has this key, None if there is none."""
+    """Return the entry of this key; None without one."""
     entries = tree.entries if isinstance(tree, Fields) else ()
     return next((entry for entry in entries if entry.key == key), None)
 
 
 def described(value: Value) -> str:
-    """Return what stands there, as messages say it."""
+    """Return a value in the words of messages."""
     match value:
         case Items():
             return "a list" if value.items else "an empty list"
@@ -160,8 +159,7 @@ def plain_word(word: str) -> Plain:
     """Return the value of a word without quotes.
 
     Raises:
-        ValueError: the word means two things, or is a number that no topology needs; the message
-            is the fix.
+        ValueError: with the fix, for a number that means two things or that no topology needs.
     """
     if word in NULL:
         return None

@@ -1,47 +1,65 @@
 """Writer: a `Document` as plain data, as YAML, and as one fingerprint.
 
-What is written reads back as the same; whatever a file cannot say is an error that names it. The
-canonical form leaves out defaults, names every outcome, and sorts its keys: two files that say the
-same have one fingerprint, however they are written.
+A written document reads back as the same; an error names all that a file cannot say. The canonical
+form leaves out defaults, names every outcome, and sorts its keys: two files that say the same have
+one fingerprint, however they are written.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from hashlib import sha256
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
+import msgspec
 import yaml
+from pydantic import ValidationError
 
-from ..errors import GraphError, Problem
-from ..graph import Graph
+from ..errors import ConfigError, GraphError, Problem
+from ..node_protocol import is_node
 from ..outcomes import Outcome, outcome_name
+from ..policy import Rule
 from ..rules import rules_to_data
 from .compose import DEPTH_MAX
-from .diagnostics import TopologyError
-from .document import AgentEntry, Document
-from .models import ELSE
-from .node_writer import Data, UnwritableError, node_data
+from .conditions import STOPS
+from .diagnostics import FAULT, Diagnostics, TopologyError
+from .document import AgentEntry, Document, Included, graphs_run
+from .models import ELSE, AnyNode, Reading
+from .node_models import (
+    NODE,
+    SHORT,
+    NodeKind,
+    Renamed,
+    class_fields,
+    library_kind,
+    node_kind,
+)
 from .reader import read_text
-from .registration import RegisteredNames
+from .registration import LIBRARY, RegisteredNames
 from .schema import VERSION
-from .tree import is_text
+from .tree import DIGITS_MAX, is_text
 
-__all__ = ["data_of", "fingerprint_of", "topology_text", "yaml_of"]
+__all__ = ["UnwritableError", "data_of", "fingerprint_of", "node_data", "topology_text", "yaml_of"]
+
+Data: TypeAlias = "bool | int | float | str | list[Data] | dict[str, Data] | None"
 
 WIDTH: Final = 100
+WHOLE_END: Final = 10**DIGITS_MAX
+STOP_WORDS: Final[Mapping[object, str]] = {made: word for word, made in STOPS.items()}
+CHANGE: Final = "change it, or run the graph from Python."
+
+
+class UnwritableError(Exception):
+    """No file can hold a value; the message has the fix."""
 
 
 def data_of(
     document: Document, names: RegisteredNames, *, shortened: bool = True
 ) -> dict[str, Data]:
-    """Return what stands in a file for a document, as plain data.
-
-    Args:
-        document: the document.
-        names: what is known by name where it will be read.
-        shortened: whether `else` may stand for the last outcomes of a row.
+    """Return a document as plain data, `shortened` by `else` in rows.
 
     Raises:
         GraphError: naming each node that no file can hold, and why.
@@ -50,11 +68,7 @@ def data_of(
 
 
 def fingerprint_of(document: Document, names: RegisteredNames) -> str:
-    """Return the SHA-256 of the canonical form, in hexadecimal digits.
-
-    Raises:
-        GraphError: naming each node that no file can hold, and why.
-    """
+    """Return the SHA-256 of the canonical form; errors as for `data_of`."""
     data = data_of(document, names, shortened=False)
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return sha256(text.encode()).hexdigest()
@@ -72,8 +86,8 @@ def topology_text(document: Document, names: RegisteredNames) -> str:
     """Return a document as YAML that `read_text` reads as an equal document.
 
     Raises:
-        GraphError: naming each node that no file can hold, and why; or what keeps the text from
-            being read as what it was.
+        GraphError: naming each node that no file can hold, and why; or the reason why the text
+            would be read as another.
     """
     data, name = data_of(document, names), document.graph.name
     if _depth(data) > DEPTH_MAX:
@@ -84,9 +98,9 @@ def topology_text(document: Document, names: RegisteredNames) -> str:
     try:
         read = read_text(text, names)
     except TopologyError as error:
-        fix = "change it, or run the graph from Python."
         told = [
-            Problem("the file", f"could not be read: {each.found}", fix) for each in error.problems
+            Problem("the file", f"could not be read: {each.found}", CHANGE)
+            for each in error.problems
         ]
         raise GraphError(name, told) from error
     if read != document:
@@ -100,18 +114,46 @@ def topology_text(document: Document, names: RegisteredNames) -> str:
 
 def _depth(data: Data) -> int:
     """Return how many levels deep values stand."""
-    levels: list[list[Data]] = [[data]]
-    while levels[-1]:
-        inner = [
-            [*value.values()] if isinstance(value, dict) else value
-            for value in levels[-1]
+    depth, level = 0, [data]
+    while level:
+        level = [
+            inner
+            for value in level
             if isinstance(value, dict | list)
+            for inner in (value.values() if isinstance(value, dict) else value)
         ]
-        levels.append([value for values in inner for value in values])
-    return len(levels) - 1
+        depth += 1
+    return depth
 
 
 def _graph_data(document: Document, names: RegisteredNames, *, shortened: bool) -> dict[str, Data]:
+    graph = document.graph
+    agents: dict[str, Data] = {
+        name: _agent_data(entry, names, shortened=shortened)
+        for name, entry in document.agents.items()
+    }
+    # The order in which reasons were written counts only for people.
+    ignore = document.ignore.items() if shortened else sorted(document.ignore.items())
+    data: dict[str, Data] = {
+        "name": graph.name,
+        "description": document.description,
+        "instructions": document.instructions,
+        "prompt": document.prompt,
+        "start": graph.start,
+        "tools": [*document.tools],
+        "agents": agents,
+        "nodes": _nodes_data(document, names),
+        "edges": {name: _row(row, shortened=shortened) for name, row in graph.table.items()},
+        "rules": [{**rule} for rule in rules_to_data(document.rules)],
+        "ignore": [
+            {**({"node": node} if node else {}), "code": code, "reason": reason}
+            for (node, code), reason in ignore
+        ],
+    }
+    return {key: value for key, value in data.items() if value not in ("", [], {})}
+
+
+def _nodes_data(document: Document, names: RegisteredNames) -> dict[str, Data]:
     graph = document.graph
     problems: list[Problem] = []
     nodes: dict[str, Data] = {}
@@ -119,37 +161,17 @@ def _graph_data(document: Document, names: RegisteredNames, *, shortened: bool) 
         try:
             nodes[name] = {**node_data(node, names)}
         except UnwritableError as error:
-            fix = "change it, or run the graph from Python."
-            problems.append(Problem(f"node {name!r}", f"cannot be written: {error}.", fix))
-        if any(edge.outcome == ELSE for edge in graph.edges if edge.source == name):
+            problems.append(Problem(f"node {name!r}", f"cannot be written: {error}.", CHANGE))
+        if ELSE in map(outcome_name, graph.table[name]):
             found = "has an outcome named `else`, which stands for the rest in a file."
             problems.append(Problem(f"node {name!r}", found, "rename the class."))
     if problems:
         raise GraphError(graph.name, problems)
-    data: dict[str, Data] = {"name": graph.name, "description": document.description}
-    data |= {"instructions": document.instructions, "prompt": document.prompt}
-    data |= {"start": graph.start, "tools": [*document.tools]}
-    agents: dict[str, Data] = {
-        name: _agent_data(entry, names, shortened=shortened)
-        for name, entry in document.agents.items()
-    }
-    data |= {"agents": agents, "nodes": nodes, "edges": _rows(graph, shortened=shortened)}
-    rules: list[Data] = [{**rule} for rule in rules_to_data(document.rules)]
-    ignore: list[Data] = [
-        {**({"node": node} if node else {}), "code": code, "reason": reason}
-        for (node, code), reason in _ordered(document.ignore, shortened=shortened)
-    ]
-    data |= {"rules": rules, "ignore": ignore}
-    return {key: value for key, value in data.items() if value not in ("", [], {})}
+    return nodes
 
 
-def _rows(graph: Graph[Any], *, shortened: bool) -> dict[str, Data]:
-    """Return what stands at `edges` for a graph."""
-    return {name: {**_shortened(row, shortened=shortened)} for name, row in graph.table.items()}
-
-
-def _shortened(row: Mapping[type[Outcome], str], *, shortened: bool) -> dict[str, Data]:
-    """Return a row by name; `else` stands for what it would be read as, in the same order."""
+def _row(row: Mapping[type[Outcome], str], *, shortened: bool) -> dict[str, Data]:
+    """Return a row; `else` replaces cells that it would read as."""
     cells = [(outcome_name(outcome), target) for outcome, target in row.items()]
     at = len(cells)
     while (
@@ -161,13 +183,6 @@ def _shortened(row: Mapping[type[Outcome], str], *, shortened: bool) -> dict[str
     if not shortened or len(cells) - at < 2:
         return {**dict(cells)}
     return {**dict(cells[:at]), ELSE: cells[-1][1]}
-
-
-def _ordered(
-    ignore: Mapping[tuple[str, str], str], *, shortened: bool
-) -> list[tuple[tuple[str, str], str]]:
-    """Return what is set aside as it was written; sorted where only what it says counts."""
-    return [*ignore.items()] if shortened else sorted(ignore.items())
 
 
 def _agent_data(entry: AgentEntry, names: RegisteredNames, *, shortened: bool) -> Data:
@@ -212,7 +227,7 @@ def _listing(dumper: yaml.SafeDumper, data: list[Data]) -> yaml.Node:
 
 
 def _has_table(data: Data) -> bool:
-    """Whether something has its own lines: a mapping, or a list with one in it."""
+    """Whether a value has its own lines, as a mapping has."""
     if isinstance(data, list):
         return any(isinstance(item, dict) for item in data)
     return isinstance(data, dict) and bool(data)
@@ -221,3 +236,141 @@ def _has_table(data: Data) -> bool:
 _Dumper.add_representer(str, _text)
 _Dumper.add_representer(dict, _mapping)
 _Dumper.add_representer(list, _listing)
+
+
+def node_data(node: AnyNode, names: RegisteredNames) -> dict[str, Data]:
+    """Return the data under a node's name, without parameters that change nothing.
+
+    Raises:
+        UnwritableError: no file can hold the node.
+    """
+    data = _node(node, names, is_part=False)
+    to = Reading(Diagnostics("the node"), names, graphs_run([node]))
+    try:
+        read = NODE.validate_python({**data, "name": node.name}, context=to)
+    except ValidationError as error:
+        raise UnwritableError("; ".join(map(_reason, error.errors(include_url=False)))) from error
+    if read != node:
+        told = (
+            f"its text, {data!r:.200}, reads as another: a class of your own has no name in a file"
+        )
+        raise UnwritableError(f"{node!r:.80} has more to it than a file can say ({told})")
+    return data
+
+
+def _reason(details: Mapping[str, Any]) -> str:
+    if details["type"] == FAULT:
+        return f"{details['msg']} {details['ctx']['fix']}"
+    place = ".".join(map(str, details["loc"]))
+    return f"`{place}`: {details['msg']}; found {details['input']!r:.60}"
+
+
+def _node(node: AnyNode, names: RegisteredNames, *, is_part: bool) -> dict[str, Data]:
+    """Return a node; a part of another may need its name."""
+    plain = node.node if isinstance(node, Included) else node
+    name = str(getattr(plain, "name", ""))
+    for kind in _kinds(names):
+        if type(plain) is kind.made:
+            keys = {key: key in kind.model.needed for key in kind.model.forms if key != "use"}
+            if is_part:
+                keys, make = {**keys, "name": False}, kind.make
+            else:
+                del keys["name"]
+                make = partial(kind.make, name=name)
+            return {"use": kind.use, **_fields(plain, make, keys, names)}
+    for use in names.known("node"):
+        own = names.find("node", use)
+        if not is_node(own):
+            continue
+        if own == plain or (isinstance(own, Renamed) and own.renamed(name) == plain):
+            return {"use": use, "name": name} if is_part and own.name != name else {"use": use}
+    raise UnwritableError(
+        f"{type(plain).__name__} {name!r} is made in Python and is not registered, so no file "
+        "could name it: register it with @registry.node"
+    )
+
+
+def _kinds(names: RegisteredNames) -> Iterator[NodeKind]:
+    yield from map(library_kind, LIBRARY)
+    for use in names.known("node"):
+        if isinstance(found := names.find("node", use), type):
+            yield node_kind(use, found)
+
+
+def _fields(
+    value: object, make: Callable[..., object], keys: Mapping[str, bool], names: RegisteredNames
+) -> dict[str, Data]:
+    """Return the parameters of a value; `keys` marks required ones."""
+    given = {key: getattr(value, key, None) for key in keys}
+    written: dict[str, Data] = {}
+    for key, must in keys.items():
+        without = {other: each for other, each in given.items() if other != key}
+        if not must and _makes(make, without, value):
+            given = without
+            continue
+        try:
+            written[key] = _data(given[key], names, key)
+        except UnwritableError as error:
+            raise UnwritableError(f"`{key}`: {error}") from error
+    return written
+
+
+def _makes(make: Callable[..., object], given: Mapping[str, object], value: object) -> bool:
+    try:
+        return bool(make(**given) == value)
+    except (ConfigError, TypeError):
+        return False
+
+
+def _data(value: object, names: RegisteredNames, key: str = "") -> Data:
+    """Return the data of a value at a key."""
+    if isinstance(value, int | float):
+        return value if isinstance(value, bool) else _number(value)
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        entries = cast("Mapping[object, object]", value)  # isinstance cannot tell its types.
+        return {str(_data(name, names)): _data(each, names) for name, each in entries.items()}
+    if isinstance(value, tuple | list | frozenset):
+        if key == "caps":
+            return _data(dict(cast("Iterable[tuple[object, object]]", value)), names)
+        items = [_data(item, names) for item in cast("Iterable[object]", value)]
+        items = sorted(items, key=str) if isinstance(value, frozenset) else items
+        return _single(items) if key == "after" else items
+    return _made(value, names)
+
+
+def _single(items: list[Data]) -> Data:
+    return items[0] if len(items) == 1 else items
+
+
+def _made(value: object, names: RegisteredNames) -> Data:
+    """Return the data of a value that has fields, or of a class."""
+    made: type = type(value)
+    if isinstance(value, type):
+        return outcome_name(cast("type[Outcome]", value))
+    if isinstance(value, Rule):
+        said = {"when": value.condition, "ttl_s": value.ttl_s, "reason": value.reason}
+        kept = {name: _data(each, names) for name, each in said.items() if each}
+        return {value.verdict: _single([*value.tools]), **kept}
+    if is_node(value):
+        return _node(value, names, is_part=True)
+    if word := STOP_WORDS.get(made):
+        return {word: _data(getattr(value, class_fields(made)[0][0]), names)}
+    if not dataclasses.is_dataclass(made) and not issubclass(made, msgspec.Struct):
+        raise UnwritableError(f"{value!r:.60} has no form in a file")
+    written = _fields(value, made, dict(class_fields(made)), names)
+    short = SHORT.get(made, "")
+    return written[short] if [*written] == [short] else written
+
+
+def _number(number: float) -> int | float:
+    """Return a number as a whole one, if it can be."""
+    if abs(number) < WHOLE_END:
+        return int(number) if number == int(number) else number
+    try:
+        if float(number) == number:
+            return float(number)
+    except OverflowError:
+        pass  # A whole number that is longer than any other.
+    raise UnwritableError(f"{number!r:.60} has more than {DIGITS_MAX} digits")

@@ -16,21 +16,24 @@ if TYPE_CHECKING:
     from .levels import Level, draw, level_picture
     from .marks import Marks, Tally, Tone
     from .mermaid import mermaid_of
-    from .pictures import picture
+    from .pictures import Picture, picture
     from .proof import proof_marks
     from .render import is_machine, machine, rendered, save, save_picture
     from .sequences import sequence, sequence_mermaid, sequence_text
     from .text import in_signs_of
-    from .theme import THEMES
+    from .theme import LIGHT, THEMES, Theme
     from .trace import RunTrace, family_trace, trace_marks
 
 __all__ = [
+    "LIGHT",
     "THEMES",
     "Family",
     "Level",
     "Marks",
+    "Picture",
     "RunTrace",
     "Tally",
+    "Theme",
     "Tone",
     "changes_picture",
     "dot_of",
@@ -73,7 +76,10 @@ __getattr__ = front_door(
             "Tone",
         ),
         ".mermaid": ("mermaid_of",),
-        ".pictures": ("picture",),
+        ".pictures": (
+            "Picture",
+            "picture",
+        ),
         ".proof": ("proof_marks",),
         ".render": (
             "is_machine",
@@ -88,7 +94,11 @@ __getattr__ = front_door(
             "sequence_text",
         ),
         ".text": ("in_signs_of",),
-        ".theme": ("THEMES",),
+        ".theme": (
+            "LIGHT",
+            "THEMES",
+            "Theme",
+        ),
         ".trace": (
             "RunTrace",
             "family_trace",

@@ -109,7 +109,7 @@ def draw(
 
 
 def details(node: Node[S, Outcome]) -> Iterator[str]:
-    """Yield the facts about a node, a line each: its kind, its contract, its outcomes' fields."""
+    """Yield the facts about a node: its kind, its contract, the fields of its outcomes."""
     yield f"{node.kind}: {type(node).__name__}"
     contract = contract_of(node)
     if contract is None:

@@ -2,7 +2,7 @@
 
 Every notation writes the same picture, so no two of them can disagree. A child graph may stand
 beside its parent as a picture of its own. A `Draw` decides how one graph becomes a picture: node
-by node (here), in boxes (`overlays.phases`), or with all details (`overlays.levels`).
+by node (here), in boxes (`phases.py`), or with all details (`levels.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""trace: what runs did, as marks for the diagram of their graph; loops are folded, not unrolled.
+"""trace: the paths of runs, as marks for the diagram of their graph.
 
 Counts stand at the outcomes that runs took; time, tokens and cost stand in the nodes that waited.
 Parts that no run reached are pale, and the node where a run stands is lit. All of it is replayed
@@ -67,7 +67,7 @@ class RunTrace:
 
 
 def trace(graph: Graph[S], events: Sequence[Event], answered: Answered = _unanswered) -> RunTrace:
-    """Return what the run of a journal has done, without its child runs.
+    """Return the path of the run of a journal, without its child runs.
 
     Args:
         graph: the run's graph.
@@ -113,7 +113,7 @@ def family_trace(
     typed: Typed = lambda _, events: events,
     answered: Answered = _unanswered,
 ) -> RunTrace:
-    """Return what the run of a journal and all its child runs have done.
+    """Return the path of the run of a journal, and of all its child runs.
 
     Args:
         family: the run's graph, with its agents.
@@ -146,7 +146,7 @@ def trace_marks(graph: Graph[S], traces: Sequence[RunTrace], family: Family | No
 
     Args:
         graph: the graph of the runs.
-        traces: what the runs did.
+        traces: the paths of the runs.
         family: the graph with its agents, for the traces of child runs.
     """
     ways = {(edge.source, edge.outcome) for edge in graph.edges}
@@ -215,7 +215,7 @@ def _visits(name: str, traces: Sequence[RunTrace]) -> Tally:
 
 
 def _waiting(name: str, traces: Sequence[RunTrace]) -> Iterator[str]:
-    """Yield what the runs that stand at a node wait for."""
+    """Yield the waits of the runs that stand at a node."""
     waits = [wait for run in traces if run.node == name for wait in run.waits]
     yield from waits[:_WAITS_MAX]
     if len(waits) > _WAITS_MAX:

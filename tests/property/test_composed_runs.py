@@ -12,19 +12,17 @@ import pytest
 from graphloop import END, Agent, AgentTool, EndReason, Graph, RunResult, Tool, approve, decline
 from graphloop.agent.runs import Runs
 from graphloop.errors import ConfigError, RunFailed, ToolDefinitionError
-from graphloop.events import Answer, BranchesJoined, ChildEnded, EffectFailed
+from graphloop.events import ChildEnded, EffectFailed
 from graphloop.graph import Edges
 from graphloop.nodes import (
     Append,
     Approve,
     Branch,
     Child,
-    Critique,
     Execute,
     Gate,
     Limit,
     ModelCall,
-    Parallel,
     PrepareStep,
     StopCheck,
 )
@@ -37,18 +35,15 @@ from graphloop.outcomes import (
     Done,
     Final,
     Go,
-    Outcome,
     Ready,
     Rejected,
     Resend,
     Settled,
     Stop,
 )
-from graphloop.own_nodes.compose import fallback, loop_until, map_over, parallel, retry, router
-from graphloop.own_nodes.route_outcomes import route_outcome
+from graphloop.own_nodes.compose import map_over, parallel
 from graphloop.parts.parts import StepFinish, TextDelta
 from graphloop.providers.base import StreamItem, UsageSoFar
-from graphloop.run import Run
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
@@ -85,18 +80,6 @@ def run(graph: Graph[None], **options: Any) -> RunResult[None]:
     return asyncio.run(graph.run(None, **chosen))
 
 
-def test_agents_answer_together_in_the_order_of_the_table() -> None:
-    """Their costs are the run's, and each is told what its branch says."""
-    result = run(
-        fanned("a", Branch("b", "Be brief."), "a"),
-        agents={"a": agent("A"), "b": agent("B")},
-        budget=None,
-    )
-
-    assert "## a 1\n\nA\n\n## b\n\nB\n\n## a 2\n\nA" == result.text
-    assert (EndReason.COMPLETED, 3) == (result.end_reason, result.run.spent.model_calls)
-
-
 def pay() -> Tool:
     """Return a tool that needs a person's consent."""
     return Tool(
@@ -115,7 +98,7 @@ async def paid(arguments: dict[str, object]) -> str:
 
 @pytest.mark.parametrize("deep", [False, True])
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_branch_waits_for_a_person_and_its_siblings_are_not_asked_again(
+def test_a_branch_waits_for_a_person_and_its_siblings_run_once(
     tmp_path: Path, deep: bool, concurrency: int
 ) -> None:
     """In another process, over a database, at any depth."""
@@ -307,9 +290,7 @@ async def died_at(disk: MemoryStore, run_id: str, events: int) -> MemoryStore:
 
 @pytest.mark.parametrize("deep", [False, True])
 @pytest.mark.parametrize("join", ["collect", "first", "majority", "fail_fast"])
-def test_a_mistake_in_a_branch_s_own_run_ends_the_run_and_is_no_section(
-    join: BranchJoin, deep: bool
-) -> None:
+def test_a_mistake_in_a_branch_ends_the_run_and_is_no_section(join: BranchJoin, deep: bool) -> None:
     """A model would read it as data; also where a process died before its parent had heard."""
     graph = fanned("broken", "fine", "fine", join=join, concurrency=1)
 
@@ -362,19 +343,7 @@ def test_a_model_reads_of_a_mistake_in_an_agent_that_it_called() -> None:
     assert "The agent failed: ConfigError: no such region: 'mars'" == told.text
 
 
-def test_a_function_of_the_user_s_may_join_the_answers() -> None:
-    """It finds them in the turn, in the order of the branches."""
-
-    async def longest(run: Run[None]) -> Answer:
-        return BranchesJoined(max((one.content for one in run.turn.branches), key=len))
-
-    graph = fanned("a", "b", callback="longest")
-    agents = {"a": agent("A"), "b": agent("Bee")}
-
-    assert "Bee" == run(graph, agents=agents, callbacks={"longest": longest}).text
-
-
-def test_a_stream_shows_the_joined_answer_and_nothing_else_as_the_turn_s() -> None:
+def test_a_stream_shows_only_the_joined_answer_as_the_turn_s() -> None:
     """Streamed is buffered: what the branches say is shown as theirs."""
     stream = fanned("a", "b").stream(
         None, model=NOBODY, prompt="go", agents={"a": agent("A"), "b": agent("B")}
@@ -436,74 +405,6 @@ def test_a_plan_is_approved_by_a_person_and_then_worked_on(tmp_path: Path) -> No
     )
 
     assert ("## x\n\ndone\n\n## y\n\ndone", EndReason.COMPLETED) == (last.text, last.end_reason)
-
-
-def test_a_router_sends_the_run_where_its_model_says() -> None:
-    """The routes' names alone are enough, as they are in a file."""
-    desk = router({"billing": "money", "technical": "outages"})
-    billing, technical, append = Child("billing"), Child("technical"), Append()
-    edges: Edges[None] = {
-        desk: {
-            route_outcome("billing"): billing,
-            route_outcome("technical"): technical,
-            ...: END,
-        },
-        billing: {Answered: append, ...: END},
-        technical: {Answered: append, ...: END},
-        append: {...: END},
-    }
-    model = ScriptedModel([reply(call("route", "r", '{"route": "technical"}'))], label="router")
-    agents = {"billing": agent("B"), "technical": agent("T")}
-
-    result = run(Graph("desk", desk, edges), model=model, agents=agents)
-
-    assert ("T", 2) == (result.text, result.run.spent.model_calls)
-
-
-def test_an_agent_that_fails_is_tried_again_and_then_replaced() -> None:
-    """Each attempt is a run of its own, and all of them are paid for."""
-    broken = Agent(ScriptedModel([RuntimeError("no")] * 3, label="broken"))
-    node = fallback(retry(Child("broken"), 2), Child("sound"))
-    append = Append()
-    edges: Edges[None] = {node: {Answered: append, ...: END}, append: {...: END}}
-    store = MemoryStore()
-
-    result = run(
-        Graph("tried", node, edges),
-        agents={
-            "broken": broken.as_tool(description="b", name="broken"),
-            "sound": agent("sound"),
-        },
-        store=store,
-        run_id="r",
-    )
-
-    assert ("sound", EndReason.COMPLETED) == (result.text, result.end_reason)
-    runs: Sequence[str] = asyncio.run(store.runs())
-    assert ["r", "r/broken.1", "r/broken.2", "r/broken.3", "r/sound.4"] == list(runs)
-
-
-def test_a_loop_takes_the_feedback_back_to_the_body() -> None:
-    """The writer reads the critic's words, and the bound is told where it stops the run."""
-    writer = ScriptedModel(["one", "two", "three"], label="writer")
-    body = Child("writer")
-    graph = Graph("essay", body, loop_until(body, Critique("Good?"), 1))
-    no = reply(call("verdict", "v", '{"accepted": false, "feedback": "Longer."}'))
-    agents = {"writer": Agent(writer).as_tool(description="w", name="writer")}
-
-    result = run(graph, model=ScriptedModel([no, no], label="critic"), agents=agents)
-
-    assert (EndReason.STOP_CONDITION, ("writer_limit",)) == (result.end_reason, result.stopped_by)
-    assert ["one", "two"] == [one.text for one in result.steps]
-    assert "Longer." == getattr(writer.requests[1].messages[-1], "content", "")
-
-
-def test_an_outcome_of_a_parallel_node_is_one_of_three() -> None:
-    """A table has to say what becomes of each."""
-    node: Parallel = parallel("a")
-    names: set[type[Outcome]] = set(node.outcomes)
-
-    assert {"Answered", "Failed", "Aborted"} == {one.__name__ for one in names}
 
 
 def test_a_chain_of_models_runs_the_tools_of_each() -> None:

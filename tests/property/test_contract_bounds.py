@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from graphloop.events import CallCheck, EffectFailed, ModelReplied
+from graphloop.events import CallCheck, ModelReplied
 from graphloop.nodes.extend import RETRIES_MAX
 from graphloop.policy.approvals import Approval
 from graphloop.run import EndReason
@@ -116,7 +116,7 @@ def pauses_in_a_row(simulation: Simulation[None]) -> int:
         "always is denied",
     ],
 )
-def test_a_model_that_does_one_thing_for_ever_is_stopped_for_that_reason(
+def test_a_model_that_repeats_one_thing_is_stopped_for_that_reason(
     adversary: Adversary, calls: int, reason: EndReason
 ) -> None:
     """Each kind of stubbornness has a bound of its own, and the result names it."""
@@ -124,14 +124,6 @@ def test_a_model_that_does_one_thing_for_ever_is_stopped_for_that_reason(
 
     assert reason == ends(simulation)
     assert calls == model_calls(simulation)
-
-
-def test_a_model_that_cannot_be_reached_is_asked_once() -> None:
-    """Retrying is the provider's business; a second layer of it would multiply."""
-    simulation = Adversary((ConnectionError("line"),)).run(loop())
-
-    assert EndReason.ERROR == ends(simulation)
-    assert 1 == sum(isinstance(one, EffectFailed) for one in simulation.events)
 
 
 @given(seed=st.integers(0, 999))

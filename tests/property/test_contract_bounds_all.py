@@ -246,7 +246,7 @@ def assert_models_within(bounds: Bounds, journals: dict[str, list[Step[None]]]) 
 
 
 @given(move=moves, bounds=bounds)
-def test_a_model_that_never_changes_its_mind_comes_to_an_end_with_a_reason(
+def test_a_model_that_never_changes_its_mind_ends_with_a_reason(
     move: Reply, bounds: Bounds
 ) -> None:
     """And the result names all that stopped it."""

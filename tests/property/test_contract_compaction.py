@@ -9,8 +9,6 @@ from graphloop.conversation.compaction import (
     Compaction,
     protected,
     prune,
-    prune_reasoning,
-    prune_tool_results,
     remaining,
     summarized,
     to_summarize,
@@ -87,25 +85,6 @@ def test_pruning_keeps_the_frame_and_the_tail_and_only_shrinks(
     assert counts == sorted(set(counts), reverse=True)
     assert pruned.tokens == counts[-1]
     assert bool(pruned.layers) == (before != pruned.messages)
-
-
-@given(before=histories(), keep=keeps)
-def test_pruning_again_changes_nothing(before: History, keep: int) -> None:
-    """Compaction runs before each call while the window is full."""
-    for layer in (prune_tool_results, prune_reasoning):
-        once = layer(before, keep)
-        again = layer(once, keep)
-
-        assert all(one is other for one, other in zip(once, again, strict=True))
-
-
-@given(before=histories(), keep=keeps)
-def test_what_pruning_does_not_change_stays_the_same_object(before: History, keep: int) -> None:
-    """Wires know messages by identity: an equal copy is encoded again."""
-    for layer in (prune_tool_results, prune_reasoning):
-        pairs = zip(before, layer(before, keep), strict=True)
-
-        assert all(one is other or one != other for one, other in pairs)
 
 
 @given(before=histories(), keep=keeps, summary=st.text(max_size=60))

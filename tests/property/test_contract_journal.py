@@ -17,7 +17,6 @@ from graphloop.events import (
     EffectsStarted,
     Event,
     Resumed,
-    Started,
     ToolReturned,
 )
 from graphloop.policy.approvals import Approval
@@ -79,7 +78,7 @@ def told(simulation: Simulation[None]) -> int:
 
 
 @given(adversary=failing, seed=st.integers(0, 99))
-def test_replaying_every_prefix_of_a_journal_gives_the_run_at_that_point(
+def test_each_prefix_of_a_journal_replays_to_the_run_at_that_point(
     adversary: Adversary, seed: int
 ) -> None:
     """Resume, fork and time travel are all this one sentence."""
@@ -253,11 +252,3 @@ OWN = {
 def foreign(effect: str, answers: dict[str, Event]) -> list[Event]:
     """Return the events that name an effect which they cannot answer."""
     return [event for kind, event in answers.items() if kind not in {OWN[effect], "EffectFailed"}]
-
-
-def test_a_journal_begins_with_exactly_one_start() -> None:
-    """Two runs in one journal are no run."""
-    simulation = MIXED.run(loop())
-
-    assert [True] == [isinstance(one, Started) for one in simulation.events[:1]]
-    assert not any(isinstance(one, Started) for one in simulation.events[1:])

@@ -12,8 +12,6 @@ from graphloop.tools.outcome import ToolOutcome
 from graphloop.values import evolve
 from tests.strategies import Adversary, adversaries, call, loop, reply, with_ids
 
-FAILING = tuple(f"tool{number}" for number in range(12))
-
 
 def told(simulation: Simulation[None]) -> object:
     """Return all that a run tells the model and the user, without times."""
@@ -93,14 +91,3 @@ def most_in_flight(simulation: Simulation[None], concurrency: int) -> int:
         pending = [one for one in taken.run.pending.values() if isinstance(one, CallTool)]
         most = max(most, len(pending))
     return most
-
-
-def test_tools_that_fail_together_are_named_in_request_order() -> None:
-    """Python's sets have another order in every process; a run must not."""
-    adversary = Adversary((reply(*(call(name) for name in FAILING)),))
-
-    simulation = adversary.run(loop(max_tool_errors=1))
-
-    assert simulation.run.ending is not None
-    expected = tuple(f"tool_errors:{name}" for name in FAILING)
-    assert expected == simulation.run.ending.stopped_by

@@ -85,20 +85,6 @@ def test_nothing_is_wished_for_after_an_abort(adversary: Adversary, cut: int, se
             assert taken.run.ended
 
 
-@given(adversary=adversaries, seed=st.integers(0, 99))
-def test_every_run_call_has_its_result_and_every_refused_one_a_reason(
-    adversary: Adversary, seed: int
-) -> None:
-    """A model that is told nothing tries again, for ever."""
-    simulation = adversary.run(loop(), seed=seed)
-
-    for step in simulation.run.record.steps:
-        for result in step.tool_results:
-            if result.key not in simulation.executions:
-                assert result.is_error
-                assert result.text
-
-
 GARBAGE = ("", "yes", "{", '{"x": ', "null", "\x00")
 
 

@@ -198,7 +198,7 @@ def steered(
 @example(script=[reply(call("read", "a"))], program=[[skip, replace_same]])
 @example(script=[reply(call("read", "a"))], program=[[GENERATE, replace_other, append_text]])
 @example(script=[reply(call("read", "a"))], program=[[append_text, GENERATE, replace_other]])
-def test_no_program_of_a_caller_runs_a_call_twice_or_breaks_the_history(
+def test_no_caller_runs_a_call_twice_or_breaks_the_history(
     script: list[Reply], program: list[list[Act | str]]
 ) -> None:
     """R22, §9 #30, #31: what is pushed, replaced or run ahead never costs a second execution."""

@@ -95,7 +95,7 @@ def test_a_stop_reason_means_what_the_table_says(
 
 
 @pytest.mark.parametrize(("finish", "parts", "ended"), STUBBORN)
-def test_a_reply_that_never_gets_better_ends_the_run_by_its_own_reason(
+def test_a_reply_that_stays_bad_ends_the_run_by_its_own_reason(
     finish: F, parts: tuple[AssistantPart | str, ...], ended: E
 ) -> None:
     """A run that said nothing must not look like one that answered."""

@@ -235,7 +235,7 @@ CROWD: Plans = {"go": [batch(*["kid"] * 9)] * 9, "kid": [batch(*["leaf"] * 9)] *
 )
 @example(plan=CROWD, most=5, moment=0, picks=[1], steps=3)
 @example(plan=CROWD, most=5, moment=30, picks=[1], steps=3)
-def test_all_agents_together_never_begin_more_runs_than_the_budget_has_agent_calls(
+def test_all_agents_together_keep_to_the_budget_s_agent_calls(
     plan: Plans, most: int, moment: int, picks: list[int], steps: int
 ) -> None:
     """GL9, and the bound: in any reply, at any depth, parked, or after a process has died."""

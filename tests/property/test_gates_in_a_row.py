@@ -137,7 +137,7 @@ def test_the_strictest_of_two_gates_decides_in_a_real_run(
         (never("pay", before="read"), "a reading"),
     ],
 )
-def test_a_rule_counts_a_call_once_with_the_word_of_whichever_gate_asked(
+def test_a_rule_counts_a_call_once_whichever_gate_asked(
     order: Sequence[Policy], rule: Rules, needs: str
 ) -> None:
     """The last gate lets it through: before that, nobody knows who has still to be asked."""

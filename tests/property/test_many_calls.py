@@ -69,9 +69,7 @@ def driven(count: int) -> Callable[[], object]:
 
 @pytest.mark.parametrize("asks", [False, True])
 @pytest.mark.parametrize("kind", TOOLS)
-def test_the_kernel_does_as_much_for_each_of_many_calls_as_for_each_of_few(
-    kind: str, asks: bool
-) -> None:
+def test_the_kernel_does_as_much_for_each_call_of_many_as_of_few(kind: str, asks: bool) -> None:
     """Whoever answers or starts a call does not look at the others."""
     few = functions_called(simulated(TOOLS[kind], FEW, asks=asks)) / FEW
     many = functions_called(simulated(TOOLS[kind], MANY, asks=asks)) / MANY
@@ -79,7 +77,7 @@ def test_the_kernel_does_as_much_for_each_of_many_calls_as_for_each_of_few(
     assert many < 1.2 * few
 
 
-def test_a_driver_does_as_much_for_each_of_many_calls_as_for_each_of_few() -> None:
+def test_a_driver_does_as_much_for_each_call_of_many_as_of_few() -> None:
     """A reply with thousands of calls must not hold up the event loop."""
     few, many = functions_called(driven(FEW)) / FEW, functions_called(driven(MANY)) / MANY
 

@@ -128,7 +128,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_automaton_says_what_the_reference_says_of_every_short_trace(case: str) -> None:
+def test_automaton_and_reference_agree_on_every_short_trace(case: str) -> None:
     """Chance seldom puts together what overlaps, counts to three and begins anew."""
     words, letters, longest = CASES[case]
     for rule in all_rules(words):
@@ -173,7 +173,7 @@ def test_a_call_is_let_through_if_and_only_if_it_breaks_no_rule(
 
 @given(rule_lists(CALL_WORDS), st.lists(happenings, max_size=6), calls, st.data())
 @settings(max_examples=sized(300))
-def test_what_is_foreseen_to_be_forbidden_is_forbidden_whatever_people_say(
+def test_a_call_foreseen_as_forbidden_is_forbidden_in_every_case(
     rules: Rules, past: list[Happening], wanted: list[Wanted], data: st.DataObject
 ) -> None:
     """A person who is not asked must not have been able to make a difference."""
@@ -267,7 +267,7 @@ def assert_done(simulation: Simulation[None], trace: Sequence[Happening]) -> Non
     st.booleans(),
 )
 @settings(max_examples=sized(150), deadline=None)
-def test_a_journal_replayed_through_the_monitor_is_judged_as_the_reference_judges_it(
+def test_the_monitor_judges_a_replayed_journal_as_the_reference_does(
     adversary: Adversary,
     rules: Rules,
     seed: int,

@@ -247,9 +247,7 @@ def test_what_is_proven_holds_on_every_walk(graph: Graph[None], rules: Rules, se
 
 @given(graphs(), rule_lists(WORDS))
 @settings(max_examples=sized(400), deadline=None)
-def test_what_is_violated_has_a_witness_that_breaks_the_rule_with_no_tool_run(
-    graph: Graph[None], rules: Rules
-) -> None:
+def test_each_violation_has_a_witness_that_runs_no_tool(graph: Graph[None], rules: Rules) -> None:
     """A witness must be a way that runs can go, whatever the model calls."""
     ground = Ground(graph)
 
@@ -274,7 +272,7 @@ def assert_kept(graph: Graph[None], one: Decision) -> None:
 
 @given(graphs(capped=False), rule_lists(NODE_WORDS))
 @settings(max_examples=sized(400), deadline=None)
-def test_rules_about_nodes_and_outcomes_are_always_decided_and_witnesses_are_shortest(
+def test_rules_about_nodes_are_decided_with_the_shortest_witness(
     graph: Graph[None], rules: Rules
 ) -> None:
     """Unknown is for what is not in the graph; the shortest witness is the one understood."""

@@ -136,7 +136,7 @@ ROW: dict[object, object] = {Go: END, Stop: END}
         ({A: ROW, 5: {}}, "node 5", "is of type 'int', not a node. Fix", "write a node"),
     ],
 )
-def test_what_is_of_a_wrong_type_is_one_problem_with_its_place_and_fix(
+def test_each_wrong_type_is_one_problem_with_its_place_and_fix(
     edges: object, place: str, found: str, fix: str
 ) -> None:
     """Never an AttributeError, and never two problems for one mistake."""
@@ -188,7 +188,7 @@ def test_no_table_raises_anything_but_a_graph_error(
         Graph[None](wrong(name), wrong(start), wrong(edges))
 
 
-def test_equal_graphs_have_equal_hashes_in_whatever_order_they_were_written() -> None:
+def test_equal_graphs_have_equal_hashes_in_any_order_of_writing() -> None:
     """A set of graphs holds each once."""
     one = Graph[None]("g", A, {A: {...: B}, B: {...: END}})
     other = Graph[None]("g", A, {B: {...: END}, A: {...: B}})

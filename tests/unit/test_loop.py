@@ -20,7 +20,7 @@ def test_only_the_gate_leads_to_a_tool() -> None:
     assert {"gate"} == {edge.source for edge in loop().edges if edge.target == "execute"}
 
 
-def test_only_a_completed_answer_is_verified_and_a_rejected_one_is_bounded() -> None:
+def test_only_completed_answers_are_verified_and_retries_are_bounded() -> None:
     """Feedback goes through the history and the stop check like everything else."""
     edges = set(loop().edges)
 

@@ -41,7 +41,7 @@ def test_a_journal_of_another_graph_is_refused() -> None:
         replay(loop(), [other])
 
 
-def test_a_journal_whose_graph_has_changed_is_refused_with_the_event_and_what_to_do() -> None:
+def test_a_journal_of_a_changed_graph_is_refused_with_the_event() -> None:
     """Its gate was laxer when the call ran."""
     simulation = Adversary((reply("done"), reply(call("read")))).run(loop())
     nodes = Standard(gate=Gate(rules=deny("*").rules))
@@ -102,7 +102,7 @@ def test_an_approval_comes_right_before_its_call() -> None:
     assert ["approval:read", "tool:read", "approval:write", "tool:write"] == tools
 
 
-def test_a_call_that_is_run_again_after_a_crash_is_told_twice_with_both_approvals() -> None:
+def test_a_call_run_again_after_a_crash_counts_with_both_approvals() -> None:
     """Nobody knows whether the first one took effect: whoever counts must count both."""
     adversary = Adversary(
         (reply("done"), reply(call("read"))), checks=ASKED, decisions=(Approval(True),)

@@ -59,7 +59,7 @@ def results(turn: Turn, stop: Cancelled, *pending: Effect) -> list[str]:
         (evolve(TURN, results=(), started=0), (), (), []),
     ],
 )
-def test_a_call_that_may_have_run_has_its_result_once_its_run_is_stopped(
+def test_a_call_that_may_have_run_has_a_result_in_a_stopped_run(
     turn: Turn, unbegun: tuple[int, ...], pending: tuple[Effect, ...], expected: list[str]
 ) -> None:
     """What surely has not started is left for whoever says why."""

@@ -176,7 +176,7 @@ def test_only_finite_numbers_are_numbers(value: object, number: bool) -> None:
     assert number == is_number(value)
 
 
-def test_the_stricter_of_two_limits_is_the_one_there_is_or_the_smaller() -> None:
+def test_the_stricter_limit_is_the_only_one_or_the_smaller() -> None:
     """None is no limit, and never the stricter."""
     assert (1, 1, 1) == (stricter(1, 2), stricter(None, 1), stricter(1, None))
     assert stricter(None, None) is None

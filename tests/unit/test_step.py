@@ -557,7 +557,7 @@ class Stubborn:
         return Wait(evolve(run, ending=None), invoke(run.next_effect))
 
 
-def test_a_node_that_wishes_on_though_its_run_was_stopped_gets_nothing() -> None:
+def test_a_node_of_a_stopped_run_gets_no_further_effects() -> None:
     """Nor can it take back that the run was stopped; the run ends."""
     table = Graph[None]("g", node := Stubborn(), {node: {...: END}})
 
@@ -566,7 +566,7 @@ def test_a_node_that_wishes_on_though_its_run_was_stopped_gets_nothing() -> None
     assert ((), True, {}) == (stopped.effects, stopped.run.ended, stopped.run.pending)
 
 
-def test_a_stopped_run_that_its_table_leads_in_a_circle_ends_as_stopped() -> None:
+def test_a_stopped_run_in_a_circle_ends_as_stopped() -> None:
     """Each node that would start something is left as aborted, and nothing starts."""
     one, other = Wishing(invoke, Aborted, "one"), Wishing(invoke, Aborted, "other")
     table = Graph[None]("g", one, {one: {...: other}, other: {...: one}})
@@ -577,7 +577,7 @@ def test_a_stopped_run_that_its_table_leads_in_a_circle_ends_as_stopped() -> Non
     assert Ending(EndReason.ABORTED, ("enough",)) == stopped.run.ending
 
 
-def test_a_run_that_stops_after_its_turn_starts_nothing_behind_its_stop_check() -> None:
+def test_a_run_that_stops_after_its_turn_starts_nothing_more() -> None:
     """It was stopped as much as one that was stopped at once."""
     entered: list[int] = []
 
@@ -619,7 +619,7 @@ def started_twice(turn: Turn, *keys: str) -> Step[None]:
 TWO_CALLS = Turn(number=0, calls=(call(), call()))
 
 
-def test_a_call_is_started_once_in_its_turn_whichever_node_wishes_for_it() -> None:
+def test_a_call_is_started_once_in_its_turn_by_whichever_node() -> None:
     """Nobody has to see to it but the kernel."""
     taken = started_twice(TWO_CALLS, "c0.1")
 

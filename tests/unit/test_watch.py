@@ -82,7 +82,7 @@ def test_what_has_its_result_is_not_let_through_again() -> None:
     assert ["approval:read", "tool:read", *LEFT] == told(settled(RUN, RUN, ASKED, results=2))
 
 
-def test_a_gate_is_left_with_forbidden_calls_denied_and_the_rule_named() -> None:
+def test_a_gate_denies_forbidden_calls_and_names_the_rule() -> None:
     """It is the last moment before they run."""
     monitor = Monitor.of(at_most("tool:read", 1))
     run = settled(RUN, RUN, RUN)
@@ -100,7 +100,7 @@ def test_a_run_in_which_nothing_is_forbidden_is_left_as_it_is() -> None:
     assert run is restrained(run, Monitor.of(at_most("tool:read", 1)), ())
 
 
-def test_a_tool_that_no_gate_has_let_through_counts_when_it_is_asked_for() -> None:
+def test_a_tool_without_a_gate_counts_when_it_is_asked_for() -> None:
     """A node of one's own may run tools; its rules hold nevertheless."""
     run, counted = settled(), {"c0.0"}
     effects: tuple[Effect, ...] = (

@@ -74,7 +74,8 @@ def ran(*script: Entry, **options: Unpack[AgentOptions]) -> tuple[RunResult[None
 
 def named(value: object) -> str | None:
     """Return the id of a case: the names of the options that it is about."""
-    return " ".join(map(str, value)) if isinstance(value, dict) else None
+    keys = getattr(value, "keys", None)
+    return None if keys is None else " ".join(keys())
 
 
 def statuses(result: RunResult[None], step: int = 0) -> list[str]:

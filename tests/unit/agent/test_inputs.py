@@ -31,7 +31,6 @@ from tests.strategies import wrong
 
 CALL = {"id": "a", "type": "function", "function": {"name": "read", "arguments": "{}"}}
 PDF = "data:application/pdf;base64,AAAA"
-IMAGE = {"type": "image_url", "image_url": {"url": "x"}}
 
 
 def user(*content: object) -> dict[str, object]:
@@ -60,6 +59,8 @@ def file(**fields: object) -> dict[str, object]:
 
 
 READ = ToolCall("a", "read", "{}")
+NOTHING: dict[str, object] = {}
+PARSED: dict[str, object] = {"name": "f", "arguments": {"x": 1}}
 DETAILS = [{"type": "reasoning.encrypted"}]
 
 
@@ -153,9 +154,9 @@ def test_messages_in_the_openai_form_become_values(
             "messages[0].tool_calls[0].function: unknown field 'parsed'",
         ),
         (assistant(tool_calls="x"), "`tool_calls` is a list"),
-        (assistant(tool_calls=[{}]), "messages[0].tool_calls[0]: expected id"),
+        (assistant(tool_calls=[NOTHING]), "messages[0].tool_calls[0]: expected id"),
         (
-            assistant(tool_calls=[{"function": {"name": "f", "arguments": {"x": 1}}}]),
+            assistant(tool_calls=[{"function": PARSED}]),
             "arguments (a JSON string)",
         ),
     ],

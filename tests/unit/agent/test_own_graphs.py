@@ -17,7 +17,6 @@ from graphloop import (
     Graph,
     RunResult,
     StepResult,
-    Tool,
     allow,
     budget,
     check,
@@ -63,7 +62,7 @@ from tests.agents import ticking
 from tests.endless_graphs import POLLS, QUEUE, poll, poller, silent
 from tests.own_nodes import Billing, Ticket, route
 from tests.strategies import call, reply, wrong
-from tests.unit.agent.doubles import read
+from tests.unit.agent.doubles import gated, read
 
 
 def once(callback: str = "") -> Graph[None]:
@@ -142,11 +141,8 @@ def test_every_option_of_a_run_takes_effect_in_a_graph() -> None:
         told.append("asked")
         return True
 
-    gated = Tool(
-        name="read", parameters={"type": "object"}, execute=lambda _: "read", needs_approval=True
-    )
     options: RunOptions = {
-        "tools": [gated],
+        "tools": [gated()],
         "instructions": "be brief",
         "max_tokens": 9,
         "temperature": 0.5,
@@ -202,6 +198,11 @@ def test_every_option_of_a_run_takes_effect_in_a_graph() -> None:
     assert ((*allow("read").rules, *deny("*").rules),) == setup.rules
 
 
+def requests_a_stop(_: Run[None]) -> Answer:
+    """Answer something else than what is asked."""
+    return StopRequested(("x",))
+
+
 def hand_on() -> Graph[None]:
     """Return a graph that lets the agent "helper" answer."""
     child: Node[None, Outcome] = Child("helper")
@@ -226,7 +227,7 @@ def hand_on() -> Graph[None]:
         (hand_on(), {}, "runs the agent 'helper'; the run has none"),
         (
             once("mine"),
-            {"callbacks": {"mine": lambda _: StopRequested(("x",))}},
+            {"callbacks": {"mine": requests_a_stop}},
             "answers with Changes; found StopRequested",
         ),
     ],

@@ -7,16 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from graphloop import (
-    Agent,
-    EndReason,
-    FinishReason,
-    Graph,
-    Pending,
-    RunResult,
-    Usage,
-    budget,
-)
+from graphloop import Agent, EndReason, FinishReason, Graph, Pending, RunResult, Usage, budget
 from graphloop.agent.handed_in import conversation_digest
 from graphloop.agent.hooks import inform
 from graphloop.agent.opened import shortfalls, unseen_costs

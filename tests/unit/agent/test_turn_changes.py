@@ -195,7 +195,11 @@ def test_a_change_that_cannot_work_is_named_and_nothing_is_sent(
 ) -> None:
     """A turn that ignored it would look like one that obeyed."""
     said = ScriptedModel(["done"])
-    agent = Agent(said, **wrong({"tools": [read], "prepare_step": lambda _: changes, **options}))
+
+    def prepare(_: StepInfo) -> object:
+        return changes
+
+    agent = Agent(said, **wrong({"tools": [read], "prepare_step": prepare, **options}))
 
     with pytest.raises(ConfigError, match=found):
         agent.generate_sync("go")

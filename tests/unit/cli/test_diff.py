@@ -9,7 +9,6 @@ import pytest
 
 from graphloop.cli.errors import Status
 from tests.unit.cli.command_line import here, refused
-from tests.unit.cli.terminal import Terminal
 
 GRAPH = """
 from graphloop.graph import Graph
@@ -105,12 +104,3 @@ def build(model):
     new = told(status=Status.OK)
     assert "changed: the rule 'never compact' can be broken and is new" in new
     assert "weaker: the rule 'never compact' is removed" in here("diff", "new.py", "old.py").stdout
-
-
-def test_a_narrow_terminal_breaks_lines_between_words(graphs: Path) -> None:
-    """A word that is broken in two is read twice."""
-    with Terminal("diff", "old.py", "new.py", cwd=graphs, columns=40) as terminal:
-        assert terminal.end() == Status.FAILED
-
-    assert max(map(len, terminal.text.splitlines())) <= 40
-    assert "`execute` becomes reachable without `gate`" in " ".join(terminal.text.split())

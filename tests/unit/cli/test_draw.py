@@ -6,11 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import Agent
+from graphloop import Agent, agent_tool
+from graphloop.agent.graph import Graph
+from graphloop.cli.draw import family_of
 from graphloop.cli.errors import Status
+from graphloop.graph import END
+from graphloop.nodes import Append
+from graphloop.outcomes import Answered
+from graphloop.own_nodes import sub_graph
 from graphloop.testing import ScriptedModel
+from graphloop.topology.agents import with_agents
+from graphloop.topology.loaded import load
+from graphloop.views.family import Family, members
 from tests.unit.cli.command_line import called, here, printed, refused
 from tests.unit.cli.pay_desk import parked, run_ids
+from tests.unit.topology.test_with_agents import CHAIN, REPLY
 
 MAGIC = {"svg": b"<svg", "png": b"\x89PNG", "mmd": b"flowchart", "dot": b"digraph", "txt": b"start"}
 STORE = ("--store", "runs.db")
@@ -179,6 +189,8 @@ def test_the_messages_of_a_run_are_drawn_in_their_order(pay_desk: Path) -> None:
         (("--text", "-o", "a.svg"), "--text"),
         (("-o", "loop.bmp"), ".svg, .png"),
         (("-o", "-.png"), "found '-.png'"),
+        (("-o", "/proc/c.svg"), "-o: '/proc/c.svg' cannot be written"),
+        (("-o", "/proc/c.scxml"), "-o: '/proc/c.scxml' cannot be written"),
     ],
 )
 def test_options_that_cannot_work_are_refused(
@@ -187,3 +199,60 @@ def test_options_that_cannot_work_are_refused(
     """Rather than having no effect; no file is made whose name looks like an option."""
     assert words in refused("draw", *options)
     assert not list(desk.iterdir())
+
+
+LEAF = agent_tool(ScriptedModel(()), name="leaf", description="Ends.")
+KID = agent_tool(ScriptedModel(()), name="kid", description="Asks the leaf.", tools=[LEAF])
+
+FILE = """
+graphloop: 1
+name: desk
+start: prepare_step
+tools: [helper]
+agents:
+  helper:
+    description: Helps.
+    graph:
+      name: helper
+      start: append
+      nodes: {append: {use: append}}
+      edges: {append: {else: END}}
+nodes: {prepare_step: {use: prepare_step}, gate: {use: gate}, execute: {use: execute}}
+edges:
+  prepare_step: {calls: gate, else: END}
+  gate: {settled: execute, else: END}
+  execute: {else: END}
+"""
+
+
+def members_of(family: Family) -> list[object]:
+    """Return who is run where, as a tree."""
+    return [(one.node, one.name, members_of(one.family)) for one in members(family)]
+
+
+def test_the_agents_of_an_agent_are_found_at_any_depth() -> None:
+    """They run where its tools run."""
+    assert [("execute", "kid", [("execute", "leaf", [])])] == members_of(
+        family_of(Agent(ScriptedModel(()), tools=[KID]))
+    )
+    assert [] == members_of(family_of(Agent(ScriptedModel(()))))
+
+
+def test_the_agents_of_a_graph_are_its_nodes_and_those_it_is_given() -> None:
+    """A node that is a graph brings its own agents along."""
+    child = sub_graph(Agent(ScriptedModel(()), tools=[LEAF], name="writer"))
+    append = Append()
+    graph: Graph[None] = Graph(
+        "g", child, {child: {Answered: append, ...: END}, append: {...: END}}
+    )
+
+    assert [("writer", "writer", [("execute", "leaf", [])])] == members_of(family_of(graph))
+    standard = Agent(ScriptedModel(())).graph
+    assert [("execute", "leaf", [])] == members_of(family_of(standard, [LEAF]))
+
+
+def test_the_agents_of_a_file_are_those_that_it_says() -> None:
+    """As tools, and as nodes."""
+    assert [("execute", "helper", [])] == members_of(family_of(load(FILE)))
+    chain = with_agents(CHAIN, {"writer": REPLY, "judge": REPLY})
+    assert [("draft", "writer", []), ("vote", "judge", [])] == members_of(family_of(chain))

@@ -15,7 +15,7 @@ from graphloop.events import Cancelled
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.testing import ScriptedModel
 from tests.unit.cli.command_line import graphloop, here, refused, started
-from tests.unit.cli.pay_desk import GATED, parked, run_ids
+from tests.unit.cli.pay_desk import parked, run_ids
 
 STORE = ("--store", "runs.db")
 HANGING = """
@@ -149,16 +149,6 @@ def test_a_bare_question_goes_on_with_the_model_it_was_put_to(
 
     assert reached == [f"script:{desk / 'own.yaml'} at http://x"]
     assert done.stdout.startswith("Served.\ncompleted · 1 step")
-
-
-def test_a_files_own_approver_is_not_replaced_unasked(pay_desk: Path) -> None:
-    """The agent's author has chosen what decides; an explicit option still wins."""
-    first, second = parked(), parked()
-    own = GATED.replace("tools=[pay]", "tools=[pay], approve_tool_call=lambda pending: True")
-    (pay_desk / "pay" / "agent.py").write_text(own, encoding="utf-8")
-
-    assert "✓ pay(amount=5): 5 paid" in here("resume", first, *STORE).stdout
-    assert "⊘ pay(amount=5)" in here("resume", second, "--approve", "never", *STORE).stdout
 
 
 @pytest.mark.usefixtures("pay_desk")

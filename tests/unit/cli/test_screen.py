@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import typing
 from pathlib import Path
 
 import pytest
@@ -69,13 +68,6 @@ def test_a_part_is_its_type_and_its_fields(capsys: pytest.CaptureFixture[str]) -
     assert third == {"type": "error", "error": "Overloaded", "message": "busy"}
     assert (fourth["finish_reason"], fourth["end_reason"]) == ("stop", "max_steps")
     assert next(iter(fourth)) == "type"
-
-
-def test_no_part_has_a_field_of_another_meaning_under_type() -> None:
-    """`type` is written first and must be the part's own."""
-    for kind in typing.get_args(Part):
-        assert isinstance(kind.type, str)
-        assert "type" not in kind.__struct_fields__
 
 
 def test_a_tool_that_prints_does_not_break_the_json_lines(

@@ -19,7 +19,7 @@ from tests.runs import changed
 from tests.strategies import QUESTION, fresh, reply, said
 
 
-def test_the_answer_at_hand_is_the_last_text_of_a_conversation_that_was_given() -> None:
+def test_the_answer_at_hand_is_the_last_text_of_the_conversation() -> None:
     """It is not the run's own answer, and what people have said since is no answer."""
     run = fresh(messages=(*QUESTION, said("one"), said("two"), UserMessage("hm")))
 

@@ -98,7 +98,7 @@ def test_the_ends_of_the_ranges_are_allowed() -> None:
 # --- what is kept
 
 
-def test_the_instructions_the_first_question_and_the_tail_are_protected() -> None:
+def test_instructions_the_first_question_and_the_tail_are_protected() -> None:
     """Without them the model no longer knows what it is doing."""
     assert [0, 1, 6, 7] == kept(talk(3))
     assert [0, 1, 4, 5, 6, 7] == kept(talk(3), keep=2)
@@ -131,7 +131,7 @@ def test_no_turns_at_all_cannot_be_kept(keep: int) -> None:
 # --- pruning
 
 
-def test_old_results_become_a_note_and_all_else_stays_the_same_objects() -> None:
+def test_old_results_become_a_note_and_other_messages_stay_themselves() -> None:
     """Wires keep the bytes of messages that stay, so caches of the prefix may hit."""
     messages = talk(3)
 

@@ -211,7 +211,7 @@ def test_results_without_names_pair_by_position_under_shared_ids() -> None:
     assert () == mended.findings
 
 
-def test_results_under_shared_ids_that_graphloop_gave_are_found_by_their_keys() -> None:
+def test_results_under_shared_ids_are_found_by_their_keys() -> None:
     """Where neither ids nor names tell calls apart: the first of two waits, the second is done."""
     turn = calling(call("", "pay"), call("", "pay"))
     second = evolve(result("", "2", "pay"), key="c0.1")

@@ -129,7 +129,7 @@ def test_open_calls_of_a_new_conversation_become_the_turn_s() -> None:
     assert not run.turn.dropped
 
 
-def test_a_call_that_has_its_result_keeps_it_when_the_turn_is_pushed_again() -> None:
+def test_a_result_stays_when_its_turn_is_pushed_again() -> None:
     """Pushing the turn after its tools ran must not run them twice (CONTRACT §9 #31)."""
     results = (answer("a", "read", "c0.0", "ran"), answer("b", "write", "c0.1", "ran"))
 
@@ -254,7 +254,7 @@ ATTENDED = evolve(SETUP, attended=True, budget=Budget(tool_calls=9))
     crashes=st.lists(st.integers(1, 30), max_size=3),
     seed=st.integers(0, 9),
 )
-def test_whatever_a_caller_does_the_history_stays_paired_and_the_bounds_hold(
+def test_no_caller_breaks_the_pairs_of_a_history_or_its_bounds(
     adversary: Adversary, moves: list[Steering], crashes: list[int], seed: int
 ) -> None:
     """Steering is the caller's; the promises are not (CONTRACT §9 #28 to #31)."""
@@ -368,7 +368,7 @@ def test_each_kind_of_steering_leads_to_its_history(
     assert (executed, EndReason.COMPLETED) == (keys, reason)
 
 
-def test_calls_of_a_handed_in_conversation_run_before_the_model_is_asked() -> None:
+def test_handed_in_calls_run_before_the_model_is_asked() -> None:
     """In turn -1: nothing of them is a step, and only their results are new."""
     messages = (*QUESTION, TWO, answer("a", "read"))
     adversary = Adversary((reply("done"),), checks=(CallCheck(),))

@@ -107,7 +107,7 @@ def test_a_child_that_was_cut_has_no_answer_and_quotes_its_last_words(script: li
         (EndReason.MAX_STEPS, "42", "error"),
     ],
 )
-def test_only_an_end_that_was_wished_for_makes_the_last_turn_an_answer(
+def test_only_a_wanted_end_makes_the_last_turn_an_answer(
     reason: EndReason, last: str, status: str
 ) -> None:
     """And never a turn before it: that was said before the work was done."""
@@ -155,15 +155,6 @@ def test_a_refusal_is_no_answer_whatever_was_said_before() -> None:
 
     assert "error" == event.status
     assert "it ended by refusal. Its last words, which are no answer: I will not" in event.content
-
-
-def test_a_child_that_is_at_rest_holds_its_own_children() -> None:
-    """A tree of runs is taken up from its leaves to its root."""
-    leaf = Resumption(fresh())
-
-    assert {} == leaf.children
-    assert () == leaf.answers
-    assert leaf == Resumption(fresh(), children={"c0.0": leaf}).children["c0.0"]
 
 
 def grown(depth: int) -> Agent:
@@ -277,23 +268,6 @@ async def cancelled_in_append(
     return await task, store.kept
 
 
-def test_an_event_of_a_child_is_kept_before_its_cancellation_is_heard() -> None:
-    """However often it is cancelled: the run can then be stepped, and cancelled in its journal."""
-    cut, kept = asyncio.run(cancelled_in_append(child=True))
-
-    assert isinstance(cut, asyncio.CancelledError)
-    assert [7] == kept
-
-
-@pytest.mark.parametrize("error", [StoreError("full"), OSError("gone")])
-def test_an_event_that_is_not_kept_is_not_stepped_when_its_child_was_cancelled(
-    error: Exception,
-) -> None:
-    """The cancellation passes through, and the next append tells what the store is up to."""
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(cancelled_in_append(child=True, error=error))
-
-
 def test_the_run_at_the_top_can_be_cancelled_while_it_journals() -> None:
     """A store that hangs must not hang its caller; nothing is journaled after that."""
     with pytest.raises(asyncio.CancelledError):
@@ -315,36 +289,6 @@ def test_a_store_that_hangs_is_waited_for_a_while_only(monkeypatch: pytest.Monke
     assert (True, []) == asyncio.run(scenario())
 
 
-def test_a_caller_who_cancels_while_a_journal_is_written_waits_until_it_is() -> None:
-    """So that what happens next is known: the run is stepped, and what has ended is kept."""
-
-    async def scenario() -> tuple[asyncio.CancelledError | None, list[int]]:
-        store = Gate()
-        task = asyncio.create_task(journaling(store))
-        await store.began.wait()
-        task.cancel()
-        await asyncio.wait((asyncio.create_task(asyncio.sleep(0)),))
-        store.end.set_result(None)
-        return await task, store.kept
-
-    cut, kept = asyncio.run(scenario())
-
-    assert isinstance(cut, asyncio.CancelledError)
-    assert [7] == kept
-
-
-def test_an_error_of_the_store_reaches_a_child_that_nobody_cancels() -> None:
-    """As it reaches the run at the top."""
-
-    async def refused() -> None:
-        store = Gate()
-        store.end.set_exception(StoreError("full"))
-        await journaling(store, CancelScope())
-
-    with pytest.raises(StoreError, match="full"):
-        asyncio.run(refused())
-
-
 def test_an_append_that_its_store_cancelled_is_an_error_of_the_store() -> None:
     """As one over a pool of connections does that is being closed: nobody here was cancelled."""
 
@@ -357,7 +301,7 @@ def test_an_append_that_its_store_cancelled_is_an_error_of_the_store() -> None:
         asyncio.run(cancelled())
 
 
-def test_whoever_is_going_waits_a_while_only_for_what_is_still_to_be_kept(
+def test_a_leaving_driver_waits_a_while_only_for_its_last_event(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nobody cancels them a second time: the store is told apart from one that has refused."""

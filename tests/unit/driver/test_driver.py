@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import TypeVar, final
 import pytest
 
 from graphloop import Agent, EndReason, RunResult, Tool, ToolContext
-from graphloop.driver.driver import AsyncDriver, DriverState, Seen
+from graphloop.driver.driver import AsyncDriver, Seen
 from graphloop.driver.ports import Ports
 from graphloop.effects import CallModel, Effect
 from graphloop.errors import (
@@ -110,24 +109,6 @@ def test_a_tool_that_hangs_is_given_up_at_its_time_limit(script: Reply) -> None:
     result = within(looped.generate("go"))
 
     assert "timeout" == statuses(result)[0]
-    assert "done" == result.text
-
-
-@pytest.mark.parametrize("script", [TWO, reply(call("one"))], ids=["in parallel", "alone"])
-def test_a_tool_that_cancels_itself_has_failed(script: Reply) -> None:
-    """Awaiting a task that somebody else cancelled is the tool's error, not the run's end."""
-
-    async def await_cancelled(arguments: dict[str, object]) -> str:
-        task = asyncio.ensure_future(asyncio.Event().wait())
-        task.cancel()
-        await task
-        return "never"
-
-    looped = agent(tool_of("one", await_cancelled), tool_of("two", fine), script=script)
-
-    result = within(looped.generate("go"))
-
-    assert "error" == statuses(result)[0]
     assert "done" == result.text
 
 
@@ -344,16 +325,6 @@ async def two_minds(*, abort: bool) -> tuple[list[object], AsyncDriver[None]]:
     return seen, one
 
 
-def test_two_models_can_talk_at_the_same_time() -> None:
-    """A topology of one's own may ask as many as it likes; all deltas are heard."""
-    seen, one = asyncio.run(two_minds(abort=False))
-
-    words = [item.text for item in seen if isinstance(item, TextDelta)]
-    assert ["a ", "b ", "c", "x ", "y ", "z"] == sorted(words)
-    assert one.run is not None
-    assert (2, True) == (one.run.spent.model_calls, one.run.ended)
-
-
 def test_an_abort_stops_models_that_talk_at_the_same_time() -> None:
     """Both, at the next word of either."""
     seen, one = asyncio.run(two_minds(abort=True))
@@ -470,30 +441,6 @@ def test_a_call_that_may_not_repeat_is_journaled_before_it_begins(
     if begun is not None:
         assert "CallsChecked" == names(journal)[begun - 1]
         assert "Resumed" == names(journal)[begun + 1]
-
-
-def test_nothing_is_noted_where_nobody_could_come_back() -> None:
-    """A write before each tool costs time; without a store no run is taken up in its middle."""
-
-    def journal(store: Store | None) -> list[str]:
-        tool = tool_of("one", fine)
-        one = Agent(ScriptedModel([reply(call("one")), "done"]), tools=[tool], store=store)
-        result = within(one.generate("go"))
-        return names(asyncio.run(result.store.load(result.run_id)))
-
-    assert "EffectsStarted" not in journal(None)
-    assert "EffectsStarted" in journal(MemoryStore())
-
-
-def test_a_call_is_noted_in_a_journal_in_memory_too() -> None:
-    """Whoever has the store can take the run up in the same process: it happens once."""
-    fatal = Fatal()
-
-    result, journal = resumed(fatal, "at_most_once", MemoryStore())
-
-    assert "EffectsStarted" in names(journal)
-    assert 1 == len(fatal.keys)
-    assert ["unknown"] == statuses(result)
 
 
 @pytest.mark.parametrize("effect", EFFECTS[:3])
@@ -679,35 +626,6 @@ def test_an_abort_after_the_step_lets_its_tools_end() -> None:
     assert ["ok", "ok"] == statuses(result)
 
 
-@pytest.mark.parametrize(
-    ("script", "end_reason", "stopped_by"),
-    [
-        (["good"], EndReason.COMPLETED, ()),
-        (["bad"], EndReason.ABORTED, ("enough",)),
-        ([reply(call("one"))], EndReason.ABORTED, ("enough", "max_steps")),
-    ],
-    ids=["done by itself", "sent back", "a bound, too"],
-)
-def test_a_run_that_is_to_stop_after_the_step_takes_no_other(
-    script: list[str | Reply], end_reason: EndReason, stopped_by: tuple[str, ...]
-) -> None:
-    """CONTRACT §1.10: a wish to stop resolves as `aborted`; what was done by then is done."""
-    looped = Agent(
-        ScriptedModel(script),
-        tools=[tool_of("one", fine)],
-        done_when=lambda info: info.text == "good",
-        max_steps=1 if stopped_by[1:] else 5,
-    )
-    stream = looped.stream("go")
-    stream.abort("enough", after_step=True)
-
-    result = within(stream.result())
-
-    assert end_reason is result.end_reason
-    assert stopped_by == result.stopped_by
-    assert 1 == len(result.steps)
-
-
 def test_a_run_is_driven_by_one_driver_at_a_time(tmp_path: Path) -> None:
     """The other is refused, told who drives it, and has changed nothing."""
     path = str(tmp_path / "r.db")
@@ -769,35 +687,6 @@ def test_a_driver_that_lost_its_run_stops_its_tools(tmp_path: Path) -> None:
     within(scenario())
 
     assert ["hang"] == cancelled
-
-
-def test_the_run_is_left_as_it_stands(tmp_path: Path) -> None:
-    """Parked, done, cancelled or failed: whoever lists the runs sees it, and what is waited for."""
-
-    async def scenario() -> dict[str, tuple[str, list[str]]]:
-        store = SqliteStore(tmp_path / "r.db", durability="process")
-        client = Tool(name="one", parameters={"type": "object"})
-        await Agent(ScriptedModel([reply(call("one"))]), tools=[client], store=store).generate(
-            "go", run_id="parked"
-        )
-        await Agent(ScriptedModel(["x"]), store=store).generate("go", run_id="done")
-        with pytest.raises(OSError, match="line"):
-            await Agent(ScriptedModel([OSError("line")]), store=store).generate(
-                "go", run_id="failed"
-            )
-        stream = Agent(ScriptedModel(["x"]), store=store).stream("go", run_id="cancelled")
-        stream.abort()
-        await stream.result()
-        records = await store.overview()
-        await store.aclose()
-        return {one.run_id: (one.status, [ask.key for ask in one.asks]) for one in records}
-
-    assert {
-        "parked": ("suspended", ["c0.0"]),
-        "done": ("done", []),
-        "failed": ("failed", []),
-        "cancelled": ("cancelled", []),
-    } == within(scenario())
 
 
 GO: Plans = {"go": [batch("kid")], "kid": [batch("leaf")], "leaf": [batch("client"), "deep"]}
@@ -884,46 +773,8 @@ def test_what_was_said_is_kept_when_the_driver_is_closed(refuses: bool) -> None:
     assert ["Started", *(() if refuses else ("Queued", "Queued"))] == asyncio.run(scenario())
 
 
-def test_what_is_said_before_a_resumed_run_is_looked_at_is_read_at_once() -> None:
-    """The answer that opens the next turn comes after it."""
-    model = ScriptedModel([reply(call("one")), "done"])
-
-    async def scenario() -> RunResult[None]:
-        store = MemoryStore()
-        gated = Tool(name="one", parameters={"type": "object"}, execute=fine, needs_approval=True)
-        looped = Agent(model, tools=[gated], store=store)
-        await looped.generate("go", run_id="r")
-        stream = looped.resume_stream("r", approvals={"c0.0": True})
-        stream.steer("hurry")
-        result = await stream.result()
-        assert ["Resumed", "Queued", "Decided"] == names(await store.load("r"))[3:6]
-        assert result.run == replay(looped.graph, await store.load("r"))
-        return result
-
-    assert "done" == within(scenario()).text
-    assert UserMessage("hurry", origin="steering") == model.requests[1].messages[-1]
-
-
-def test_an_abort_cancels_children_that_another_process_has_begun() -> None:
-    """Nobody has driven them here; what they had spent is part of the bill all the same."""
-
-    async def scenario() -> tuple[RunResult[None], list[str]]:
-        store = MemoryStore()
-        await tree(Ledger(), GO, store).generate("go", run_id="r")
-        stream = tree(Ledger(), GO, store).resume_stream("r")
-        stream.abort("enough")
-        result = await stream.result()
-        return result, [names(await store.load(run))[-1] for run in await store.runs()]
-
-    result, last = asyncio.run(scenario())
-
-    assert ["Cancelled"] * 3 == last
-    assert 3 * 15 == result.run.spent.usage.total_tokens
-    assert ["unknown"] == statuses(result)
-
-
 @pytest.mark.parametrize("noted", [False, True])
-def test_an_abort_counts_no_call_that_surely_never_began_in_another_process(noted: bool) -> None:
+def test_an_abort_counts_no_call_that_never_began_elsewhere(noted: bool) -> None:
     """A call that must not repeat is noted before it begins; so it is known where it was not."""
     plan: Plans = {"go": [batch("kid")], "kid": [batch("note", "note")]}
 
@@ -949,94 +800,6 @@ def test_an_abort_counts_no_call_that_surely_never_began_in_another_process(note
 
     expected = (2, ["unknown"] * 2) if noted else (0, ["not_run"] * 2)
     assert expected == asyncio.run(scenario())
-
-
-def test_an_agent_that_this_driver_was_not_given_fails_its_call() -> None:
-    """The model is told, and goes on."""
-
-    async def scenario() -> AsyncDriver[None]:
-        runner = tree(Ledger(), GO)._terms  # pyright: ignore[reportPrivateUsage]
-        ports = dataclasses.replace(runner.ports(MemoryStore()), children={})
-        one: AsyncDriver[None] = AsyncDriver(runner.graph, ports, None)
-        await drive(one.start(Started(0.0, "r", "agent", QUESTION, runner.setup)))
-        return one
-
-    run = asyncio.run(scenario()).run
-
-    assert run is not None
-    assert run.ended
-    (result,) = run.record.steps[0].tool_results
-    assert "error" == result.status
-    assert "was not given" in result.text
-
-
-DONE: Plans = {"go": ["done"]}
-PARKS: Plans = {"go": [batch("client")]}
-WORKS: Plans = {"go": [batch("note"), "done"]}
-
-
-async def stands(plans: Plans, steps: int | None, *, leaves: bool = False) -> list[DriverState]:
-    """Return how a run stands before it is driven, while it is, and afterwards.
-
-    Args:
-        plans: what its agents say.
-        steps: how much of it is looked at before its generator is closed; None for all.
-        leaves: whether the driver is told to leave after the first thing that is seen.
-    """
-    runner = tree(Ledger(), plans)._terms  # pyright: ignore[reportPrivateUsage]
-    one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(MemoryStore()), None)
-    found = [one.state]
-    seen = one.start(Started(0.0, "r", "agent", QUESTION, runner.setup))
-    at = 0
-    async for _ in seen:
-        at += 1
-        if at == 1:
-            found.append(one.state)
-            if leaves:
-                one.leave()
-        if at == steps:
-            break
-    await seen.aclose()
-    return [*found, one.state]
-
-
-@pytest.mark.parametrize(
-    ("plans", "steps", "leaves", "last"),
-    [
-        (DONE, None, False, DriverState.ENDED),
-        (PARKS, None, False, DriverState.PARKED),
-        (WORKS, None, True, DriverState.DETACHED),
-        (WORKS, 1, False, DriverState.DETACHED),
-        (PARKS, 2, False, DriverState.DETACHED),
-    ],
-    ids=["ended", "parked", "told to leave", "closed", "closed before it parks"],
-)
-def test_a_run_stands_as_its_driver_has_brought_it(
-    plans: Plans, steps: int | None, leaves: bool, last: DriverState
-) -> None:
-    """A generator that is exhausted says nothing of why it is."""
-    under_way = DriverState.RUNNING
-
-    assert [under_way, under_way, last] == asyncio.run(stands(plans, steps, leaves=leaves))
-
-
-def test_a_run_that_is_taken_up_again_is_under_way() -> None:
-    """By the same driver, as whoever iterates it does: it parks once more."""
-
-    async def scenario() -> list[DriverState]:
-        runner = tree(Ledger(), PARKS)._terms  # pyright: ignore[reportPrivateUsage]
-        one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(MemoryStore()), None)
-        async for _ in one.start(Started(0.0, "r", "agent", QUESTION, runner.setup)):
-            pass
-        assert one.run is not None
-        found = [one.state]
-        seen = one.resume(one.run, at_once=True)
-        found.append(one.state)
-        async for _ in seen:
-            pass
-        return [*found, one.state]
-
-    assert [DriverState.PARKED, DriverState.RUNNING, DriverState.PARKED] == asyncio.run(scenario())
 
 
 def first_result(execute: Execute) -> ToolResult:
@@ -1082,28 +845,3 @@ def test_a_tool_that_cancels_its_task_in_the_first_step_has_failed(ever: bool) -
 
     assert "error" == result.status
     assert "cancelled from inside" in result.text
-
-
-@pytest.mark.parametrize("waits", [False, True], ids=["and ends", "and waits"])
-def test_a_tool_that_stops_its_run_in_the_first_step_is_heard(waits: bool) -> None:
-    """What it has done is done; what it still waits for is cancelled."""
-
-    async def scenario() -> RunResult[None]:
-        async def stop(arguments: dict[str, object]) -> str:
-            stream.abort("enough")
-            if waits:
-                await asyncio.Event().wait()
-            return "stopped"
-
-        looped = agent(tool_of("one", stop), script=reply(call("one")))
-        stream = looped.stream("go")
-        result = await stream.result()
-        task = asyncio.current_task()
-        assert task is not None
-        assert 0 == task.cancelling()
-        return result
-
-    result = within(scenario())
-
-    assert EndReason.ABORTED is result.end_reason
-    assert ["unknown" if waits else "ok"] == statuses(result)

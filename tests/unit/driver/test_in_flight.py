@@ -80,23 +80,6 @@ async def heard(one: InFlight[None]) -> list[object]:
     return items
 
 
-def test_a_single_effect_is_awaited_in_place() -> None:
-    """A run with one thing to do at a time needs no task."""
-
-    async def scenario() -> None:
-        one = hearing(talk)
-        one.todo = [MODEL]
-        before = asyncio.all_tasks()
-        assert TextDelta("a") == await one.next(RUN)
-        assert before == asyncio.all_tasks()
-        assert SAID == await one.next(RUN)
-        one.todo = [CallTool(3, "c0.0", call())]
-        assert ToolReturned(0.0, 3, "fine") == await one.next(RUN)
-        assert before == asyncio.all_tasks()
-
-    asyncio.run(scenario())
-
-
 @pytest.mark.parametrize("waits", [CHILD, AskHuman(2, "c0.0", call())])
 def test_what_waits_for_somebody_ends_unheard(waits: StartRun | AskHuman) -> None:
     """A child that parks, or a question left open: alone, nothing is heard; others are."""
@@ -112,28 +95,6 @@ def test_what_waits_for_somebody_ends_unheard(waits: StartRun | AskHuman) -> Non
 
     assert [None] == alone
     assert [ToolReturned(0.0, 3, "fine"), ToolReturned(0.0, 4, "fine"), None] == beside
-
-
-def test_what_comes_later_joins_what_is_under_way() -> None:
-    """A tool for which there was no room begins beside those that still run."""
-
-    async def scenario() -> list[object]:
-        gate = asyncio.Event()
-
-        async def wait(arguments: dict[str, object]) -> str:
-            await gate.wait()
-            return "late"
-
-        one = hearing(talk, wait)
-        one.todo = [CallTool(3, "c0.0", call()), CHILD]
-        hearing_first = asyncio.ensure_future(one.next(RUN))
-        await asyncio.sleep(0)
-        one.todo.append(MODEL)
-        gate.set()
-        first = await hearing_first
-        return [first, *await heard(one)]
-
-    assert [ToolReturned(0.0, 3, "late"), TextDelta("a"), SAID, None] == asyncio.run(scenario())
 
 
 def test_more_deltas_than_there_is_room_for_are_all_heard() -> None:
@@ -186,7 +147,7 @@ def test_children_go_no_further_while_nobody_listens() -> None:
     assert 3 == sum(isinstance(one, ChildEnded) for one in items)
 
 
-def test_a_child_that_waits_to_be_listened_to_can_be_dropped_or_closed() -> None:
+def test_a_child_that_waits_for_a_listener_can_be_dropped_or_closed() -> None:
     """It waits for nobody then."""
     closed: list[int] = []
 
@@ -210,7 +171,7 @@ def test_a_child_that_waits_to_be_listened_to_can_be_dropped_or_closed() -> None
     assert [2, 3] == closed
 
 
-def test_what_waits_to_be_listened_to_is_not_ended_by_the_garbage_collector() -> None:
+def test_garbage_collection_ends_no_child_that_waits_for_a_listener() -> None:
     """In any order, and half-way: whoever has forgotten a run has its driver end it."""
 
     async def work(effect: CallModel | StartRun) -> AsyncGenerator[Item, None]:
@@ -255,32 +216,6 @@ def test_an_answer_is_known_however_much_waits_before_it() -> None:
         return await one.close()
 
     assert [ToolReturned(0.0, 3, "late")] == asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
-
-
-@pytest.mark.parametrize("beside", [False, True])
-def test_closing_ends_all_that_is_under_way(beside: bool) -> None:
-    """Alone or in parallel: after `close`, nothing of the run is awake."""
-    ended: list[int] = []
-
-    async def hang(effect: CallModel | StartRun) -> AsyncGenerator[Item, None]:
-        try:
-            yield TextDelta("a")
-            await asyncio.Event().wait()
-        finally:
-            ended.append(effect.id)
-
-    async def scenario() -> None:
-        one = hearing(hang)
-        one.todo = [MODEL, CallModel(5, "m", ModelRequest(()))] if beside else [MODEL]
-        before = asyncio.all_tasks()
-        await one.next(RUN)
-        await one.close()
-        await one.close()
-        assert before == asyncio.all_tasks()
-
-    asyncio.run(scenario())
-
-    assert ([1, 5] if beside else [1]) == sorted(ended)
 
 
 @pytest.mark.parametrize("beside", [False, True])
@@ -413,20 +348,6 @@ def test_the_answer_of_a_dropped_effect_is_not_heard() -> None:
     assert [None] == asyncio.run(scenario())
 
 
-def test_nor_is_it_among_what_nobody_has_heard() -> None:
-    """Its effect has been answered otherwise: there is no place for it in the journal."""
-
-    async def scenario() -> list[Answering]:
-        one = hearing(talk)
-        one.todo = [MODEL, CHILD]
-        await one.next(RUN)
-        await asyncio.sleep(0)
-        await one.drop(MODEL)
-        return [heard for heard in await one.close() if heard.effect == MODEL.id]
-
-    assert [] == asyncio.run(scenario())
-
-
 def cancel_this() -> None:
     """Cancel the task that runs now."""
     task = asyncio.current_task()
@@ -468,7 +389,7 @@ def test_a_tool_beside_another_may_cancel_its_own_task(keeps: bool) -> None:
     asyncio.run(scenario())
 
 
-def test_what_a_tool_that_is_alone_sets_in_its_context_is_there_afterwards() -> None:
+def test_context_variables_of_a_tool_that_is_alone_stay_set() -> None:
     """A trace goes on, and what is cached for a request is found by the next tool."""
     seen = ContextVar("seen", default="nothing")
 

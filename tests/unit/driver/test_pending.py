@@ -7,7 +7,7 @@ import re
 import pytest
 
 from graphloop.driver.pending import Pending, ask_key, bad_edit, capability_of, pending_of, unfit
-from graphloop.effects import IN_WORDS, AskHuman, CallModel, CallTool, Effect, StartRun
+from graphloop.effects import IN_WORDS, AskHuman, CallTool, Effect, StartRun
 from graphloop.errors import ConfigError
 from graphloop.nodes.approve import EDITED
 from graphloop.policy.approvals import Approval, issue, verify
@@ -15,8 +15,6 @@ from graphloop.run import Run, evolve
 from graphloop.stores.base import Ask
 from graphloop.tools.tool import tool
 from graphloop.tools.toolbox import Toolbox
-from graphloop.values import ModelRequest
-from tests.runs import changed
 from tests.strategies import call, fresh
 
 PAY = call("pay", "toolu_1", '{"amount": 5}')
@@ -35,26 +33,6 @@ def pending(run: Run[None], *below: Run[None], secret: bytes | None = None) -> l
     return list(pending_of(run, {one.id: one for one in below}, secret))
 
 
-def test_only_what_comes_from_outside_is_waited_for() -> None:
-    """A tool or a model that was interrupted is asked again by whoever takes the run up."""
-    run = waiting("r", QUESTION, CLIENT, CallTool(3, "c0.2", call()), _model(4))
-
-    found = pending(run)
-
-    assert [("approval", "c0.0"), ("client_tool", "c0.1")] == [(one.kind, one.key) for one in found]
-    assert ("toolu_1", "pay", '{"amount": 5}') == (
-        found[0].call_id,
-        found[0].name,
-        found[0].arguments,
-    )
-    assert 60.0 == found[0].expires_at
-    assert "" == found[1].token
-
-
-def _model(effect_id: int) -> CallModel:
-    return CallModel(effect_id, "m", ModelRequest(()))
-
-
 def test_what_children_wait_for_is_found_at_any_depth() -> None:
     """By the keys that lead there, and the agents that they run."""
     leaf = waiting("r/c0.1/c2.0", QUESTION)
@@ -65,15 +43,6 @@ def test_what_children_wait_for_is_found_at_any_depth() -> None:
 
     assert ["c0.1/c2.0/c0.0", "c0.1/c0.1", "c0.3"] == [one.key for one in found]
     assert [("kid", "leaf"), ("kid",), ()] == [one.agents for one in found]
-
-
-def test_a_child_that_is_not_needed_any_more_waits_for_nobody() -> None:
-    """What somebody answered it would be lost."""
-    child = waiting("r/c0.1", QUESTION)
-    root = waiting("r", StartRun(1, "c0.1", "kid", "", ()))
-
-    assert 1 == len(pending(root, child))
-    assert [] == pending(changed(root, abandoned=True), child)
 
 
 def test_a_child_that_nobody_has_seen_waits_for_nothing_that_is_known() -> None:
@@ -150,12 +119,6 @@ def test_an_edit_that_its_tool_would_refuse_is_refused_at_once(edit: str, messag
     """Its approver is still there; when the run goes on, nobody may be."""
     assert re.search(message, unfit("pay", TAKES, edit) or "")
     assert unfit("pay", TAKES, '{"amount": 4}') is None
-
-
-@pytest.mark.parametrize("parameters", ["", "{", '{"type": "array"}'])
-def test_a_schema_that_says_nothing_refuses_nothing(parameters: str) -> None:
-    """The run checks every edit again, with the tool itself."""
-    assert unfit("pay", parameters, "{}") is None
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from graphloop.driver.cancellation import CancelScope
 from graphloop.driver.performer import Performer
 from graphloop.driver.ports import Ports
 from graphloop.driver.recorder import Recorder, first_events, not_before
-from graphloop.errors import Fenced, IllegalEvent, RunBusy, StoreError
+from graphloop.errors import Fenced, RunBusy, StoreError
 from graphloop.events import (
     Cancelled,
     Decided,
@@ -23,7 +23,6 @@ from graphloop.events import (
     Resumed,
     Setup,
     Started,
-    ToolReturned,
 )
 from graphloop.replay import replay
 from graphloop.run import Ending, EndReason, Run
@@ -75,28 +74,6 @@ def recorder(store: Store, path: tuple[str, ...] = ()) -> Recorder[None]:
     return made
 
 
-def test_what_is_taken_is_in_the_journal_and_in_the_run() -> None:
-    """In this order, and both at the same number."""
-
-    async def scenario() -> list[int]:
-        store = MemoryStore()
-        one = recorder(store)
-        with pytest.raises(IllegalEvent, match="starts with Started"):
-            _ = one.driven
-        found: list[int] = []
-        for event in (STARTED, Resumed(1.0)):
-            taken, cut = await one.take(event)
-            assert (taken.run, None) == (one.driven, cut)
-            found += [one.driven.seq, len(await store.load("r"))]
-        assert {False} == {one.is_torn, one.is_ending, one.is_over}
-        await one.take(Cancelled(2.0))
-        assert one.is_ending
-        assert one.is_over
-        return found
-
-    assert [1, 1, 2, 2] == asyncio.run(scenario())
-
-
 @pytest.mark.parametrize("at", [1, 2])
 @pytest.mark.parametrize("keeps", [True, False])
 def test_a_run_that_is_torn_from_its_journal_stands_as_that_says(at: int, keeps: bool) -> None:
@@ -121,7 +98,7 @@ def test_a_run_that_is_torn_from_its_journal_stands_as_that_says(at: int, keeps:
 
 
 @pytest.mark.parametrize("path", [(), ("c0.0",)], ids=["at the top", "below"])
-def test_a_run_that_another_has_taken_further_is_busy_and_known_as_it_is_now(
+def test_a_run_taken_further_elsewhere_is_busy_and_known_as_it_is(
     path: tuple[str, ...],
 ) -> None:
     """A new run whose id is taken is another matter, but for a child's, which is its parent's."""
@@ -161,7 +138,7 @@ def test_what_a_store_has_kept_and_denies_is_nobody_else_s() -> None:
     assert StoreError is type(asyncio.run(scenario()))
 
 
-def test_who_is_cancelled_while_an_event_is_kept_is_told_so_with_the_step(
+def test_a_cancellation_while_an_event_is_kept_comes_with_the_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The run is at one with its journal, and the cancellation is not lost."""
@@ -278,16 +255,6 @@ def test_a_run_that_another_drives_is_not_driven() -> None:
     assert [] == busy.told
 
 
-def test_a_run_is_released_also_where_one_below_it_was_taken_over() -> None:
-    """Only the store knows whose each run is: the lease of this one would keep all others out."""
-    below = Leasing()
-
-    with pytest.raises(Fenced, match="a child"):
-        driven(below, Fenced("a child was taken over"))
-
-    assert ["r", ("r", "suspended", (ASK,))] == below.told
-
-
 @pytest.mark.parametrize(
     "error", [Fenced("its append"), ValueError("…"), asyncio.CancelledError("gone")]
 )
@@ -364,7 +331,7 @@ def released(run: Run[None] | None) -> tuple[ReleaseStatus | None, Sequence[Ask]
     return found[0]
 
 
-def test_an_event_loop_that_ends_does_not_release_what_is_still_driven() -> None:
+def test_an_ending_event_loop_releases_no_run_that_is_driven() -> None:
     """It closes all generators side by side: the driver's own has yet to journal what it keeps."""
 
     async def scenario() -> list[object]:
@@ -400,14 +367,6 @@ def test_what_was_said_comes_before_the_answers_that_open_a_turn() -> None:
     assert [STEERED] == list(first_events((), (STEERED,)))
     assert [DECIDED] == list(first_events((DECIDED,), ()))
     assert ASKING == next(first_events((ASKING,), ()))
-
-
-@pytest.mark.parametrize("event", [STEERED, STOP, ToolReturned(0.0, 1, "x")])
-def test_what_came_before_a_leg_is_stamped_when_it_is_taken_up(event: Event) -> None:
-    """Time in a journal goes on, and nobody worked while nobody drove."""
-    assert 5.0 == not_before(begun_at(5.0), event).at
-    assert event is not_before(begun_at(0.0), event)
-    assert event is not_before(None, event)
 
 
 def test_when_a_decision_was_made_is_kept() -> None:

@@ -53,7 +53,7 @@ def test_a_reply_and_its_results_are_added_together() -> None:
     assert (run.turn.reply.message, *run.turn.results) == added
     assert added == tuple(left.run.record.added)
     assert added == left.run.record.steps[0].messages
-    assert () == left.run.turn.calls
+    assert ((), (), ()) == (left.run.turn.calls, left.run.turn.verdicts, left.run.turn.results)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_an_ended_run_leaves_by_aborted_with_every_call_answered() -> None:
         (FinishReason.CONTEXT_WINDOW, EndReason.CONTEXT_WINDOW),
     ],
 )
-def test_a_reply_that_says_nothing_is_empty_only_if_nothing_else_explains_it(
+def test_a_blank_reply_is_empty_only_if_nothing_else_explains_it(
     finish: FinishReason, reason: EndReason
 ) -> None:
     """A refusal often comes without a word."""
@@ -198,7 +198,7 @@ def finishing(*results: tuple[str, ResultStatus]) -> Run[None]:
         ([("agent", "error"), ("read", "ok")], False),
     ],
 )
-def test_a_run_ends_with_tools_that_end_it_or_an_agent_that_takes_over(
+def test_a_run_ends_with_tools_that_end_it_or_a_handoff(
     results: list[tuple[str, ResultStatus]], ends: bool
 ) -> None:
     """Tools only if nothing else ran, and all went well (CONTRACT L22, L23)."""
@@ -227,7 +227,7 @@ def test_what_somebody_has_to_say_keeps_a_run_from_ending(where: str) -> None:
         assert left.run.ending is None
 
 
-def test_a_conversation_of_the_caller_s_own_takes_the_place_of_the_reply() -> None:
+def test_a_conversation_of_the_caller_replaces_the_reply() -> None:
     """The turn is recorded, for it was paid for; its message is in no history."""
     run = replied(reply("mine", call()))
     dropped = evolve(run, turn=evolve(run.turn, calls=(), dropped=True, notes=(NOTE,)))
@@ -240,7 +240,7 @@ def test_a_conversation_of_the_caller_s_own_takes_the_place_of_the_reply() -> No
     assert ("mine", (), (NOTE,)) == (step.text, step.tool_calls, step.messages)
 
 
-def test_calls_that_have_run_stay_on_record_when_the_caller_replaces_their_turn() -> None:
+def test_calls_that_ran_stay_on_record_when_their_turn_is_replaced() -> None:
     """They have cost something, and failed or not: guards count them like any others."""
     run = finishing(("read", "error"))
 

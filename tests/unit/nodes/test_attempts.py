@@ -60,7 +60,7 @@ def test_what_only_asks_may_be_tried_again(node: Node[None, Outcome]) -> None:
 
 
 @pytest.mark.parametrize("on", [(), (Rejected,), (Aborted,), (Calls,), (Failed, Aborted)])
-def test_only_ways_that_a_node_is_left_by_and_that_may_be_undone_are_taken(
+def test_only_outcomes_that_may_be_undone_can_be_tried_again(
     on: Sequence[type[Outcome]],
 ) -> None:
     """Calls have to be answered, and who stops a run wants it stopped."""

@@ -88,7 +88,7 @@ def test_without_layers_a_full_window_is_the_end() -> None:
     assert (Cannot, FULL) == (outcome, run.ending)
 
 
-def test_coming_twice_before_a_model_was_asked_is_a_mistake_of_the_table() -> None:
+def test_compacting_twice_before_a_model_call_is_a_table_mistake() -> None:
     """Nobody has said that there is no room, and what says so is believed by the proofs."""
     run, outcome = left(entered(LAYERED, *LONG, compacted=True))
 
@@ -147,7 +147,7 @@ POOR: list[Event] = [
 ]
 
 
-def test_a_server_that_said_there_is_no_room_is_not_asked_the_same_again() -> None:
+def test_a_server_without_room_is_not_asked_the_same_again() -> None:
     """Nothing has become shorter, so the answer would be the same."""
     run, effect = summing(*QUESTION, *TALK, asked=True)
     measured = changed(run, measured=Measured(1, 900))
@@ -158,7 +158,7 @@ def test_a_server_that_said_there_is_no_room_is_not_asked_the_same_again() -> No
 
 
 @pytest.mark.parametrize(("asked", "outcome"), [(True, Cannot), (False, Compacted)])
-def test_a_function_that_shortens_nothing_is_believed_only_before_the_server_said_no(
+def test_a_function_that_shortens_nothing_is_not_believed_after_a_no(
     asked: bool, outcome: type[Outcome]
 ) -> None:
     """An estimate must not end a run."""

@@ -339,7 +339,7 @@ def test_agents_call_agents_only_so_deep(depth: int, status: str | None) -> None
     assert isinstance(reaction, Wait)
 
 
-def test_a_call_that_a_human_approved_and_that_may_have_run_is_asked_about_again() -> None:
+def test_an_approved_call_that_may_have_run_is_asked_about_again() -> None:
     """Whoever let it through knows best what to do now."""
     node = Execute()
     first = node.enter(batch(AGENTS, "read", verdicts=[APPROVED]))
@@ -378,7 +378,7 @@ def test_a_second_question_expires_like_the_first() -> None:
     asking = told(node, first, ToolReturned(1.0, 1, "who knows", "unknown"))
     (question,) = wished(asking)
     assert isinstance(question, AskHuman)
-    assert question.expires_at is not None
+    assert question.expires_at == asking.run.at + 10.0
 
     late = told(node, asking, Decided(question.expires_at, 2, True))
     in_time = told(node, asking, Decided(99.0, 2, True, given_at=question.expires_at - 1))
@@ -559,7 +559,7 @@ def test_what_is_overridden_before_it_runs_never_runs() -> None:
     assert ["c0.1"] == keys(reaction)
 
 
-def test_a_verdict_that_speaks_of_a_result_that_is_not_there_runs_nothing() -> None:
+def test_a_verdict_about_a_missing_result_runs_nothing() -> None:
     """It fails closed."""
     reaction = Execute().enter(batch(AGENTS, "read", verdicts=[CallVerdict("answered")]))
 

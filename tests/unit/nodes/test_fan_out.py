@@ -93,7 +93,7 @@ def test_every_branch_reads_the_conversation_and_its_own_prompt() -> None:
     assert (1, ()) == (run.turn.number, run.inbox.steering)
 
 
-def test_no_more_run_at_once_than_may_and_the_later_ones_share_what_is_left() -> None:
+def test_later_branches_wait_and_share_the_remaining_budget() -> None:
     """What one did not use is the others'."""
     one = fan(at_once=2)
     setup = evolve(SETUP, budget=Budget(tool_calls=9))

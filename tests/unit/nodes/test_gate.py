@@ -8,6 +8,7 @@ from typing import Literal
 
 import pytest
 
+from graphloop.contract import Contract, contract_of
 from graphloop.effects import AskHuman, CheckCalls, Effect
 from graphloop.errors import IllegalEvent
 from graphloop.events import (
@@ -63,6 +64,11 @@ def decided(event: Event, effect: Effect | None = None) -> CallVerdict | None:
     reaction = Gate().on(asked.run, event, effect or asked.effects[0])
     assert isinstance(reaction, Leave)
     return reaction.run.turn.verdicts[0]
+
+
+def test_a_gate_promises_to_ask_and_breaks_when_aborted() -> None:
+    """So the proofs know where a run may wait for people, and what an abort leaves open."""
+    assert Contract(breaks_by=frozenset({Aborted}), asks=True) == contract_of(Gate())
 
 
 def test_what_is_not_on_offer_is_never_checked() -> None:
@@ -499,7 +505,7 @@ def test_of_several_gates_in_a_row_the_strictest_word_counts(gates: Sequence[Gat
     assert ["run", "deny"] == kinds_after(*gates)
 
 
-def test_nobody_is_asked_twice_about_one_call_and_every_gate_sees_it_as_it_will_run() -> None:
+def test_every_gate_sees_a_call_as_it_will_run_and_one_gate_asks() -> None:
     """The second gate judges the arguments that the human wrote."""
     run = passed(replied(reply(call("read"))), ASKS_ABOUT_READ, edit='{"a": 1}')
     second = ASKS_ABOUT_READ.enter(evolve(run, pending={}))
@@ -584,7 +590,7 @@ ONCE_AN_APPROVAL = Monitor.of(Rules((AtMost("tool:write", 1, "approval:read"),))
         (FREE, CallCheck("bad"), ["run", "run", "invalid"]),
     ],
 )
-def test_only_a_call_that_needs_a_person_is_denied_before_the_person_is_asked(
+def test_a_forbidden_call_is_denied_before_a_person_is_asked(
     reads: CallCheck, writes: CallCheck, expected: list[str]
 ) -> None:
     """A person's time is not spent on a call that a rule forbids whatever they say."""
@@ -599,7 +605,7 @@ def test_only_a_call_that_needs_a_person_is_denied_before_the_person_is_asked(
     assert expected == [one and one.kind for one in reaction.run.turn.verdicts]
 
 
-def test_a_call_that_was_refused_though_a_person_was_asked_allows_no_other() -> None:
+def test_a_refused_call_allows_no_other_though_a_person_was_asked() -> None:
     """Another gate has refused it: its approval never comes, so the writing behind it is denied."""
     refused = CallVerdict("deny", "no", asked=True)
     run = evolve(

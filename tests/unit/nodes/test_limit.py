@@ -57,7 +57,7 @@ def test_no_other_node_sets_its_count_back() -> None:
     assert Stop is passed(limit, entered.run)[1]
 
 
-def test_a_cycle_of_one_s_own_heeds_the_budget_and_whoever_wants_to_stop() -> None:
+def test_a_cycle_of_one_s_own_heeds_the_budget_and_a_stop() -> None:
     """No other node may stand in it."""
     setup = evolve(SETUP, budget=Budget(tokens=10))
     spent = evolve(fresh(), setup=setup, spent=Spent(usage=Usage(10)))

@@ -16,7 +16,7 @@ from graphloop.run import evolve
 from tests.strategies import fresh, wrong
 
 
-def test_branches_are_named_after_their_agents_and_numbered_where_needed() -> None:
+def test_branches_are_named_after_agents_and_numbered_where_needed() -> None:
     """Each answer has to be told from the others."""
     branches = (Branch("a"), Branch("b"), Branch("a", "again"), Branch("a", name="own"))
 

@@ -146,7 +146,7 @@ LONG = (UserMessage("x" * 4_000),)
     ],
     ids=["long", "short", "counted", "just", "counted short", "counted before it was replaced"],
 )
-def test_a_conversation_that_is_about_to_overflow_is_made_shorter_first(
+def test_a_conversation_about_to_overflow_is_made_shorter_first(
     messages: tuple[Message, ...], measured: Measured, outcome: type[Outcome]
 ) -> None:
     """By what a model counted, where it did, else by an estimate."""

@@ -79,7 +79,7 @@ def test_only_a_completed_answer_is_checked(ending: Ending | None) -> None:
     assert (Accepted, ending) == (type(reaction.outcome), reaction.run.ending)
 
 
-def test_an_answer_that_was_sent_back_often_enough_is_taken_and_it_is_told() -> None:
+def test_an_answer_sent_back_often_enough_is_taken_and_said_so() -> None:
     """In `stopped_by`: a run that gave up looks different from one that succeeded."""
     run, outcome = judged(BAD, sent_back=1)
 
@@ -180,7 +180,7 @@ def test_one_follow_up_is_heard_once_the_answer_is_accepted(sent_back: int) -> N
     assert (None, {}) == (left.run.ending, left.run.counters.rejections)
 
 
-def test_what_is_said_while_the_answer_is_judged_is_heard_before_any_follow_up() -> None:
+def test_steering_during_a_verdict_is_heard_before_any_follow_up() -> None:
     """A run that is at its end goes on for it."""
     now = (UserMessage("wait!"),)
     run = changed(fresh(), ending=DONE, steering=now, follow_ups=NEXT)

@@ -1,20 +1,20 @@
-"""Calling a node's function: what it answers is checked before it becomes a fact."""
+"""Calling a node's function: what it asks and answers is checked before it becomes a fact."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Generator
 from itertools import count
 
 import pytest
 
 from graphloop import NodeContext
-from graphloop.effects import AskModel
+from graphloop.effects import Answer, Ask, AskAgent, AskModel, AskPerson, PersonSaid, Tell
 from graphloop.errors import ConfigError, NotDeterministic
 from graphloop.events import NodeReturned, RequestYielded
 from graphloop.outcomes import Outcome
 from graphloop.own_nodes import Asking, ask_model
+from graphloop.own_nodes.asking import ask_agent, ask_person, tell
 from graphloop.own_nodes.node_call import NodeCall
 from graphloop.own_nodes.node_signature import signature_of
 from graphloop.run import Run, evolve
@@ -42,87 +42,61 @@ def called(
     return asyncio.run(call(run))
 
 
-async def later(ticket: Ticket) -> Billing:
-    """Answer alone."""
-    return Billing()
-
-
 def why(ticket: Ticket) -> Again:
     """Answer with a field."""
     return Again("why")
 
 
-def changing(ticket: Ticket) -> tuple[Billing, Ticket]:
-    """Change the team."""
-    return Billing(), replace(ticket, team="b")
+def returned(state: Open) -> tuple[Billing, Open]:
+    """Change it, and return it."""
+    state.text = "changed"
+    return Billing(), state
 
 
-def emptying(ticket: Ticket | None) -> tuple[Billing, Ticket | None]:
-    """Take the state away."""
-    return Billing(), None
+def answering(
+    answer: object, returns: object = Billing, state: object = Ticket
+) -> Callable[..., object]:
+    """Return a function that answers this, whatever it says of itself."""
+
+    def function(given: object) -> object:
+        return answer(given) if callable(answer) and not isinstance(answer, type) else answer
+
+    function.__annotations__ = {"given": state, "return": returns}
+    return function
+
+
+CHANGED = tuple[Billing, Ticket]
+to_b = answering((Billing(), Ticket("x", "b")), CHANGED)
+
+
+async def later(ticket: Ticket) -> Billing:
+    """Answer alone."""
+    return Billing()
 
 
 def test_an_answer_becomes_a_fact() -> None:
     """The outcome's name and fields, and the state where it is given."""
+    nothing = answering((Billing(), None), tuple[Billing, Ticket | None], Ticket | None)
+
     assert NodeReturned("Billing") == called(later)
-    assert NodeReturned("Again", None, '{"reason":"why"}') == called(why)
-    assert NodeReturned("Billing", Ticket("x", "b"), changed=True) == called(changing)
-    assert NodeReturned("Billing", None, changed=True) == called(emptying)
-
-
-def the_class(ticket: Ticket) -> Billing:
-    """Forget the brackets."""
-    answer: Billing = wrong(Billing)
-    return answer
-
-
-def undeclared(ticket: Ticket) -> Billing:
-    """Leave by another way."""
-    answer: Billing = wrong(Technical())
-    return answer
-
-
-def forgetful(ticket: Ticket) -> Billing:
-    """Return nothing."""
-    answer: Billing = wrong(None)
-    return answer
-
-
-def state_alone(ticket: Ticket) -> tuple[Billing, Ticket]:
-    """Return the state only."""
-    answer: tuple[Billing, Ticket] = wrong(ticket)
-    return answer
-
-
-def undeclared_state(ticket: Ticket) -> Billing:
-    """Change a state without a word."""
-    answer: Billing = wrong((Billing(), ticket))
-    return answer
-
-
-def other_state(ticket: Ticket) -> tuple[Billing, Ticket]:
-    """Return another thing for a state."""
-    answer: tuple[Billing, Ticket] = wrong((Billing(), "x"))
-    return answer
-
-
-def three(ticket: Ticket) -> tuple[Billing, Ticket]:
-    """Return too many things."""
-    answer: tuple[Billing, Ticket] = wrong((Billing(), ticket, 1))
-    return answer
+    why = called(answering(Again("why"), Again))
+    assert NodeReturned("Again", None, '{"reason":"why"}') == why
+    assert NodeReturned("Billing", Ticket("x", "b"), changed=True) == called(to_b)
+    assert NodeReturned("Billing", None, changed=True) == called(nothing)
 
 
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (the_class, r"returned the class Billing: return one, `Billing\(\)`"),
-        (undeclared, "returned 'technical', which its annotation does not name: add Technical"),
-        (forgetful, "found None: is there a way through it without a `return`"),
-        (state_alone, "returns one of Billing; found Ticket"),
-        (undeclared_state, "a new state, which its annotation does not say"),
-        (other_state, "returns a state of type Ticket; found str"),
-        (three, "returns one of Billing; found"),
+        (answering(Billing), r"returned the class Billing: return one, `Billing\(\)`"),
+        (answering(Technical()), "returned 'technical', which its annotation does not name"),
+        (answering(None), "found None: is there a way through it without a `return`"),
+        (answering(TICKET, CHANGED), "returns one of Billing; found Ticket"),
+        (answering((Billing(), TICKET)), "a new state, which its annotation does not say"),
+        (answering((Billing(), "x"), CHANGED), "returns a state of type Ticket; found str"),
+        (answering((Billing(), TICKET, 1), CHANGED), "returns one of Billing; found"),
     ],
+    ids=["class", "outcome", "none", "state", "new state", "other state", "three"],
 )
 def test_an_answer_that_its_annotation_does_not_say_is_refused(
     function: Callable[..., object], words: str
@@ -134,71 +108,53 @@ def test_an_answer_that_its_annotation_does_not_say_is_refused(
 
 def test_a_function_writes_what_it_declares_and_no_more() -> None:
     """The proofs rely on it."""
-    left = called(changing, writes=frozenset({"team"}))
+    left = called(to_b, writes=frozenset({"team"}))
     assert isinstance(left, NodeReturned)
     assert left.changed
-
     with pytest.raises(ConfigError, match="writes 'text', as it declares; it changed 'team'"):
-        called(changing, writes=frozenset({"text"}))
-
-
-def in_place(state: Open) -> Billing:
-    """Change what no journal sees."""
-    state.text = "changed"
-    return Billing()
-
-
-def returned(state: Open) -> tuple[Billing, Open]:
-    """Change it, and return it."""
-    state.text = "changed"
-    return Billing(), state
-
-
-def test_a_state_is_never_changed_in_place() -> None:
-    """Neither the run's nor the caller's; what is returned counts."""
-    state = Open("x")
-
-    with pytest.raises(ConfigError, match="changed its state in place, where no journal sees it"):
-        called(in_place, state)
-    assert NodeReturned("Billing", Open("changed"), changed=True) == called(returned, state)
-
-    assert Open("x") == state
+        called(to_b, writes=frozenset({"text"}))
 
 
 class Plain:
     """A state whose class does not say when two are equal."""
 
-    def __init__(self) -> None:
-        self.seen = 0
+    text = "x"
 
 
-def looking(state: Plain) -> Billing:
-    """Look at it."""
+def spoil(state: Open | Plain) -> Billing:
+    """Change what no journal sees."""
+    state.text = "changed"
     return Billing()
 
 
-def counting(state: Plain) -> Billing:
-    """Change what nobody would see."""
-    state.seen += 1
-    return Billing()
+@pytest.mark.parametrize("state", [Open("x"), Plain()], ids=["open", "plain"])
+def test_a_state_is_never_changed_in_place(state: Open | Plain) -> None:
+    """Neither the run's nor the caller's, of any class; what is returned counts."""
+    kind = type(state)
 
-
-def test_a_change_is_seen_in_a_state_of_any_class() -> None:
-    """Dropped without a word, it would be looked for in vain."""
-    assert NodeReturned("Billing") == called(looking, Plain())
     with pytest.raises(ConfigError, match="changed its state in place, where no journal sees it"):
-        called(counting, Plain())
+        called(answering(spoil, Billing, kind), state)
+    assert NodeReturned("Billing") == called(answering(Billing(), Billing, kind), state)
+    assert "x" == state.text
+
+    def spoil_and_return(given: Open | Plain) -> object:
+        return spoil(given), given
+
+    returning = answering(spoil_and_return, wrong(tuple)[Billing, kind], kind)
+    returned = called(returning, state)
+    assert isinstance(returned, NodeReturned)
+    assert ("changed", True) == (wrong(returned.state).text, returned.changed)
+
+
+async def own_limit(ticket: Ticket) -> Billing:
+    """Run into a time limit of its own."""
+    raise TimeoutError("mine")
 
 
 async def slow(ticket: Ticket) -> Billing | Technical:
     """Never answer."""
     await asyncio.Event().wait()
     raise NotImplementedError
-
-
-async def own_limit(ticket: Ticket) -> Billing:
-    """Run into a time limit of its own."""
-    raise TimeoutError("mine")
 
 
 def test_a_function_that_takes_too_long_is_given_up() -> None:
@@ -214,7 +170,7 @@ def test_a_function_that_takes_too_long_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("late", [True, False], ids=["answers late", "never answers"])
-def test_a_function_that_keeps_its_cancellation_to_itself_is_too_late_all_the_same(
+def test_a_function_that_keeps_its_cancellation_is_too_late(
     late: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has a grace, and is left behind then; nothing that it answers counts."""
@@ -243,37 +199,6 @@ def test_a_function_that_keeps_its_cancellation_to_itself_is_too_late_all_the_sa
     assert ([] if late else ["node 'deaf'"]) == [one.get_name() for one in tasks]
 
 
-def asking(ticket: Ticket) -> Asking[Billing]:
-    """Ask, and fail where the answer is empty."""
-    reply = yield from ask_model(ticket.text)
-    if not reply.message.text:
-        raise KeyError("empty")
-    return Billing()
-
-
-def spoiling(ticket: Open) -> Asking[Billing]:
-    """Change the state between two asks."""
-    ticket.text += "!"
-    yield from ask_model("?")
-    return Billing()
-
-
-def growing(ticket: Open) -> Asking[tuple[Billing, Open]]:
-    """Change the state between two asks, and return it."""
-    ticket.text += "!"
-    yield from ask_model("?")
-    return Billing(), ticket
-
-
-def tossing(ticket: Ticket) -> Asking[Billing]:
-    """Ask something else each time."""
-    yield from ask_model(f"{next(COUNT)}")
-    return Billing()
-
-
-COUNT = count()
-
-
 def answered(function: Callable[..., object], text: str) -> NodeReturned | RequestYielded:
     """Return what comes after the first answer."""
     exchange = Exchange(AskModel("x"), reply(text))
@@ -284,11 +209,28 @@ def answered(function: Callable[..., object], text: str) -> NodeReturned | Reque
     return asyncio.run(NodeCall(function, signature_of(function), raises=raises)(run))
 
 
+def asking(ticket: Ticket) -> Asking[Billing]:
+    """Ask, and fail where the answer is empty."""
+    reply = yield from ask_model(ticket.text)
+    if not reply.message.text:
+        raise KeyError("empty")
+    return Billing()
+
+
 def test_a_generator_is_called_up_to_its_next_ask() -> None:
     """From its beginning each time, with what it was answered."""
     assert RequestYielded(AskModel("x")) == called(asking)
     assert NodeReturned("Billing") == answered(asking, "yes")
     assert NodeReturned("Again") == answered(asking, "")
+
+
+COUNT = count()
+
+
+def tossing(ticket: Ticket) -> Asking[Billing]:
+    """Ask something else each time."""
+    yield from ask_model(f"{next(COUNT)}")
+    return Billing()
 
 
 def test_what_is_not_deterministic_is_no_outcome() -> None:
@@ -297,13 +239,27 @@ def test_what_is_not_deterministic_is_no_outcome() -> None:
         answered(tossing, "yes")
 
 
+def spoiling(ticket: Open) -> Asking[Billing]:
+    """Change the state between two asks."""
+    ticket.text += "!"
+    yield from ask_model("?")
+    return Billing()
+
+
 def test_a_generator_does_not_change_its_state_in_place() -> None:
     """The next time it would see it changed, or not."""
     with pytest.raises(ConfigError, match="changed its state in place"):
         called(spoiling, Open("x"))
 
 
-def test_a_state_that_will_be_returned_may_be_changed_on_the_way() -> None:
+def growing(ticket: Open) -> Asking[tuple[Billing, Open]]:
+    """Change the state between two asks, and return it."""
+    ticket.text += "!"
+    yield from ask_model("?")
+    return Billing(), ticket
+
+
+def test_a_state_to_be_returned_may_be_changed_on_the_way() -> None:
     """Each time the generator is lent a copy of what the journal holds."""
     state = Open("x")
 
@@ -323,3 +279,30 @@ def test_what_a_function_tells_is_in_the_fact() -> None:
     notes = (UserMessage("one", "node"), SystemMessage("two"))
     assert NodeReturned("Billing", notes=notes) == called(telling, Ticket(""))
     assert NodeReturned("Again", notes=notes) == called(telling, raises=((KeyError, Again),))
+
+
+def asked(helper: Generator[Ask, Answer, object], answer: Answer) -> tuple[Ask, object]:
+    """Return what a helper asks, and what it makes of an answer."""
+    ask = next(helper)
+    with pytest.raises(StopIteration) as stop:
+        helper.send(answer)
+    return ask, stop.value.value
+
+
+def test_a_helper_asks_once_and_gives_the_answer_back() -> None:
+    """With the type that goes with it."""
+    heard = reply("yes")
+    model = ask_model("?", system="s", model="m", conversation=True, max_tokens=5)
+
+    assert (AskModel("?", "s", "m", True, 5), heard) == asked(model, heard)
+    said = PersonSaid(approved=True)
+    assert (AskPerson("?"), said) == asked(ask_person("?"), said)
+    assert (AskAgent("a", "?", True), "x") == asked(ask_agent("a", "?", conversation=True), "x")
+    assert (Tell(UserMessage("n")), None) == asked(tell("n"), None)
+    assert (Tell(SystemMessage("n")), None) == asked(tell(SystemMessage("n")), None)
+
+
+def test_a_reply_has_a_length() -> None:
+    """What cannot work is said where it is written."""
+    with pytest.raises(ConfigError, match="max_tokens"):
+        next(ask_model("?", max_tokens=wrong(0)))

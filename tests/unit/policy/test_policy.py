@@ -111,7 +111,7 @@ def test_a_decision_depends_only_on_the_conditions_that_were_asked(
 
 
 @given(policy=policies(), tool=tools, data=st.data())
-def test_a_call_is_allowed_only_if_no_answer_of_what_raised_could_matter(
+def test_a_call_is_allowed_only_if_no_failed_condition_could_matter(
     policy: Policy, tool: str, data: st.DataObject
 ) -> None:
     """CONTRACT property 9: everything fails closed."""
@@ -393,7 +393,7 @@ def test_whether_anybody_may_be_asked_is_known_without_asking(policy: Policy, as
     assert asks is may_ask(policy.rules, "pay")
 
 
-def test_a_pattern_that_another_does_not_surely_contain_is_no_shadowed_rule() -> None:
+def test_a_pattern_not_surely_within_another_is_not_shadowed() -> None:
     """What cannot be told without the tools is told where they are known."""
     for wide, pattern in [("??*", "*"), ("*a*", "[ab]"), ("r?", "r*"), ("re*", "r*"), ("?", "*")]:
         assert 2 == len((allow(wide) | ask(pattern)).rules)

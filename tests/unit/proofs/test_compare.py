@@ -44,7 +44,7 @@ from graphloop.proofs.lost_guards import gate_changes
 from graphloop.proofs.written_changes import node_changes, written
 from graphloop.rules import Rules, at_most, never, only_after
 from graphloop.testing import ScriptedModel
-from graphloop.topology.included import with_graphs
+from graphloop.topology.document import with_graphs
 from graphloop.topology.loaded import load
 from tests.changed_loop import bypassed, changed, gateless, unbounded
 from tests.graphs import OUTCOMES, Place, build

@@ -54,7 +54,7 @@ from graphloop.run import Run
 from graphloop.step import SETTLE_MAX, begin, step
 from graphloop.testing.sim import World, simulate
 from graphloop.tools.outcome import ToolOutcome
-from graphloop.topology.included import with_graphs
+from graphloop.topology.document import with_graphs
 from graphloop.values import AssistantMessage, TextPart, evolve
 from tests.strategies import QUESTION, SETUP, reply
 from tests.topology_data import graph_of, standard

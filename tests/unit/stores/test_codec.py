@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from enum import Enum, StrEnum
+from enum import Enum
 from math import inf, nan
 from typing import Annotated, get_args
 from zlib import crc32
-from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import find, given
@@ -72,12 +70,6 @@ def started(state: object) -> Event:
     return Started(0.0, "r", "agent", QUESTION, Setup(), state)
 
 
-class Mood(StrEnum):
-    """Texts with names."""
-
-    GOOD = "good"
-
-
 @dataclass
 class Lists:
     """What is a sequence is read as a list."""
@@ -93,46 +85,10 @@ class Tuples:
 
 
 @dataclass
-class Counts:
-    """More than a mapping, in the field of one."""
-
-    many: dict[str, int] = field(default_factory=lambda: defaultdict[str, int](int, a=1))
-
-
-@dataclass
-class Counted:
-    """What a `Counts` is to be."""
-
-    many: defaultdict[str, int] = field(default_factory=lambda: defaultdict[str, int](int, a=1))
-
-
-@dataclass
-class Moody:
-    """A text with a name, in a field of texts and in one of its own."""
-
-    said: str = ""
-    mood: Mood = Mood.GOOD
-
-
-@dataclass
-class Zoned:
-    """Clocks change in its zone, and no journal knows when."""
-
-    due: datetime = datetime(2026, 3, 1, 12, tzinfo=ZoneInfo("Europe/Berlin"))
-
-
-@dataclass
 class Priced:
     """What a `Price` is to be."""
 
     euros: Annotated[Decimal, Field(allow_inf_nan=True)] = Decimal("NaN")
-
-
-@dataclass
-class Ratio:
-    """A whole number is a number, wherever types are checked."""
-
-    share: float = 1
 
 
 @pytest.mark.parametrize(
@@ -377,19 +333,11 @@ class Plain:
     last: float = nan
 
 
-@dataclass(eq=False)
-class Identical:
-    """Nobody can say whether two are equal."""
-
-    x: int = 1
-
-
 @pytest.mark.parametrize(
     "state",
     [
         *(Doubling(x=3), Named.model_validate({"given": 5}), Numbers(), Binary(), Plain()),
-        *(Identical(4), Ratio(), Tuples(), Counted(), Moody(), Priced()),
-        *(Zoned(Zoned().due.astimezone(UTC)), Lists([1]), Counts({"a": 1})),
+        *(Tuples(), Priced(), Lists([1])),
     ],
     ids=lambda state: type(state).__name__,
 )
@@ -415,12 +363,6 @@ class Dropped(BaseModel):
     x: int = Field(default=1, exclude=True)
 
 
-class LeftOut(BaseModel):
-    """The same, of what has no default."""
-
-    x: int = Field(exclude=True)
-
-
 class Renamed(BaseModel):
     """It is written by a name that nobody reads."""
 
@@ -444,18 +386,6 @@ class Secret(BaseModel):
     """It would be resumed with stars for a key."""
 
     key: SecretStr = SecretStr("k")
-
-
-class Kin(BaseModel):
-    """What holds one of its kind holds no more than that."""
-
-    kin: Kin | None = None
-
-
-class Child(Kin):
-    """One that has more."""
-
-    more: int = 2
 
 
 class Counting(BaseModel):
@@ -531,45 +461,40 @@ class Blob(BaseModel):
 
 
 @pytest.mark.parametrize(
-    ("state", "told", "fix"),
+    ("state", "told"),
     [
-        (Dropped(x=9), "expected Dropped(x=9), found Dropped(x=1)", "no `exclude`"),
-        (LeftOut(x=9), "`x`: Field required", "no `exclude`"),
-        (Renamed(x=9), "return another state", "no alias for writing alone"),
-        (Hiding.made(), "return another state", "no private attribute"),
-        (Secret(), "return another state", "no secret"),
-        (Kin(kin=Child()), "found Kin(", "annotate each part"),
-        (Counting(x=1), "expected Counting(x=2), found Counting(x=3)", "no validator"),
-        (Prefixed(name="a"), "has its sign", "let validators take"),
-        (Anything(value=inf), "found Anything(value=None)", "annotate each part"),
-        (Anything(value=(1,)), "found Anything(value=[1])", "annotate each part"),
-        (Anything(value={1: 2}), "found Anything(value={'1': 2})", "annotate each part"),
-        (Lists(), "found Lists(many=[1])", "annotate each part"),
-        (chain(250), "recursion limit", "nest it less"),
-        (chain(300), "depth exceeded", "nest it less"),
-        (Price(), "`euros`: Input should be a finite number", "allow_inf_nan=True"),
-        (Anything(value="\ud800"), "cannot be written", "half of a surrogate pair"),
-        (Unsaid(), "`best`: Input should be a valid number", "ser_json_inf_nan='strings'"),
-        (Shaded(), "`shade`: Input should be (0, 0)", "the members of an enum"),
-        (Blob(), "cannot be written as JSON", "val_json_bytes='base64'"),
-        (Named().model_copy(update={"x": "a"}), "`x`: Input should", "what they are annotated"),
+        (Dropped(x=9), "expected Dropped(x=9), found Dropped(x=1)"),
+        (Renamed(x=9), "return another state"),
+        (Hiding.made(), "return another state"),
+        (Secret(), "return another state"),
+        (Counting(x=1), "expected Counting(x=2), found Counting(x=3)"),
+        (Prefixed(name="a"), "has its sign"),
+        (Anything(value=inf), "found Anything(value=None)"),
+        (Anything(value=(1,)), "found Anything(value=[1])"),
+        (Lists(), "found Lists(many=[1])"),
+        (chain(250), "recursion limit"),
+        (chain(300), "depth exceeded"),
+        (Price(), "`euros`: Input should be a finite number"),
+        (Anything(value="\ud800"), "cannot be written"),
+        (Unsaid(), "`best`: Input should be a valid number"),
+        (Shaded(), "`shade`: Input should be (0, 0)"),
+        (Blob(), "cannot be written as JSON"),
+        (Named().model_copy(update={"x": "a"}), "`x`: Input should"),
     ],
 )
-def test_a_state_that_would_be_read_back_as_another_is_told(
-    state: object, told: str, fix: str
-) -> None:
-    """A resumed run would go on with it: with where it differs, and with what helps there."""
+def test_a_state_that_would_be_read_back_as_another_is_told(state: object, told: str) -> None:
+    """A resumed run would go on with it: the message says where it differs, and the fix."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pydantic warns of what a copy holds.
-        problem, _, found = Codec(type(state)).misfit(state).partition(" Fix: ")
+        problem, _, fix = Codec(type(state)).misfit(state).partition(" Fix: ")
 
     assert told in problem
-    assert fix in found
+    assert "annotate each part" in fix
 
 
 def test_what_a_fix_tells_helps() -> None:
     """The same numbers and bytes, in models that say how they are written."""
     assert "ser_json_inf_nan='strings'" in Codec(Unsaid).misfit(Unsaid())
     assert "" == Codec(Numbers).misfit(Numbers())
-    assert "ser_json_bytes='base64'" in Codec(Blob).misfit(Blob())
+    assert "val_json_bytes='base64'" in Codec(Blob).misfit(Blob())
     assert "" == Codec(Binary).misfit(Binary())

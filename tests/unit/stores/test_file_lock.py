@@ -40,7 +40,7 @@ def files_of(pid: int) -> set[str]:
     return {str(one.resolve()) for one in Path(f"/proc/{pid}/fd").iterdir()}
 
 
-def test_a_lock_that_is_given_back_is_free_though_a_forked_child_lives(tmp_path: Path) -> None:
+def test_a_lock_given_back_is_free_though_a_forked_child_lives(tmp_path: Path) -> None:
     """`flock` belongs to the open file: to close one copy of it gives nothing back."""
     path = tmp_path / "runs.db-lock"
     with locked(path):

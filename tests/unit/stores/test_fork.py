@@ -88,7 +88,7 @@ def test_only_the_children_that_are_named_are_copied(
 
 
 @makers
-def test_a_child_is_copied_as_it_was_before_it_was_cancelled_with_its_parent(
+def test_a_fork_copies_a_child_as_it_was_before_its_parent_s_abort(
     make: Callable[[Path], Store], tmp_path: Path
 ) -> None:
     """Else an aborted run could be forked, but not gone on with; its own end stays its own."""
@@ -108,7 +108,7 @@ def test_a_child_is_copied_as_it_was_before_it_was_cancelled_with_its_parent(
 
 
 @makers
-def test_a_child_is_copied_as_it_was_before_its_answer_was_not_needed_any_more(
+def test_a_fork_copies_a_child_as_it_was_while_it_was_needed(
     make: Callable[[Path], Store], tmp_path: Path
 ) -> None:
     """In the copy the join is open, and may need it; so does what was stopped below the child."""
@@ -158,7 +158,7 @@ def test_a_fork_that_cannot_be_leaves_nothing(
     asyncio.run(run())
 
 
-def test_nobody_forks_without_saying_which_children_are_part_of_the_past() -> None:
+def test_a_fork_has_to_name_the_children_of_the_past() -> None:
     """A child that began after the fork would be copied silently, and be taken for the copy's."""
     given = inspect.signature(fork).parameters["children"]
 

@@ -193,7 +193,7 @@ def test_every_append_can_wait_for_the_disk(
     assert 1 == len(synced)
 
 
-def test_what_is_no_journal_and_what_cannot_be_read_keeps_no_run_from_being_listed(
+def test_a_file_that_is_no_journal_keeps_no_run_from_being_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A directory of that name is no run; a run that may not be read is one, and says so."""

@@ -87,7 +87,7 @@ def test_a_file_that_its_holder_has_just_removed_is_not_the_lock(
             lock_run(path, "r")
 
 
-def test_a_forked_child_that_forgets_a_loop_leaves_its_parents_lock_alone(tmp_path: Path) -> None:
+def test_a_forked_child_leaves_its_parents_lock_alone(tmp_path: Path) -> None:
     """It shares the open file: to unlock it there would unlock it for both."""
     path = tmp_path / "r.lock"
 

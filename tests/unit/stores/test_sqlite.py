@@ -145,7 +145,7 @@ def test_an_expired_lease_can_be_taken_and_fences_its_old_owner(tmp_path: Path) 
             await slow.release("r", "done", ())
         await quick.append("r", 3, EVENT)
         await quick.release("r", "suspended", ())
-        with pytest.raises(Fenced, match="by nobody"):
+        with pytest.raises(Fenced, match="has no driver"):
             await slow.append("r", 4, EVENT)
         assert 3 == len(await slow.load("r"))
         await slow.claim("r")
@@ -275,7 +275,7 @@ def test_a_release_that_failed_is_made_good_at_a_later_beat(tmp_path: Path) -> N
     asyncio.run(asyncio.wait_for(run(), 30))
 
 
-def test_a_late_release_does_not_touch_the_claim_of_whoever_came_since(tmp_path: Path) -> None:
+def test_a_late_release_touches_no_later_claim(tmp_path: Path) -> None:
     """Nor the next one of the same store."""
     path, clock = tmp_path / "runs.db", Clock()
 
@@ -294,7 +294,7 @@ def test_a_late_release_does_not_touch_the_claim_of_whoever_came_since(tmp_path:
     asyncio.run(run())
 
 
-def test_a_cancelled_claim_that_could_not_be_undone_is_driven_by_nobody(tmp_path: Path) -> None:
+def test_a_cancelled_claim_that_stands_has_no_driver(tmp_path: Path) -> None:
     """Nobody knows that it is theirs, so nobody would ever release it."""
     path = tmp_path / "runs.db"
 
@@ -337,9 +337,11 @@ def test_a_closed_store_gives_its_runs_up_and_refuses_work(tmp_path: Path) -> No
         first, second = SqliteStore(tmp_path / "runs.db"), SqliteStore(tmp_path / "runs.db")
         await first.claim("r")
         await first.append("r", 1, EVENT)
+        assert not first.closed
         await first.aclose()
         await first.aclose()
 
+        assert first.closed
         assert "interrupted" == (await second.overview())[0].status
         await second.claim("r")
         with pytest.raises(StoreError, match="is closed"):

@@ -47,7 +47,7 @@ def test_whoever_lost_its_claim_or_never_had_one_is_fenced(
     """Also where the new owner has come and gone, and where it is another claim of one's own."""
     me = tenant(claimed_in)
 
-    with pytest.raises(Fenced, match="run 'r' is driven by"):
+    with pytest.raises(Fenced, match="run 'r' (is driven by|has no driver)"):
         fence(me, "r", (me.name if owner == "me" else owner, epoch))
 
 
@@ -73,6 +73,11 @@ def test_a_renewal_prolongs_no_lease_of_another_driver(tmp_path: Path) -> None:
         renew(connection, slow)
 
         assert (161.0,) == connection.execute("SELECT lease_until FROM run").fetchone()
+
+        quick.claims.take("r")
+        renew(connection, quick)
+
+        assert (180.0,) == connection.execute("SELECT lease_until FROM run").fetchone()
 
 
 def test_a_written_release_is_forgotten_and_no_later_one() -> None:
@@ -106,7 +111,7 @@ asyncio.run(main())
 """
 
 
-def test_nobody_waits_for_the_lease_of_a_process_of_this_machine_that_has_died(
+def test_the_lease_of_a_dead_process_of_this_machine_is_free(
     tmp_path: Path,
 ) -> None:
     """A run that was killed is taken up at once; while its driver lives, it is busy."""

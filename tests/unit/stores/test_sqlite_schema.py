@@ -38,6 +38,15 @@ def test_a_database_is_opened_as_the_specification_says(
         assert expected == found
 
 
+def test_a_database_makes_the_folders_above_it(tmp_path: Path) -> None:
+    """A path that a program was given need not be prepared by its user."""
+    path = tmp_path / "a" / "b" / "runs.db"
+
+    open_writer(path, "process").close()
+
+    assert path.exists()
+
+
 def test_a_database_is_for_its_owner_only(tmp_path: Path) -> None:
     """Its log too: conversations are nobody else's business."""
     with closing(open_writer(tmp_path / "runs.db", "power")):
@@ -120,7 +129,7 @@ def test_a_place_that_cannot_be_opened_is_a_store_error(tmp_path: Path) -> None:
     ("version", "needed"),
     [((3, 40, 1), True), ((3, 51, 2), True), ((3, 51, 3), False), ((3, 54, 0), False)],
 )
-def test_only_a_sqlite_with_the_reset_bug_needs_a_lock_for_its_commits(
+def test_only_sqlite_with_the_reset_bug_needs_a_lock_for_commits(
     version: tuple[int, ...], *, needed: bool
 ) -> None:
     """It costs the processes their concurrency, which SQLite mended in 3.51.3."""

@@ -36,7 +36,10 @@ from graphloop.run import Run, evolve
 from graphloop.values import ToolResult, call_key, call_place
 from tests.runs import changed
 
-__all__ = ["BUGS", "Forgetful", "table"]
+__all__ = ["BUGS", "table"]
+
+Decision: TypeAlias = Reaction[None, Outcome]
+Bug: TypeAlias = Callable[[Node[None, Outcome]], Node[None, Outcome]]
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,51 @@ class Around:
         self, run: Run[None], event: Event, answered: Effect | None, /
     ) -> Reaction[None, Outcome]:
         return self.node.on(run, event, answered)
+
+
+def same(run: Run[None]) -> Run[None]:
+    """Return a run as it is."""
+    return run
+
+
+def as_heard(event: Event) -> Event:
+    """Return an event as it is."""
+    return event
+
+
+def as_decided(_: Run[None], __: Event | None, reaction: Decision) -> Decision:
+    """Return a decision as it is."""
+    return reaction
+
+
+@dataclass(frozen=True)
+class Twisted(Around):
+    """Is entered by another run, hears another event, or decides something else."""
+
+    entered: Callable[[Run[None]], Run[None]] = same
+    heard: Callable[[Event], Event] = as_heard
+    decided: Callable[[Run[None], Event | None, Decision], Decision] = as_decided
+
+    def enter(self, run: Run[None], /) -> Decision:
+        return self.decided(run, None, super().enter(self.entered(run)))
+
+    def on(self, run: Run[None], event: Event, answered: Effect | None, /) -> Decision:
+        return self.decided(run, event, super().on(run, self.heard(event), answered))
+
+
+def entering(change: Callable[[Run[None]], Run[None]]) -> Bug:
+    """Return the bug of a node that is entered by another run than there is."""
+    return lambda node: Twisted(node, entered=change)
+
+
+def hearing(change: Callable[[Event], Event]) -> Bug:
+    """Return the bug of a node that hears another event than came."""
+    return lambda node: Twisted(node, heard=change)
+
+
+def deciding(change: Callable[[Run[None], Event | None, Decision], Decision]) -> Bug:
+    """Return the bug of a node that decides something else; `change` gets the run before."""
+    return lambda node: Twisted(node, decided=change)
 
 
 @dataclass(frozen=True)
@@ -103,20 +151,14 @@ class Reckless:
         return Wait(run) if run.pending else Leave(run, Done())
 
 
-@dataclass(frozen=True)
-class Forgetful(Around):
-    """Keeps no more than three calls of a reply."""
-
-    def on(
-        self, run: Run[None], event: Event, answered: Effect | None, /
-    ) -> Reaction[None, Outcome]:
-        """Lose a call."""
-        if isinstance(event, ModelReplied) and len(event.reply.message.calls) > 3:
-            parts = [*event.reply.message.parts]
-            parts.remove(event.reply.message.calls[-1])
-            message = evolve(event.reply.message, parts=tuple(parts))
-            event = evolve(event, reply=evolve(event.reply, message=message))
-        return super().on(run, event, answered)
+def forgetful(event: Event) -> Event:
+    """Keep no more than three calls of a reply."""
+    if not isinstance(event, ModelReplied) or len(event.reply.message.calls) <= 3:
+        return event
+    parts = [*event.reply.message.parts]
+    parts.remove(event.reply.message.calls[-1])
+    message = evolve(event.reply.message, parts=tuple(parts))
+    return evolve(event, reply=evolve(event.reply, message=message))
 
 
 @dataclass(frozen=True)
@@ -133,58 +175,35 @@ class Hasty(Around):
         return super().on(run, event, answered)
 
 
-@dataclass(frozen=True)
-class Yielding(Around):
-    """Takes a person's no for a yes."""
-
-    def on(
-        self, run: Run[None], event: Event, answered: Effect | None, /
-    ) -> Reaction[None, Outcome]:
-        """Let what was denied run."""
-        reaction = super().on(run, event, answered)
-        if not isinstance(event, Decided) or not isinstance(reaction, Leave):
-            return reaction
-        after = reaction.run
-        verdicts = tuple(
-            evolve(one, kind="run") if one is not None and one.kind == "deny" else one
-            for one in after.turn.verdicts
-        )
-        return Leave(evolve(after, turn=evolve(after.turn, verdicts=verdicts)), reaction.outcome)
+def yielding(_: Run[None], event: Event | None, reaction: Decision) -> Decision:
+    """Take a person's no for a yes."""
+    if not isinstance(event, Decided) or not isinstance(reaction, Leave):
+        return reaction
+    after = reaction.run
+    verdicts = tuple(
+        evolve(one, kind="run") if one is not None and one.kind == "deny" else one
+        for one in after.turn.verdicts
+    )
+    return Leave(evolve(after, turn=evolve(after.turn, verdicts=verdicts)), reaction.outcome)
 
 
-@dataclass(frozen=True)
-class Backwards(Around):
-    """Appends the results of a turn in the order that tools like best: the wrong one."""
-
-    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
-        """Turn them round."""
-        turn = evolve(run.turn, results=run.turn.results[::-1])
-        return super().enter(evolve(run, turn=turn))
+def backwards(run: Run[None]) -> Run[None]:
+    """Turn the results of a turn round."""
+    return evolve(run, turn=evolve(run.turn, results=run.turn.results[::-1]))
 
 
-@dataclass(frozen=True)
-class Twofold(Around):
-    """Adds the results of a turn twice."""
-
-    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
-        """Add them once more."""
-        results = [one for one in run.turn.results if one is not None]
-        reaction = super().enter(run)
-        assert isinstance(reaction, Leave)
-        after = reaction.run
-        again = changed(after, added=after.record.added.append(*results))
-        return Leave(evolve(again, messages=again.messages.append(*results)), reaction.outcome)
+def twofold(run: Run[None], _: Event | None, reaction: Decision) -> Decision:
+    """Add the results of a turn twice."""
+    results = [one for one in run.turn.results if one is not None]
+    assert isinstance(reaction, Leave)
+    again = changed(reaction.run, added=reaction.run.record.added.append(*results))
+    return Leave(evolve(again, messages=again.messages.append(*results)), reaction.outcome)
 
 
-@dataclass(frozen=True)
-class Endless(Around):
-    """Promises a bound, and goes on for ever."""
-
-    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
-        """Go on."""
-        reaction = super().enter(run)
-        is_over = isinstance(reaction, Leave) and isinstance(reaction.outcome, Stop)
-        return Leave(run, Go()) if is_over else reaction
+def endless(run: Run[None], _: Event | None, reaction: Decision) -> Decision:
+    """Promise a bound, and go on for ever."""
+    is_over = isinstance(reaction, Leave) and isinstance(reaction.outcome, Stop)
+    return Leave(run, Go()) if is_over else reaction
 
 
 @dataclass(frozen=True)
@@ -210,31 +229,20 @@ class Looping:
                 return Leave(run, Final() if answered else Aborted())
 
 
-@dataclass(frozen=True)
-class Wordless(Around):
-    """Takes for granted that a reply says something."""
-
-    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
-        """Look at the first part."""
-        reply = run.turn.reply
-        assert reply is None or reply.message.parts[0] is not None
-        return super().enter(run)
+def wordless(run: Run[None]) -> Run[None]:
+    """Take for granted that a reply says something."""
+    reply = run.turn.reply
+    assert reply is None or reply.message.parts[0] is not None
+    return run
 
 
 VISITS: list[int] = []
 
 
-@dataclass(frozen=True)
-class Impure(Around):
-    """Remembers in a global what a journal does not know."""
-
-    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
-        """Give the turn another limit each time that this process comes here."""
-        VISITS.append(1)
-        return super().enter(evolve(run, turn=evolve(run.turn, max_tokens=len(VISITS))))
-
-
-Bug: TypeAlias = Callable[[Node[None, Outcome]], Node[None, Outcome]]
+def impure(run: Run[None]) -> Run[None]:
+    """Give the turn another limit each time that this process comes here."""
+    VISITS.append(1)
+    return evolve(run, turn=evolve(run.turn, max_tokens=len(VISITS)))
 
 
 def as_it_is(node: Node[None, Outcome]) -> Node[None, Outcome]:
@@ -330,16 +338,16 @@ BUGS: Mapping[str, tuple[str, Callable[[], Graph[None]]]] = {
         lambda: reckless(Gate(rules=(deny("write") | allow("*")).rules)),
     ),
     "a person who is not heeded": ("gate", lambda: reckless(Gate(rules=ask("*").rules))),
-    "a no that counts as a yes": ("gate", lambda: twisted("gate", Yielding)),
-    "a call that is lost": ("answers", lambda: twisted("model", Forgetful)),
+    "a no that counts as a yes": ("gate", lambda: twisted("gate", deciding(yielding))),
+    "a call that is lost": ("answers", lambda: twisted("model", hearing(forgetful))),
     "a turn that is not appended": ("answers", without_append),
-    "results in another order": ("history", lambda: twisted("append", Backwards)),
-    "results that come twice": ("history", lambda: twisted("append", Twofold)),
+    "results in another order": ("history", lambda: twisted("append", entering(backwards))),
+    "results that come twice": ("history", lambda: twisted("append", deciding(twofold))),
     "a tool that is run again": ("broken", lambda: twisted("execute", Hasty)),
     "a cycle without a bound": ("endless", without_bound),
     "a function that never ends": ("endless", without_end),
-    "a bound that is not kept": ("bound", lambda: twisted("stop", Endless)),
-    "an empty reply": ("broken", lambda: twisted("append", Wordless)),
-    "a node that remembers": ("replay", lambda: twisted("model", Impure)),
+    "a bound that is not kept": ("bound", lambda: twisted("stop", deciding(endless))),
+    "an empty reply": ("broken", lambda: twisted("append", entering(wordless))),
+    "a node that remembers": ("replay", lambda: twisted("model", entering(impure))),
 }
 """What is wrong, by which invariant is broken and the graph."""

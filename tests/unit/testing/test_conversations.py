@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -10,7 +11,7 @@ from graphloop import Graph, tool
 from graphloop.effects import CallModel, Effect
 from graphloop.events import CallbackReturned, Changes, Event, Setup, Started, Steered
 from graphloop.history import History
-from graphloop.node_protocol import Node, Reaction, Wait
+from graphloop.node_protocol import Kind, Node, Reaction, Wait
 from graphloop.nodes import Retrying
 from graphloop.outcomes import Compacted, Outcome
 from graphloop.run import Run, evolve
@@ -21,7 +22,14 @@ from graphloop.testing.trace import Decision, Trace, TraceStep
 from graphloop.values import AssistantMessage, Message, ToolCall, ToolResult, UserMessage
 from tests.runs import changed as with_facts
 from tests.strategies import call, said
-from tests.unit.testing.planted import Around, as_it_is, table, twisted
+from tests.unit.testing.planted import (
+    Bug,
+    Twisted,
+    deciding,
+    entering,
+    table,
+    twisted,
+)
 
 ASKED = said(call("read", "1"), call("write", "2"))
 FIRST, SECOND = ToolResult("c0.0", "1", "read", "a"), ToolResult("c0.1", "2", "write", "b")
@@ -61,62 +69,36 @@ def read(text: str) -> str:
     return text
 
 
-@dataclass(frozen=True)
-class Rewriting(Around):
-    """Makes the first message another one, once there are enough."""
-
-    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
-        """Rewrite it."""
-        if len(run.messages) > 3:
-            run = evolve(run, messages=History((ANOTHER, *run.messages[1:])))
-        return super().enter(run)
+def rewriting(run: Run[None]) -> Run[None]:
+    """Make the first message another one, once there are enough."""
+    if len(run.messages) <= 3:
+        return run
+    return evolve(run, messages=History((ANOTHER, *run.messages[1:])))
 
 
-@dataclass(frozen=True)
-class Changing(Around):
-    """Makes another run of what it is given, and of what it leaves behind."""
-
-    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
-        """Change what has just been added."""
-        return super().enter(self.changed(run))
-
-    def changed(self, run: Run[None]) -> Run[None]:
-        """Return the run that the node goes on with."""
-        raise NotImplementedError
+def forgetting(run: Run[None]) -> Run[None]:
+    """Take back the last message that the run has added."""
+    return with_facts(run, added=History(run.record.added[:-1]))
 
 
-@dataclass(frozen=True)
-class Forgetting(Changing):
-    """Takes back the last message that the run has added."""
+def dropping(run: Run[None]) -> Run[None]:
+    """Take back the newest answer, as if it had not been given."""
+    return with_facts(
+        run, messages=History(run.messages[:-1]), added=History(run.record.added[:-1])
+    )
 
-    def changed(self, run: Run[None]) -> Run[None]:
-        return with_facts(run, added=History(run.record.added[:-1]))
+
+def forging(run: Run[None]) -> Run[None]:
+    """Make the newest result another one, in both records."""
+    if not run.record.added or not isinstance(newest := run.record.added[-1], ToolResult):
+        return run
+    forged = evolve(newest, content="forged", status="ok")
+    messages, added = (*run.messages[:-1], forged), (*run.record.added[:-1], forged)
+    return with_facts(run, messages=History(messages), added=History(added))
 
 
 @dataclass(frozen=True)
-class Dropping(Changing):
-    """Takes back the newest answer, as if it had not been given."""
-
-    def changed(self, run: Run[None]) -> Run[None]:
-        return with_facts(
-            run, messages=History(run.messages[:-1]), added=History(run.record.added[:-1])
-        )
-
-
-@dataclass(frozen=True)
-class Forging(Changing):
-    """Makes the newest result another one, where the conversation stands, and where it is told."""
-
-    def changed(self, run: Run[None]) -> Run[None]:
-        if not run.record.added or not isinstance(newest := run.record.added[-1], ToolResult):
-            return run
-        forged = evolve(newest, content="forged", status="ok")
-        messages, added = (*run.messages[:-1], forged), (*run.record.added[:-1], forged)
-        return with_facts(run, messages=History(messages), added=History(added))
-
-
-@dataclass(frozen=True)
-class Shortening(Rewriting):
+class Shortening(Twisted):
     """Says that it makes conversations shorter."""
 
     @property
@@ -127,21 +109,19 @@ class Shortening(Rewriting):
 @pytest.mark.parametrize(
     ("kind", "bug", "found"),
     [
-        ("prepare", Rewriting, "message 1 of the conversation is another one now"),
+        ("prepare", rewriting, "message 1 of the conversation is another one now"),
         # What comes right behind the append, in the same step of the engine:
-        ("stop", Forgetting, "of what the run has added is gone"),
-        ("stop", Dropping, "of the conversation is gone"),
-        ("stop", Forging, "of the conversation is another one now"),
-        ("stop", Forging, "of what the run has added is another one now"),
+        ("stop", forgetting, "of what the run has added is gone"),
+        ("stop", dropping, "of the conversation is gone"),
+        ("stop", forging, "of the conversation is another one now"),
+        ("stop", forging, "of what the run has added is another one now"),
     ],
 )
-def test_a_node_that_changes_the_past_is_found(kind: str, bug: type[Around], found: str) -> None:
-    """What a model has read, and what a caller is given, is what was said."""
-
-    def twist(node: Node[None, Outcome]) -> Node[None, Outcome]:
-        return bug(node) if node.kind == kind else as_it_is(node)
-
-    report = fuzz(table(twist), seeds=100)
+def test_a_node_that_changes_the_past_is_found(
+    kind: Kind, bug: Callable[[Run[None]], Run[None]], found: str
+) -> None:
+    """A model has read it, and a caller was given it: it stays."""
+    report = fuzz(twisted(kind, entering(bug)), seeds=100)
 
     told = [one for each in report.failing for one in each.violations if one.code == "past"]
     (name,) = [one.name for one in table().nodes.values() if one.kind == kind]
@@ -152,11 +132,7 @@ def test_a_node_that_changes_the_past_is_found(kind: str, bug: type[Around], fou
 
 def test_a_node_that_may_compact_rewrites_nothing_on_its_other_ways() -> None:
     """That it leaves by `Compacted` at times makes it no editor."""
-
-    def twist(node: Node[None, Outcome]) -> Node[None, Outcome]:
-        return Shortening(node) if node.kind == "append" else as_it_is(node)
-
-    report = fuzz(table(twist), seeds=100)
+    report = fuzz(twisted("append", lambda node: Shortening(node, rewriting)), seeds=100)
 
     told = {one.what for each in report.failing for one in each.violations if one.code == "past"}
     assert told == {"message 1 of the conversation is another one now, changed by node 'append'"}
@@ -203,11 +179,13 @@ def test_who_may_change_the_conversation_may() -> None:
         two_moves(Steered(1.0, 1, (ANOTHER,))),
         two_moves(CallbackReturned(1.0, 1, Changes(messages=(ANOTHER,)))),
         two_moves(plain, before=handed_in),
-        two_moves(plain, Shortening(append)),
+        two_moves(plain, Shortening(append, rewriting)),
     ]
 
     assert ["past"] == [one.code for one in rewritten(*two_moves(plain))]
-    assert ["past"] == [one.code for one in rewritten(*two_moves(plain, Rewriting(append)))]
+    assert ["past"] == [
+        one.code for one in rewritten(*two_moves(plain, Twisted(append, rewriting)))
+    ]
     for subject, trace in allowed:
         assert [] == list(rewritten(subject, trace))
 
@@ -224,51 +202,38 @@ def test_a_node_that_tries_again_takes_back_what_it_has_told_and_no_more() -> No
         assert ["past"] == [one.code for one in found]
 
 
-@dataclass(frozen=True)
-class Whispering(Around):
-    """Sends the model other results than there are; the record keeps the truth."""
+def whispering(told: Callable[[Message], Message]) -> Bug:
+    """Return the bug of a node that sends the model other messages; the record keeps the truth."""
 
-    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
-        """Change what is sent first."""
-        return self.changed(super().enter(run))
-
-    def on(
-        self, run: Run[None], event: Event, answered: Effect | None, /
-    ) -> Reaction[None, Outcome]:
-        """Change what is sent again."""
-        return self.changed(super().on(run, event, answered))
-
-    def changed(self, reaction: Reaction[None, Outcome]) -> Reaction[None, Outcome]:
-        """Return the reaction with other requests."""
-        if not isinstance(reaction, Wait):
-            return reaction
-        return Wait(reaction.run, tuple([self.forged(one) for one in reaction.effects]))
-
-    def forged(self, effect: Effect) -> Effect:
-        """Return an effect with other results in it."""
+    def forged(effect: Effect) -> Effect:
         if not isinstance(effect, CallModel):
             return effect
-        messages = tuple([self.told(one) for one in effect.request.messages])
+        messages = tuple(map(told, effect.request.messages))
         return evolve(effect, request=evolve(effect.request, messages=messages))
 
-    def told(self, one: Message) -> Message:
-        """Return what is sent in place of a message."""
-        return evolve(one, content="forged") if isinstance(one, ToolResult) else one
+    def sent(
+        _: Run[None], __: Event | None, reaction: Reaction[None, Outcome]
+    ) -> Reaction[None, Outcome]:
+        if not isinstance(reaction, Wait):
+            return reaction
+        return Wait(reaction.run, tuple(map(forged, reaction.effects)))
+
+    return deciding(sent)
 
 
-@dataclass(frozen=True)
-class Unshared(Whispering):
-    """Sends less than there is, and all of that as it is."""
+def another_result(one: Message) -> Message:
+    """Return a result that no tool gave."""
+    return evolve(one, content="forged") if isinstance(one, ToolResult) else one
 
-    def forged(self, effect: Effect) -> Effect:
-        if not isinstance(effect, CallModel):
-            return effect
-        return evolve(effect, request=evolve(effect.request, messages=(*effect.request.messages,)))
+
+def the_same(one: Message) -> Message:
+    """Return a message as it is."""
+    return one
 
 
 def test_a_model_that_is_sent_another_result_is_found() -> None:
     """It would decide on what nobody has said."""
-    report = fuzz(twisted("model", Whispering), seeds=100, tools=[read])
+    report = fuzz(twisted("model", whispering(another_result)), seeds=100, tools=[read])
 
     told = [one.what for each in report.failing for one in each.violations]
     assert any(
@@ -276,4 +241,4 @@ def test_a_model_that_is_sent_another_result_is_found() -> None:
         and one.endswith("than the conversation has, by node 'model_call'")
         for one in told
     )
-    assert fuzz(twisted("model", Unshared), seeds=100, tools=[read]).ok
+    assert fuzz(twisted("model", whispering(the_same)), seeds=100, tools=[read]).ok

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
 from graphloop.contract import Contract
-from graphloop.effects import Effect
 from graphloop.errors import IllegalEvent
 from graphloop.events import Cancelled, Event, Setup
 from graphloop.graph import names_of
-from graphloop.node_protocol import Leave, Reaction
-from graphloop.outcomes import Outcome
+from graphloop.node_protocol import Kind, Leave
 from graphloop.proofs.bounds import bound
 from graphloop.rules import always_followed_by, never
 from graphloop.rules.names import resolve_words
@@ -28,7 +26,7 @@ from graphloop.testing.trial import Trial, tried
 from graphloop.values import evolve
 from tests.runs import changed
 from tests.strategies import loop
-from tests.unit.testing.planted import Around, table, twisted
+from tests.unit.testing.planted import Decision, Twisted, deciding, table, twisted
 
 GRAPH = loop()
 SETUP = Setup("model", invented_tools(GRAPH))
@@ -117,34 +115,19 @@ PLAIN_SUBJECT: Subject[None] = Subject(PLAIN, None, Setup("model", invented_tool
 ANSWERED = tried(PLAIN_SUBJECT, Choices.given(()), 100)
 
 
-@dataclass(frozen=True)
-class Silent(Around):
-    """Leaves without an ending of the run."""
-
-    def enter(self, run: Run[None], /) -> Reaction[None, Outcome]:
-        """Drop it."""
-        return silenced(super().enter(run))
-
-    def on(
-        self, run: Run[None], event: Event, answered: Effect | None, /
-    ) -> Reaction[None, Outcome]:
-        """Drop it."""
-        return silenced(super().on(run, event, answered))
+def silenced(_: Run[None], __: Event | None, reaction: Decision) -> Decision:
+    """Leave without an ending of the run."""
+    if not isinstance(reaction, Leave):
+        return reaction
+    return Leave(evolve(reaction.run, ending=None), reaction.outcome)
 
 
-class Unpromising(Silent):
+class Unpromising(Twisted):
     """Has promised nothing."""
 
     @property
     def contract(self) -> object:
         return Contract()
-
-
-def silenced(reaction: Reaction[None, Outcome]) -> Reaction[None, Outcome]:
-    """Return a decision without an ending."""
-    if not isinstance(reaction, Leave):
-        return reaction
-    return Leave(evolve(reaction.run, ending=None), reaction.outcome)
 
 
 @pytest.mark.parametrize(
@@ -154,9 +137,9 @@ def silenced(reaction: Reaction[None, Outcome]) -> Reaction[None, Outcome]:
         ("model", "node 'model_call' left by 'failed', and the run has no ending"),
     ],
 )
-def test_a_node_that_drops_the_ending_is_found(kind: str, found: str) -> None:
+def test_a_node_that_drops_the_ending_is_found(kind: Kind, found: str) -> None:
     """The caller would read that a run is completed which came to its bound, or broke."""
-    report = fuzz(table(lambda node: Silent(node) if node.kind == kind else node), seeds=100)
+    report = fuzz(twisted(kind, deciding(silenced)), seeds=100)
 
     told = [one for each in report.failing for one in each.violations if one.code == "ending"]
     assert any(found in one.what for one in told)
@@ -165,7 +148,7 @@ def test_a_node_that_drops_the_ending_is_found(kind: str, found: str) -> None:
 
 def test_a_node_that_has_promised_no_ending_owes_none() -> None:
     """A node of one's own that stops a run may mean that it is completed."""
-    graph = twisted("stop", Unpromising)
+    graph = twisted("stop", lambda node: Unpromising(node, decided=silenced))
     subject = replace(PLAIN_SUBJECT, graph=graph)
 
     for seed in range(60):

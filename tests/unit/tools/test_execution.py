@@ -99,7 +99,7 @@ def test_a_timeout_is_told_with_its_seconds() -> None:
 
 
 @pytest.mark.parametrize("error", [None, ValueError("late")], ids=["returns", "raises"])
-def test_a_tool_that_swallows_its_cancellation_is_too_late_all_the_same(
+def test_a_tool_that_swallows_its_cancellation_is_still_too_late(
     error: Exception | None,
 ) -> None:
     """What comes after the limit is no result: the limit would bound nothing."""

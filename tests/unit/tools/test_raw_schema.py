@@ -107,7 +107,7 @@ def test_a_pattern_may_name_classes_of_letters() -> None:
 
 
 @pytest.mark.parametrize("draft", ["2020-12/schema", "draft-07/schema#"])
-def test_a_pattern_of_property_names_must_be_one_that_can_be_searched_for(draft: str) -> None:
+def test_a_pattern_of_property_names_must_be_searchable(draft: str) -> None:
     """Found when the tool is defined; at a call it would be the model's fault."""
     schemes = {"2020-12/schema": "https", "draft-07/schema#": "http"}
     schema = {

@@ -38,8 +38,8 @@ from graphloop.outcomes import Failed, Outcome
 from graphloop.own_nodes.route_outcomes import route_outcome
 from graphloop.policy.policy import Rule
 from graphloop.topology.node_models import library_kind, node_kind
-from graphloop.topology.node_writer import UnwritableError, node_data
 from graphloop.topology.registration import LIBRARY, RegisteredNames, Registry
+from graphloop.topology.writer import UnwritableError, node_data
 from graphloop.values import ToolChoice
 from tests.strategies import wrong
 from tests.topology_forms import NAMES, REGISTRY, read, refusal, written
@@ -210,7 +210,10 @@ def test_a_node_within_another_has_its_kinds_name_or_its_own() -> None:
         ),
         ("{use: retrying, node: {use: execute}, times: 2}", "must not happen twice"),
         ("{use: retrying, node: {use: limt}, times: 2}", "a:1:29: there is no kind of node 'limt'"),
-        ("{use: retrying, node: {use: model_call}, times: 2, after: go}", "1:59: `after` names"),
+        (
+            "{use: retrying, node: {use: model_call}, times: 2, after: go}",
+            "1:59: `after`: expected outcomes of 'model_call'",
+        ),
         ("{use: function, leaves_by: [sales]}", "`callback`"),
         ("{use: function, leaves_by: [], callback: helps}", "something in it"),
         ("{use: function, leaves_by: [else], callback: helps}", "stands for the rest"),

@@ -1,4 +1,4 @@
-"""The reader: what it takes, and that everything else is refused where it stands."""
+"""The reader: it refuses bad files where they are bad, and reads the files that they include."""
 
 from __future__ import annotations
 
@@ -9,46 +9,23 @@ from pathlib import Path
 import pytest
 
 from graphloop.proofs.report import PROPERTIES
+from graphloop.topology import includes
 from graphloop.topology.diagnostics import TopologyError
-from graphloop.topology.ignored import CODES
 from graphloop.topology.reader import read_path, read_text
+from graphloop.topology.references import CODES
 from graphloop.topology.registration import RegisteredNames, Registry
-from tests.topology_files import BAD, RIGHT, Bad, with_line
+from tests.topology_files import BAD, RIGHT, Bad, lines_of, problems, with_line
 
 NAMES = RegisteredNames(Registry(), installed=False)
 
 
-@pytest.mark.parametrize("bad", BAD, ids=[one.kind for one in BAD])
+@pytest.mark.parametrize("bad", BAD, ids=[bad.kind for bad in BAD])
 def test_a_bad_file_is_refused_where_it_is_bad(bad: Bad) -> None:
-    """Whoever wrote it looks at that line, and knows what to write instead."""
-    with pytest.raises(TopologyError) as refused:
-        read_text(bad.text, NAMES, "support.yaml")
+    """Its author looks at that line, and knows what to write instead."""
+    found = problems(bad.text)
 
-    place = f"support.yaml:{bad.line}:{bad.column}"
-    found = [one for one in refused.value.problems if bad.said in str(one)]
-    assert [place] == [one.place for one in found], str(refused.value)
-    assert all(one.fix for one in refused.value.problems)
-
-
-def test_the_right_file_is_read() -> None:
-    """Whole: its table, its rules, its order."""
-    document = read_text(RIGHT, NAMES)
-
-    assert "prepare_step" == document.graph.start
-    assert 6 == len(document.graph.nodes)
-    assert 1 == len(document.rules)
-
-
-def test_all_problems_are_told_at_once() -> None:
-    """Nobody mends a file line by line."""
-    text = with_line(3, "start: nowhere").replace("settled", "setled").replace("hold", "hald")
-
-    with pytest.raises(TopologyError) as refused:
-        read_text(text, NAMES)
-
-    assert ["3", "10", "16"] == [one.place.split(":")[1] for one in refused.value.problems], str(
-        refused.value
-    )
+    places = [problem.place for problem in found if bad.said in str(problem)]
+    assert [f"a.yaml:{bad.line}:{bad.column}"] == places, found
 
 
 def test_ten_megabytes_cost_the_memory_of_one(tmp_path: Path) -> None:
@@ -79,8 +56,7 @@ def test_ten_megabytes_cost_the_memory_of_one(tmp_path: Path) -> None:
 )
 def test_a_megabyte_that_means_no_good_is_refused_early(text: str) -> None:
     """No part of the work grows faster than the text; the suite's timeout would tell."""
-    with pytest.raises(TopologyError):
-        read_text(text, NAMES)
+    assert problems(text)
 
 
 MANY = """\
@@ -107,29 +83,22 @@ wrong: 1
 
 def test_the_problems_of_all_parts_are_told_at_once() -> None:
     """One in the table hides none in the tools, the rules, or what is set aside."""
-    with pytest.raises(TopologyError) as refused:
-        read_text(MANY, NAMES)
-
-    lines = [int(one.place.split(":")[1]) for one in refused.value.problems]
-    assert [3, 5, 6, 7, 9, 12, 13, 14, 14, 15, 15, 16, 17, 18] == lines, str(refused.value)
+    assert [3, 5, 6, 7, 9, 12, 13, 14, 14, 15, 15, 16, 17, 18] == lines_of(problems(MANY))
 
 
 @pytest.mark.parametrize("part", ["nodes: [a]", "edges: [a]", "agents: [a]"])
 def test_a_part_of_no_form_hides_no_other(part: str) -> None:
     """Here, too, the prompt is told."""
-    with pytest.raises(TopologyError) as refused:
-        read_text(f"graphloop: 1\nname: a\nstart: a\n{part}\nprompt: 3\n", NAMES)
+    found = problems(f"graphloop: 1\nname: a\nstart: a\n{part}\nprompt: 3\n")
 
-    assert {"4", "5"} <= {one.place.split(":")[1] for one in refused.value.problems}
+    assert {4, 5} <= {*lines_of(found)}
 
 
 def test_an_agent_that_could_not_be_read_is_told_once() -> None:
     """It is called as a tool; that models know nothing of it is not its mistake."""
     text = RIGHT + "tools: [a]\nagents: {a: {description: x, graph: {name: 3}}}\n"
-    with pytest.raises(TopologyError) as refused:
-        read_text(text, NAMES)
 
-    assert {"23"} == {one.place.split(":")[1] for one in refused.value.problems}
+    assert {23} == {*lines_of(problems(text))}
 
 
 @pytest.mark.parametrize(
@@ -142,13 +111,10 @@ def test_an_agent_that_could_not_be_read_is_told_once() -> None:
 )
 def test_a_rule_about_nothing_is_refused_where_it_stands(rule: str, said: str) -> None:
     """It would hold for ever, and guard nothing."""
-    with pytest.raises(TopologyError) as refused:
-        read_text(with_line(21, f"  - {rule}"), NAMES, "a.yaml")
+    (problem,) = problems(with_line(21, f"  - {rule}"))
 
-    (problem,) = refused.value.problems
     assert "a.yaml:21:5" == problem.place
     assert said in problem.found
-    assert f"t {problem.fix}" != "t "
 
 
 def test_a_rule_may_speak_of_the_tools_of_its_file_and_of_those_that_a_run_is_given() -> None:
@@ -163,11 +129,9 @@ def test_a_rule_may_speak_of_the_tools_of_its_file_and_of_those_that_a_run_is_gi
 
 def test_what_is_set_aside_is_a_finding_that_there_is() -> None:
     """A number too many sets nothing aside."""
-    with pytest.raises(TopologyError) as refused:
-        read_text(RIGHT + "ignore: [{node: gate, code: GL66, reason: x}]\n", NAMES)
+    (problem,) = problems(RIGHT + "ignore: [{node: gate, code: GL66, reason: x}]\n")
 
-    (problem,) = refused.value.problems
-    assert "topology:22:29" == problem.place
+    assert "a.yaml:22:29" == problem.place
     assert "Did you mean 'GL6'?" in problem.found
     assert set(CODES) == set(PROPERTIES)
 
@@ -184,18 +148,17 @@ def test_a_name_that_drives_a_terminal_is_refused_where_it_stands(name: str, lin
     if line == 2 and "\\" not in name:
         assert read_text(text, NAMES).graph.name == name
         return
-    with pytest.raises(TopologyError) as refused:
-        read_text(text, NAMES, "a.yaml")
+    found = problems(text)
 
-    assert any(one.place.startswith(f"a.yaml:{line}:") for one in refused.value.problems)
-    assert str(refused.value).replace("\n", "").isprintable()
+    assert line in lines_of(found)
+    assert all(str(problem).isprintable() for problem in found)
 
 
 def test_a_text_of_json_is_read_as_json() -> None:
     """With tabs and byte order marks; other texts in braces are YAML."""
     data = {
         "graphloop": 1,
-        "name": "a\x7fb".replace("\x7f", " "),
+        "name": "a b",
         "prompt": "\x7f",
         "start": "append",
         "nodes": {"append": {"use": "append"}},
@@ -212,8 +175,8 @@ def test_a_json_file_is_json(tmp_path: Path) -> None:
     """And no YAML that lies in one."""
     (tmp_path / "a.json").write_text(RIGHT, encoding="utf-8")
 
-    with pytest.raises(TopologyError, match=r"a\.json:1:1: this is no JSON"):
-        read_path(tmp_path / "a.json", NAMES)
+    assert "a.json:1:1: this is no JSON" in refusal(tmp_path / "a.json")
+    assert "a NUL character" in refusal(tmp_path / "a\0b.yaml")
 
 
 def test_an_agent_that_models_call_has_the_name_of_a_tool() -> None:
@@ -223,13 +186,85 @@ def test_an_agent_that_models_call_has_the_name_of_a_tool() -> None:
     text = f"{{graphloop: 1, {graph}, {agents}}}"
 
     assert read_text(text, NAMES)
-    with pytest.raises(
-        TopologyError, match=r"'my writer' is called as a tool.*name it 'my_writer'"
-    ):
-        read_text(text.replace(", agents", ", tools: [my writer], agents"), NAMES)
+    (problem,) = problems(text.replace(", agents", ", tools: [my writer], agents"))
+    assert "'my writer' is called as a tool" in problem.found
+    assert "name it 'my_writer'." == problem.fix
 
 
-def test_a_path_with_a_nul_character_is_no_file(tmp_path: Path) -> None:
-    """The system says so in words of its own, which name no file."""
-    with pytest.raises(TopologyError, match="NUL"):
-        read_path(tmp_path / "a\0b.yaml", NAMES)
+def including(name: str) -> str:
+    """Return a file that includes another, on line 22."""
+    return RIGHT + f"agents: {{a: {{include: {name!r}}}}}\n"
+
+
+def refusal(path: Path) -> str:
+    """Return the message about a file."""
+    with pytest.raises(TopologyError) as refused:
+        read_path(path, NAMES)
+    return str(refused.value)
+
+
+def test_files_of_the_folder_and_below_are_read_once(tmp_path: Path) -> None:
+    """However often they are named."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "b.json").write_text(
+        '{"graphloop": 1, "name": "b", "start": "c", "nodes": {"c": {"use": "append"}},'
+        '\n\t"edges": {"c": {"else": "END"}}}'
+    )
+    (tmp_path / "a.yaml").write_text(
+        RIGHT + "agents: {a: {include: in/b.json}, b: {include: ./in/../in/b.json}}\n"
+    )
+
+    agents = read_path(tmp_path / "a.yaml", NAMES).agents
+
+    assert agents["a"].document is not None
+    assert agents["a"].document is agents["b"].document
+
+
+def test_circles_of_includes_are_told(tmp_path: Path) -> None:
+    """With the way round."""
+    for name, other in (("a", "b"), ("b", "c"), ("c", "b")):
+        (tmp_path / f"{name}.yaml").write_text(including(f"{other}.yaml"))
+
+    found = refusal(tmp_path / "a.yaml")
+
+    assert "b.yaml → c.yaml → b.yaml" in found
+    assert f"{tmp_path}/c.yaml:22:23" in found
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("../b.yaml", "leads out of the folder"),
+        ("link.yaml", "leads out of the folder"),
+        ("/etc/passwd", "an absolute path"),
+        ("C:/b.yaml", "an absolute path"),
+        ("in\\\\b.yaml", "of another system"),
+        ("b.txt", "ends in .yaml"),
+        ("none.yaml", "no such file"),
+        ("folder.yaml", "is a folder"),
+        ("x" * 5000 + ".yaml", "cannot be read"),
+        ("wirter.yaml", "Did you mean 'writer.yaml'? Fix: write its path from the folder of this"),
+    ],
+)
+def test_nothing_else_can_be_included(tmp_path: Path, name: str, said: str) -> None:
+    """A file of data reaches no other file; each problem is told where that is named."""
+    folder = tmp_path / "in"
+    (folder / "folder.yaml").mkdir(parents=True)
+    for path in (tmp_path / "b.yaml", folder / "writer.yaml", folder / "writer.py"):
+        path.write_text(RIGHT)
+    (folder / "link.yaml").symlink_to(tmp_path / "b.yaml")
+    (folder / "a.yaml").write_text(including(name).replace("\\\\", "\\"))
+
+    found = refusal(folder / "a.yaml")
+
+    assert f"{folder}/a.yaml:22:23: " in found
+    assert said in found
+
+
+def test_files_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topology is no tree of a thousand files."""
+    monkeypatch.setattr(includes, "FILES_MAX", 2)
+    for at in range(4):
+        (tmp_path / f"{at}.yaml").write_text(including(f"{at + 1}.yaml"))
+
+    assert "at most 2 files" in refusal(tmp_path / "0.yaml")

@@ -13,31 +13,6 @@ from graphloop.topology import registration
 from graphloop.topology.registration import RegisteredNames, Registry
 
 
-def test_a_name_is_given_once() -> None:
-    """Two functions of one name would be one too few."""
-    registry = Registry()
-    given = registry.function(len)
-
-    assert len is given is registry.function(len)
-    assert registry.get("function", "len") is len
-    with pytest.raises(ConfigError, match="two functions are registered as 'len'"):
-        registry.function(max, name="len")
-
-
-def test_what_is_none_is_refused() -> None:
-    """A mistake shows where it is made."""
-    registry = Registry()
-    registry.node(Append("own"))
-
-    assert ("own",) == registry.names("node")
-    with pytest.raises(ConfigError, match="a node, or a frozen dataclass"):
-        registry.node(len)
-    with pytest.raises(ConfigError, match="a function was expected"):
-        registry.predicate(3)
-    with pytest.raises(ConfigError, match="found none for"):
-        registry.predicate(partial(len))
-
-
 def test_entry_points_are_loaded_when_they_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broken package breaks only the files that name it."""
     points = EntryPoints(
@@ -67,16 +42,6 @@ def test_what_is_registered_in_between_is_forgotten() -> None:
     assert ("kept",) == own.names("tool")
 
 
-@pytest.mark.parametrize("name", ["gate", "limit", "verify"])
-def test_the_names_of_the_librarys_nodes_are_taken(name: str) -> None:
-    """A file that says `use: gate` means the library's."""
-    with pytest.raises(ConfigError, match=f"{name!r} is a node of the library"):
-        Registry().node(Append("own"), name=name)
-    with pytest.raises(ConfigError, match="'append' is a node of the library"):
-        Registry().node(Append())
-    Registry().tool(len, name=name)
-
-
 def test_a_package_cannot_take_the_name_of_a_library_node(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it offers under such a name is not on offer."""
     points = EntryPoints(
@@ -89,3 +54,26 @@ def test_a_package_cannot_take_the_name_of_a_library_node(monkeypatch: pytest.Mo
 
     assert ("own",) == RegisteredNames(Registry()).known("node")
     assert RegisteredNames(Registry()).find("node", "gate") is None
+
+
+@pytest.mark.parametrize(
+    ("category", "given", "name", "said"),
+    [
+        ("function", max, "len", "expected one function named 'len'"),
+        ("node", len, "", "a node, or a frozen dataclass"),
+        ("predicate", 3, "", "expected a function"),
+        ("predicate", partial(len), "", "found none for"),
+        ("node", Append("own"), "gate", "found 'gate', a node of the library"),
+        ("node", Append(), "", "found 'append', a node of the library"),
+    ],
+)
+def test_a_name_means_one_thing(category: str, given: object, name: str, said: str) -> None:
+    """A mistake shows where it is made; `use: gate` means the library's."""
+    own = Registry()
+    assert len is own.function(len) is own.function(len) is own.get("function", "len")
+    own.node(Append("own"))
+    own.tool(len, name="gate")
+
+    assert ("own",) == own.names("node")
+    with pytest.raises(ConfigError, match=said):
+        getattr(own, category)(given, name=name)

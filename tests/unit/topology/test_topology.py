@@ -1,4 +1,4 @@
-"""Topologies that are loaded: they bring what their files name."""
+"""Topologies that are loaded: they bring the names of their files, and the graphs of agents."""
 
 from __future__ import annotations
 
@@ -10,16 +10,25 @@ from pathlib import Path
 import pytest
 
 from graphloop.agent.agent import Agent
-from graphloop.effects import Effect, Invoke
+from graphloop.contract import contract_of
+from graphloop.effects import AskModel, Effect, Invoke
 from graphloop.errors import ConfigError
 from graphloop.events import BranchesJoined, Event
+from graphloop.graph import END, Graph
 from graphloop.node_protocol import Kind, Leave, Reaction, Wait
-from graphloop.outcomes import Outcome
+from graphloop.nodes import Append, Branch, Child, MapOver, Parallel
+from graphloop.nodes.dialogue import Asks
+from graphloop.nodes.function import Function
+from graphloop.outcomes import Answered, Outcome
 from graphloop.own_nodes.node_decorator import node
 from graphloop.providers.script import ScriptedModel
 from graphloop.rules import never
 from graphloop.run import Run
-from graphloop.topology import TopologyError
+from graphloop.topology.document import (
+    agents_of,
+    graphs_run,
+    with_graphs,
+)
 from graphloop.topology.loaded import (
     Topology,
     dump,
@@ -189,7 +198,7 @@ def test_the_standard_loop_can_be_written_down() -> None:
 
 def test_a_tool_that_is_given_twice_is_refused(desk: Topology) -> None:
     """One of them would never be called."""
-    with pytest.raises(ConfigError, match="names 'refund', which the topology brings along"):
+    with pytest.raises(ConfigError, match="found 'refund', which the topology brings along"):
         desk.stream(None, model=ScriptedModel(()), prompt="x", tools=[refund])
 
 
@@ -279,12 +288,6 @@ def test_a_text_is_told_from_a_path_by_any_line_break() -> None:
     given: object = WRITER.encode()
     with pytest.raises(ConfigError, match=r"found bytes\. Fix: decode"):
         load(given)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-
-
-def test_a_text_with_a_nul_character_is_refused_in_words() -> None:
-    """No path has one."""
-    with pytest.raises(TopologyError, match="a NUL character stands here"):
-        load("a\0b")
 
 
 def test_an_agent_that_nodes_run_may_have_any_name() -> None:
@@ -382,3 +385,47 @@ def test_a_function_that_acts_is_proven_in_a_file_too() -> None:
     assert ["GL2"] == [one.code for one in unasked.check().findings]
     assert () == asked.check().findings
     assert asked == load(dump(asked, registry=functions()), registry=functions())
+
+
+AGENT: Graph[None] = Graph("inner", Append(), {Append(): {...: END}})
+
+
+def test_the_proofs_see_the_graphs_of_agents() -> None:
+    """A child that is known by name only would be unknown to them."""
+    for plain in (Child("a", "x"), MapOver("a", 3), Parallel((Branch("a"), Branch("b")))):
+        wrapped = with_graphs(plain, {"a": AGENT})
+
+        promised = contract_of(wrapped)
+        assert promised is not None
+        assert {"a": AGENT} == {each.name: each.graph for each in promised.children if each.graph}
+        told = (wrapped.name, wrapped.kind, wrapped.outcomes)
+        assert (plain.name, plain.kind, plain.outcomes) == told
+        assert agents_of(plain) == agents_of(wrapped)
+    assert Child("b") == with_graphs(Child("b"), {"a": AGENT})
+    assert Append() == with_graphs(Append(), {"a": AGENT})
+
+
+def test_graphs_are_added_one_after_another_and_replaced() -> None:
+    """Two agents of one node may come from two places; the later of two graphs counts."""
+    other: Graph[None] = Graph("other", Append(), {Append(): {...: END}})
+    both = Parallel((Branch("a"), Branch("b")))
+    first = with_graphs(both, {"a": AGENT})
+
+    assert with_graphs(both, {"a": AGENT, "b": other}) == with_graphs(first, {"b": other})
+    assert {"a": other, "b": None} == graphs_run([with_graphs(first, {"a": other})])
+
+
+def test_what_a_generator_asks_is_an_agent_too() -> None:
+    """As is what any node declares that it runs."""
+    asks = Asks(frozenset({AskModel}), model_calls=0, agents=(("a", 3), ("b", 1)))
+    node = Function("ask", frozenset({Answered}), asks=asks)
+
+    wrapped = with_graphs(node, {"a": AGENT})
+
+    promised = contract_of(wrapped)
+    assert promised is not None
+    assert [("a", 3, AGENT), ("b", 1, None)] == [
+        (one.name, one.runs, one.graph) for one in promised.children
+    ]
+    assert ("a", "b") == agents_of(wrapped)
+    assert wrapped is with_graphs(wrapped, {"a": AGENT})

@@ -20,7 +20,7 @@ from graphloop.own_nodes.node_decorator import node
 from graphloop.own_nodes.sub_graphs import sub_graph
 from graphloop.proofs.bounds import bound
 from graphloop.providers.script import ScriptedModel
-from graphloop.rules import Rules, never, only_after
+from graphloop.rules import Rules, never
 from graphloop.topology.agents import with_agents
 from graphloop.topology.document import document_of
 from graphloop.topology.loaded import Topology, dump, load
@@ -116,7 +116,7 @@ def test_the_agents_that_a_generator_asks_are_proven_and_bounded() -> None:
 
 def test_an_agent_that_no_node_runs_is_refused() -> None:
     """A slip in a name would leave the node without its agent."""
-    with pytest.raises(ConfigError, match="runs an agent 'wirter'; they run 'judge', 'writer'"):
+    with pytest.raises(ConfigError, match=r"'wirter'.* they run 'judge', 'writer'"):
         with_agents(CHAIN, {"wirter": REPLY})
 
 
@@ -125,17 +125,8 @@ def test_an_agent_of_the_name_of_one_that_a_node_brings_is_refused() -> None:
     own = sub_graph(REPLY, name="writer", model=ScriptedModel([]))
     both: Graph[None] = Graph("both", own, {own: {...: CHILD}, CHILD: {...: END}})
 
-    with pytest.raises(ConfigError, match="brings another agent 'writer' along"):
+    with pytest.raises(ConfigError, match=r"'writer': .* brings another agent of that name"):
         with_agents(both, {"writer": REPLY})
-
-
-def test_it_brings_its_rules() -> None:
-    """As a file does."""
-    agents = {"writer": REPLY, "judge": REPLY}
-    ruled = with_agents(CHAIN, agents, rules=only_after("node:vote", "node:draft"))
-
-    assert "GL12" in ruled.check().proven
-    assert 1 == len(ruled.rules)
 
 
 def test_agents_may_have_agents() -> None:
@@ -295,21 +286,3 @@ def test_an_agent_keeps_its_own_model_and_is_proven() -> None:
     assert "GL4" in manned.check().proven
     assert bound(manned).model_calls is not None
     assert not with_agents(CHAIN, {"writer": writer, "judge": writer}).needs_model
-
-
-@pytest.mark.parametrize("as_given", [False, True])
-def test_a_run_is_given_agents_and_graphs_by_name(as_given: bool) -> None:
-    """The same mapping as `with_agents` takes, where nothing is to be proven."""
-    writer = Agent(ScriptedModel(["a draft"], label="own"))
-    judge = REPLY.as_tool(None, model=ScriptedModel(["yes"]), description="") if as_given else REPLY
-
-    result = asyncio.run(
-        CHAIN.run(
-            None,
-            model=ScriptedModel(["yes"]),
-            prompt="A poem.",
-            agents={"writer": writer, "judge": judge},
-        )
-    )
-
-    assert ["a draft", "yes"] == [one.text for one in result.steps]

@@ -14,8 +14,7 @@ from graphloop.node_protocol import Node
 from graphloop.nodes import Append, Child, Critique, Limit, ModelCall, StopCheck
 from graphloop.outcomes import Outcome
 from graphloop.rules import never
-from graphloop.topology.document import AgentEntry, Document, document_of
-from graphloop.topology.included import Included
+from graphloop.topology.document import AgentEntry, Document, Included, document_of
 from graphloop.topology.reader import read_text
 from graphloop.topology.registration import RegisteredNames, Registry
 from graphloop.topology.writer import data_of, fingerprint_of, topology_text, yaml_of
@@ -56,7 +55,7 @@ def test_a_fingerprint_knows_what_is_said_and_not_how() -> None:
 
 def test_a_fingerprint_is_the_same_in_every_release() -> None:
     """It stands in reviews and records."""
-    graph: Graph[None] = Graph("a", Append(), {Append(): {...: END}})
+    graph = _graph()
 
     assert "a09c1a2f62463c63e0de8188bd86f6e06ba033755232d6afff9e9ece3a05ddb0" == fingerprint_of(
         document_of(graph), NAMES
@@ -85,8 +84,7 @@ def test_all_nodes_that_no_file_can_hold_are_told() -> None:
 @pytest.mark.parametrize("text", ["a{}b", "{}a{}{} b{}", "a {} b\nc\n", "a" * 150 + " {} " * 50])
 def test_odd_characters_are_written_as_escapes(text: str, sign: str) -> None:
     """Some of them are line breaks in one version of YAML, and text in another."""
-    graph: Graph[None] = Graph("a", Append(), {Append(): {...: END}})
-    document = Document(graph, prompt=text.replace("{}", sign))
+    document = Document(_graph(), prompt=text.replace("{}", sign))
 
     assert document == read_text(topology_text(document, NAMES), NAMES)
 
