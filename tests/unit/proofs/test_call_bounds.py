@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from graphloop.graph import END, Edges, NodeGraph
+from graphloop.agent.graph import Graph
+from graphloop.graph import END, Edges
 from graphloop.graph import NodeGraph as Kernel
 from graphloop.nodes import Append, Child, Execute, Gate, ModelCall
 from graphloop.outcomes import Calls
@@ -117,16 +118,16 @@ def most(graph: Kernel[Any], budget: Budget = Budget()) -> int | None:  # noqa: 
 def test_children_that_run_no_tools_need_no_budget() -> None:
     """What is known of their graphs is looked at, at any depth."""
     model, gate, execute, append = ModelCall(), Gate(), Execute(), Append()
-    quiet: NodeGraph[None] = NodeGraph("quiet", model, {model: {...: append}, append: {...: END}})
+    quiet: Graph[None] = Graph("quiet", model, {model: {...: append}, append: {...: END}})
     rows: Edges[None] = {
         model: {Calls: gate, ...: append},
         gate: {...: execute},
         execute: {...: append},
         append: {...: END},
     }
-    busy: NodeGraph[None] = NodeGraph("busy", model, rows)
+    busy: Graph[None] = Graph("busy", model, rows)
     child = Child("inner")
-    outer: NodeGraph[None] = NodeGraph("outer", child, {child: {...: append}, append: {...: END}})
+    outer: Graph[None] = Graph("outer", child, {child: {...: append}, append: {...: END}})
     twice = with_agents(outer, {"inner": with_agents(outer, {"inner": quiet})})
 
     assert 0 == most(with_agents(outer, {"inner": quiet})) == most(twice)
