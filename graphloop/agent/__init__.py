@@ -19,12 +19,12 @@ from .generate import (
     stream_chat,
 )
 from .graph import Graph
+from .graph_checks import refuse_idle_gate
 from .graph_terms import GraphOptions, passed_on
 from .hooks import AnswerInfo, StepChanges, StepInfo, Verdict
 from .inputs import MessageInput, Model, messages_of
 from .journals import fork_run, root_of, state_after, typed
 from .known import graph_of
-from .lookups import refuse_idle_gate
 from .options import AgentOptions, RunOptions, ToolInput, Tools
 from .result import RunResult
 from .runs import Runs, answer_call, open_ask, recorded_asks

@@ -15,10 +15,9 @@ from .child_runs import as_agent_tool
 from .inputs import AnswersInput, ConversationInput, Model, QuestionInput
 from .options import AgentOptions
 from .result import RunResult
-from .resuming import resume_run
 from .runs import Runs
 from .standard import agent_terms
-from .starting import start_run
+from .starting import resume_run, start_run
 from .stream import RunStream
 from .sub_agents import AgentTool
 from .tool_runner import ToolRunner

@@ -1,25 +1,165 @@
-"""graph_checks: the conditions that a user's graph meets before it runs."""
+"""graph_checks: a user's graph before it runs: its names are looked up, its conditions checked."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from .. import proofs
 from ..contract import contract_of
-from ..errors import ConfigError
+from ..driver import Callback
+from ..errors import ConfigError, nearest
 from ..graph import NodeGraph
-from ..node_protocol import Node, flaw_of
+from ..limits import HasToolCall, parts_of
+from ..node_protocol import Node, flaw_of, unwrapped
+from ..nodes import Function, Gate, PrepareStep, StopCheck
 from ..outcomes import Outcome
-from .bindings import check_carried
+from .bindings import (
+    agents_named,
+    asks_model,
+    carried_by,
+    check_carried,
+    functions_named,
+    models_named,
+)
+from .inputs import Model
+from .options import RunOptions
 from .states import state_type_of
+from .world import AgentResources, check_rules, checked_tool_names, choice_of, offered
 
 if TYPE_CHECKING:
     from ..proofs import Endless, Ignore
 
-__all__ = ["endless_refusal", "prepared", "reasons_for_cycles"]
+__all__ = ["endless_refusal", "looked_up", "prepared", "reasons_for_cycles", "refuse_idle_gate"]
 
 S = TypeVar("S")
+
+GATED: Final = ("gate", "graph")
+"""The kinds of nodes that heed the rules of a gate."""
+
+
+def looked_up(
+    graph: NodeGraph[S],
+    model: Model | None,
+    callbacks: Mapping[str, Callback[S]] | None,
+    options: RunOptions,
+) -> tuple[AgentResources, Mapping[str, Callback[S]]]:
+    """Return the world of a graph's runs, and the functions that its nodes invoke.
+
+    Raises:
+        ConfigError: a node names something that the runs do not have, or an option has no effect.
+    """
+    gate, carried = options.get("gate"), carried_by(graph.nodes.values())
+    brought = carried.joined(callbacks or {})
+    world = AgentResources(model, options, options.get("tools", ()), carried.agents)
+    _look_up(graph, world, brought, has_model=model is not None)
+    world.check_gate(gate)
+    _look_up_tools(graph, world)
+    if gate is not None:
+        refuse_idle_gate(graph, "`gate`")
+    return world, brought
+
+
+def refuse_idle_gate(graph: NodeGraph[Any], place: str) -> None:
+    """Refuse rules of a gate for a graph in which no node heeds them.
+
+    Raises:
+        ConfigError: beginning with the place of the rules.
+    """
+    if not any(one.kind in GATED for one in graph.nodes.values()):
+        raise ConfigError(
+            f"{place} has no effect: graph {graph.name!r} has no node that checks calls (Gate), "
+            "and none that runs an agent (Child)"
+        )
+
+
+def _look_up_tools(graph: NodeGraph[Any], world: AgentResources) -> None:
+    """Refuse nodes that name tools that the run does not have: they would have no effect.
+
+    A run without tools has nothing to protect, to wait for, or to choose from.
+
+    Raises:
+        ConfigError: naming each, with the nearest that exists.
+    """
+    if not world.callable_names:
+        return
+    problems: list[str] = []
+    for one in unwrapped(graph.nodes.values()):
+        try:
+            _check_tools(one, world)
+        except ConfigError as error:
+            problems.append(f"node {one.name!r} of graph {graph.name!r}: {error}")
+    if problems:
+        raise ConfigError("; ".join(problems))
+
+
+def _check_tools(node: Node[Any, Outcome], world: AgentResources) -> None:
+    """Refuse one node that names a tool that the run does not have."""
+    specs = world.toolbox.specs
+    match node:
+        case Gate():
+            check_rules(node.rules, world.callable_names, "a rule")
+        case StopCheck() if specs:
+            parts = [part for one in node.conditions for part in parts_of(one)]
+            watched = [one.tool for one in parts if isinstance(one, HasToolCall)]
+            checked_tool_names("stop.has_tool_call", watched, specs)
+        case PrepareStep() if specs:
+            if node.active_tools is not None:
+                checked_tool_names("active_tools", node.active_tools, specs)
+            choice_of(node.tool_choice, offered(specs, node.active_tools))
+        case _:
+            pass
+
+
+def _look_up(
+    graph: NodeGraph[Any], world: AgentResources, functions: Iterable[str], *, has_model: bool
+) -> None:
+    """Refuse a run that lacks something that its nodes name, before it costs money.
+
+    Raises:
+        ConfigError: naming all of it, each with the nearest name that exists.
+    """
+    missing = list(_unopened(graph, world))
+    if not has_model and asks_model(graph):
+        missing.insert(0, _no_model(graph))
+    nodes = graph.nodes.values()
+    kinds = (
+        ("runs the agent", agents_named(nodes), tuple(world.children), "agents"),
+        ("invokes the function", functions_named(nodes), tuple(functions), "callbacks"),
+    )
+    for does, named, known, option in kinds:
+        missing += [
+            f"node {node!r} of graph {graph.name!r} {does} {name!r}; the run has "
+            f"{', '.join(map(repr, known)) or 'none'}.{nearest(name, known)} "
+            f"Fix: {option}={{{name!r}: …}}"
+            for name, node in named.items()
+            if name not in known
+        ]
+    if missing:
+        raise ConfigError("; ".join(missing))
+
+
+def _no_model(graph: NodeGraph[Any]) -> str:
+    told = f"graph {graph.name!r} asks a model: say which, with `model=`"
+    for node in unwrapped(graph.nodes.values()):
+        if isinstance(node, Function) and node.asks is not None and node.asks.models is None:
+            return f"{told}; or say that generator {node.name!r} asks none: @node(model_calls=0)"
+    return told
+
+
+def _unopened(graph: NodeGraph[Any], world: AgentResources) -> Iterator[str]:
+    """Open the models that nodes name and the run does not bring; yield each problem."""
+    for label, node in models_named(graph.nodes.values()).items():
+        if label in world.models:
+            continue
+        if label.startswith("script:") and graph.source and graph.source.rows is not None:
+            # A file of data must not have any path of this machine read.
+            yield f"node {node!r} asks {label!r}: data opens no file. Fix: give the run that model"
+            continue
+        try:
+            world.add_model(label)
+        except ConfigError as error:
+            yield f"node {node!r} asks the model {label!r}, and {error}"
 
 
 def prepared(

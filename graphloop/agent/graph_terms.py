@@ -10,13 +10,11 @@ from ..driver import Callback
 from ..graph import NodeGraph
 from ..limits import ModelPrice
 from ..policy import Policy
-from .graph_checks import endless_refusal
+from .graph_checks import endless_refusal, looked_up
 from .inputs import AnswersInput, ConversationInput, Model, QuestionInput
-from .lookups import looked_up
 from .options import PASSED_ON, RunOptions, reject_unknown_options
 from .result import RunResult
-from .resuming import resume_run
-from .starting import start_run
+from .starting import resume_run, start_run
 from .stream import RunStream
 from .terms import RunTerms
 

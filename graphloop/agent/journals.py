@@ -30,6 +30,7 @@ __all__ = [
     "opening_of",
     "record_of",
     "refuse_edits",
+    "refuse_unattended",
     "resumption",
     "root_of",
     "state_after",
@@ -229,6 +230,19 @@ async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumpti
             await ports.store.post(run.id, key, uuid4().hex, data)
         answers = Answers.of_posts(await ports.store.posted(run.id))
     return _answered(tree, answers, toolboxes, ports)
+
+
+def refuse_unattended(run: Run[Any]) -> None:
+    """Refuse to iterate a run that does not stop at its turns.
+
+    Raises:
+        ConfigError: the call that started the run does not iterate it.
+    """
+    if not (run.setup.attended or run.ended):
+        raise ConfigError(
+            f"run {run.id!r} was not begun by `iter`, so it hands no turn over: take it up by "
+            "`resume` or `resume_stream`"
+        )
 
 
 async def not_over(known: Run[S], store: Store, graph: NodeGraph[S]) -> None:

@@ -39,7 +39,7 @@ from .answers import Answers, approval_from, check_given_answer
 from .inputs import AnswersInput
 from .journals import fork_run, record_of, refuse_edits, root_of, state_after, waiting
 from .result import RunResult
-from .resuming import resume_run
+from .starting import resume_run
 from .stream import RunStream
 from .terms import RunTerms
 

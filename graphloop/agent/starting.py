@@ -1,4 +1,4 @@
-"""starting: from a question to the stream of a new run."""
+"""starting: from a question, or from a run that waits, to the stream of a run."""
 
 from __future__ import annotations
 
@@ -12,21 +12,25 @@ from ..driver import AsyncDriver
 from ..errors import ConfigError
 from ..events import Started
 from ..values import Message, SystemMessage, UserMessage, evolve
-from .answers import Answers
+from .answers import Answers, approver_alone
 from .handed_in import HandedIn
+from .inherited_limits import refuse_other_rules
 from .inputs import (
+    AnswersInput,
     ConversationInput,
     MessageInput,
     QuestionInput,
     check_run_id,
     messages_of,
 )
+from .journals import descendants, not_over, opening_of, refuse_unattended, resumption, state_after
 from .opened import RunHandle
 from .options import reject_unknown_options
+from .result import RunResult, spent_by
 from .stream import RunStream
 from .terms import RunTerms
 
-__all__ = ["conversation", "start_run"]
+__all__ = ["conversation", "resume_run", "start_run"]
 
 S = TypeVar("S")
 
@@ -87,6 +91,57 @@ def start_run(
             warnings=warnings,
             final=terms.final,
             opening=messages,
+        )
+
+    return RunStream(open_run, terms.graph, keep=keep, has_objects=terms.final is not None)
+
+
+def resume_run(
+    terms: RunTerms[S],
+    run: str | RunResult[S],
+    answers: AnswersInput,
+    *,
+    attended: bool = False,
+    keep: bool = True,
+) -> RunStream[S]:
+    """Return the stream of a run that goes on, by its result or by its id in the store.
+
+    Args:
+        terms: the terms that the run was started on.
+        run: the run's id in the store, or the result of the leg that parked.
+        answers: decisions about the calls that wait, and the results of client tools.
+        attended: whether the caller iterates the run, as the caller who started it did.
+        keep: whether the stream keeps its parts for all readers.
+    """
+    given = Answers.given(answers.get("approvals"), answers.get("tool_results"))
+
+    async def open_run() -> RunHandle[S]:
+        if isinstance(run, RunResult):
+            store, known, added = terms.shared.reopened(run.store), run.run, run.added
+            opening = run.opening
+            await not_over(run.run, store, terms.graph)
+        else:
+            store, added = terms.shared.stored(), ()
+            events = await store.load(run)
+            known, opening = state_after(terms.graph, events), opening_of(events)
+        refuse_other_rules(known, terms.setup.watch)
+        if attended:
+            refuse_unattended(known)
+        approve = approver_alone(terms.approver, known)
+        ports = replace(terms.ports(store, added), attended=attended, approve=approve)
+        tree = await resumption(known, ports, given)
+        driver, below = AsyncDriver(terms.graph, ports, known.state), descendants(tree)
+        return RunHandle(
+            terms.graph,
+            ports,
+            driver,
+            driver.resume(tree.run, tree.answers, tree.children),
+            spent_by(tree.run, below),
+            len(tree.run.record.steps),
+            on_step_finish=terms.options.get("on_step_finish"),
+            children=below,
+            final=terms.final,
+            opening=opening,
         )
 
     return RunStream(open_run, terms.graph, keep=keep, has_objects=terms.final is not None)

@@ -1,7 +1,7 @@
 """RunTerms: the models, tools, limits, rules and store that all runs of one graph start with.
 
-`starting` starts a run on these terms, `resuming` resumes one, and `child_runs` starts one as the
-child of another run.
+`starting` starts or resumes a run on these terms, and `child_runs` starts one as the child of
+another run.
 """
 
 from __future__ import annotations
