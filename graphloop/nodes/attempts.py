@@ -29,6 +29,7 @@ S = TypeVar("S")
 Outcomes: TypeAlias = frozenset[type[Outcome]]
 
 NOTHING: Final[frozenset[Moves]] = frozenset()
+UNSURE: Final[frozenset[Moves]] = frozenset({"perhaps"})
 
 REPEATABLE: Final[frozenset[Kind]] = frozenset({"model", "graph", "check", "pure"})
 NEVER: Final = frozenset({Aborted, Calls})
@@ -203,7 +204,7 @@ def _either(ways: Sequence[frozenset[Moves]], before: frozenset[Moves]) -> froze
     """Return what is moved in one of some ways, after attempts that may have moved more."""
     moved = before.union(*ways)
     sure = moved and all(moved == way for way in ways)
-    return moved if sure else moved | {"perhaps"}
+    return moved if sure else moved | UNSURE
 
 
 def _writes(

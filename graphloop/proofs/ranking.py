@@ -306,7 +306,7 @@ class Ranking(Generic[S]):
             for stands in STANDS:
                 yield way.target, stands
             return
-        if asked in {"ended", "broken"}:
+        if asked == "ended" or asked == "broken":  # noqa: PLR1714 - a set narrows no type
             led = self._led_once_over(way, asked)
             yield from (one for one in led if self._may_open_again or one[1] != "again")
             return
@@ -346,8 +346,10 @@ class Ranking(Generic[S]):
 
 def left_by(node: Node[S, Outcome], come: Come) -> frozenset[type[Outcome]] | None:
     """Return what a node is left by that a run comes to so; None if that may be anything."""
-    known = {Append: APPENDED, Verify: VERIFIED}.get(type(node), {})
-    return known.get(come)
+    kind: type[object] = type(node)
+    if kind is Append:
+        return APPENDED.get(come)
+    return VERIFIED.get(come) if kind is Verify else None
 
 
 def _goes(contract: Contract, outcome: type[Outcome], come: Come) -> Come:
