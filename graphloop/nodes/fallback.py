@@ -66,7 +66,7 @@ class Fallback(Generic[S]):
 
     @property
     def contract(self) -> Contract | None:
-        """What the two promise together; nothing if one of them promises nothing."""
+        """The promises of its two nodes together; empty if one of them has none."""
         return either(self.first, self.second, self.after)
 
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
