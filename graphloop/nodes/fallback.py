@@ -66,7 +66,7 @@ class Fallback(Generic[S]):
 
     @property
     def contract(self) -> Contract | None:
-        """The promises of its two nodes together; empty if one of them has none."""
+        """The promises of its two nodes together; None if one of them has none."""
         return either(self.first, self.second, self.after)
 
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:

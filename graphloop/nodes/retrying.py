@@ -68,7 +68,7 @@ class Retrying(Generic[S]):
 
     @property
     def contract(self) -> Contract | None:
-        """The promise of its node, so many times; empty if the node has none."""
+        """The promise of its node, so many times; None if it has none."""
         promised = contract_of(self.node)
         return (
             None if promised is None else repeated(promised, self.node, self.times + 1, self.after)
