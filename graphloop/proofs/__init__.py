@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from .call_bounds import Bound
     from .checking import check
     from .comparison import Comparison, compare
+    from .dominance import Dominance
     from .endless_cycles import Endless, endless
     from .ground import Ground, groups
-    from .guards import Dominance
     from .report import PROPERTIES, Finding, Ignore, Report, Severity, Suppressed, Unknown
     from .sarif import to_sarif
     from .written_changes import Change
@@ -72,7 +72,7 @@ __getattr__ = front_door(
             "Ground",
             "groups",
         ),
-        ".guards": ("Dominance",),
+        ".dominance": ("Dominance",),
         ".report": (
             "Finding",
             "Ignore",

@@ -165,11 +165,6 @@ class Tool(Generic[P, R_co]):
         """Whether a call that a dead process started may run again."""
         return self.policy.effect
 
-    @property
-    def lock_key(self) -> str:
-        """No two calls of tools with the same key run at once; "" for any number of them."""
-        return self.spec.lock
-
     def renamed(self, name: str) -> Tool[P, R_co]:
         """Return the same tool under another name.
 

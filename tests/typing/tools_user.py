@@ -57,7 +57,6 @@ async def use(context: ToolContext) -> None:
     assert_type(context.idempotency_key, str)
     assert_type(context.path, tuple[str, ...])
     assert_type(pay.effect, EffectPolicy)
-    assert_type(pay.lock_key, str)
     assert_type(await pay.reconciled("{}", context), ToolOutcome | Literal["not_done", "unknown"])
 
 

@@ -448,9 +448,8 @@ def test_a_lock_belongs_to_a_tool_or_is_shared_by_name() -> None:
     alone = tool(search, sequential=True)
     shared = tool(search, sequential="db")
 
-    assert [one.lock_key for one in (tool(search), alone, shared)] == ["", "search", "db"]
-    assert [one.spec.lock for one in (alone, shared)] == ["search", "db"]
-    assert [one.renamed("find").lock_key for one in (alone, shared)] == ["find", "db"]
+    assert [one.spec.lock for one in (tool(search), alone, shared)] == ["", "search", "db"]
+    assert [one.renamed("find").spec.lock for one in (alone, shared)] == ["find", "db"]
 
 
 def yielding(query: Query) -> Iterator[str]:
