@@ -43,7 +43,7 @@ __all__ = ["Standard", "standard_edges"]
 
 
 class Standard(NamedTuple):
-    """The nodes of the standard loop that can be told how to behave; the others need no telling."""
+    """The nodes of the standard loop that have parameters."""
 
     prepare: PrepareStep = PrepareStep()
     compact: Compact = Compact()

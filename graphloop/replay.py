@@ -25,12 +25,14 @@ from .outcomes import Outcome
 from .rules import Happening, entered
 from .run import Run, evolve
 from .step import Step, begin, step
+from .turn import CallVerdict
+from .values import ToolCall, call_key
 from .watch import (
     before_the_run,
     lets_through,
+    on_effects,
     on_leaving,
     on_returning,
-    on_wishing,
     restrained,
     run_again,
 )
@@ -39,6 +41,7 @@ __all__ = [
     "Hear",
     "Within",
     "journal_happenings",
+    "journal_verdicts",
     "overheard",
     "replay",
     "replay_steps",
@@ -186,6 +189,31 @@ def journal_happenings(
         yield tuple(happened)
 
 
+def journal_verdicts(
+    graph: NodeGraph[S], events: Iterable[Event]
+) -> Iterator[tuple[tuple[str, ToolCall, CallVerdict], ...]]:
+    """Yield what gates decided at each event of a journal: the call's key, the call, the verdict.
+
+    Raises:
+        StoreError: the journal does not begin with `Started`, or belongs to another graph.
+        IllegalEvent: an event does not fit the graph.
+    """
+    ways: list[_Way[S]] = []
+    for _ in replay_steps(_heard(graph, ways), events):
+        gates = [way.run.turn for way in ways if graph.nodes[way.node].kind == "gate"]
+        yield tuple(
+            [
+                (call_key(turn.number, place), call, verdict)
+                for turn in gates
+                for place, (call, verdict) in enumerate(
+                    zip(turn.calls, turn.verdicts, strict=False)
+                )
+                if verdict is not None
+            ]
+        )
+        ways.clear()
+
+
 @dataclass(frozen=True)
 class _Way(Generic[S]):
     """How a node was left: by what, and with which run."""
@@ -223,4 +251,4 @@ def _told(
             lets=lets_through(graph, way.node, target),
             counted=counted,
         )
-    yield from on_wishing(made.run, made.effects, counted=counted)
+    yield from on_effects(made.run, made.effects, counted=counted)

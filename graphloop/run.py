@@ -117,8 +117,8 @@ class Counters(Struct, frozen=True):
     """The counts by which the nodes of a run stop it.
 
     Attributes:
-        tool_errors: by tool, the consecutive turns in which the tool only failed.
-        denials: the consecutive turns in which calls were only denied.
+        tool_errors: by tool, the turns in which it only failed since it last succeeded.
+        denials: the turns in which all calls were denied since a call last succeeded.
         rejections: by check, how often an answer was sent back.
         by_node: by node, how often it did what it may do so often.
         measured: how large the conversation is.

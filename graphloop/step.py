@@ -85,7 +85,7 @@ ELSEWHERE: Final = frozenset({AskHuman, AwaitCaller, StartRun})
 """Effects whose time does not count: people take it, or child runs count it themselves."""
 
 NOTHING: Final[Mapping[int, Effect]] = {}
-"""The effects of a run that waits for none: most events answer the only one there is."""
+"""The pending effects of a run that waits for none; shared, so that no event makes its own."""
 
 ANSWERING: Final = (
     ModelReplied,
@@ -236,7 +236,7 @@ def _settle(
         graph: the graph.
         run: the run, at the node that reacts first.
         event: the event.
-        heard: the event as the node hears it; None to enter the node.
+        heard: the event that the first node reacts to; None if the run enters it.
         answered: the effect that the event answers.
     """
     node, cancelled = run.node, type(event) is Cancelled
@@ -250,7 +250,7 @@ def _settle(
         if not isinstance(reaction, Leave):
             taken, run = _wait(graph, event, node, reaction), reaction.run
             if taken.effects and (cancelled or (run.ending is not None and run.was_stopped)):
-                # A stopped run starts nothing: the node hears the stop as if it had waited.
+                # A stopped run starts nothing: these effects go, and the node reacts to the stop.
                 run, heard, answered = evolve(run, node=node), Cancelled(run.at), None
                 continue
             if run.watch.monitor.automata:
@@ -317,8 +317,8 @@ def _started(graph: NodeGraph[S], node: str, turn: Turn, effect: Effect) -> Turn
     place = turn.place_of(effect.key)
     if place is None:
         return turn
-    again = turn.started >> place & 1 and place not in turn.again
-    if again or any(turn.results[place : place + 1]):
+    has_started = turn.started >> place & 1 and place not in turn.again
+    if has_started or any(turn.results[place : place + 1]):
         found = f"asked for call {effect.key}, which has started or has its result."
         raise _broken(graph, node, found, "ask for each call of a turn once.")
     return evolve(turn, started=turn.started | 1 << place)

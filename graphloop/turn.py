@@ -39,7 +39,8 @@ class CallVerdict(Struct, frozen=True, gc=False):
 
     `held` waits for a human, whom the node named `gate` asks; `answered` has a result already.
     `asked` says that a human decided, `ttl_s` for how long an approval may be given. The gate asked
-    at `asked_at`, and the approval came `took_s` seconds later.
+    at `asked_at`, and the approval came `took_s` seconds later. `by` names the rule, or the person,
+    that denied it, for those who look into the run: a model reads only the `reason`.
     """
 
     kind: Literal["run", "deny", "invalid", "unknown", "held", "answered"]
@@ -50,6 +51,7 @@ class CallVerdict(Struct, frozen=True, gc=False):
     gate: str = ""
     asked_at: float | None = None
     took_s: float | None = None
+    by: str = ""
 
 
 class BranchRun(Struct, frozen=True, gc=False):

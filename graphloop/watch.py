@@ -28,6 +28,7 @@ from .rules import (
     TemporalRule,
     Wanted,
     approved_call,
+    describe_rule,
     earlier,
     entered,
     judged,
@@ -45,9 +46,9 @@ __all__ = [
     "before_the_run",
     "let_through",
     "lets_through",
+    "on_effects",
     "on_leaving",
     "on_returning",
-    "on_wishing",
     "restrained",
     "run_again",
     "watch_answer",
@@ -103,7 +104,7 @@ def watch_wait(
 ) -> Run[S]:
     """Return the run as it waits at a node: the event and these effects have counted."""
     counted = set(run.watch.counted)
-    told = [*run_again(event, answered, run), *on_wishing(run, effects, counted=counted)]
+    told = [*run_again(event, answered, run), *on_effects(run, effects, counted=counted)]
     return _told(run, told, counted)
 
 
@@ -160,7 +161,7 @@ def restrained(run: Run[S], monitor: Monitor, counted: Collection[str]) -> Run[S
     """Return the run, as its gate leaves it, with those calls denied that rules forbid now."""
     wanted = let_through(run, counted)
     denied = {
-        call_place(key): CallVerdict("deny", refusal(rule))
+        call_place(key): CallVerdict("deny", refusal(rule), by=describe_rule(rule))
         for key, rule in zip(wanted, judged(monitor, wanted.values()), strict=True)
         if rule is not None
     }
@@ -185,7 +186,7 @@ def on_leaving(
     yield entered(target)
 
 
-def on_wishing(run: Run[S], effects: Iterable[Effect], *, counted: set[str]) -> Iterator[Happening]:
+def on_effects(run: Run[S], effects: Iterable[Effect], *, counted: set[str]) -> Iterator[Happening]:
     """Yield the tools among these effects that no gate let through; they count from now on."""
     for effect in effects:
         tool = _tool(run, effect)

@@ -89,7 +89,9 @@ def standard_nodes(
     compaction = _summarizing(options.get("compaction"), world)
     parts = [part for one in conditions for part in parts_of(one)]
     watched = [one.tool for one in parts if isinstance(one, HasToolCall)]
-    if options.get("prepare_step") is None:  # It may add the tool that is waited for.
+    if (
+        options.get("prepare_step") is None
+    ):  # `prepare_step` may add the tool that `has_tool_call` names.
         checked_tool_names("stop.has_tool_call", watched, specs)
     world.check_gate(gate)
     _check_approvals(options, world)

@@ -90,8 +90,8 @@ def lent(state: S) -> S:
     except Exception as error:
         raise ConfigError(
             f"a state of type {type(state).__name__} cannot be copied, so nobody could tell "
-            f"whether a function changes it in place: {error}. Fix: keep in it what a journal can "
-            "hold; clients, locks and open files are for the functions to know"
+            f"whether a function changes it in place: {error}. Fix: keep clients, locks and "
+            "open files out of the state, and let the functions hold them"
         ) from error
 
 

@@ -308,7 +308,7 @@ class RunStream(Generic[S]):
         view = self._view = PartView(opened.graph, self.found)
         self._objects = None if opened.final is None else opened.final.view()
         if self.found is not None:
-            # A run that was left in the middle of an answer goes on with deltas, before any step.
+            # A run that is resumed in the middle of a reply yields deltas before its first step.
             self._talking = view.shows_deltas(self.found)
             self._parts.append(RunStart(self.found.id))
         return opened

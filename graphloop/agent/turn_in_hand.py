@@ -111,8 +111,9 @@ class PendingTurn:
         """Add messages after this turn and the results of its calls; a string is a user's message.
 
         The turn's own message may come first, and is not added twice; results (`ToolResult`, or
-        messages of role tool) that come next answer its calls, in place of running them. A run that
-        has answered goes on for what is added, up to its limits.
+        messages of role tool) that come next answer its calls, in place of running them. If
+        the turn was a final answer, the run takes another turn with these messages, up to its
+        limits.
 
         Raises:
             ConfigError: a message has the wrong form, or a result answers none of the calls.

@@ -96,7 +96,8 @@ async def _approve(run: str, call: str, where: str | None, answer: Approval) -> 
 def _find_ask(asks: Sequence[Ask], run_id: str, call: str, answers: Mapping[str, str]) -> Ask:
     """Return the question that a key, its beginning, or a tool names.
 
-    A call that was answered already, by its key in `answers`, is meant by its whole key only.
+    An answered call (its key is in `answers`) matches by its full key only; an open one also by the
+    beginning of its key, or by the name of its tool.
     """
     if call in [ask.key for ask in asks]:
         return open_ask(asks, run_id, call)

@@ -4,8 +4,9 @@
   graphloop replay 1f3a2b4c --upto 4 --store runs.db
   graphloop replay 1f3a2b4c --target examples/approval --json --store runs
 
-With its target (noted in a database, else --target; it is executed) the calls are named, and the
-run's state is printed as it stood after the last event shown. --json prints the events as a journal
+With its target (noted in a database, else --target; it is executed) the calls are named, each
+denied call with the rule or person that denied it, and the run's state is printed as it stood after
+the last event shown. --json prints the events as a journal
 of JSON lines holds them, then the state.
 """
 
@@ -15,6 +16,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Final, TypeAlias
 
 import typer
@@ -26,10 +28,19 @@ from ..driver import pending_of
 from ..effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
 from ..errors import GraphloopError
 from ..events import CallCheck, CallsChecked, EffectsStarted, Event, ModelReplied, Started
-from ..replay import replay_steps
+from ..replay import journal_verdicts, replay_steps
 from ..run import Run
 from ..stores import Codec
-from ..values import AssistantMessage, SystemMessage, TextPart, ToolResult, UserMessage, UserPart
+from ..turn import CallVerdict
+from ..values import (
+    AssistantMessage,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    UserPart,
+)
 from .errors import Status, tell_error
 from .options import Json, Registers, RunId, StorePath, TargetOption
 from .screen import ask_text, state_text, tokens_text
@@ -40,6 +51,9 @@ from .text import call_text, counted, one_line, safe_json, time_text, wrapped
 __all__ = ["replay_command"]
 
 TEXT_MAX: Final = 200
+DENIED: Final = {"deny", "invalid", "unknown"}
+"""The verdicts on calls that do not run."""
+
 UNTOLD: Final = {"type", "at", "effect"}
 """The fields of an event that its line shows elsewhere."""
 
@@ -61,41 +75,53 @@ def replay_command(
     if upto is not None:
         journal.check_number("--upto", upto)
     events = journal.events[:upto]
-    known, effects = _known(journal, target, len(events))
-    lines = _json_lines(events, known) if as_json else _text_lines(events, known, effects)
+    known = _known(journal, target, len(events))
+    lines = _json_lines(events, known) if as_json else _text_lines(events, known)
     for line in lines:
         text = safe_json(line) if as_json else wrapped(line, sys.stdout)
         sys.stdout.write(f"{text}\n")
     return Status.OK
 
 
-def _known(
-    journal: Journal, target: str | None, number: int
-) -> tuple[Run[None] | None, Mapping[int, Effect]]:
-    """Return the run's state and effects, if its graph is known.
+@dataclass(frozen=True)
+class _Known:
+    """A journal read with its graph: the state, effects by id, denials by event."""
+
+    run: Run[None]
+    effects: Mapping[int, Effect]
+    denials: Mapping[int, tuple[tuple[str, ToolCall, CallVerdict], ...]]
+
+
+def _known(journal: Journal, target: str | None, number: int) -> _Known | None:
+    """Return what the graph of a journal tells, if it is known.
 
     A target that was only noted long ago may be gone; a target that was given has to do.
     """
     if not (target or journal.start):
-        return None, {}
+        return None
     try:
         graph, events = journal.graph(target), journal.events[:number]
         steps = replay_steps(graph, events)
         effects = {effect.id: effect for step in steps for effect in step.effects}
-        return state_after(graph, events), effects
+        verdicts = enumerate(journal_verdicts(graph, events), 1)
+        denials = {
+            seq: tuple([one for one in some if one[2].kind in DENIED]) for seq, some in verdicts
+        }
+        return _Known(state_after(graph, events), effects, denials)
     except GraphloopError as error:
         if target:
             raise
         tell_error(f"the state is not shown: {error}")
-        return None, {}
+        return None
 
 
-def _json_lines(events: Sequence[Event], run: Run[None] | None) -> Iterator[str]:
+def _json_lines(events: Sequence[Event], known: _Known | None) -> Iterator[str]:
     """Yield the events as a journal's JSON lines, then the state."""
     codec = Codec()
     for seq, event in enumerate(events, 1):
         yield codec.encode(seq, event).decode()
-    if run is not None:
+    if known is not None:
+        run = known.run
         ending = run.ending if run.ended else None
         state = {
             "seq": run.seq,
@@ -105,23 +131,33 @@ def _json_lines(events: Sequence[Event], run: Run[None] | None) -> Iterator[str]
             "messages": len(run.messages),
             "total_tokens": run.spent.usage.total_tokens,
             "pending": [pending.key for pending in pending_of(run, {}, None)],
+            "denied": [
+                {"event": seq, "key": key, "tool": call.name, "by": said.by, "reason": said.reason}
+                for seq, some in known.denials.items()
+                for key, call, said in some
+            ],
             "value": to_jsonable_python(run.state, fallback=repr),
         }
         yield json.dumps({"state": state}, ensure_ascii=False)
 
 
-def _text_lines(
-    events: Sequence[Event], run: Run[None] | None, effects: Mapping[int, Effect]
-) -> Iterator[str]:
+def _text_lines(events: Sequence[Event], known: _Known | None) -> Iterator[str]:
+    effects = {} if known is None else known.effects
+    denials = {} if known is None else known.denials
     digits = len(str(len(events)))
     width = max(len(type(event).__name__) for event in events)
     for seq, event in enumerate(events, 1):
         kind = type(event).__name__
         told = one_line(_event_text(event, effects), TEXT_MAX)
-        yield f"{seq:{digits}}  {time_text(event.at)}  {kind:{width}}  {told}".rstrip()
-    if run is not None:
+        start = f"{seq:{digits}}  {time_text(event.at)}"
+        yield f"{start}  {kind:{width}}  {told}".rstrip()
+        for key, call, verdict in denials.get(seq, ()):
+            said = one_line(verdict.reason, TEXT_MAX)
+            by = f" by {verdict.by}" if verdict.by else ""
+            yield f"{'':{len(start)}}  {key} {call.name} denied{by}: {said}"
+    if known is not None:
         yield ""
-        yield from _state_lines(run)
+        yield from _state_lines(known.run)
 
 
 def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:

@@ -223,7 +223,7 @@ class _Entered(Coroutine[Any, Any, None]):
 
 
 def started_task(work: Coroutine[Any, Any, None], name: str) -> Task[None]:
-    """Return a task that has taken its first step.
+    """Return a task that has run to its first await.
 
     The two private functions are what asyncio keeps for other event loops to do the same.
     """

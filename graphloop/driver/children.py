@@ -83,7 +83,8 @@ class ChildRuns(Struct, eq=False):
         performer: asks gates about a child, and words a failure.
         driver_of: makes the driver of a child that begins with this state.
         known: the children that another process has started, by their keys.
-        tried: the effects of those that this driver has tried to end in its present leg.
+        tried: the ids of `StartRun` effects whose children this driver has tried to end since it
+            was started.
     """
 
     _ports: Ports[Any]

@@ -215,7 +215,7 @@ class InFlight(Struct, Generic[S], eq=False):
         return None
 
     async def _start_alone(self, effect: Performed, run: Run[S]) -> None:
-        """Start a task for an effect that calls a function of the user's, with its first step."""
+        """Start a task that calls the caller's function; return after its first await."""
         task = started_task(self._work(effect, run, self._inbox), _name(effect))
         if self._inbox.empty():
             self._add(effect, task)

@@ -1,8 +1,8 @@
 """Stop conditions: small frozen values that a stop node evaluates, purely.
 
 They end a run earlier than `max_steps`; they never extend it. A condition that could never hold, or
-would always hold, raises `ConfigError` where it is made. `*_exceed(n)` holds from n on: the names
-are the seeds', the comparison is `>=`.
+would always hold, raises `ConfigError` where it is made. `*_exceed(n)` holds from n on (`>=`): the
+specifications that graphloop keeps (docs/seeds.md) name and define it so.
 """
 
 from __future__ import annotations

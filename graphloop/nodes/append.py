@@ -241,15 +241,15 @@ def _guarded(counters: Counters, results: tuple[ToolResult, ...]) -> Counters:
 
 
 def _denials(count: int, results: tuple[ToolResult, ...]) -> int:
-    """Count consecutive steps in which calls were only denied."""
+    """Count the turns in which all calls were denied; a turn with a success begins anew."""
     statuses = {result.status for result in results}
     return count + 1 if statuses == {"denied"} else 0 if "ok" in statuses else count
 
 
 def _errors(counts: Mapping[str, int], results: tuple[ToolResult, ...]) -> Mapping[str, int]:
-    """Count consecutive failing steps by tool.
+    """Count by tool the turns in which it only failed; a success begins anew.
 
-    A step counts at most once a tool; any success of the tool in it resets; a denial or a call
+    A turn counts at most once a tool; any success of the tool in it resets; a denial or a call
     that did not run says nothing about the tool.
     """
     succeeded = {result.name for result in results if result.status == "ok"}

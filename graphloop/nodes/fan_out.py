@@ -155,7 +155,7 @@ class FanOut:
         left, number = budget_remaining(run, 0), run.next_effect
         effects = tuple(
             [
-                self._wish(run, one, number + at, left.share(waiting, at))
+                self._started_branch(run, one, number + at, left.share(waiting, at))
                 for at, one in enumerate(starting)
             ]
         )
@@ -164,7 +164,9 @@ class FanOut:
         branches = (*branches[:first], *started, *branches[first + len(started) :])
         return Wait(evolve(run, turn=evolve(run.turn, branches=branches)), effects)
 
-    def _wish(self, run: Run[S], branch: BranchRun, number: int, share: Budget) -> StartRun:
+    def _started_branch(
+        self, run: Run[S], branch: BranchRun, number: int, share: Budget
+    ) -> StartRun:
         messages: History[Message] = History() if self.alone else run.messages
         if branch.prompt:
             messages = messages.append(UserMessage(branch.prompt, origin=self.name))

@@ -82,7 +82,7 @@ class Function:
     def contract(self) -> Contract:
         """It runs no tool, keeps its caps, and asks for no more than it says."""
         asks, writing = self.asks, self.leaves_by - self.stateless - {Failed, Aborted}
-        # A function may return these as well, and then the run goes on.
+        # If a function declares `Failed` or `Aborted` itself, the run goes on after it.
         breaking = frozenset({Failed, Aborted}) - self.leaves_by
         promised = Contract(
             caps={outcome: Cap(times) for outcome, times in self.caps},

@@ -22,8 +22,8 @@ from ..events import CallCheck, CallsChecked, Decided, EffectFailed, Event
 from ..limits import Refusal, note_limits, queued, refusals
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Settled
-from ..policy import Rule, decide, denial, refuse_shadowed, untold
-from ..rules import Wanted, foreseen, refusal
+from ..policy import Rule, decide, denial, refuse_shadowed, rule_text, untold
+from ..rules import Wanted, describe_rule, foreseen, refusal
 from ..run import Run, evolve
 from ..turn import CallVerdict, Turn
 from ..values import ToolCall, call_key, call_place
@@ -182,7 +182,8 @@ class Gate(FrozenFields):
             return CallVerdict("held", gate=self.name) if check.needs_approval else RUN
         for rule in rules:
             if rule.verdict == "deny":
-                return CallVerdict("deny", denial(rule.reason))
+                by = f"{self.name}: {rule_text(rule)}"
+                return CallVerdict("deny", denial(rule.reason), by=by)
         asking = [rule for rule in rules if rule.verdict == "ask"]
         if not asking and not check.needs_approval:
             return RUN
@@ -276,7 +277,7 @@ def _foreseen(run: Run[S], verdicts: list[CallVerdict]) -> list[CallVerdict]:
         for at in open_at
     ]
     denied = {
-        at: CallVerdict("deny", refusal(rule))
+        at: CallVerdict("deny", refusal(rule), by=describe_rule(rule))
         for at, rule in zip(open_at, foreseen(run.watch.monitor, wanted), strict=True)
         if rule is not None and verdicts[at].kind == "held"
     }
@@ -336,7 +337,8 @@ def _answered(
 ) -> Reaction[S, GateOutcome]:
     """Take a human's word for one call."""
     if isinstance(event, EffectFailed):
-        denied = CallVerdict("deny", f"{denial()} The approver failed: {event.failure.message}")
+        reason = f"{denial()} The approver failed: {event.failure.message}"
+        denied = CallVerdict("deny", reason, by="the approver")
         return _settled(_decided(run, asked.key, denied))
     verdict = _timed(run, event, asked)
     if verdict.arguments:
@@ -366,7 +368,7 @@ def _timed(run: Run[S], decided: Decided, asked: AskHuman) -> CallVerdict:
 
 def _verdict(decided: Decided, asked: AskHuman) -> CallVerdict:
     if not decided.approved:
-        return CallVerdict("deny", denial(decided.reason))
+        return CallVerdict("deny", denial(decided.reason), by="the approver")
     given_at = decided.at if decided.given_at is None else decided.given_at
     if asked.expires_at is not None and not given_at < asked.expires_at:
         return CallVerdict("deny", TOO_LATE)

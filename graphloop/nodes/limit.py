@@ -28,7 +28,7 @@ LimitOutcome: TypeAlias = Go | Stop
 
 @dataclass(frozen=True)
 class Limit(FrozenFields):
-    """Let a run go on so many times, and no more.
+    """Leave by `Go` at most `times` times in a run, then by `Stop`.
 
     Once it stops, the run's `stopped_by` has the node's name: an answer that was taken because the
     bound was reached says so.

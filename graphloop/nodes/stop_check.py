@@ -41,11 +41,11 @@ class StopCheck(FrozenFields):
 
     Args:
         max_steps: how many turns the run may take, at least 1.
-        max_tool_errors: in how many consecutive steps one tool may only fail.
-        max_denials: in how many consecutive steps calls may only be denied.
+        max_tool_errors: in how many turns one tool may only fail before it succeeds again.
+        max_denials: in how many turns all calls may be denied before one succeeds again.
         max_pauses: how many turns in a row the server may pause.
         conditions: pure stop conditions (`graphloop.limits.stop`).
-        callback: the name under which the user's own predicates are invoked; empty for none.
+        callback: the name under which the caller's own predicates are invoked; empty for none.
 
     Raises:
         ConfigError: a bound is not a whole number, or too small; 0 never means "no limit".
@@ -79,7 +79,7 @@ class StopCheck(FrozenFields):
         whole_number("max_pauses", self.max_pauses, least=0)
 
     def enter(self, run: Run[S], /) -> Reaction[S, StopCheckOutcome]:
-        """Ask the user's predicates if there are any, else decide."""
+        """Ask the caller's predicates if there are any, else decide."""
         if run.ending is not None and run.was_stopped:
             return Leave(run, Stop())
         if self.callback:
@@ -89,7 +89,7 @@ class StopCheck(FrozenFields):
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, StopCheckOutcome]:
-        """Decide, with what the user's predicates said."""
+        """Decide, with what the caller's predicates said."""
         match event:
             case CallbackReturned(answer=StopRequested(names=names)):
                 return self._decide(run, names)

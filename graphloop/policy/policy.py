@@ -35,6 +35,7 @@ __all__ = [
     "may_ask",
     "policy_of",
     "refuse_shadowed",
+    "rule_text",
     "shadowed",
     "unmatched",
     "untold",
@@ -246,8 +247,8 @@ def shadowed(rules: Iterable[Rule], names: Collection[str]) -> Iterator[tuple[Ru
         if tools and all(one in decided for one in tools) and not any(map(_is_every, rule.tools)):
             yield (
                 rule,
-                f"the rule `{_line(rule)}` has no effect: the tools that it matches "
-                f"({', '.join(tools)}) are decided by `{_line(decided[tools[0]])}` before it.",
+                f"the rule `{rule_text(rule)}` has no effect: the tools that it matches "
+                f"({', '.join(tools)}) are decided by `{rule_text(decided[tools[0]])}` before it.",
             )
         if not rule.condition:
             decided = {**dict.fromkeys(tools, rule), **decided}
@@ -256,7 +257,7 @@ def shadowed(rules: Iterable[Rule], names: Collection[str]) -> Iterator[tuple[Ru
 def describe(rules: Iterable[Rule]) -> tuple[str, ...]:
     """Return one short line a rule, and one for the default where a call can reach it."""
     every = tuple(rules)
-    lines = [_line(rule) for rule in every]
+    lines = [rule_text(rule) for rule in every]
     total = any(any(map(_is_every, rule.tools)) and not rule.condition for rule in every)
     return tuple(lines if total else [*lines, "deny *"])
 
@@ -329,8 +330,8 @@ def refuse_shadowed(rules: Sequence[Rule], first: int = 0) -> None:
         deciding = _deciding(rule, rules[:at])
         if deciding is not None:
             raise ConfigError(
-                f"the rule `{_line(rule)}` has no effect: `{_line(deciding)}` before it decides. "
-                f"Fix: {NARROWER}"
+                f"the rule `{rule_text(rule)}` has no effect: `{rule_text(deciding)}` before it "
+                f"decides. Fix: {NARROWER}"
             )
 
 
@@ -381,7 +382,8 @@ def _holds(rule: Rule, held: Collection[str], failed: Collection[str]) -> bool:
     return not rule.condition or rule.condition in held
 
 
-def _line(rule: Rule) -> str:
+def rule_text(rule: Rule) -> str:
+    """Return a rule as one short line."""
     line = f"{rule.verdict} {', '.join(rule.tools)}"
     if rule.condition:
         line += f" when {rule.condition}"

@@ -64,6 +64,7 @@ __getattr__ = front_door(
             "Comparison",
             "compare",
         ),
+        ".dominance": ("Dominance",),
         ".endless_cycles": (
             "Endless",
             "endless",
@@ -72,7 +73,6 @@ __getattr__ = front_door(
             "Ground",
             "groups",
         ),
-        ".dominance": ("Dominance",),
         ".report": (
             "Finding",
             "Ignore",

@@ -83,7 +83,7 @@ class Ground(Generic[S]):
         graph: the graph.
         contracts: what each of its nodes promises; None for nothing.
         ways: the lines out of each node that may be taken, in the order of the table.
-        parents: for every node that runs arrive at, the line by which they do so soonest.
+        parents: for each node that runs arrive at, the last line of a shortest way from the start.
     """
 
     def __init__(self, graph: NodeGraph[S]) -> None:

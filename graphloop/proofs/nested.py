@@ -1,9 +1,9 @@
 """Nested: the graphs that a graph runs, each proven once.
 
-A graph that is used in many places is one graph: it is looked at once, and what is wrong with it is
-told at each place. A place is the names of the children that lead there: several nodes that run one
-agent are one. Uses of uses can be beyond counting; past the first of them, a graph that has
-been told is not told again.
+A graph that several nodes run is proven once, and its findings are reported at each place. A place
+is the path of child names that leads there, so two nodes that run one agent are one place. Graphs
+within graphs can have more places than can be listed. After `USES_MAX` places, a graph that has
+been reported is not reported again.
 """
 
 from __future__ import annotations

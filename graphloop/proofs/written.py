@@ -233,7 +233,7 @@ def _told_apart(one: object, other: object) -> bool:
 
 
 def _plain(of: object) -> object:
-    """Return the type of a text or number that is equal to all others of that type."""
+    """Return str or int for a Literal of only texts or only numbers, None for another Literal."""
     if get_origin(of) is Literal:
         return str if _shape(of) == TEXT else int if _shape(of) == frozenset({"number"}) else None
     return of

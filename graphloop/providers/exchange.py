@@ -80,7 +80,7 @@ class HttpExchange:
         self._status = 0
         self._headers: Mapping[str, str] = {}
         self._bytes = self._unended = 0
-        # The bytes before the first event: they explain an answer without events.
+        # The first bytes: an error quotes them if no event ever comes.
         self._head: bytes | None = b""
 
     async def open(self, client: httpx.AsyncClient, request: httpx.Request, now: float) -> None:
@@ -237,8 +237,8 @@ class HttpExchange:
                 status=self._status,
             )
         error = self._wire.error(self._status, body)
-        wish = retry_after_s(self._headers, self._now)
-        error.retry_after_s = error.retry_after_s if wish is None else wish
+        asked_s = retry_after_s(self._headers, self._now)
+        error.retry_after_s = error.retry_after_s if asked_s is None else asked_s
         return error
 
     def _begins_stream(self, head: bytes) -> bool:

@@ -169,7 +169,7 @@ def json_bytes(value: object) -> bytes:
     try:
         return _encode(value)
     except UnicodeEncodeError:
-        # Read again, for json writes NaN where JSON, and the encoder, have only null.
+        # json.dumps writes NaN, which is no JSON; reading and encoding it again turns it into null.
         return _encode(from_json(whole_text(json.dumps(value, ensure_ascii=False))))
 
 

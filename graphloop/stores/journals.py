@@ -27,7 +27,7 @@ RUNS_TOLD: Final = 10
 
 
 def parent_of(run_id: str, known: Container[str]) -> str:
-    """Return the parent of a run, from its id; nothing for a run without a parent."""
+    """Return the parent's id; "" if the id has no slash, or its parent is not in `known`."""
     parent, slash, _ = run_id.rpartition("/")
     return parent if slash and parent in known else ""
 

@@ -33,7 +33,7 @@ def open_store(where: str | Path, codec: Codec | None = None) -> Store:
         return SqliteStore(path, codec=codec)
     if path.exists() and not path.is_dir():
         raise ConfigError(
-            f"store={str(where)!r} is a file: journals are kept in a database, whose name ends in "
-            f"{', '.join(DATABASES)}, or as JSON lines in a directory"
+            f"store={str(where)!r}: expected a database (its name ends in {', '.join(DATABASES)}) "
+            "or a directory for JSON lines, found another file. Fix: rename it, or give a directory"
         )
     return JsonlStore(path, codec=codec)

@@ -115,7 +115,7 @@ def _reader(path: Path, mode: str = "mode=rw") -> sqlite3.Connection | None:
 
 
 def _make_private(path: Path) -> None:
-    """Make an empty file for its owner alone; SQLite gives its other files the same mode."""
+    """Make the file, with mode 0600, if it is missing; SQLite gives its other files that mode."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # Only a new file: to open one beside SQLite and close it drops this process's locks on it.
     with suppress(FileExistsError):

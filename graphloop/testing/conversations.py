@@ -162,7 +162,7 @@ def untrue_requests(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]
 
 
 def _is_steady(graph: NodeGraph[S]) -> bool:
-    """Whether all turns offer the same tools: one node opens them, and asks no function."""
+    """Whether the offered tools cannot change: one node opens every turn, and calls no function."""
     known = map(contract_of, graph.nodes.values())
     opening = [one for one in known if one is not None and one.takes_up_calls]
     return len(opening) == 1 and not opening[0].functions

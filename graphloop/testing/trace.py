@@ -269,7 +269,7 @@ def lived(trace: Trace[S], crashes: Iterable[int]) -> tuple[Decision, ...]:
     """Return the decisions of a run that died after these events: each life begins anew."""
     lives, events = list[Decision](), len(trace.steps) + (trace.broken is not None)
     for crash in sorted({one for one in crashes if one <= events}):
-        # The event was journaled and not taken; only `Started` is taken before it is journaled.
+        # At a crash the last event is in the journal, and `step` has not seen it; `Started` it has.
         lives += [one for one in trace.decisions if one.event <= max(1, crash - 1)]
     return (*lives, *trace.decisions)
 

@@ -183,13 +183,13 @@ class _Reader:
         return {entry.key: entry for entry in entries}
 
     def _said(self, entries: Mapping[str, Entry], key: str) -> Form:
-        """Return a simple value; an empty one for a missing key."""
+        """Return the scalar at a key; "" if it is missing or unreadable, which is reported."""
         return self._part(entries, key, lambda value: parse(FIELDS[key], value, self._to, key), "")
 
     def _part(
         self, entries: Mapping[str, Entry], key: str, read: Callable[[Value], T], without: T
     ) -> T:
-        """Return the part at a key; `without` for an unread one."""
+        """Return the part at a key; `without` if it is missing or unreadable, which is reported."""
         if key not in entries:
             return without
         try:

@@ -1,8 +1,8 @@
 """References: the names that a file speaks of, refused where they name nothing.
 
 A rule about a misspelt tool protects nothing, and a stop condition about one never holds. So the
-reader looks the names up as soon as it knows all tools; a run does for a file that leaves its tools
-to runs. Findings are set aside of nodes that there are: `agent/node` is a node of an agent, and
+reader looks the names up as soon as it knows all tools; if the file names no tools, the run looks
+them up. An `ignore` entry must name a node that exists: `agent/node` is a node of an agent, and
 `agent/` is the agent as a whole.
 """
 

@@ -211,7 +211,7 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
     else:
         # The dumper's own quotes are for YAML 1.1, whose words are not all of those of 1.2.
         style = None if is_text(text) and text != "<<" else "'"
-    # Its stub lacks the type of one parameter.
+    # PyYAML's stub of `represent_scalar` lacks the type of one parameter.
     represent = cast("Callable[..., yaml.Node]", dumper.represent_scalar)  # pyright: ignore[reportUnknownMemberType]
     return represent("tag:yaml.org,2002:str", text, style)
 
@@ -251,10 +251,10 @@ def node_data(node: AnyNode, names: RegisteredNames) -> dict[str, Data]:
     except ValidationError as error:
         raise UnwritableError("; ".join(map(_reason, error.errors(include_url=False)))) from error
     if read != node:
-        told = (
-            f"its text, {data!r:.200}, reads as another: a class of your own has no name in a file"
+        raise UnwritableError(
+            f"{node!r:.80} cannot be written: its text, {data!r:.200}, reads back as another node. "
+            "Fix: register a class of your own with @registry.node"
         )
-        raise UnwritableError(f"{node!r:.80} has more to it than a file can say ({told})")
     return data
 
 

@@ -32,9 +32,9 @@ from graphloop.turn import CallVerdict
 from graphloop.values import Message, ModelRequest, Reply, ToolResult
 from graphloop.watch import (
     before_the_run,
+    on_effects,
     on_leaving,
     on_returning,
-    on_wishing,
     restrained,
     run_again,
 )
@@ -89,7 +89,12 @@ def test_a_gate_denies_forbidden_calls_and_names_the_rule() -> None:
 
     verdicts = restrained(run, monitor, ()).turn.verdicts
     assert (RUN, RUN) == verdicts[:2]
-    assert CallVerdict("deny", "Tool call denied. Rule: tool:read at most once.") == verdicts[2]
+    assert (
+        CallVerdict(
+            "deny", "Tool call denied. Rule: tool:read at most once.", by="tool:read at most once"
+        )
+        == verdicts[2]
+    )
 
 
 def test_a_run_in_which_nothing_is_forbidden_is_left_as_it_is() -> None:
@@ -110,16 +115,16 @@ def test_a_tool_without_a_gate_counts_when_it_is_asked_for() -> None:
         CallModel(4, "model", ModelRequest(QUESTION)),
     )
 
-    assert [ran("write"), ran("helper")] == list(on_wishing(run, effects, counted=counted))
+    assert [ran("write"), ran("helper")] == list(on_effects(run, effects, counted=counted))
     assert {"c0.0", "c0.1", "c0.2"} == counted
-    assert [] == list(on_wishing(run, effects, counted=counted))
+    assert [] == list(on_effects(run, effects, counted=counted))
 
 
 def test_a_child_run_that_answers_no_call_is_no_tool() -> None:
     """A node that hands the conversation to an agent is spoken of as a node."""
     effect = StartRun(1, "helper.1", "helper", "", QUESTION)
 
-    assert [] == list(on_wishing(settled(), (effect,), counted=set()))
+    assert [] == list(on_effects(settled(), (effect,), counted=set()))
 
 
 def test_a_tool_returns_with_the_event_that_answers_it() -> None:

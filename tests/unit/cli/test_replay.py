@@ -119,6 +119,7 @@ def test_programs_get_the_journal_as_json_lines() -> None:
             "steps": 0,
             "messages": 1,
             "total_tokens": 15,
+            "denied": [],
             "pending": ["c0.0"],
             "value": None,
         }
@@ -126,3 +127,53 @@ def test_programs_get_the_journal_as_json_lines() -> None:
     here("resume", run_id, "--target", "pay", "--approve", "never", "--store", "runs")
     end = replayed(run_id, "--json", "--target", "pay", store="runs").splitlines()[-1]
     assert json.loads(end)["state"]["end_reason"] == "completed"
+
+
+DENYING = """
+from graphloop import Agent, allow, ask, deny, tool
+
+@tool
+async def pay(amount: int) -> str:
+    "Pay."
+    return f"{amount} paid"
+
+@tool
+async def drop(table: str) -> str:
+    "Drop."
+    return "gone"
+
+def build(model):
+    return Agent(model, tools=[pay, drop], gate=deny("drop") | ask("pay") | allow("*"))
+
+PROMPT = "Pay 5."
+"""
+DENIED_SCRIPT = """
+- calls: [{name: drop, arguments: {table: users}}, {name: pay, arguments: {amount: 5}}]
+- calls: [{name: fly, arguments: {}}, {name: pay, arguments: {amount: much}}]
+- text: Done.
+"""
+
+
+@pytest.mark.usefixtures("pay_desk")
+def test_a_denied_call_is_told_with_the_rule_that_denied_it() -> None:
+    """A person who asks why finds the gate and its rule, where the model read a short text."""
+    Path("pay/agent.py").write_text(DENYING, encoding="utf-8")
+    Path("pay/script.yaml").write_text(DENIED_SCRIPT, encoding="utf-8")
+    run_id = parked()
+    here("resume", run_id, "--approve", "never", *STORE)
+
+    told = [line.strip() for line in replayed(run_id).splitlines() if " denied" in line]
+    state = json.loads(replayed(run_id, "--json").splitlines()[-1])["state"]
+
+    assert told[:2] == [
+        "c0.0 drop denied by gate: deny drop: Tool call denied.",
+        "c0.1 pay denied by the approver: Tool call denied. Reason: --approve never",
+    ]
+    assert told[2].startswith('c1.0 fly denied: No such tool: "fly".')
+    assert told[3].startswith("c1.1 pay denied: ")
+    assert [(one["key"], one["by"]) for one in state["denied"]] == [
+        ("c0.0", "gate: deny drop"),
+        ("c0.1", "the approver"),
+        ("c1.0", ""),
+        ("c1.1", ""),
+    ]

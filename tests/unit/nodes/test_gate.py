@@ -104,11 +104,14 @@ def test_a_missing_or_surplus_check_is_illegal(count: int) -> None:
     ("event", "verdict"),
     [
         (Decided(1.0, 2, True, "ok"), CallVerdict("run", "ok", asked=True, took_s=1.0)),
-        (Decided(1.0, 2, False), CallVerdict("deny", "Tool call denied.")),
-        (Decided(1.0, 2, False, "no"), CallVerdict("deny", "Tool call denied. Reason: no")),
+        (Decided(1.0, 2, False), CallVerdict("deny", "Tool call denied.", by="the approver")),
+        (
+            Decided(1.0, 2, False, "no"),
+            CallVerdict("deny", "Tool call denied. Reason: no", by="the approver"),
+        ),
         (
             EffectFailed(1.0, 2, BROKEN),
-            CallVerdict("deny", "Tool call denied. The approver failed: disk"),
+            CallVerdict("deny", "Tool call denied. The approver failed: disk", by="the approver"),
         ),
     ],
 )

@@ -39,7 +39,7 @@ def test_what_is_there_and_of_the_other_kind_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match="is a directory, and its name that of a database"):
         open_store(tmp_path / "runs.db")
-    with pytest.raises(ConfigError, match="is a file: journals are kept in a database"):
+    with pytest.raises(ConfigError, match="expected a database"):
         open_store(tmp_path / "notes.txt")
 
 

@@ -261,12 +261,12 @@ def test_all_that_is_wrong_with_a_node_is_told() -> None:
         (Critique(" "), "`prompt`"),
         (Limit(10**18), "`times`"),
         (StopCheck(conditions=(stop.cost_exceeds(10**18 + 1),)), "`conditions`"),
-        (StopCheck(conditions=(stop.StepCountIs(5, "five"),)), "more to it"),
+        (StopCheck(conditions=(stop.StepCountIs(5, "five"),)), "cannot be written"),
         (StopCheck(callback="unknown"), r"register it in Python with @registry\.function"),
         (Gate(rules=(Rule("allow", ("a",), reason="x"),)), "`rules.0.reason"),
         (Gate(rules=(Rule("ask", ("a",), "unknown"),)), r"@registry\.predicate"),
         (Router({Own: "own"}, "to"), "a class of your own"),
-        (ModelCall("a", kind=wrong("check")), "more to it"),
+        (ModelCall("a", kind=wrong("check")), "cannot be written"),
     ],
 )
 def test_what_has_no_form_cannot_be_written(node: Node[Any, Outcome], said: str) -> None:
