@@ -59,6 +59,7 @@ def standard_edges(nodes: Standard) -> Edges[None]:
     prepare, compact, model, gate, execute, verify, stop = nodes
     extend, append = Extend(), Append()
     return {
+        # A conversation may begin with calls that have no result yet: they go to the gate.
         prepare: {Ready: model, Overflow: compact, Calls: gate, Failed: END, Aborted: END},
         compact: {Compacted: prepare, Cannot: append, Failed: END, Aborted: append},
         model: {

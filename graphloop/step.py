@@ -12,8 +12,8 @@ no clock, no randomness, no I/O, no logging, no globals. The same graph and the 
 give the same run, on any machine, at any time; resume, replay and simulation rely on that.
 
 Two rules hold everywhere. *Every* transition is a lookup in the graph's table. An answer is taken
-only while its effect is pending, so it can never count twice. The other events change the run and
-leave it at its node: `Queued`, `EffectsStarted`, `Resumed`, and a `Cancelled` with `after_step`.
+only while its effect is pending, so it can never count twice. Four events answer no effect, and
+leave the run at its node: `Queued`, `EffectsStarted`, `Resumed`, and a `Cancelled` with `after_step`.
 Any other `Cancelled` voids the pending effects, and the run leaves its node.
 """
 
@@ -79,7 +79,7 @@ ANSWERS: Final[Mapping[type[Effect], type[Event]]] = {
 """The event that answers each effect; `EffectFailed` may answer any of them."""
 
 OF_CALLS: Final = frozenset({CallTool, StartRun})
-"""Effects that run a call of the turn; a node may start a child run of its own as well."""
+"""Effects that run a call of the turn, if they have the key of a call."""
 
 ELSEWHERE: Final = frozenset({AskHuman, AwaitCaller, StartRun})
 """Effects whose time does not count: people take it, or child runs count it themselves."""

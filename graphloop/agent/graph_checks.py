@@ -168,8 +168,8 @@ def prepared(
     """Return the type of a graph's state, and which findings are set aside.
 
     Raises:
-        ConfigError: an agent's name cannot stand before the names of its nodes, or a finding is set
-            aside for no reason.
+        ConfigError: an agent's name is not allowed in `agent/node`, or a finding is set aside for
+            no reason.
         GraphError: two nodes bring different things under one name, or differ in their state.
     """
     _refuse_odd_agents(graph.nodes)

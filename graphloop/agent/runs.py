@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from math import inf
 from pathlib import Path
 from time import time
-from typing import Generic, TypeVar, Unpack, final
+from typing import Generic, Protocol, TypeVar, Unpack, final
 from uuid import uuid4
 
 from ..driver import unfit
@@ -43,9 +43,18 @@ from .starting import resume_run
 from .stream import RunStream
 from .terms import RunTerms
 
-__all__ = ["Runs", "answer_call", "open_ask", "parameters_in", "recorded_asks"]
+__all__ = ["HasRuns", "Runs", "answer_call", "open_ask", "parameters_in", "recorded_asks"]
 
 S = TypeVar("S")
+
+
+class HasRuns(Protocol[S]):
+    """An agent, as the door to its runs sees it."""
+
+    @property
+    def runs(self) -> Runs[S]:
+        """The runs in the agent's own store."""
+        ...
 
 
 @final
@@ -54,19 +63,23 @@ class Runs(Generic[S]):
 
     Args:
         store: a `Store`, or the path of one; not needed where `terms` have one.
-        graph: the graph of the runs; needed to replay them, and to fork one with children.
-        terms: what they were started with; needed to resume or cancel one.
+        graph: the graph of the runs, or their agent; needed to replay them, and to fork one with
+            children. Only an agent can resume and cancel them.
+        terms: what they were started with, if they have no agent.
     """
 
     def __init__(
         self,
         store: Store | str | Path | None = None,
-        graph: NodeGraph[S] | None = None,
+        graph: NodeGraph[S] | HasRuns[S] | None = None,
         *,
         terms: RunTerms[S] | None = None,
     ) -> None:
-        self._store, self._terms = store, terms
-        self._graph = terms.graph if terms is not None else graph
+        if graph is not None and not isinstance(graph, NodeGraph):
+            terms = graph.runs._terms
+        self._store = store
+        self._terms: RunTerms[S] | None = terms
+        self._graph = graph if isinstance(graph, NodeGraph) else terms.graph if terms else None
 
     async def list(self) -> Sequence[RunRecord]:
         """Return how each run stands, in the order of their creation.

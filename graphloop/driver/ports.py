@@ -145,7 +145,7 @@ def as_it_ended(ended: ChildEnded, _: Run[Any]) -> ChildEnded:
 
 @dataclass(frozen=True, kw_only=True)
 class ChildRun(Generic[S]):
-    """A child run as it can be started, or resumed.
+    """A child run, ready to start or resume.
 
     Args:
         graph: what to run.

@@ -342,10 +342,10 @@ def first_events(first: Iterable[Event], said: Sequence[Event]) -> Iterator[Even
 
 
 def not_before(run: Run[Any] | None, event: Event) -> Event:
-    """Return an event that came before a leg of a run began, stamped with when that was.
+    """Return the event at no earlier time than the run, so that time never goes back.
 
-    Answers are read, and messages are queued, before a driver resumes the run; in the journal they
-    come after that. When a person decided is kept beside it.
+    The driver reads answers and queues messages before it resumes a run; the journal has them
+    after that. A decision keeps its own time in `given_at`.
     """
     if run is None or event.at >= run.at:
         return event

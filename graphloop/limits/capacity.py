@@ -41,7 +41,7 @@ NO_TOOL: Final = ToolSpec("", "", "")
 
 
 class Refusal(NamedTuple):
-    """The result of a call that is over a limit of the run; `limit` names a limit of calls."""
+    """The result of a call that is over a limit; `limit` names a limit of calls that was hit."""
 
     result: ToolResult
     limit: str = ""

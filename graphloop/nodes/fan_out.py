@@ -115,7 +115,7 @@ class FanOut:
         if is_decided(branches, self.join):
             status, content = "not_run", LATE
         # They are started in order, so their effects rise.
-        at = bisect_left(branches, event.effect, hi=_begun(branches), key=_effect)
+        at = bisect_left(branches, event.effect, hi=_started_count(branches), key=_effect)
         ended = evolve(branches[at], status=status, content=content)
         return evolve(run.turn, branches=(*branches[:at], ended, *branches[at + 1 :]))
 
@@ -126,7 +126,7 @@ class FanOut:
             if run.pending:
                 return Wait(_abandoned(run))
             return self._join(run)
-        first = _begun(branches)
+        first = _started_count(branches)
         waiting = branches[first:]
         if waiting and waiting[0].status is None:
             if spent := run.setup.budget.tripped(run.spent):
@@ -210,8 +210,8 @@ def _is_mistake(turn: Turn, event: EffectFailed) -> bool:
     return branch.status == "error" and branch.content.startswith(BY_MISTAKE)
 
 
-def _begun(branches: Sequence[BranchRun]) -> int:
-    """Return how many branches have been started: they are, one after the other."""
+def _started_count(branches: Sequence[BranchRun]) -> int:
+    """Return how many branches have started; they start in order, so these come first."""
     return bisect_left(branches, 1, key=_waits)
 
 

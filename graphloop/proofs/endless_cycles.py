@@ -249,9 +249,22 @@ def _fix(ranking: Ranking[S], cycle: Trail) -> str:
     nodes = [ranking.ground.graph.nodes[way.source] for way in cycle]
     if any(node.kind in TURNS for node in nodes):
         return STOP
-    own = next((node.name for node in unwrapped(nodes) if isinstance(node, Function)), "")
-    cap = f", or give an outcome of {own!r} on it a `cap=`" if own else ""
+    graph, inside = ranking.ground.graph, {way.source for way in cycle}
+    own = [
+        way
+        for way in cycle
+        if any(isinstance(node, Function) for node in unwrapped([graph.nodes[way.source]]))
+    ]
+    # A function that can also lead out is the one that decides on another round.
+    own.sort(key=lambda way: inside.issuperset(_decided(graph, way.source)))
+    cap = f", or give {own[0].word!r} of {own[0].source!r} a `cap=`" if own else ""
     return f"lead the cycle through a Limit, which counts its rounds{cap}"
+
+
+def _decided(graph: NodeGraph[S], node: str) -> Iterator[str]:
+    """Yield where a node leads by outcomes other than `failed` and `aborted`."""
+    row = graph.table[node]
+    return (target for outcome, target in row.items() if outcome not in {Failed, Aborted})
 
 
 AT_ONCE: Final[Mapping[type[object], frozenset[type[Outcome]]]] = {

@@ -147,7 +147,7 @@ class Mailbox(Protocol):
     """Keeps the answers to a run until its driver takes them; the first answer counts."""
 
     async def post(self, run_id: str, key: str, signal_id: str, data: str) -> Posted:
-        """Answer `key` of a run; `signal_id` marks a repetition of the same answer.
+        """Answer `key` of a run; a repeated `signal_id` is the same answer sent twice.
 
         Returns:
             "accepted", "duplicate" (this signal was accepted before), or "answered" (another

@@ -276,7 +276,7 @@ def _forms(made: type, fields: Mapping[str, bool], *, is_library: bool) -> dict[
 
 
 def _form_of(annotation: Form, *, is_library: bool) -> Form | None:
-    """Return the type of values in a file; None without one."""
+    """Return the type of a field's value in a file; None if no file can write it."""
     origin: object = get_origin(annotation)
     arguments = get_args(annotation)
     form: Form | None = SIMPLE.get(annotation) if origin is None else None

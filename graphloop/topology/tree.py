@@ -121,7 +121,7 @@ def plain_data(value: Value) -> object:
 
 
 def value_at(tree: Value, loc: Loc) -> Value:
-    """Return the value at a location, or the last one before it."""
+    """Return the value at a location, or its nearest ancestor that exists."""
     for part in loc:
         if isinstance(tree, Items) and isinstance(part, int) and part < len(tree.items):
             tree = tree.items[part]

@@ -138,7 +138,7 @@ def _node(shape: Shape, kind: Look, theme: Theme, group: str) -> str:
 
 
 def _slip(shape: Shape, kind: Look, theme: Theme) -> Iterator[str]:
-    """Yield a slip of paper with the notes of a node beside it."""
+    """Yield the DOT of a note box beside a node."""
     slip = f"note_{shape.id}"
     yield (
         f'{slip} [label="{_left_aligned(shape.notes)}" shape=note fontsize=10 height=0.2 '

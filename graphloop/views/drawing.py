@@ -1,7 +1,7 @@
-"""Drawing: the lines, notes and visible words that every diagram of a graph shows.
+"""Drawing: the text of every diagram, which is line labels, notes and names.
 
 All notations take them from here, so two diagrams of one graph cannot disagree. All of it is read
-from the table that the engine executes.
+from the table that runs.
 """
 
 from __future__ import annotations

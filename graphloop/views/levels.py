@@ -17,7 +17,7 @@ from ..graph import NodeGraph
 from ..node_protocol import Node
 from ..outcomes import Outcome, outcome_name
 from .drawing import notes
-from .family import Family
+from .family import Family, known_family
 from .marks import Marks
 from .phases import phase_picture
 from .pictures import Draw, Picture, family_picture, node_picture
@@ -71,7 +71,7 @@ def level_picture(
         marks: the overlay.
         expand: whether child graphs are drawn too; `detail` always draws them.
     """
-    family = Family(graph) if isinstance(graph, NodeGraph) else graph
+    family = known_family(graph) if isinstance(graph, NodeGraph) else graph
     deep = _EXPAND_MAX if expand or level == "detail" else 0
     return family_picture(family, marks, expand=deep, draw=DRAWS[level])
 

@@ -150,7 +150,7 @@ class _RedactedBlock:
 
 @final
 class CallBlock:
-    """A call of one of the client's tools; its arguments stay the text the model wrote."""
+    """A call of a tool that is not Anthropic's own; its arguments stay the text of the model."""
 
     def __init__(self, start: JsonObject, index: int) -> None:
         self._start = start
