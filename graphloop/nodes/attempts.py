@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
-from ..contract import Cap, Contract, Moves, contract_of
+from ..contract import Cap, ChildContract, Contract, Moves, contract_of
 from ..effects import Tell
 from ..errors import MISTAKES, ConfigError, NotDeterministic
 from ..history import History
@@ -188,11 +188,17 @@ def either(first: Node[S, Outcome], second: Node[S, Outcome], on: Outcomes) -> C
         model_calls=None if calls[0] is None or calls[1] is None else calls[0] + calls[1],
         tools=one.tools or other.tools,
         asks=one.asks or other.asks,
-        children=(*one.children, *other.children),
+        children=tuple([_unneeded(child) for child in (*one.children, *other.children)]),
         reads=None if one.reads is None or other.reads is None else one.reads | other.reads,
         writes=_writes(pairs, on),
         functions=(*one.functions, *other.functions),
     )
+
+
+def _unneeded(child: ChildContract) -> ChildContract:
+    """Return a child that need not succeed, as another node may answer; a hopeless join stays."""
+    hopeless = child.runs is not None and child.needs > child.runs
+    return child if hopeless else replace(child, needs=0)
 
 
 def _left_behind(contract: Contract, on: Outcomes) -> frozenset[Moves]:

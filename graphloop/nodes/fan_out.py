@@ -64,9 +64,9 @@ class FanOut:
 
     def contract(self, runs: Mapping[str, int]) -> Contract:
         """Return what such a node promises that begins so many runs of each agent."""
-        # Of several agents, any one may be the one that succeeds.
         many = sum(runs.values()) > 1
-        needs = int(len(runs) == 1 and self.join != "fail_fast")
+        # Of several agents, any one may be the one that succeeds; "fail_fast" needs each.
+        needs = int(len(runs) == 1 or self.join == "fail_fast")
         children = [
             ChildContract(agent, many=many, runs=most, needs=needs) for agent, most in runs.items()
         ]

@@ -175,6 +175,18 @@ def test_promises_of_two_are_added_and_doubts_are_kept() -> None:
     assert either(one, Promising("silent", outcomes, None), frozenset({Failed})) is None
 
 
+def test_where_another_node_may_answer_no_child_need_succeed() -> None:
+    """The proofs must not count on it; a join that waits for too many runs they still learn."""
+    outcomes = frozenset({Answered, Failed})
+    met = Promising("met", outcomes, Contract(children=(ChildContract("a", needs=1),)))
+    hopeless = Promising("hopeless", outcomes, Contract(children=(ChildContract("b", needs=2),)))
+
+    pair = either(met, hopeless, frozenset({Failed}))
+
+    assert pair is not None
+    assert [0, 2] == [child.needs for child in pair.children]
+
+
 def test_what_goes_by_how_the_run_ended_is_never_tried_again() -> None:
     """The failure is an ending: entered with it, such a check lets every answer through."""
     judge = Verify((AnswerCheck("judge", 0),))

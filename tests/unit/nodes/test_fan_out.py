@@ -267,5 +267,7 @@ def test_what_may_run_is_promised() -> None:
     assert ChildContract(name="a", many=True, runs=2) == contract.children[0]
     assert ["a", "b"] == [child.name for child in contract.children]
     assert [1] == [child.needs for child in fan("first").contract({"a": 2}).children]
-    assert [0] == [child.needs for child in fan("fail_fast").contract({"a": 2}).children]
+    assert [0, 0] == [child.needs for child in contract.children]
+    failing_fast = fan("fail_fast").contract({"a": 2, "b": 1})
+    assert [1, 1] == [child.needs for child in failing_fast.children]
     assert frozenset({"turn", "close"}) == contract.moved(Answered)
