@@ -53,10 +53,9 @@ from .events import (
     ToolReturned,
 )
 from .graph import NodeGraph
-from .history import History
 from .node_protocol import Leave, Wait
 from .outcomes import Outcome, outcome_name
-from .run import Ending, EndReason, Inbox, Record, Run, Spent, evolve, interrupted
+from .run import Ending, EndReason, History, Inbox, Record, Run, Spent, evolve, interrupted
 from .turn import Turn
 from .watch import watch_answer, watch_begin, watch_decision, watch_leave, watch_wait
 
