@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, TypeVar, Unpack, cast, final, overload
 
-from ..driver import run_sync
 from ..errors import ConfigError, OutputInvalid
 from ..run import EndReason
 from ..tools import Approval as NeedsApproval
@@ -24,6 +23,7 @@ from .options import AgentOptions
 from .result import RunResult
 from .stream import RunStream
 from .sub_agents import AgentTool
+from .terms import run_sync
 
 __all__ = [
     "ObjectResult",
