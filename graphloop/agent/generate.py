@@ -18,9 +18,8 @@ from ..tools import Approval as NeedsApproval
 from ..values import Usage
 from .agent import Agent
 from .inputs import AnswersInput, MessageInput, Model, QuestionInput
-from .opened import RunHandle
 from .options import AgentOptions
-from .result import RunResult
+from .result import RunHandle, RunResult
 from .stream import RunStream
 from .sub_agents import AgentTool
 from .terms import run_sync

@@ -9,8 +9,7 @@ import pytest
 
 from graphloop import Agent, EndReason, FinishReason, Graph, Pending, RunResult, Usage, budget
 from graphloop.agent.handed_in import conversation_digest
-from graphloop.agent.hooks import inform
-from graphloop.agent.opened import shortfalls, unseen_costs
+from graphloop.agent.result import inform, shortfalls, unseen_costs
 from graphloop.effects import AskHuman, CallTool, Effect
 from graphloop.limits import stop
 from graphloop.limits.stop import Condition
