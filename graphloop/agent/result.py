@@ -46,14 +46,19 @@ class RunResult(Generic[S]):
     """
 
     run: Run[S]
-    store: Store = field(repr=False, compare=False)
+    store: Store = field(compare=False)
     before: Spent = Spent()
     warnings: tuple[str, ...] = ()
-    children: Mapping[str, Run[Any]] = field(default_factory=dict[str, Run[Any]], repr=False)
+    children: Mapping[str, Run[Any]] = field(default_factory=dict[str, Run[Any]])
     output: object = None
-    secret: bytes | None = field(default=None, repr=False, compare=False)
-    added: tuple[AnyTool, ...] = field(default=(), repr=False, compare=False)
-    opening: tuple[Message, ...] = field(default=(), repr=False, compare=False)
+    secret: bytes | None = field(default=None, compare=False)
+    added: tuple[AnyTool, ...] = field(default=(), compare=False)
+    opening: tuple[Message, ...] = field(default=(), compare=False)
+
+    def __repr__(self) -> str:
+        run = self.run
+        reason = run.ending.reason if run.ending and run.ended else EndReason.PARKED
+        return f"<RunResult {run.id!r}: {reason}, {len(run.record.steps)} steps>"
 
     @property
     def run_id(self) -> str:
