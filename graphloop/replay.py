@@ -19,11 +19,10 @@ from .effects import Effect
 from .errors import IllegalEvent, StoreError
 from .events import Event, Started
 from .graph import NodeGraph
-from .history import History
 from .node_protocol import Kind, Leave, Node, Reaction
 from .outcomes import Outcome
 from .rules import Happening, entered
-from .run import Run, evolve
+from .run import History, Run, evolve
 from .step import Step, begin, step
 from .turn import CallVerdict
 from .values import ToolCall, call_key

@@ -13,7 +13,7 @@ give the same run, on any machine, at any time; resume, replay and simulation re
 
 Two rules hold everywhere. *Every* transition is a lookup in the graph's table. An answer is taken
 only while its effect is pending, so it can never count twice. Four events answer no effect, and
-leave the run at its node: `Queued`, `EffectsStarted`, `Resumed`, and a `Cancelled` with `after_step`.
+leave the run at its node: `Queued`, `EffectsStarted`, `Resumed`, and `Cancelled` with `after_step`.
 Any other `Cancelled` voids the pending effects, and the run leaves its node.
 """
 
@@ -53,10 +53,9 @@ from .events import (
     ToolReturned,
 )
 from .graph import NodeGraph
-from .history import History
 from .node_protocol import Leave, Wait
 from .outcomes import Outcome, outcome_name
-from .run import Ending, EndReason, Inbox, Record, Run, Spent, evolve, interrupted
+from .run import Ending, EndReason, History, Inbox, Record, Run, Spent, evolve, interrupted
 from .turn import Turn
 from .watch import watch_answer, watch_begin, watch_decision, watch_leave, watch_wait
 

@@ -10,11 +10,10 @@ from graphloop.contract import Contract
 from graphloop.effects import AskHuman, CallModel, Effect
 from graphloop.errors import AskFailed
 from graphloop.events import Decided, EffectFailed, Event, ModelReplied
-from graphloop.history import History
 from graphloop.node_protocol import Kind, Leave, Reaction, Wait
 from graphloop.outcomes import Aborted, Outcome
 from graphloop.own_nodes import Asking, ask_model, ask_person, tell
-from graphloop.run import Run, evolve
+from graphloop.run import History, Run, evolve
 from graphloop.values import Message, ModelRequest, ToolCall, UserMessage
 from tests.runs import changed
 

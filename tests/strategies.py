@@ -58,13 +58,12 @@ from graphloop.events import (
     ToolReturned,
 )
 from graphloop.graph import NodeGraph
-from graphloop.history import History
 from graphloop.loop import Standard, standard_edges
 from graphloop.nodes.prepare_step import PrepareStep
 from graphloop.nodes.stop_check import StopCheck
 from graphloop.policy.approvals import Approval
 from graphloop.policy.policy import Rule, refuse_shadowed
-from graphloop.run import Run
+from graphloop.run import History, Run
 from graphloop.spending import Budget, Spent
 from graphloop.testing.sim import ChildAnswer, Simulation, World, simulate
 from graphloop.tools.outcome import ToolOutcome

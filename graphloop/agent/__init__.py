@@ -21,8 +21,7 @@ from .generate import (
 from .graph import Graph
 from .graph_checks import refuse_idle_gate
 from .graph_terms import GraphOptions, passed_on
-from .hooks import AnswerInfo, StepChanges, StepInfo, Verdict
-from .inputs import MessageInput, Model, messages_of
+from .inputs import AnswerInfo, MessageInput, Model, StepChanges, StepInfo, Verdict, messages_of
 from .journals import fork_run, root_of, state_after, typed
 from .known import graph_of
 from .options import AgentOptions, RunOptions, ToolInput, Tools

@@ -19,9 +19,8 @@ from ..run import Run
 from ..tools import Toolbox, awaited, yes_or_no
 from ..values import Message
 from .final_answer import OUTPUT, FinalAnswer
-from .hooks import AnswerInfo, StepChanges, StepInfo, Verdict
 from .inherited_limits import added_under
-from .inputs import MessageInput, messages_of
+from .inputs import AnswerInfo, MessageInput, StepChanges, StepInfo, Verdict, messages_of
 from .options import AgentOptions, Predicate
 from .world import (
     AgentResources,

@@ -22,7 +22,7 @@ from pydantic_core import ErrorDetails, from_json
 from typing_extensions import TypedDict
 
 from ..conversation import latest_answer, said_after_calls
-from ..errors import ConfigError, OutputInvalid
+from ..errors import ConfigError, OutputInvalid, RunFailed
 from ..parts import ObjectView
 from ..providers import unenforced, wire_of
 from ..run import Run
@@ -43,7 +43,7 @@ from ..tools import (
 )
 from ..values import OutputSpec
 
-__all__ = ["FINAL_ANSWER", "NOT_TAKEN", "OUTPUT", "FinalAnswer", "Output"]
+__all__ = ["FINAL_ANSWER", "NOT_TAKEN", "OUTPUT", "FinalAnswer", "Output", "failure_of"]
 
 FINAL_ANSWER: Final = "final_answer"
 OUTPUT: Final = "output"
@@ -157,6 +157,27 @@ class FinalAnswer:
         except OutputInvalid:
             return NOT_TAKEN
         return self._output.unwrap(from_json(arguments))
+
+
+def failure_of(run: Run[Any], final: FinalAnswer | None) -> Exception:
+    """Return the recorded failure of a run that ended in another process.
+
+    Args:
+        run: the run.
+        final: how its final answer is given, where it has a form.
+    """
+    failure = None if run.ending is None else run.ending.failure
+    if failure is None:
+        return RunFailed("unknown")
+    if failure.error != OutputInvalid.__name__:
+        return RunFailed(f"{failure.error}: {failure.message}")
+    said = "" if final is None or not run.record.steps else final.said(run)
+    times = run.counters.rejections.get(OUTPUT, 0)
+    return OutputInvalid(
+        f"`output_type`: expected an answer of this type, found none; it was sent back "
+        f"{times} time(s). As the model reads it: {failure.message}",
+        text=said,
+    )
 
 
 def _arguments(run: Run[Any]) -> str | None:

@@ -12,18 +12,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, TypeVar, Unpack, cast, final, overload
 
-from ..driver import run_sync
 from ..errors import ConfigError, OutputInvalid
 from ..run import EndReason
 from ..tools import Approval as NeedsApproval
 from ..values import Usage
 from .agent import Agent
 from .inputs import AnswersInput, MessageInput, Model, QuestionInput
-from .opened import RunHandle
 from .options import AgentOptions
-from .result import RunResult
+from .result import RunHandle, RunResult
 from .stream import RunStream
 from .sub_agents import AgentTool
+from .terms import run_sync
 
 __all__ = [
     "ObjectResult",

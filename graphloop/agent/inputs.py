@@ -1,4 +1,4 @@
-"""Inputs: a caller's model, conversation, and answers to the calls that wait.
+"""Inputs: a caller's model, conversation, answers, and what its functions give and get.
 
 A conversation is a prompt, graphloop's own messages, or mappings in the OpenAI wire's form. A run
 works with new frozen values, and never changes an object of the caller's.
@@ -6,12 +6,14 @@ works with new frozen values, and never changes an object of the caller's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypeAlias, TypedDict, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, TypedDict, cast
 
 from ..errors import ConfigError, nearest, not_among
 from ..policy import Approval
 from ..providers import REASONING_EXTRA, WIRE, Provider, is_list, is_object, json_text
+from ..tools import AnyTool
 from ..values import (
     AssistantMessage,
     AssistantPart,
@@ -22,23 +24,31 @@ from ..values import (
     SystemMessage,
     TextPart,
     ToolCall,
+    ToolChoice,
     ToolResult,
+    Usage,
     UserMessage,
     UserPart,
 )
 
 __all__ = [
+    "AnswerInfo",
     "AnswersInput",
+    "ChoiceInput",
     "ConversationInput",
     "MessageInput",
     "Model",
     "QuestionInput",
+    "StepChanges",
+    "StepInfo",
+    "Verdict",
     "check_run_id",
     "messages_of",
 ]
 
 Model: TypeAlias = str | Provider
 MessageInput: TypeAlias = Message | Mapping[str, object]
+ChoiceInput: TypeAlias = Literal["auto", "required", "none"] | ToolChoice
 
 RUN_ID_CHARS_MAX: Final = 200
 
@@ -86,6 +96,74 @@ class QuestionInput(ConversationInput, AnswersInput, total=False):
     conversation with approvals once, unless `run_id` is given.
     `tool_results`: what client tools returned, by the id of the call.
     """
+
+
+@dataclass(frozen=True, slots=True)
+class StepInfo:
+    """A turn before it starts, as `prepare_step` and `compact` functions receive it.
+
+    Attributes:
+        step_index: the turn's index; the first is 0.
+        messages: the conversation that the model would be sent.
+        usage: tokens so far, of all turns.
+    """
+
+    step_index: int
+    messages: Sequence[Message]
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class StepChanges:
+    """Changes that a `prepare_step` function makes; None leaves a thing as it is.
+
+    `messages` becomes the history of this and all later turns; `add_tools` and `withdraw_tools`
+    (names) change what is offered in them. `active_tools` (instead of the agent's), `tool_choice`
+    and `model` hold for this turn only. The choice, the agent's too, must be possible among the
+    tools of the turn. Where there are `active_tools`, an added tool is offered, and can run, in the
+    turns whose list names it. A journal holds no functions: another process that
+    resumes the run by its id passes the added tools among the agent's `tools`.
+    """
+
+    messages: Sequence[MessageInput] | None = None
+    add_tools: Sequence[AnyTool | Callable[..., object]] = ()
+    withdraw_tools: Sequence[str] = ()
+    active_tools: Sequence[str] | None = None
+    tool_choice: ChoiceInput | None = None
+    model: Model | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerInfo:
+    """The final answer, as the functions that check it receive it.
+
+    Attributes:
+        text: the answer.
+        output: the answer as the agent's `output_type`, if it has one.
+        messages: the conversation.
+        usage: tokens so far.
+        step_index: the turn's index.
+        attempt: how often this check has sent an answer back.
+    """
+
+    text: str
+    output: object
+    messages: Sequence[Message]
+    usage: Usage
+    step_index: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The judgement of a `verify` function about an answer.
+
+    `feedback` is read by the model in its next turn; without `retry` the answer is taken as it is.
+    """
+
+    ok: bool
+    feedback: str = ""
+    retry: bool = True
 
 
 def check_run_id(name: str, run_id: str) -> None:

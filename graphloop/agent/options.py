@@ -24,8 +24,7 @@ from ..stores import Store
 from ..tools import AnyTool
 from ..turn import StepResult
 from ..values import Settings
-from .hooks import AnswerInfo, ChoiceInput, StepChanges, StepInfo, Verdict
-from .inputs import MessageInput, Model
+from .inputs import AnswerInfo, ChoiceInput, MessageInput, Model, StepChanges, StepInfo, Verdict
 from .sub_agents import AgentTool, NamedAgent
 
 if TYPE_CHECKING:

@@ -24,9 +24,8 @@ from .inputs import (
     messages_of,
 )
 from .journals import descendants, not_over, opening_of, refuse_unattended, resumption, state_after
-from .opened import RunHandle
 from .options import reject_unknown_options
-from .result import RunResult, spent_by
+from .result import RunHandle, RunResult, spent_by
 from .stream import RunStream
 from .terms import RunTerms
 

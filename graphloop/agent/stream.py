@@ -20,9 +20,7 @@ from ..providers import TextDelta
 from ..run import EndReason, Run
 from ..step import Step
 from ..values import UserMessage
-from .hooks import inform
-from .opened import RunHandle, unseen_costs
-from .result import RunResult
+from .result import RunHandle, RunResult, inform, unseen_costs
 
 __all__ = ["RunStream"]
 

@@ -19,10 +19,10 @@ from ..limits import ModelPrice
 from ..run import Run
 from ..tools import Tool
 from ..values import Message, UserMessage
-from .resources import SharedResources
 
 if TYPE_CHECKING:
     from ..proofs import Bound
+    from .terms import SharedResources
 
 __all__ = [
     "AgentTool",

@@ -28,8 +28,7 @@ from ..values import (
     evolve,
 )
 from .answers import outcome_of
-from .hooks import ChoiceInput
-from .inputs import MessageInput, messages_of
+from .inputs import ChoiceInput, MessageInput, messages_of
 from .options import RunOptions, Sampling, group
 from .world import choice_from_now
 

@@ -13,8 +13,7 @@ from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
 from ..providers import Provider, resolve, wire_of
 from ..tools import Tool, Toolbox, accepts
 from ..values import Reply, ToolChoice, ToolSpec
-from .hooks import ChoiceInput
-from .inputs import Model
+from .inputs import ChoiceInput, Model
 from .options import Access, RunOptions, Tools, group, strings
 from .sub_agents import AgentTool, Plan
 

@@ -23,7 +23,6 @@ from .ports import (
     Seen,
     Settler,
 )
-from .sync import run_sync
 
 __all__ = [
     "Approver",
@@ -49,6 +48,5 @@ __all__ = [
     "gates_of",
     "pending_of",
     "question_of",
-    "run_sync",
     "unfit",
 ]

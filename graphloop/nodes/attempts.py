@@ -15,10 +15,9 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 from ..contract import Cap, ChildContract, Contract, Moves, contract_of
 from ..effects import Tell
 from ..errors import MISTAKES, ConfigError, NotDeterministic
-from ..history import History
 from ..node_protocol import Kind, Node, node_flaw_of, nodes_within
 from ..outcomes import Aborted, Calls, Outcome
-from ..run import EndReason, Run, ended_by, evolve, with_count
+from ..run import EndReason, History, Run, ended_by, evolve, with_count
 from ..turn import Dialogue, Turn
 from ..values import UserMessage
 

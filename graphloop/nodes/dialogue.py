@@ -28,9 +28,8 @@ from ..effects import (
     Tell,
 )
 from ..events import ChildEnded, Decided, EffectFailed, Event, Failure, ModelReplied
-from ..history import History
 from ..limits import budget_remaining, too_deep
-from ..run import Run, evolve
+from ..run import History, Run, evolve
 from ..spending import stricter
 from ..turn import Dialogue, Exchange
 from ..values import Message, ModelRequest, SystemMessage, ToolCall, UserMessage

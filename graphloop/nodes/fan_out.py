@@ -18,11 +18,10 @@ from ..conversation import apply_steering, clear_ending
 from ..effects import Effect, Invoke, StartRun
 from ..errors import MISTAKES
 from ..events import BranchesJoined, CallbackReturned, ChildEnded, EffectFailed, Event, Failure
-from ..history import History
 from ..limits import budget_remaining, no_start
 from ..node_protocol import Leave, Reaction, Wait
 from ..outcomes import Aborted, Answered, Failed
-from ..run import Ending, EndReason, Run, ended_by, evolve
+from ..run import Ending, EndReason, History, Run, ended_by, evolve
 from ..spending import Budget
 from ..turn import BranchRun, Turn
 from ..values import AssistantMessage, FinishReason, Message, Reply, TextPart, UserMessage

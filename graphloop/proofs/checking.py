@@ -15,15 +15,12 @@ from ..policy import Named
 from ..rules import Rules, resolve_words, rules_of
 from ..spending import Budget
 from .arguments import graph_given, reasons, tool_names
-from .blame import Blame
-from .calls import CallWalk, misanswered
+from .calls import CallWalk
 from .children import quarrels
-from .data import misread, unwritable
-from .endless_cycles import circling, led_in_circles, long_stretches
-from .gates import parked_after_effects, unapproved, unasked, ungated, unruled
+from .gates import unruled
 from .ground import Ground
+from .lone_graph import proven
 from .nested import Nested, Uses, nested, nobody_knows
-from .reachability import disagreements, traps, unreachable
 from .report import Finding, Ignore, Report, Unknown, aside_in, claims, set_aside
 from .temporal import temporal
 from .visits import Most
@@ -31,7 +28,6 @@ from .visits import Most
 __all__ = ["check"]
 
 S = TypeVar("S")
-F = TypeVar("F", Finding, Finding | Unknown)
 
 NO_RULES: Final = Unknown("GL12", "no rules are given: pass them with `rules`.")
 
@@ -79,7 +75,7 @@ def check(
     found = [claims(one, excuses) for one in found]
     told = {one.prefix for one in uses.told} if uses.left_out else None
     findings, aside = set_aside([one for one in found if isinstance(one, Finding)], excuses, told)
-    findings = tuple([_written(one, ground) for one in findings])
+    findings = tuple([ground.located(one) for one in findings])
     unknown = [one for one in found if isinstance(one, Unknown)]
     report = Report.of(graph.name, findings, unknown, aside)
     return replace(report, never_taken=ground.never_taken)
@@ -123,29 +119,14 @@ def _proven(
         ground = grounds[key]
         if key not in known:
             most[key] = Most(ground)
-            known[key] = _blamed([*_proofs(most[key], aside)], ground)
+            known[key] = list(proven(most[key], aside))
         if from_above not in known:
             known[from_above] = list(quarrels(ground, one.budget, one.gates))
         if by_rules not in known:
             wrong, open_ = temporal(ground, rules, most[key])
-            known[by_rules] = [*(_written(found, ground) for found in wrong), *open_]
+            known[by_rules] = [*map(ground.located, wrong), *open_]
         found = (*known[key], *known[from_above], *nobody_knows(one), *known[by_rules])
         yield [*map(one.told, found)]
-
-
-def _blamed(found: list[Finding | Unknown], ground: Ground[Any]) -> list[Finding | Unknown]:
-    """Return findings with the lines to blame, and where they stand."""
-    if any(isinstance(one, Finding) for one in found):
-        blame = Blame(ground)
-        found = [blame.told(one) if isinstance(one, Finding) else one for one in found]
-    return [_written(one, ground) for one in found]
-
-
-def _written(found: F, ground: Ground[Any]) -> F:
-    """Return a finding with the line that it is about: at least that of its graph."""
-    if not isinstance(found, Finding) or found.written is not None:
-        return found
-    return replace(found, written=ground.written(found.node))
 
 
 def _untold(uses: Uses) -> Iterator[Unknown]:
@@ -162,25 +143,3 @@ def _untold(uses: Uses) -> Iterator[Unknown]:
                 "check what runs it by itself."
             )
             yield Unknown(code, reason)
-
-
-def _proofs(most: Most[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
-    ground = most.ground
-    yield from disagreements(ground)
-    yield from unreachable(ground)
-    yield from traps(ground)
-    if not ground.reached:
-        return
-    walk = CallWalk(ground)
-    yield from ungated(walk)
-    yield from unapproved(walk)
-    yield from unasked(walk)
-    yield from misanswered(walk)
-    for code in ("GL2", "GL3"):
-        yield from ground.unpromised(code)
-    yield from circling(most.ranking, walk, aside)
-    yield from long_stretches(most.ranking)
-    yield from misread(ground)
-    yield from parked_after_effects(ground)
-    yield from unwritable(ground)
-    yield from led_in_circles(ground)

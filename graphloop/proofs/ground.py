@@ -44,6 +44,7 @@ __all__ = [
 ]
 
 S = TypeVar("S")
+F = TypeVar("F", Finding, Finding | Unknown)
 Q = TypeVar("Q", bound=Hashable)
 
 END: Final = "END"
@@ -230,6 +231,12 @@ class Ground(Generic[S]):
         """Return the `file:line` of a cell, else of its row, else of the graph; None if unknown."""
         source = self.graph.source
         return source and f"{short_path(Path(source.file))}:{source.at(node, outcome)}"
+
+    def located(self, found: F) -> F:
+        """Return a finding with the line that it is about: at least that of its graph."""
+        if not isinstance(found, Finding) or found.written is not None:
+            return found
+        return replace(found, written=self.written(found.node))
 
     def location(self, node: str) -> str | None:
         """Return where the node's class or function is defined, as `file:line`, if known."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from operator import is_
 from typing import final
 
-from ..history import History
+from ..run import History
 from ..values import Message
 
 __all__ = ["SentMessages"]

@@ -6,11 +6,10 @@ Start with `base.py`, then `memory.py`.
 """
 
 from .base import Ask, Catalog, Leases, Mailbox, Posted, ReleaseStatus, RunRecord, Store
-from .claims import running_loop
 from .codec import Codec, typed_events
 from .journals import fork, graph_name_of, parent_of, those_within
 from .jsonl import LOCK, SUFFIX
-from .memory import MemoryStore
+from .memory import MemoryStore, running_loop
 from .opening import open_store
 from .sqlite import SqliteStore
 

@@ -18,10 +18,10 @@ from urllib.parse import quote, unquote
 from ..errors import StoreError
 from ..events import Event
 from .base import Ask, ReleaseStatus
-from .claims import Claims
 from .codec import Codec
 from .file_lock import locked
 from .journals import out_of_order, unknown_run
+from .memory import Claims
 from .run_lock import lock_run
 
 __all__ = ["LOCK", "SUFFIX", "JsonlStore"]

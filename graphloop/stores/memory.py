@@ -1,19 +1,78 @@
-"""A journal in memory: for tests, and for runs that need not outlive their process."""
+"""Journals and claims in memory: gone with the process."""
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
+from asyncio import AbstractEventLoop
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import final
+from typing import Any, Final, final
+from weakref import ReferenceType, ref
 
-from ..errors import StoreError, UnknownRun
+from ..errors import RunBusy, StoreError, UnknownRun
 from ..events import Event
 from .base import Ask, Posted, ReleaseStatus, RunRecord, RunStatus
-from .claims import Claims
 from .journals import graph_name_of, is_within, out_of_order, parent_of
 
-__all__ = ["MemoryStore"]
+__all__ = ["Claims", "MemoryStore", "running_loop"]
+
+running_loop: Final = asyncio._get_running_loop  # pyright: ignore[reportPrivateUsage]
+"""Returns the running event loop, or None where the public function raises."""
+
+
+@final
+@dataclass(eq=False)
+class Claims:
+    """The claims of the drivers of one store object, which may be in several threads.
+
+    They need no lease and no fence: a driver is dead when its event loop is closed, and a dead
+    driver writes no more. A store that processes share keeps its own claims here as well.
+
+    `taken` are the event loops of the drivers by run; None for a driver without an event loop.
+    """
+
+    taken: dict[str, ReferenceType[AbstractEventLoop] | None] = field(
+        default_factory=dict[str, Any]
+    )
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, run_id: str) -> None:
+        """Claim a run for the current event loop.
+
+        Raises:
+            RunBusy: it is claimed, and the event loop of its driver is not closed.
+        """
+        loop = running_loop()
+        with self._lock:
+            if run_id in self.taken and self.is_live(run_id):
+                raise RunBusy(
+                    f"run {run_id!r} is being driven in this process, through this store. "
+                    "Fix: wait until its driver ends, or close the stream that drives it."
+                )
+            self.taken[run_id] = None if loop is None else ref(loop)
+
+    def give_back(self, run_id: str) -> None:
+        """End a claim.
+
+        Raises:
+            StoreError: there is none.
+        """
+        with self._lock:
+            if run_id not in self.taken:
+                raise StoreError(
+                    f"run {run_id!r} is not claimed by this store, so it cannot be released."
+                )
+            del self.taken[run_id]
+
+    def is_live(self, run_id: str) -> bool:
+        """Whether a driver with an open event loop claims a run."""
+        if run_id not in self.taken:
+            return False
+        known = self.taken[run_id]
+        loop = None if known is None else known()
+        return known is None or (loop is not None and not loop.is_closed())
 
 
 @dataclass(eq=False)
@@ -31,8 +90,9 @@ class _Kept:
 
 @final
 class MemoryStore:
-    """Keeps events in lists, gone with the process. Also `Leases`, `Mailbox`, `Catalog`, `Bulk`.
+    """Keeps events in lists: for tests, and for runs that need not outlive their process.
 
+    Also `Leases`, `Mailbox`, `Catalog`, `Bulk`.
     A claim ends when it is released, or when the event loop of its driver is closed.
 
     Args:

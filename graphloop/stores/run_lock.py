@@ -14,8 +14,8 @@ from typing import Final
 from weakref import finalize, ref
 
 from ..errors import RunBusy, StoreError
-from .claims import running_loop
 from .file_lock import FileLock
+from .memory import running_loop
 
 __all__ = ["lock_run"]
 

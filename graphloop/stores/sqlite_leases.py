@@ -25,7 +25,7 @@ from msgspec.json import encode
 
 from ..errors import Fenced, RunBusy, StoreError
 from .base import Ask, ReleaseStatus
-from .claims import Claims
+from .memory import Claims
 
 __all__ = [
     "LapsedClaim",

@@ -20,10 +20,10 @@ from ..conversation import ORIGIN, PRUNED_NOTE, open_calls
 from ..effects import CallModel
 from ..events import CallbackReturned, Changes, Steered
 from ..graph import NodeGraph
-from ..history import History
 from ..node_protocol import unwrapped
 from ..nodes import Compact, Fallback, ModelCall, Retrying
 from ..outcomes import Compacted
+from ..run import History
 from ..values import AssistantMessage, Message, ModelRequest, ReasoningPart, ToolResult, evolve
 from .subject import Subject
 from .trace import Move, Trace, moves, new_in

@@ -15,11 +15,10 @@ from typing import Any, Final, Generic, TypeVar, final
 from ..effects import Effect
 from ..events import Event, Started
 from ..graph import NodeGraph
-from ..history import History
 from ..node_protocol import Leave, Node, Reaction, Wait
 from ..outcomes import Outcome, outcome_name
 from ..replay import overheard
-from ..run import Run, evolve
+from ..run import History, Run, evolve
 from ..step import begin, step
 from ..turn import Turn
 from ..values import Message

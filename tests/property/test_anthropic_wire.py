@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from graphloop.errors import ProviderError
 from graphloop.events import ModelReplied
-from graphloop.history import History
 from graphloop.providers.base import ReasoningDelta, ServerEvent, TextDelta
+from graphloop.run import History
 from graphloop.stores.codec import Codec
 from graphloop.values import (
     AssistantMessage,

@@ -11,7 +11,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from graphloop.errors import ProviderError
-from graphloop.history import History
 from graphloop.providers.base import (
     Delta,
     ReasoningDelta,
@@ -19,6 +18,7 @@ from graphloop.providers.base import (
     TextDelta,
     UsageSoFar,
 )
+from graphloop.run import History
 from graphloop.values import (
     AssistantMessage,
     ImagePart,

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from graphloop import Agent, EndReason
-from graphloop.driver.sync import run_sync
+from graphloop.agent.terms import run_sync
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.values import Message
 from tests.sim.killed_agent import build

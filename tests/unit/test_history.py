@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphloop.history import BLOCK, History
+from graphloop.run import BLOCK, History
 
 chunks = st.lists(st.lists(st.integers(), max_size=2 * BLOCK + 1), max_size=6)
 BORDERS = (0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 3 * BLOCK + 1)

@@ -17,7 +17,6 @@ from graphloop.events import (
     ToolReturned,
 )
 from graphloop.graph import NodeGraph
-from graphloop.history import History
 from graphloop.loop import Standard, standard_edges
 from graphloop.outcomes import Outcome, Settled
 from graphloop.policy.approvals import Approval
@@ -25,7 +24,7 @@ from graphloop.replay import replay
 from graphloop.rules import Rules, at_most, at_most_once, never, only_after
 from graphloop.rules.automata import Happening, approved_call, ran, returned
 from graphloop.rules.monitor import Monitor
-from graphloop.run import Run, evolve
+from graphloop.run import History, Run, evolve
 from graphloop.testing.sim import Simulation, World, simulate
 from graphloop.tools.outcome import ToolOutcome
 from graphloop.turn import CallVerdict

@@ -9,8 +9,7 @@ import pytest
 
 from graphloop import Agent, EndReason, FinishReason, Graph, Pending, RunResult, Usage, budget
 from graphloop.agent.handed_in import conversation_digest
-from graphloop.agent.hooks import inform
-from graphloop.agent.opened import shortfalls, unseen_costs
+from graphloop.agent.result import inform, shortfalls, unseen_costs
 from graphloop.effects import AskHuman, CallTool, Effect
 from graphloop.limits import stop
 from graphloop.limits.stop import Condition
@@ -44,6 +43,14 @@ def test_a_result_reads_the_last_turn_and_the_whole_run() -> None:
     assert tuple(DONE.record.added) == one.messages
     assert (one.finish_reason, one.end_reason) == (FinishReason.STOP, EndReason.COMPLETED)
     assert ((), (), "") == (one.stopped_by, one.pending, one.provider_metadata)
+
+
+def test_the_repr_of_a_result_is_one_line() -> None:
+    """`asyncio.run` makes one of each result; a whole run would be pages in a notebook."""
+    steps = len(DONE.record.steps)
+
+    assert f"<RunResult {DONE.id!r}: completed, {steps} steps>" == repr(result(DONE))
+    assert "<RunResult 'r': parked, 0 steps>" == repr(result(fresh()))
 
 
 def test_rules_that_were_broken_or_are_owed_are_told() -> None:

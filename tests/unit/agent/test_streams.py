@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from graphloop import Agent, EndReason, RunStream, Tool
-from graphloop.agent.opened import RunHandle
+from graphloop.agent.result import RunHandle
 from graphloop.driver.driver import AsyncDriver
 from graphloop.driver.ports import Ports
 from graphloop.errors import BadReply, ConfigError, RunFailed, ScriptExhausted

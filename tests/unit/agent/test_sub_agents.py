@@ -41,7 +41,6 @@ from graphloop.effects import StartRun
 from graphloop.errors import ConfigError
 from graphloop.events import Setup
 from graphloop.graph import Edges
-from graphloop.history import History
 from graphloop.loop import Standard, standard_edges
 from graphloop.nodes import Append, ModelCall, PrepareStep
 from graphloop.outcomes import Answered, Ready
@@ -49,6 +48,7 @@ from graphloop.parts.parts import Finish, Part, RunStart, SubAgent, ToolResultPa
 from graphloop.providers.base import TextDelta
 from graphloop.providers.script import Entry
 from graphloop.rules import Never, Rules, never
+from graphloop.run import History
 from graphloop.spending import Budget
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel

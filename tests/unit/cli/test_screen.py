@@ -11,7 +11,6 @@ from graphloop import Agent, EndReason, Usage
 from graphloop.cli.screen import JsonScreen, TextScreen
 from graphloop.errors import Overloaded
 from graphloop.events import Setup
-from graphloop.history import History
 from graphloop.parts.parts import (
     ErrorPart,
     Finish,
@@ -25,7 +24,7 @@ from graphloop.parts.parts import (
     Warned,
 )
 from graphloop.providers.base import ReasoningDelta, TextDelta
-from graphloop.run import Run
+from graphloop.run import History, Run
 from graphloop.testing import ScriptedModel
 from graphloop.values import FinishReason, ToolResult, UserMessage
 from tests.unit.cli.command_line import ROOT, here

@@ -18,7 +18,7 @@ from graphloop.conversation.compaction import (
 )
 from graphloop.conversation.tokens import Calibration, estimate
 from graphloop.errors import ConfigError
-from graphloop.history import History
+from graphloop.run import History
 from graphloop.values import (
     FilePart,
     ImagePart,

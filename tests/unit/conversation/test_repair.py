@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from graphloop.conversation.repair import UNKNOWN, Repaired, open_calls, repaired
-from graphloop.history import History
+from graphloop.run import History
 from graphloop.values import (
     AssistantMessage,
     Message,

@@ -17,9 +17,8 @@ from graphloop.conversation.steering import (
 from graphloop.effects import AwaitCaller
 from graphloop.errors import IllegalEvent
 from graphloop.events import CallCheck, Setup, Steered
-from graphloop.history import History
 from graphloop.node_protocol import Wait
-from graphloop.run import EndReason, Run, evolve
+from graphloop.run import EndReason, History, Run, evolve
 from graphloop.spending import Budget
 from graphloop.turn import CallVerdict, Turn
 from graphloop.values import (

@@ -27,10 +27,9 @@ from graphloop.driver.recorder import journaled
 from graphloop.effects import StartRun
 from graphloop.errors import StoreError
 from graphloop.events import Cancelled, ChildEnded, EffectFailed, Event, Failure, Started
-from graphloop.history import History
 from graphloop.providers.base import TextDelta
 from graphloop.providers.script import Entry
-from graphloop.run import Ending, Run, evolve
+from graphloop.run import Ending, History, Run, evolve
 from graphloop.spending import Spent
 from graphloop.step import Step
 from graphloop.stores.memory import MemoryStore

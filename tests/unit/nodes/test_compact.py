@@ -18,13 +18,12 @@ from graphloop.events import (
     ModelReplied,
     StopRequested,
 )
-from graphloop.history import History
 from graphloop.loop import Standard
 from graphloop.node_protocol import Leave, Reaction, Wait
 from graphloop.nodes.compact import Compact, CompactOutcome
 from graphloop.nodes.prepare_step import PrepareStep
 from graphloop.outcomes import Aborted, Cannot, Compacted, Failed, Outcome
-from graphloop.run import Ending, EndReason, Measured, Run, evolve
+from graphloop.run import Ending, EndReason, History, Measured, Run, evolve
 from graphloop.spending import Spent
 from graphloop.testing.sim import Simulation, World, simulate
 from graphloop.tools.outcome import ToolOutcome

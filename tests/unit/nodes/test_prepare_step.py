@@ -14,11 +14,10 @@ from graphloop.events import (
     Failure,
     StopRequested,
 )
-from graphloop.history import History
 from graphloop.node_protocol import Leave, Wait
 from graphloop.nodes.prepare_step import PrepareStep
 from graphloop.outcomes import Aborted, Calls, Failed, Outcome, Overflow, Ready
-from graphloop.run import EndReason, Measured, Run, evolve
+from graphloop.run import EndReason, History, Measured, Run, evolve
 from graphloop.turn import Turn
 from graphloop.values import (
     FinishReason,

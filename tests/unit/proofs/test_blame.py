@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from graphloop.proofs import blame
-from graphloop.proofs.blame import Blame
+from graphloop.proofs import lone_graph
 from graphloop.proofs.checking import check
 from graphloop.proofs.ground import Ground
+from graphloop.proofs.lone_graph import Blame
 from graphloop.proofs.report import Finding
 from tests.topology_data import graph_of, standard
 
@@ -47,7 +47,7 @@ def test_what_does_not_hang_on_lines_has_no_line_to_blame() -> None:
 
 def test_a_large_graph_is_told_without_trying(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each line that is led elsewhere is another graph to prove."""
-    monkeypatch.setattr(blame, "LINES_MAX", 1)
+    monkeypatch.setattr(lone_graph, "LINES_MAX", 1)
     report = check(graph_of(spoilt("gate", "aborted", "END")))
 
     assert not report.ok

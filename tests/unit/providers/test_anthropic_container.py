@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from graphloop.errors import ConfigError
-from graphloop.history import History
 from graphloop.providers.anthropic.container import kept_container
+from graphloop.run import History
 from graphloop.values import (
     AssistantMessage,
     Message,

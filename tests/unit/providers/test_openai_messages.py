@@ -7,9 +7,9 @@ from typing import get_args
 
 import pytest
 
-from graphloop.history import History
 from graphloop.providers.base import ServerEvent
 from graphloop.providers.openai_chat.wire import OpenAIChat
+from graphloop.run import History
 from graphloop.values import (
     FilePart,
     ImagePart,

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from graphloop.history import History
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
 from graphloop.providers.openai_chat.wire import OpenAIChat
+from graphloop.run import History
 from graphloop.values import (
     AssistantMessage,
     Message,

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from graphloop.errors import RunBusy, StoreError
-from graphloop.stores.claims import Claims, running_loop
+from graphloop.stores.memory import Claims, running_loop
 
 
 async def take(claims: Claims) -> None:

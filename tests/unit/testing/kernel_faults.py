@@ -16,7 +16,6 @@ from graphloop import replay
 from graphloop.effects import AskHuman, CallModel, CallTool, CheckCalls, Effect, StartRun
 from graphloop.events import Cancelled, Decided, Event
 from graphloop.graph import NodeGraph
-from graphloop.history import History
 from graphloop.node_protocol import Leave, Reaction, Wait
 from graphloop.nodes import (
     Append,
@@ -28,7 +27,7 @@ from graphloop.nodes import (
     StopCheck,
 )
 from graphloop.outcomes import Compacted, Outcome, Settled, Stop
-from graphloop.run import Run, evolve
+from graphloop.run import History, Run, evolve
 from graphloop.spending import Budget, Spent
 from graphloop.step import Step, step
 from graphloop.testing import sim, trace

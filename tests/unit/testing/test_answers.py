@@ -12,7 +12,6 @@ import pytest
 
 from graphloop import END, Agent, Compaction, Edges, Graph, tool
 from graphloop.events import Event, ToolReturned
-from graphloop.history import History
 from graphloop.node_protocol import Kind, Leave
 from graphloop.nodes import Append, Compact, Execute, Gate, ModelCall, PrepareStep, StopCheck
 from graphloop.outcomes import (
@@ -26,7 +25,7 @@ from graphloop.outcomes import (
     Resend,
     Settled,
 )
-from graphloop.run import Run, evolve
+from graphloop.run import History, Run, evolve
 from graphloop.testing import ScriptedModel
 from graphloop.testing.answers import untrue_additions
 from graphloop.testing.choices import Choices

@@ -10,11 +10,10 @@ import pytest
 from graphloop import Graph, tool
 from graphloop.effects import CallModel, Effect
 from graphloop.events import CallbackReturned, Changes, Event, Setup, Started, Steered
-from graphloop.history import History
 from graphloop.node_protocol import Kind, Node, Reaction, Wait
 from graphloop.nodes import Retrying
 from graphloop.outcomes import Compacted, Outcome
-from graphloop.run import Run, evolve
+from graphloop.run import History, Run, evolve
 from graphloop.testing.conversations import rewritten, unpaired
 from graphloop.testing.fuzzing import fuzz
 from graphloop.testing.subject import Subject

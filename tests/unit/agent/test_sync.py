@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from graphloop.driver.sync import run_sync
+from graphloop.agent.terms import run_sync
 from graphloop.errors import ConfigError
 
 

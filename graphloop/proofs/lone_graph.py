@@ -1,4 +1,4 @@
-"""Blame: the lines of a table whose change ends a finding.
+"""All proofs of one graph by itself, and the lines to blame for what they find.
 
 A witness ends where something goes wrong, which is seldom the line that is wrong. So lines are led
 elsewhere, one at a time, and what speaks against the graph is decided again: to blame is the line
@@ -13,15 +13,18 @@ from itertools import islice
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
 from ..outcomes import Aborted, Failed, Outcome, outcome_name
-from .calls import CallWalk, wronged
+from .calls import CallWalk, misanswered, wronged
 from .cycles import circled
-from .gates import open_nodes
+from .data import misread, unwritable
+from .endless_cycles import circling, led_in_circles, long_stretches
+from .gates import open_nodes, parked_after_effects, unapproved, unasked, ungated
 from .ground import END, Ground
 from .ranking import Ranking
-from .reachability import islands, shut
-from .report import Finding
+from .reachability import disagreements, islands, shut, traps, unreachable
+from .report import Finding, Unknown
+from .visits import Most
 
-__all__ = ["Blame"]
+__all__ = ["Blame", "proven"]
 
 S = TypeVar("S")
 
@@ -39,6 +42,42 @@ DECIDED: Final = frozenset({"GL1", "GL2", "GL3", "GL4"})
 
 _Cell: TypeAlias = tuple[str, type[Outcome]]
 _Wrong: TypeAlias = frozenset[tuple[str, Hashable]]
+
+
+def proven(most: Most[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
+    """Yield what is found of a graph, with the lines to blame, and where they stand.
+
+    Args:
+        most: the graph, and how often its nodes are visited at most.
+        aside: the nodes whose cycles (GL4) are set aside.
+    """
+    ground, found = most.ground, [*_proofs(most, aside)]
+    if any(isinstance(one, Finding) for one in found):
+        blame = Blame(ground)
+        found = [blame.told(one) if isinstance(one, Finding) else one for one in found]
+    yield from map(ground.located, found)
+
+
+def _proofs(most: Most[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
+    ground = most.ground
+    yield from disagreements(ground)
+    yield from unreachable(ground)
+    yield from traps(ground)
+    if not ground.reached:
+        return
+    walk = CallWalk(ground)
+    yield from ungated(walk)
+    yield from unapproved(walk)
+    yield from unasked(walk)
+    yield from misanswered(walk)
+    for code in ("GL2", "GL3"):
+        yield from ground.unpromised(code)
+    yield from circling(most.ranking, walk, aside)
+    yield from long_stretches(most.ranking)
+    yield from misread(ground)
+    yield from parked_after_effects(ground)
+    yield from unwritable(ground)
+    yield from led_in_circles(ground)
 
 
 @final
