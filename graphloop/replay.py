@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar, cast
+from typing import Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from .effects import Effect
 from .errors import IllegalEvent, StoreError
@@ -38,6 +38,7 @@ from .watch import (
 
 __all__ = [
     "Hear",
+    "JudgedCall",
     "Within",
     "journal_happenings",
     "journal_verdicts",
@@ -188,10 +189,18 @@ def journal_happenings(
         yield tuple(happened)
 
 
+class JudgedCall(NamedTuple):
+    """A call, its key, and the verdict of a gate on it."""
+
+    key: str
+    call: ToolCall
+    verdict: CallVerdict
+
+
 def journal_verdicts(
     graph: NodeGraph[S], events: Iterable[Event]
-) -> Iterator[tuple[tuple[str, ToolCall, CallVerdict], ...]]:
-    """Yield what gates decided at each event of a journal: the call's key, the call, the verdict.
+) -> Iterator[tuple[JudgedCall, ...]]:
+    """Yield what gates decided at each event of a journal.
 
     Raises:
         StoreError: the journal does not begin with `Started`, or belongs to another graph.
@@ -202,7 +211,7 @@ def journal_verdicts(
         gates = [way.run.turn for way in ways if graph.nodes[way.node].kind == "gate"]
         yield tuple(
             [
-                (call_key(turn.number, place), call, verdict)
+                JudgedCall(call_key(turn.number, place), call, verdict)
                 for turn in gates
                 for place, (call, verdict) in enumerate(
                     zip(turn.calls, turn.verdicts, strict=False)

@@ -28,15 +28,13 @@ from ..driver import pending_of
 from ..effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
 from ..errors import GraphloopError
 from ..events import CallCheck, CallsChecked, EffectsStarted, Event, ModelReplied, Started
-from ..replay import journal_verdicts, replay_steps
+from ..replay import JudgedCall, journal_verdicts, replay_steps
 from ..run import Run
 from ..stores import Codec
-from ..turn import CallVerdict
 from ..values import (
     AssistantMessage,
     SystemMessage,
     TextPart,
-    ToolCall,
     ToolResult,
     UserMessage,
     UserPart,
@@ -89,7 +87,7 @@ class _Known:
 
     run: Run[None]
     effects: Mapping[int, Effect]
-    denials: Mapping[int, tuple[tuple[str, ToolCall, CallVerdict], ...]]
+    denials: Mapping[int, tuple[JudgedCall, ...]]
 
 
 def _known(journal: Journal, target: str | None, number: int) -> _Known | None:
@@ -105,7 +103,8 @@ def _known(journal: Journal, target: str | None, number: int) -> _Known | None:
         effects = {effect.id: effect for step in steps for effect in step.effects}
         verdicts = enumerate(journal_verdicts(graph, events), 1)
         denials = {
-            seq: tuple([one for one in some if one[2].kind in DENIED]) for seq, some in verdicts
+            seq: tuple([one for one in some if one.verdict.kind in DENIED])
+            for seq, some in verdicts
         }
         return _Known(state_after(graph, events), effects, denials)
     except GraphloopError as error:

@@ -16,8 +16,9 @@ async def pay(amount: int) -> str:
 
 async def test_an_agent_opens_the_door_to_its_runs(tmp_path: Path) -> None:
     """In any store, also one that is not the agent's own."""
-    script = [{"calls": [{"name": "pay", "arguments": {"amount": 5}}]}, "done"]
-    agent = Agent(ScriptedModel(script, restart=True), tools=[pay], store=tmp_path / "runs.db")
+    pays = {"calls": [{"name": "pay", "arguments": {"amount": 5}}]}
+    model = ScriptedModel([pays, "done"], restart=True)
+    agent = Agent(model, tools=[pay], store=str(tmp_path / "runs.db"))
     await agent.generate("pay", run_id="r")
     runs = Runs(tmp_path / "runs.db", agent)
 
