@@ -141,8 +141,7 @@ def _json_lines(events: Sequence[Event], known: _Known | None) -> Iterator[str]:
 
 
 def _text_lines(events: Sequence[Event], known: _Known | None) -> Iterator[str]:
-    effects = {} if known is None else known.effects
-    denials = {} if known is None else known.denials
+    effects: Mapping[int, Effect] = {} if known is None else known.effects
     digits = len(str(len(events)))
     width = max(len(type(event).__name__) for event in events)
     for seq, event in enumerate(events, 1):
@@ -150,7 +149,7 @@ def _text_lines(events: Sequence[Event], known: _Known | None) -> Iterator[str]:
         told = one_line(_event_text(event, effects), TEXT_MAX)
         start = f"{seq:{digits}}  {time_text(event.at)}"
         yield f"{start}  {kind:{width}}  {told}".rstrip()
-        for key, call, verdict in denials.get(seq, ()):
+        for key, call, verdict in () if known is None else known.denials[seq]:
             said = one_line(verdict.reason, TEXT_MAX)
             by = f" by {verdict.by}" if verdict.by else ""
             yield f"{'':{len(start)}}  {key} {call.name} denied{by}: {said}"
