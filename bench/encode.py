@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import process_time
 
-from graphloop.history import History
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
 from graphloop.providers.openai_chat.wire import OpenAIChat
+from graphloop.run import History
 from graphloop.values import (
     AssistantMessage,
     Message,
