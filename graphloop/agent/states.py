@@ -14,7 +14,6 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast, runtime_check
 from msgspec import Struct
 from pydantic import BaseModel
 
-from ..driver import check_state
 from ..errors import ConfigError, GraphError, Problem
 from ..graph import NodeGraph
 from ..node_protocol import Node, unwrapped
@@ -24,7 +23,6 @@ __all__ = [
     "ATOMS",
     "Stateful",
     "changed_fields",
-    "check_first",
     "fields_of",
     "is_frozen",
     "known_state_type",
@@ -139,21 +137,6 @@ def state_type_of(graph: NodeGraph[Any], given: object) -> object:
 def known_state_type(graph: NodeGraph[Any]) -> object:
     """Return the type of a graph's state; None where no node tells it."""
     return getattr(graph, "state_type", None)
-
-
-def check_first(graph: NodeGraph[Any], state: object, *, kept: bool) -> None:
-    """Refuse a state to begin with that is not of the graph's type.
-
-    Args:
-        graph: what runs.
-        state: the state.
-        kept: whether the run's journal is written down.
-
-    Raises:
-        ConfigError: it is of another type, or a part of it is that will be written down.
-    """
-    made = f"a run of graph {graph.name!r} begins with"
-    check_state(state, known_state_type(graph), made, kept=kept)
 
 
 def _told(graph: NodeGraph[Any]) -> Iterator[tuple[str, object]]:

@@ -378,10 +378,11 @@ def test_a_second_question_expires_like_the_first() -> None:
     asking = told(node, first, ToolReturned(1.0, 1, "who knows", "unknown"))
     (question,) = wished(asking)
     assert isinstance(question, AskHuman)
-    assert question.expires_at == asking.run.at + 10.0
+    expires_at = asking.run.at + 10.0
+    assert expires_at == question.expires_at
 
-    late = told(node, asking, Decided(question.expires_at, 2, True))
-    in_time = told(node, asking, Decided(99.0, 2, True, given_at=question.expires_at - 1))
+    late = told(node, asking, Decided(expires_at, 2, True))
+    in_time = told(node, asking, Decided(99.0, 2, True, given_at=expires_at - 1))
 
     assert ["unknown"] == statuses(late)
     assert [CallTool(3, "c0.0", call())] == list(wished(in_time))
