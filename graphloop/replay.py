@@ -21,7 +21,7 @@ from .events import Event, Started
 from .graph import NodeGraph
 from .node_protocol import Kind, Leave, Node, Reaction
 from .outcomes import Outcome
-from .rules import Happening, Monitor, entered
+from .rules import Happening, entered
 from .run import History, Run, evolve
 from .step import Step, begin, step
 from .watch import (
@@ -38,7 +38,6 @@ __all__ = [
     "Hear",
     "Within",
     "journal_happenings",
-    "monitor_after",
     "overheard",
     "replay",
     "replay_steps",
@@ -184,19 +183,6 @@ def journal_happenings(
         happened += _told(graph, ways, made, counted)
         run = made.run
         yield tuple(happened)
-
-
-def monitor_after(monitor: Monitor, graph: NodeGraph[S], events: Iterable[Event]) -> Monitor:
-    """Return the monitor after all that happens in a journal.
-
-    Raises:
-        StoreError: the journal does not begin with `Started`.
-        IllegalEvent: an event does not fit the graph.
-    """
-    for happened in journal_happenings(graph, events):
-        for one in happened:
-            monitor = monitor.after(one)
-    return monitor
 
 
 @dataclass(frozen=True)

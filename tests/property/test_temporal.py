@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import reduce
 from itertools import pairwise
 
 import pytest
@@ -14,7 +15,7 @@ from graphloop.graph import NodeGraph
 from graphloop.loop import Standard
 from graphloop.nodes.execute import Execute
 from graphloop.nodes.gate import Gate
-from graphloop.replay import journal_happenings, monitor_after
+from graphloop.replay import journal_happenings
 from graphloop.rules import Rules, TemporalRule
 from graphloop.rules.automata import (
     Happening,
@@ -281,7 +282,7 @@ def test_the_monitor_judges_a_replayed_journal_as_the_reference_does(
 
     told = list(journal_happenings(graph, simulation.events))
     trace = [one for happened in told for one in happened]
-    monitor = monitor_after(Monitor.of(rules), graph, simulation.events)
+    monitor = reduce(Monitor.after, trace, Monitor.of(rules))
 
     assert len(simulation.events) == len(told)
     assert_told_truly(graph, trace, ended=simulation.run.ended)

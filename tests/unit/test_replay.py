@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from itertools import chain
+
 import pytest
 
 from graphloop.errors import IllegalEvent, StoreError
@@ -13,7 +16,7 @@ from graphloop.nodes import Gate
 from graphloop.outcomes import Done, Outcome, outcome_name
 from graphloop.policy.approvals import Approval
 from graphloop.policy.policy import deny
-from graphloop.replay import journal_happenings, monitor_after, overheard, replay
+from graphloop.replay import journal_happenings, overheard, replay
 from graphloop.rules import AtMost, Rules, always_followed_by, at_most
 from graphloop.rules.monitor import Monitor
 from graphloop.values import FinishReason
@@ -136,7 +139,8 @@ def test_a_monitor_is_led_through_a_journal() -> None:
     (once,) = rule = at_most("tool:*", 1)
     owing = always_followed_by("tool:read", "tool:nothing")
 
-    after = monitor_after(Monitor.of(rule & owing), loop(), batch())
+    happened = chain.from_iterable(journal_happenings(loop(), batch()))
+    after = reduce(Monitor.after, happened, Monitor.of(rule & owing))
 
     assert (once, AtMost("tool:*", 1)) == (after.broken[0], once)
     assert owing == Rules(after.owed)
