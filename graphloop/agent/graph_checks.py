@@ -25,7 +25,7 @@ from .bindings import (
 from .inputs import Model
 from .options import RunOptions
 from .states import state_type_of
-from .world import AgentResources, check_rules, checked_tool_names, choice_of, offered
+from .world import AgentResources, check_gate, check_rules, checked_tool_names, choice_of, offered
 
 if TYPE_CHECKING:
     from ..proofs import Endless, Ignore
@@ -53,7 +53,8 @@ def looked_up(
     brought = carried.joined(callbacks or {})
     world = AgentResources(model, options, options.get("tools", ()), carried.agents)
     _look_up(graph, world, brought, has_model=model is not None)
-    world.check_gate(gate)
+    if gate is not None:
+        check_gate(gate, world.callable_names)
     _look_up_tools(graph, world)
     if gate is not None:
         refuse_idle_gate(graph, "`gate`")

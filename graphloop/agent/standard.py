@@ -26,7 +26,7 @@ from .options import (
     stop_input,
 )
 from .terms import RunTerms
-from .world import AgentResources, active_names, checked_tool_names, choice_of, offered
+from .world import AgentResources, active_names, check_gate, checked_tool_names, choice_of, offered
 
 __all__ = ["agent_terms", "standard_nodes"]
 
@@ -93,7 +93,8 @@ def standard_nodes(
         options.get("prepare_step") is None
     ):  # `prepare_step` may add the tool that `has_tool_call` names.
         checked_tool_names("stop.has_tool_call", watched, specs)
-    world.check_gate(gate)
+    if gate is not None:
+        check_gate(gate, world.callable_names)
     _check_approvals(options, world)
     given = options.get("active_tools")
     if given is not None and not given and world.given and not world.own:

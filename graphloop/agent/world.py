@@ -142,19 +142,14 @@ class AgentResources:
             names |= dict.fromkeys(agent.opener.terms.tool_names)
         return tuple(names)
 
-    def check_gate(self, gate: Policy | None) -> None:
-        """Refuse rules about tools that do not exist: a name that is misspelt protects nothing.
-
-        Raises:
-            ConfigError: naming each such tool, with the nearest that exists; or a condition that
-                cannot be called, and so would count against every call.
-        """
-        if gate is not None:
-            check_gate(gate, self.callable_names)
-
 
 def check_gate(gate: Policy, known: Sequence[str]) -> None:
-    """Refuse rules about tools that do not exist; see `AgentResources.check_gate`."""
+    """Refuse rules about tools that do not exist: a name that is misspelt protects nothing.
+
+    Raises:
+        ConfigError: naming each such tool, with the nearest that exists; or a condition that
+            cannot be called, and so would count against every call.
+    """
     for name, condition in gate.conditions.items():
         if not accepts(condition, 2):
             raise ConfigError(
