@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +18,7 @@ from graphloop.rules import (
     only_after,
     rules_of,
 )
-from tests.sizes import sized
+from tests.sizes import NIGHTLY, sized
 from tests.varied_graphs import seeded, varied
 
 TOOLS = ("tool:read", "tool:*", "approval:read", "approval:*")
@@ -39,6 +40,7 @@ def drawn_rule(rng: random.Random, words: list[str]) -> Rules:
     )
 
 
+@pytest.mark.timeout(0 if NIGHTLY else 300)
 @settings(max_examples=sized(40, 2_000), deadline=None)
 @given(st.integers(0, 2**32), st.booleans())
 @example(0, True)

@@ -9,12 +9,15 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from graphloop.events import CallbackReturned, Event, ModelReplied
 from graphloop.replay import replay
 from graphloop.stores.codec import Codec
 from graphloop.stores.sqlite import SqliteStore
 from tests.generator_nodes import Programme, as_generator
 from tests.sim.killed_generator import RUN, work
+from tests.sizes import NIGHTLY
 
 GRAPH = as_generator()
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -52,6 +55,7 @@ def state(events: Sequence[Event]) -> Programme:
     return replay(GRAPH, [TYPES.typed(one) for one in events]).state
 
 
+@pytest.mark.timeout(0 if NIGHTLY else 300)
 def test_a_kill_at_any_moment_repeats_no_ask_that_was_answered(tmp_path: Path) -> None:
     """Before and after each event is on the disk, and while a model is asked.
 
