@@ -70,7 +70,7 @@ def test_the_version_is_told() -> None:
         (("fork", "r", "--store", "x"), "--at"),
         (("draw", "agent", "--theme", "blue"), "light"),
         (("draw", "agent", "--level", "near"), "phase"),
-        (("draw", "agent", "-o", "loop.bmp"), "expected a file name that ends in"),
+        (("draw", "agent", "-o", "loop.bmp"), "expected the file of a picture, which ends in"),
         (("check", "exmples/x"), "Did you mean 'examples'?"),
         (("runs", "--status", "suspend", "--store", "x"), "Did you mean 'suspended'?"),
         (("runs",), "error: --store: expected a store to look into, found none. Fix: name it"),

@@ -11,7 +11,6 @@ from graphloop.cli.errors import Status
 from tests.unit.cli.command_line import here, refused
 
 GRAPH = """
-from graphloop.graph import Graph
 from graphloop.loop import Standard, standard_edges
 from graphloop.outcomes import Calls
 
