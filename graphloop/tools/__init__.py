@@ -5,6 +5,9 @@ Refuses, at definition, a signature or schema that no call could satisfy.
 Start with `tool`; `outcome` has the answers that a model reads.
 """
 
+from typing import TYPE_CHECKING
+
+from ..lazy import front_door
 from .execution import UNREAD, TooLate, awaited, leave, within, yes_or_no
 from .options import NOT_DONE, REPEATABLE, UNKNOWN, Approval, Found, legal_name
 from .outcome import (
@@ -18,12 +21,6 @@ from .outcome import (
     shorten,
     unknown_outcome,
 )
-from .provider_tools import (
-    anthropic_code_execution,
-    anthropic_web_fetch,
-    anthropic_web_search,
-    provider_tool,
-)
 from .schema import (
     JsonSchema,
     Parameters,
@@ -36,6 +33,14 @@ from .schema import (
 from .signature import accepts, is_async
 from .tool import AnyTool, Tool, ToolContext, tool
 from .toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from .provider_tools import (
+        anthropic_code_execution,
+        anthropic_web_fetch,
+        anthropic_web_search,
+        provider_tool,
+    )
 
 __all__ = [
     "NOT_DONE",
@@ -78,3 +83,16 @@ __all__ = [
     "within",
     "yes_or_no",
 ]
+
+# Few agents have them, and every agent would wait for them.
+__getattr__ = front_door(
+    __name__,
+    {
+        ".provider_tools": (
+            "anthropic_code_execution",
+            "anthropic_web_fetch",
+            "anthropic_web_search",
+            "provider_tool",
+        ),
+    },
+)
