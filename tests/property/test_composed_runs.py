@@ -12,17 +12,19 @@ import pytest
 from graphloop import END, Agent, AgentTool, EndReason, Graph, RunResult, Tool, approve, decline
 from graphloop.agent.runs import Runs
 from graphloop.errors import ConfigError, RunFailed, ToolDefinitionError
-from graphloop.events import ChildEnded, EffectFailed
+from graphloop.events import Answer, BranchesJoined, ChildEnded, EffectFailed
 from graphloop.graph import Edges
 from graphloop.nodes import (
     Append,
     Approve,
     Branch,
     Child,
+    Critique,
     Execute,
     Gate,
     Limit,
     ModelCall,
+    Parallel,
     PrepareStep,
     StopCheck,
 )
@@ -35,15 +37,18 @@ from graphloop.outcomes import (
     Done,
     Final,
     Go,
+    Outcome,
     Ready,
     Rejected,
     Resend,
     Settled,
     Stop,
 )
-from graphloop.own_nodes.compose import map_over, parallel
+from graphloop.own_nodes.compose import fallback, loop_until, map_over, parallel, retry, router
+from graphloop.own_nodes.route_outcomes import route_outcome
 from graphloop.parts.parts import StepFinish, TextDelta
 from graphloop.providers.base import StreamItem, UsageSoFar
+from graphloop.run import Run
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
@@ -429,3 +434,95 @@ def test_a_chain_of_models_runs_the_tools_of_each() -> None:
     result = run(Graph("chain", outline, edges), model=script, tools=[tool])
 
     assert ("a text", EndReason.COMPLETED, 3) == (result.text, result.end_reason, len(result.steps))
+
+
+def test_agents_answer_together_in_the_order_of_the_table() -> None:
+    """Their costs are the run's, and each is told what its branch says."""
+    result = run(
+        fanned("a", Branch("b", "Be brief."), "a"),
+        agents={"a": agent("A"), "b": agent("B")},
+        budget=None,
+    )
+
+    assert "## a 1\n\nA\n\n## b\n\nB\n\n## a 2\n\nA" == result.text
+    assert (EndReason.COMPLETED, 3) == (result.end_reason, result.run.spent.model_calls)
+
+
+def test_a_function_of_the_user_s_may_join_the_answers() -> None:
+    """It finds them in the turn, in the order of the branches."""
+
+    async def longest(run: Run[None]) -> Answer:
+        return BranchesJoined(max((one.content for one in run.turn.branches), key=len))
+
+    graph = fanned("a", "b", callback="longest")
+    agents = {"a": agent("A"), "b": agent("Bee")}
+
+    assert "Bee" == run(graph, agents=agents, callbacks={"longest": longest}).text
+
+
+def test_a_router_sends_the_run_where_its_model_says() -> None:
+    """The routes' names alone are enough, as they are in a file."""
+    desk = router({"billing": "money", "technical": "outages"})
+    billing, technical, append = Child("billing"), Child("technical"), Append()
+    edges: Edges[None] = {
+        desk: {
+            route_outcome("billing"): billing,
+            route_outcome("technical"): technical,
+            ...: END,
+        },
+        billing: {Answered: append, ...: END},
+        technical: {Answered: append, ...: END},
+        append: {...: END},
+    }
+    model = ScriptedModel([reply(call("route", "r", '{"route": "technical"}'))], label="router")
+    agents = {"billing": agent("B"), "technical": agent("T")}
+
+    result = run(Graph("desk", desk, edges), model=model, agents=agents)
+
+    assert ("T", 2) == (result.text, result.run.spent.model_calls)
+
+
+def test_an_agent_that_fails_is_tried_again_and_then_replaced() -> None:
+    """Each attempt is a run of its own, and all of them are paid for."""
+    broken = Agent(ScriptedModel([RuntimeError("no")] * 3, label="broken"))
+    node = fallback(retry(Child("broken"), 2), Child("sound"))
+    append = Append()
+    edges: Edges[None] = {node: {Answered: append, ...: END}, append: {...: END}}
+    store = MemoryStore()
+
+    result = run(
+        Graph("tried", node, edges),
+        agents={
+            "broken": broken.as_tool(description="b", name="broken"),
+            "sound": agent("sound"),
+        },
+        store=store,
+        run_id="r",
+    )
+
+    assert ("sound", EndReason.COMPLETED) == (result.text, result.end_reason)
+    runs: Sequence[str] = asyncio.run(store.runs())
+    assert ["r", "r/broken.1", "r/broken.2", "r/broken.3", "r/sound.4"] == list(runs)
+
+
+def test_a_loop_takes_the_feedback_back_to_the_body() -> None:
+    """The writer reads the critic's words, and the bound is told where it stops the run."""
+    writer = ScriptedModel(["one", "two", "three"], label="writer")
+    body = Child("writer")
+    graph = Graph("essay", body, loop_until(body, Critique("Good?"), 1))
+    no = reply(call("verdict", "v", '{"accepted": false, "feedback": "Longer."}'))
+    agents = {"writer": Agent(writer).as_tool(description="w", name="writer")}
+
+    result = run(graph, model=ScriptedModel([no, no], label="critic"), agents=agents)
+
+    assert (EndReason.STOP_CONDITION, ("writer_limit",)) == (result.end_reason, result.stopped_by)
+    assert ["one", "two"] == [one.text for one in result.steps]
+    assert "Longer." == getattr(writer.requests[1].messages[-1], "content", "")
+
+
+def test_an_outcome_of_a_parallel_node_is_one_of_three() -> None:
+    """A table has to say what becomes of each."""
+    node: Parallel = parallel("a")
+    names: set[type[Outcome]] = set(node.outcomes)
+
+    assert {"Answered", "Failed", "Aborted"} == {one.__name__ for one in names}

@@ -684,3 +684,51 @@ def test_what_is_not_answered_in_a_conversation_is_denied(answers: dict[str, boo
     assert ["ok", "ok", "denied", "not_run"] == statuses
     assert [("c-1.1", 5)] == bank.ran
     assert ["tool"] * 3 == [one.role for one in result.messages[:3]]
+
+
+@pytest.mark.parametrize("file", [False, True])
+def test_some_can_be_answered_now_and_others_later(file: bool) -> None:
+    """§4.6: what is not answered stays pending, and nothing of the batch has run."""
+    bank = Bank()
+    calls = [pay(), pay(), pay("note"), pay("client")]
+
+    async def work(store: Store) -> None:
+        await bank.agent(calls, store).generate("go", run_id="r")
+        second = await bank.agent(calls, store).resume("r", approvals={"c0.1": True})
+        assert ["c0.0"] == [one.key for one in second.pending]
+        third = await bank.agent(calls, store).resume("r", approvals={"c0.0": False})
+        assert [("c0.3", "client_tool")] == [(one.key, one.kind) for one in third.pending]
+        assert [] == bank.ran
+        last = await bank.agent(calls, store).resume("r", tool_results={"c0.3": [1]})
+        assert ["denied", "ok", "ok", "ok"] == [one.status for one in last.steps[0].tool_results]
+        assert "[1]" == last.steps[0].tool_results[3].content
+
+    on_disk(work, file=file)
+
+    assert ["c0.1", "c0.2"] == [key for key, _ in bank.ran]
+
+
+def test_calls_that_need_nobody_may_run_before() -> None:
+    """§9 #21: an option; their results are kept, and they do not run again."""
+    bank = Bank()
+    calls = [pay("note"), pay(), pay("client")]
+
+    async def work(store: Store) -> None:
+        parked = await bank.agent(calls, store, run_ungated=True).generate("go", run_id="r")
+        assert ["c0.0"] == [key for key, _ in bank.ran]
+        assert {"c0.1", "c0.2"} >= {one.key for one in parked.pending}
+        result = parked
+        for _ in range(3):
+            if result.end_reason is EndReason.PARKED:
+                result = await bank.agent(calls, store, run_ungated=True).resume(
+                    "r",
+                    approvals={one.key: True for one in result.pending if one.kind == "approval"},
+                    tool_results={
+                        one.key: "theirs" for one in result.pending if one.kind == "client_tool"
+                    },
+                )
+        assert EndReason.COMPLETED is result.end_reason
+
+    on_disk(work, file=True)
+
+    assert ["c0.0", "c0.1"] == [key for key, _ in bank.ran]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from graphloop.events import CallCheck, ModelReplied
+from graphloop.events import CallCheck, EffectFailed, ModelReplied
 from graphloop.nodes.extend import RETRIES_MAX
 from graphloop.policy.approvals import Approval
 from graphloop.run import EndReason
@@ -136,3 +136,11 @@ def test_a_success_between_failures_keeps_the_loop_alive(seed: int) -> None:
     simulation = mixed.run(loop(), seed=seed)
 
     assert EndReason.MAX_STEPS == ends(simulation)
+
+
+def test_a_model_that_cannot_be_reached_is_asked_once() -> None:
+    """Retrying is the provider's business; a second layer of it would multiply."""
+    simulation = Adversary((ConnectionError("line"),)).run(loop())
+
+    assert EndReason.ERROR == ends(simulation)
+    assert 1 == sum(isinstance(one, EffectFailed) for one in simulation.events)

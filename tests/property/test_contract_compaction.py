@@ -9,6 +9,8 @@ from graphloop.conversation.compaction import (
     Compaction,
     protected,
     prune,
+    prune_reasoning,
+    prune_tool_results,
     remaining,
     summarized,
     to_summarize,
@@ -123,3 +125,22 @@ def test_no_history_at_all_is_too_odd(before: History, keep: int) -> None:
     assert copy == before
     if span is not None and span.stop < len(before):
         assert not isinstance(before[span.stop], ToolResult)
+
+
+@given(before=histories(), keep=keeps)
+def test_pruning_again_changes_nothing(before: History, keep: int) -> None:
+    """Compaction runs before each call while the window is full."""
+    for layer in (prune_tool_results, prune_reasoning):
+        once = layer(before, keep)
+        again = layer(once, keep)
+
+        assert all(one is other for one, other in zip(once, again, strict=True))
+
+
+@given(before=histories(), keep=keeps)
+def test_what_pruning_does_not_change_stays_the_same_object(before: History, keep: int) -> None:
+    """Wires know messages by identity: an equal copy is encoded again."""
+    for layer in (prune_tool_results, prune_reasoning):
+        pairs = zip(before, layer(before, keep), strict=True)
+
+        assert all(one is other or one != other for one, other in pairs)

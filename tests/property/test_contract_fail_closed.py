@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 
 from graphloop import Agent, EndReason, RunResult, Tool, allow, ask, deny
 from graphloop.errors import ConfigError
-from graphloop.policy.approvals import Approval, Capability, digest, issue
+from graphloop.policy.approvals import Approval, Capability, claimed, digest, issue
 from graphloop.policy.policy import Policy
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.tools.schema import parameters_of
+from graphloop.values import evolve
 from tests.sizes import sized
 from tests.strategies import call, reply, wrong
 
@@ -225,3 +226,30 @@ def test_a_verdict_that_is_no_verdict_approves_nothing(verdicts: list[object]) -
         asyncio.run(agent.resume(result, approvals=given))
 
     assert [] == ran
+
+
+def test_the_token_of_these_tests_is_the_right_one() -> None:
+    """Otherwise the forgeries below would be refused for another reason."""
+    ran: list[object] = []
+    agent, result = parked(Clock(), ran)
+    claim = claimed(result.pending[0].token)
+    assert claim is not None
+    assert claimed(token()) == evolve(claim, conversation="")
+
+    asyncio.run(agent.resume("r", approvals={"c0.0": Approval(True, token=token()), "c0.1": False}))
+
+    assert [{"n": 1}] == ran
+
+
+@pytest.mark.parametrize(("now", "runs"), [(0.0, True), (9.9, True), (10.0, False), (1e9, False)])
+def test_an_approval_that_comes_too_late_is_a_denial(now: float, runs: bool) -> None:
+    """What was right an hour ago may be wrong by now."""
+    ran: list[object] = []
+    clock = Clock()
+    agent, result = parked(clock, ran)
+    clock.now = now
+    given = {one.key: one.approve() for one in result.pending}
+
+    asyncio.run(agent.resume("r", approvals=given))
+
+    assert (2 if runs else 0) == len(ran)

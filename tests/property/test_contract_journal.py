@@ -17,6 +17,7 @@ from graphloop.events import (
     EffectsStarted,
     Event,
     Resumed,
+    Started,
     ToolReturned,
 )
 from graphloop.policy.approvals import Approval
@@ -252,3 +253,11 @@ OWN = {
 def foreign(effect: str, answers: dict[str, Event]) -> list[Event]:
     """Return the events that name an effect which they cannot answer."""
     return [event for kind, event in answers.items() if kind not in {OWN[effect], "EffectFailed"}]
+
+
+def test_a_journal_begins_with_exactly_one_start() -> None:
+    """Two runs in one journal are no run."""
+    simulation = MIXED.run(loop())
+
+    assert [True] == [isinstance(one, Started) for one in simulation.events[:1]]
+    assert not any(isinstance(one, Started) for one in simulation.events[1:])

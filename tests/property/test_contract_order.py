@@ -91,3 +91,17 @@ def most_in_flight(simulation: Simulation[None], concurrency: int) -> int:
         pending = [one for one in taken.run.pending.values() if isinstance(one, CallTool)]
         most = max(most, len(pending))
     return most
+
+
+FAILING = tuple(f"tool{number}" for number in range(12))
+
+
+def test_tools_that_fail_together_are_named_in_request_order() -> None:
+    """Python's sets have another order in every process; a run must not."""
+    adversary = Adversary((reply(*(call(name) for name in FAILING)),))
+
+    simulation = adversary.run(loop(max_tool_errors=1))
+
+    assert simulation.run.ending is not None
+    expected = tuple(f"tool_errors:{name}" for name in FAILING)
+    assert expected == simulation.run.ending.stopped_by

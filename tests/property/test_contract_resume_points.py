@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from graphloop import Agent, AnswerInfo, EndReason, RunResult, Tool, ToolContext, allow, deny
 from graphloop.events import EffectsStarted, Event, Resumed
-from graphloop.replay import replay
+from graphloop.replay import replay, replay_steps
 from graphloop.run import Run
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
@@ -319,3 +319,14 @@ def whole(run: Run[None]) -> object:
 def life(journal: Sequence[Event]) -> list[Event]:
     """Return a journal without the lives of its processes."""
     return [one for one in journal if not isinstance(one, Resumed | EffectsStarted)]
+
+
+def test_each_prefix_of_a_journal_is_a_run_of_its_own() -> None:
+    """The n-th checkpoint is the fold of the first n events, and nothing else."""
+    world, store = Counted((reply(any_call()),), denied=False, gated=True), MemoryStore()
+    agent = world.agent(store, 0)
+    asyncio.run(finished(agent, store))
+    journal = asyncio.run(store.load("r"))
+
+    for count, taken in enumerate(replay_steps(agent.graph, journal), 1):
+        assert taken.run == replay(agent.graph, journal[:count])

@@ -101,3 +101,17 @@ def test_a_denial_denies_whatever_else_it_says(edited: str) -> None:
 
     assert not simulation.executions
     assert ["denied"] == [one.status for one in simulation.run.record.steps[0].tool_results]
+
+
+@given(adversary=adversaries, seed=st.integers(0, 99))
+def test_every_run_call_has_its_result_and_every_refused_one_a_reason(
+    adversary: Adversary, seed: int
+) -> None:
+    """A model that is told nothing tries again, for ever."""
+    simulation = adversary.run(loop(), seed=seed)
+
+    for step in simulation.run.record.steps:
+        for result in step.tool_results:
+            if result.key not in simulation.executions:
+                assert result.is_error
+                assert result.text

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from graphloop.errors import StreamTruncated
+from graphloop.errors import ConfigError, ProviderError, RequestRejected, StreamTruncated
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
 from graphloop.providers.http import Endpoint, HttpEnvironment, HttpProvider, Retries
 from graphloop.providers.openai_chat.wire import OpenAIChat
-from graphloop.values import AssistantMessage, Reply
+from graphloop.values import AssistantMessage, ModelRequest, Reply, Settings
 from tests.echo_wire import ASK, Sleeps
 from tests.transcripts import ANTHROPIC, OPENAI, decoded
 from tests.wire_server import Answer, WireServer, json_answer
@@ -84,3 +84,36 @@ def test_a_passing_trouble_is_waited_out(name: str, refusal: Answer, waits: list
         return reply, slept.seconds
 
     assert asyncio.run(main()) == (decoded(wire, whole)[1], waits)
+
+
+@on_both_wires
+def test_an_empty_account_fails_at_once(name: str) -> None:
+    """Three attempts at a wall cost a minute and end at the wall."""
+    body = '{"error":{"type":"insufficient_quota","code":"insufficient_quota","message":"m"}}'
+
+    async def main() -> int:
+        async with WireServer([json_answer(429, body, retry_after="60")]) as server:
+            provider = HttpProvider(WIRES[name][0], Endpoint(server.url))
+            with pytest.raises(RequestRejected, match="Add credit"):
+                await answer(provider)
+            await provider.aclose()
+        return len(server.requests)
+
+    assert asyncio.run(main()) == 1
+
+
+@on_both_wires
+def test_an_option_that_is_refused_sends_nothing(name: str) -> None:
+    """A mistake of the caller's costs no request, and is no provider's error."""
+
+    async def main() -> int:
+        asked = ModelRequest(ASK.messages, settings=Settings(options='{"model":"x"}'))
+        async with WireServer() as server:
+            provider = HttpProvider(WIRES[name][0], Endpoint(server.url))
+            with pytest.raises(ConfigError) as caught:
+                await anext(provider.session().stream(asked))
+            await provider.aclose()
+        assert not isinstance(caught.value, ProviderError)
+        return len(server.requests)
+
+    assert asyncio.run(main()) == 0

@@ -16,17 +16,19 @@ from graphloop.agent.runs import Runs
 from graphloop.effects import AskHuman, CallModel, Invoke
 from graphloop.errors import ConfigError, NotDeterministic
 from graphloop.events import (
+    CallbackReturned,
     Decided,
     EffectFailed,
     Event,
     ModelReplied,
+    RequestYielded,
 )
 from graphloop.own_nodes import Asking, ask_model, ask_person, tell
 from graphloop.providers.base import StreamItem
 from graphloop.replay import replay, replay_steps
 from graphloop.stores.memory import MemoryStore
 from graphloop.values import AssistantMessage, FinishReason, ModelRequest, Reply, TextPart, Usage
-from tests.generator_nodes import Finished, Line, Programme, as_chain, as_generator
+from tests.generator_nodes import Finished, Line, Programme, as_chain, as_generator, perform
 from tests.mortal_store import Died, Fate, MortalStore
 
 words = st.sampled_from(["a", "b", "c", "bad"])
@@ -280,3 +282,16 @@ def test_an_answer_is_no_argument_of_a_tool_of_that_name(
         return getattr(result.messages[-1], "content", "")
 
     assert "7" == asyncio.run(told())
+
+
+def test_what_was_asked_is_a_fact_of_the_journal() -> None:
+    """So a replay never calls the generator at all."""
+    events = asyncio.run(undisturbed(as_generator(), Programme((("model", "a"), ("tell", "b")))))
+
+    facts = [one.answer for one in events if isinstance(one, CallbackReturned)]
+
+    assert ["RequestYielded", "RequestYielded", "NodeReturned"] == [
+        type(one).__name__ for one in facts
+    ]
+    assert ["model", "tell"] == [one.ask.kind for one in facts if isinstance(one, RequestYielded)]
+    assert perform.kernel.asks is not None

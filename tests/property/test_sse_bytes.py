@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from graphloop.providers.base import ServerEvent
@@ -59,3 +59,13 @@ def test_events_do_not_depend_on_where_the_bytes_are_cut(
     chunks = [transcript[start:end] for start, end in pairwise(cuts)]
 
     assert decoded(chunks) == by_the_book(transcript)
+
+
+@given(transcripts)
+@example(b"\r\n\r\ndata: x\r\n\r\n")
+@example(b"data: x\r\r\n\ndata: y")
+@example(b"\xef\xbb\xbfdata: \xe2\x80\xa8\n\n")
+def test_events_are_the_same_in_one_piece_and_byte_by_byte(transcript: bytes) -> None:
+    """The two extremes of the network, exhaustively."""
+    assert decoded([transcript]) == by_the_book(transcript)
+    assert decoded([bytes([byte]) for byte in transcript]) == by_the_book(transcript)

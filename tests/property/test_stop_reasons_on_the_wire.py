@@ -9,12 +9,15 @@ import json
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
+from graphloop.providers.base import TextDelta
 from graphloop.values import FinishReason as F
 from graphloop.values import ModelRequest, ToolCall, UserMessage
 from tests.anthropic_talk import START, STOP, block_delta, block_start, message_delta
 from tests.anthropic_talk import WIRE as ANTHROPIC
 from tests.openai_talk import DONE, calls, chunk, fragment, heard_from
+from tests.openai_talk import WIRE as OPENAI
 from tests.transcripts import any_text, heard
 
 CALL = ToolCall("a", "f", '{"x":1}')
@@ -147,3 +150,28 @@ def test_a_stop_sequence_tells_which() -> None:
 
         assert (reply.finish_reason, reply.raw_finish_reason) == (F.STOP_SEQUENCE, word)
         assert json.loads(reply.metadata)["stop_sequence"] == "END"
+
+
+@pytest.mark.parametrize("word", ["stop", "content_filter", "length"])
+def test_a_refusal_in_words_is_shown_as_text_and_ends_as_a_refusal(word: str) -> None:
+    """A listener who sees nothing would take it for an empty answer."""
+    deltas, reply = heard_from(
+        chunk({"role": "assistant", "content": None, "refusal": "I "}),
+        chunk({"refusal": "can't."}),
+        chunk({}, word),
+        DONE,
+    )
+
+    assert deltas == [TextDelta("I "), TextDelta("can't.")]
+    assert reply.message.text == "I can't."
+    assert (reply.finish_reason, reply.raw_finish_reason) == (F.REFUSAL, word)
+
+
+@given(st.sampled_from([raw for raw, _, _ in ON_OPENAI]), st.booleans())
+def test_the_reason_is_the_same_whether_the_end_is_marked_or_not(raw: str, marked: bool) -> None:
+    """Some servers never send `[DONE]`."""
+    decoder = OPENAI.decoder()
+    for one in (chunk({"content": "a"}, raw), *((DONE,) if marked else ())):
+        decoder.feed(one)
+
+    assert decoder.reply().raw_finish_reason == raw

@@ -48,7 +48,7 @@ from graphloop.step import begin, step
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.testing import ScriptedModel
 from graphloop.testing.choices import Choices
-from graphloop.testing.fuzzing import Fuzzer
+from graphloop.testing.fuzzing import Fuzzer, fuzz
 from graphloop.values import Reply, ToolResult, call_key
 from tests.sizes import sized
 from tests.strategies import QUESTION, call, reply, setup
@@ -277,3 +277,16 @@ def assert_all_stops(seed: int) -> int:
 def test_a_stopped_run_starts_nothing_at_any_moment_of_any_table(seed: int) -> None:
     """Nothing is issued after a stop, and nothing that was issued is issued again."""
     assert_all_stops(seed)
+
+
+def test_the_table_that_leads_aborted_calls_back_is_proven() -> None:
+    """The kernel keeps what no table can break."""
+    report = check(led_back())
+
+    assert () == report.findings
+    assert "GL13" in report.proven
+
+
+def test_the_fuzzer_finds_nothing_in_the_table_that_is_proven() -> None:
+    """The two agree."""
+    assert () == fuzz(led_back(), seeds=60).failing

@@ -358,3 +358,14 @@ def _problems(content: str | bytes) -> tuple[Problem, ...]:
     except TopologyError as error:
         return error.problems
     return ()
+
+
+@given(graphs(), st.data())
+@settings(max_examples=50, deadline=None)
+def test_another_graph_has_another_fingerprint(graph: NodeGraph[Any], data: st.DataObject) -> None:
+    """A fingerprint that misses a change proves nothing."""
+    other = data.draw(graphs())
+
+    same = fingerprint(graph, registry=REGISTRY) == fingerprint(other, registry=REGISTRY)
+
+    assert same == (graph == other)
