@@ -15,6 +15,7 @@ from graphloop.graph import END, EndType
 from graphloop.node_protocol import Node
 from graphloop.outcomes import Outcome, outcome_name
 from graphloop.testing import ScriptedModel
+from tests.examples.gallery import registered_for_now
 from tests.unit.cli.command_line import ROOT
 from tests.varied_graphs import seeded, varied
 
@@ -40,8 +41,9 @@ def planted(how_many: int) -> Iterator[Planted]:
 def planted_in_examples(each: int) -> Iterator[Planted]:
     """Yield so many graphs of each example, the same ones every time."""
     places = sorted({path.parent for path in (ROOT / "examples").rglob("*.py")})
-    for seed, place in enumerate(places):
-        made = load_target(str(place)).loop(ScriptedModel(["Done."]))
+    with registered_for_now():
+        loops = [load_target(str(place)).loop(ScriptedModel(["Done."])) for place in places]
+    for seed, made in enumerate(loops):
         graph = made.graph if isinstance(made, Agent) else made
         rng = seeded(seed)
         graphs = (_planted(rng, graph) for _ in range(each))

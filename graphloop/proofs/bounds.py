@@ -24,7 +24,7 @@ from .call_bounds import Asked, Bound, Called, alone, each_call, shared, tool_ca
 from .calls import CallWalk
 from .cycles import unbounded
 from .ground import Ground, Way
-from .nested import NEST_MAX, Nested, known_child, nested, nobody_knows
+from .nested import NEST_MAX, Nested, known_child, nested, runs_unknown
 from .ranking import Ranking
 from .visits import Visits
 
@@ -100,7 +100,7 @@ class _Known:
             return None
         nodes = [node for one in graphs for node in one.graph.nodes.values()]
         # A reply that was cut is asked for again with twice the room; so may any agent do.
-        dark = any(True for one in graphs for _ in nobody_knows(one))
+        dark = runs_unknown(graphs)
         widened = dark or any(self.called) or any(map(_widens, nodes))
         written = self.max_tokens * (2 if widened else 1)
         return self.context_window, max(written, SUMMARY_TOKENS if any(map(_sums_up, nodes)) else 0)

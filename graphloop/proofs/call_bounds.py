@@ -20,7 +20,7 @@ from ..nodes import Execute
 from ..outcomes import Outcome
 from ..spending import Budget
 from .ground import Ground
-from .nested import Nested, nobody_knows
+from .nested import Nested, runs_unknown
 
 __all__ = ["Asked", "Bound", "Called", "alone", "each_call", "shared", "tool_calls_most"]
 
@@ -175,7 +175,7 @@ def tool_calls_most(ground: Ground[S], graphs: Sequence[Nested], budget: Budget)
     nodes += [node for one in graphs[1:] for node in one.graph.nodes.values()]
     running = [node for node in nodes if _runs_tools(node)]
     # An agent that nobody knows may run some.
-    if not running and not any(True for one in graphs for _ in nobody_knows(one)):
+    if not running and not runs_unknown(graphs):
         return 0
     kept = all(isinstance(node, Execute) for node in running)
     return budget.tool_calls if kept else None

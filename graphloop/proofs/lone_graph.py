@@ -34,6 +34,9 @@ LINES_MAX: Final = 10_000
 LINES_ALL: Final = 40_000
 """How many are looked at for all findings of one graph."""
 
+TRIES_MIN: Final = 4
+"""With fewer changed tables, a line is blamed by luck: no finding of such a graph names one."""
+
 ROWS_MAX: Final = 3
 """How many lines are told of one finding."""
 
@@ -92,7 +95,9 @@ class Blame(Generic[S]):
         self._ground = ground
         self._graph = ground.graph
         size = sum(map(len, self._graph.table.values()))
-        self._tries, self._all = LINES_MAX // max(1, size), LINES_ALL // max(1, size)
+        tries = LINES_MAX // max(1, size)
+        self._tries = tries if tries >= TRIES_MIN else 0
+        self._all = LINES_ALL // max(1, size)
         self._walk = CallWalk(ground)
         self._before = _wrong(self._walk) if self._tries else frozenset[tuple[str, Hashable]]()
         self._known: dict[tuple[_Cell, str], _Wrong] = {}

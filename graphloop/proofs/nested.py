@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple, TypeVar, cast, final
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast, final
 
 from ..contract import ChildContract, contract_of
 from ..graph import NodeGraph
@@ -32,6 +32,7 @@ __all__ = [
     "known_child",
     "nested",
     "nobody_knows",
+    "runs_unknown",
 ]
 
 S = TypeVar("S")
@@ -112,6 +113,10 @@ class Nested:
         return replace(found, node=f"{self.prefix}{found.node}", place=f"{found.place}{inner}")
 
 
+_Known: TypeAlias = tuple[ChildContract, NodeGraph[Any]]
+"""A child and its graph."""
+
+
 class Uses(NamedTuple):
     """The uses of graphs that are told, every graph at least once, and what is beyond them.
 
@@ -142,13 +147,19 @@ def nested(
     places: set[Hashable] = set()
     beyond: dict[Hashable, Nested] = {}
     left_out = 0
+    # A graph is used many times, and its table is read once.
+    tables: dict[int, tuple[list[tuple[Rule, ...]], tuple[_Known, ...]]] = {}
     todo = deque(found)
     while todo:
         here = todo.popleft()
         if len(here.path) >= NEST_MAX:
             continue
-        gates = here.gates.union(gate_rules(here.graph.nodes.values()))
-        for child, inner in _graphs(here.graph):
+        table = tables.get(id(here.graph))
+        if table is None:
+            rules = gate_rules(here.graph.nodes.values())
+            table = tables[id(here.graph)] = rules, tuple(_graphs(here.graph))
+        gates = here.gates.union(table[0])
+        for child, inner in table[1]:
             one = _use(here, child, inner, gates)
             if (one.path, one.key) in places:
                 # Several nodes run one agent: that is one place, by whose name it is set aside.
@@ -227,6 +238,12 @@ def nobody_knows(here: Nested) -> Iterator[Unknown]:
         yield from (Unknown(code, reason, node) for code in PROPERTIES)
 
 
+def runs_unknown(uses: Iterable[Nested]) -> bool:
+    """Whether one of these graphs runs a graph that is not known."""
+    each = {(id(use.graph), len(use.path) >= NEST_MAX): use for use in uses}
+    return any(True for use in each.values() for _ in nobody_knows(use))
+
+
 def children_of(graph: NodeGraph[Any]) -> Iterator[tuple[str, ChildContract]]:
     """Yield the children that nodes may run, or models call, and by which node.
 
@@ -247,7 +264,7 @@ def known_child(graph: NodeGraph[Any], child: ChildContract) -> ChildContract:
     return replace(child, graph=known) if same else child
 
 
-def _graphs(graph: NodeGraph[Any]) -> Iterator[tuple[ChildContract, NodeGraph[Any]]]:
+def _graphs(graph: NodeGraph[Any]) -> Iterator[_Known]:
     """Yield the children whose graphs are known."""
     yield from ((child, child.graph) for _, child in children_of(graph) if child.graph is not None)
 

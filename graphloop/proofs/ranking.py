@@ -82,6 +82,7 @@ class Ranking(Generic[S]):
 
     def __init__(self, ground: Ground[S]) -> None:
         self.ground = ground
+        self._contracts: dict[str, Contract | None] = {}
         self.ways = self._split()
         every = (way for row in self.ways.values() for way in row)
         self._may_open_again = any("again" in self.may_move(way) for way in every)
@@ -210,7 +211,9 @@ class Ranking(Generic[S]):
         return contract is not None and way.outcome is Calls and contract.takes_up_calls
 
     def _contract(self, place: str) -> Contract | None:
-        return self.ground.contracts.get(self.node(place))
+        if place not in self._contracts:
+            self._contracts[place] = self.ground.contracts.get(self.node(place))
+        return self._contracts[place]
 
     def _split(self) -> dict[str, tuple[Way, ...]]:
         """Return the lines between places: a node is another place where it does less.

@@ -23,7 +23,7 @@ from graphloop.topology import registry
 from graphloop.topology.loaded import Topology, load
 from tests.unit.cli.command_line import ROOT
 
-__all__ = ["GALLERY", "NAMES", "Exhibit", "exhibits", "page"]
+__all__ = ["GALLERY", "NAMES", "Exhibit", "exhibits", "page", "registered_for_now"]
 
 GALLERY = ROOT / "examples" / "topologies"
 NAMES = (
@@ -111,10 +111,17 @@ def approve(call: Pending) -> bool | Approval:
 
 
 @contextmanager
-def exhibits() -> Generator[dict[str, Exhibit]]:
-    """Yield the gallery; what its files register is forgotten afterwards."""
+def registered_for_now() -> Generator[None]:
+    """Forget afterwards what files have registered meanwhile."""
     known = {category: {**names} for category, names in vars(registry)["_known"].items()}
     with patch.object(registry, "_known", known):
+        yield
+
+
+@contextmanager
+def exhibits() -> Generator[dict[str, Exhibit]]:
+    """Yield the gallery; what its files register is forgotten afterwards."""
+    with registered_for_now():
         yield {name: _exhibit(name) for name in NAMES}
 
 
