@@ -371,6 +371,8 @@ def groups(places: Iterable[Q], lines: Iterable[tuple[Q, Q]]) -> Iterator[tuple[
 def circles(places: Iterable[Q], lines: Iterable[tuple[Q, Q]]) -> Iterator[tuple[Q, ...]]:
     """Yield those of the sets in which there is a way around."""
     every = list(lines)
+    if not every:
+        return
     alone = {one for one, other in every if one == other}
     for group in groups(places, every):
         if len(group) > 1 or alone.intersection(group):
