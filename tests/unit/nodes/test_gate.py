@@ -36,7 +36,7 @@ from graphloop.testing.sim import World, simulate
 from graphloop.tools.outcome import ToolOutcome
 from graphloop.turn import CallVerdict
 from graphloop.values import ToolChoice, ToolResult
-from tests.strategies import QUESTION, SETUP, call, replied, reply, spec
+from tests.strategies import QUESTION, SETUP, call, replied, reply, spec, wrong
 
 ASK = CallCheck(needs_approval=True)
 BROKEN = Failure("OSError", "disk")
@@ -69,6 +69,17 @@ def decided(event: Event, effect: Effect | None = None) -> CallVerdict | None:
 def test_a_gate_promises_to_ask_and_breaks_when_aborted() -> None:
     """So the proofs know where a run may wait for people, and what an abort leaves open."""
     assert Contract(moves={Aborted: frozenset({"broken"})}, asks=True) == contract_of(Gate())
+
+
+def test_a_gate_takes_a_list_of_rules_as_they_are_now() -> None:
+    """Rules that could be changed later would be no rules."""
+    rules = [Rule("deny", ("pay",))]
+    gate = Gate(rules=wrong(rules))
+
+    rules.clear()
+
+    assert (Rule("deny", ("pay",)),) == gate.rules
+    assert {gate: "a row"}
 
 
 def test_what_is_not_on_offer_is_never_checked() -> None:
