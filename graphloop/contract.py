@@ -39,7 +39,7 @@ Moves: TypeAlias = Literal[
 """
 
 BROKEN: Final[frozenset[Moves]] = frozenset({"broken"})
-"""What moves where a run fails, or is stopped."""
+"""The moves of an outcome by which a run fails, or is stopped."""
 
 NONE: Final[frozenset[Moves]] = frozenset()
 BREAKS: Final = frozenset({Failed, Aborted})

@@ -41,7 +41,7 @@ __all__ = [
     "JudgedCall",
     "Within",
     "journal_happenings",
-    "journal_verdicts",
+    "judged_steps",
     "overheard",
     "replay",
     "replay_steps",
@@ -197,28 +197,25 @@ class JudgedCall(NamedTuple):
     verdict: CallVerdict
 
 
-def journal_verdicts(
+def judged_steps(
     graph: NodeGraph[S], events: Iterable[Event]
-) -> Iterator[tuple[JudgedCall, ...]]:
-    """Yield what gates decided at each event of a journal.
+) -> Iterator[tuple[Step[S], tuple[JudgedCall, ...]]]:
+    """Yield the step of each event, as `replay_steps` does, and what gates decided at it.
 
     Raises:
         StoreError: the journal does not begin with `Started`, or belongs to another graph.
         IllegalEvent: an event does not fit the graph.
     """
     ways: list[_Way[S]] = []
-    for _ in replay_steps(_heard(graph, ways), events):
+    for taken in replay_steps(_heard(graph, ways), events):
         gates = [way.run.turn for way in ways if graph.nodes[way.node].kind == "gate"]
-        yield tuple(
-            [
-                JudgedCall(call_key(turn.number, place), call, verdict)
-                for turn in gates
-                for place, (call, verdict) in enumerate(
-                    zip(turn.calls, turn.verdicts, strict=False)
-                )
-                if verdict is not None
-            ]
-        )
+        judged = [
+            JudgedCall(call_key(turn.number, place), call, verdict)
+            for turn in gates
+            for place, (call, verdict) in enumerate(zip(turn.calls, turn.verdicts, strict=False))
+            if verdict is not None
+        ]
+        yield taken, tuple(judged)
         ways.clear()
 
 

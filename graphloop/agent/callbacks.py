@@ -1,7 +1,7 @@
 """callbacks: an agent's own functions, as the callbacks that the nodes of its loop invoke.
 
-What a function returns is checked here and becomes an `Answer`, a fact of the journal: a replay
-never calls a user's function again.
+The answer of a function is checked here and becomes an `Answer`, a fact of the journal: a replay
+never calls a function of the caller again.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _compact(compact: Callable[[StepInfo], object]) -> Callback[None]:
                 f"`compact` returns the list of messages to go on with; found {found}"
             )
         try:
-            # What its members are shows in `messages_of`.
+            # `messages_of` checks its members.
             return Changes(messages=_whole(cast("Sequence[Any]", shorter)))
         except ConfigError as error:
             raise ConfigError(f"`compact` returned no conversation: {error}") from error

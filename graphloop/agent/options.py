@@ -345,7 +345,7 @@ def stop_input(given: StopInput) -> tuple[tuple[Condition, ...], tuple[Predicate
         if isinstance(one, Condition) and not isinstance(one, type):
             conditions.append(one)
         elif callable(one) and not isinstance(one, type):
-            # What a function takes and returns shows only when it is called.
+            # Types cannot tell what a function takes and returns: the run checks its answer.
             predicates.append(cast("Predicate", one))
         else:
             raise ConfigError(

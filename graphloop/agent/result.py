@@ -56,9 +56,8 @@ class RunResult(Generic[S]):
     opening: tuple[Message, ...] = field(default=(), compare=False)
 
     def __repr__(self) -> str:
-        run = self.run
-        reason = run.ending.reason if run.ending and run.ended else EndReason.PARKED
-        return f"<RunResult {run.id!r}: {reason}, {len(run.record.steps)} steps>"
+        steps = len(self.run.record.steps)
+        return f"<RunResult {self.run_id!r}: {self.end_reason}, {steps} steps>"
 
     @property
     def run_id(self) -> str:

@@ -62,7 +62,7 @@ class Runs(Generic[S]):
     """The runs in one store.
 
     Args:
-        store: a `Store`, or the path of one; not needed where `terms` have one.
+        store: a `Store`, or the path of one; the agent's own if it is not given.
         graph: the graph of the runs, or their agent; needed to replay them, and to fork one with
             children. Only an agent can resume and cancel them.
         terms: what they were started with, if they have no agent.
@@ -202,7 +202,8 @@ class Runs(Generic[S]):
             ConfigError: an answer names a call that the run does not wait for, or there is no
                 agent.
         """
-        return await self._resumed(run_id, answers).result()
+        async with self._opened() as store:
+            return await self._resumed(store, run_id, answers).result()
 
     async def cancel(self, run_id: str, reason: str = "") -> RunResult[S]:
         """End a run as `aborted`, with a history in which every call is answered.
@@ -211,17 +212,18 @@ class Runs(Generic[S]):
             StoreError: there is no such run, or its journal cannot be read.
             ConfigError: there is no agent.
         """
-        stream = self._resumed(run_id, {})
-        stream.abort(reason)
-        return await stream.result()
+        async with self._opened() as store:
+            stream = self._resumed(store, run_id, {})
+            stream.abort(reason)
+            return await stream.result()
 
-    def _resumed(self, run_id: str, answers: AnswersInput) -> RunStream[S]:
+    def _resumed(self, store: Store, run_id: str, answers: AnswersInput) -> RunStream[S]:
         if self._terms is None:
             raise ConfigError(
-                f"run {run_id!r}: expected an agent to resume it with, found none. Fix: use the "
-                "`runs` of the agent"
+                f"run {run_id!r}: expected an agent to resume it with, found none. Fix: "
+                "Runs(store, agent), or the `runs` of the agent"
             )
-        return resume_run(self._terms, run_id, answers)
+        return resume_run(self._terms, run_id, answers, store=store)
 
     async def _asks(self, store: Store, run_id: str) -> tuple[Ask, ...]:
         asks = await recorded_asks(store, run_id)
@@ -238,9 +240,8 @@ class Runs(Generic[S]):
     @asynccontextmanager
     async def _opened(self) -> AsyncGenerator[Store]:
         given = self._store
-        if self._terms is not None:
-            yield self._terms.shared.stored()
-            return
+        if given is None and self._terms is not None:
+            given = self._terms.shared.stored()
         if given is None:
             raise ConfigError("a run is read by its id from a `store`: pass the one it is in")
         if not isinstance(given, str | Path):

@@ -11,6 +11,7 @@ from ..conversation import Repaired, repaired
 from ..driver import AsyncDriver
 from ..errors import ConfigError
 from ..events import Started
+from ..stores import Store
 from ..values import Message, SystemMessage, UserMessage, evolve
 from .answers import Answers, approver_alone
 from .handed_in import HandedIn
@@ -102,6 +103,7 @@ def resume_run(
     *,
     attended: bool = False,
     keep: bool = True,
+    store: Store | None = None,
 ) -> RunStream[S]:
     """Return the stream of a run that goes on, by its result or by its id in the store.
 
@@ -111,23 +113,24 @@ def resume_run(
         answers: decisions about the calls that wait, and the results of client tools.
         attended: whether the caller iterates the run, as the caller who started it did.
         keep: whether the stream keeps its parts for all readers.
+        store: where a run is that is given by its id; that of the terms if not given.
     """
     given = Answers.given(answers.get("approvals"), answers.get("tool_results"))
 
     async def open_run() -> RunHandle[S]:
         if isinstance(run, RunResult):
-            store, known, added = terms.shared.reopened(run.store), run.run, run.added
+            kept_in, known, added = terms.shared.reopened(run.store), run.run, run.added
             opening = run.opening
-            await not_over(run.run, store, terms.graph)
+            await not_over(run.run, kept_in, terms.graph)
         else:
-            store, added = terms.shared.stored(), ()
-            events = await store.load(run)
+            kept_in, added = store or terms.shared.stored(), ()
+            events = await kept_in.load(run)
             known, opening = state_after(terms.graph, events), opening_of(events)
         refuse_other_rules(known, terms.setup.watch)
         if attended:
             refuse_unattended(known)
         approve = approver_alone(terms.approver, known)
-        ports = replace(terms.ports(store, added), attended=attended, approve=approve)
+        ports = replace(terms.ports(kept_in, added), attended=attended, approve=approve)
         tree = await resumption(known, ports, given)
         driver, below = AsyncDriver(terms.graph, ports, known.state), descendants(tree)
         return RunHandle(
@@ -210,7 +213,9 @@ def conversation(
             raise ConfigError(f"`prompt` is a string; found {type(prompt).__name__}")
         mended = Repaired((UserMessage(prompt),))
     else:
-        given = messages_of(cast("Sequence[MessageInput]", messages))  # One of the two is there.
+        given = messages_of(
+            cast("Sequence[MessageInput]", messages)
+        )  # The caller gives `prompt` or `messages`.
         mended = repaired(given, keep_open=keep_open)
     if mended.findings and not repair:
         found = "\n".join(f"  {number}. {one}" for number, one in enumerate(mended.findings, 1))

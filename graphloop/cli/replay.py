@@ -23,12 +23,12 @@ import typer
 from msgspec import to_builtins
 from pydantic_core import to_jsonable_python
 
-from ..agent import state_after
+from ..agent import typed
 from ..driver import pending_of
 from ..effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
 from ..errors import GraphloopError
 from ..events import CallCheck, CallsChecked, EffectsStarted, Event, ModelReplied, Started
-from ..replay import JudgedCall, journal_verdicts, replay_steps
+from ..replay import JudgedCall, judged_steps
 from ..run import Run
 from ..stores import Codec
 from ..values import (
@@ -98,15 +98,14 @@ def _known(journal: Journal, target: str | None, number: int) -> _Known | None:
     if not (target or journal.start):
         return None
     try:
-        graph, events = journal.graph(target), journal.events[:number]
-        steps = replay_steps(graph, events)
-        effects = {effect.id: effect for step in steps for effect in step.effects}
-        verdicts = enumerate(journal_verdicts(graph, events), 1)
+        graph = journal.graph(target)
+        steps = list(judged_steps(graph, typed(graph, journal.events[:number])))
+        effects = {effect.id: effect for step, _ in steps for effect in step.effects}
         denials = {
-            seq: tuple([one for one in some if one.verdict.kind in DENIED])
-            for seq, some in verdicts
+            seq: tuple([one for one in judged if one.verdict.kind in DENIED])
+            for seq, (_, judged) in enumerate(steps, 1)
         }
-        return _Known(state_after(graph, events), effects, denials)
+        return _Known(steps[-1][0].run, effects, denials)
     except GraphloopError as error:
         if target:
             raise

@@ -165,7 +165,7 @@ def _parts(found: Bound) -> tuple[float, float]:
     """Return what an agent asks alone, and what each call of an agent in it asks."""
     if found.alone is not None and found.each_call is not None:
         return found.alone, found.each_call
-    # Who does not part the two has counted both.
+    # Without that split, `model_calls` counts both.
     return inf if found.model_calls is None else found.model_calls, 0
 
 
@@ -174,7 +174,7 @@ def tool_calls_most(ground: Ground[S], graphs: Sequence[Nested], budget: Budget)
     nodes = [ground.graph.nodes[name] for name in ground.reached]
     nodes += [node for one in graphs[1:] for node in one.graph.nodes.values()]
     running = [node for node in nodes if _runs_tools(node)]
-    # An agent that nobody knows may run some.
+    # An agent whose graph is not known may run some.
     if not running and not runs_unknown(graphs):
         return 0
     kept = all(isinstance(node, Execute) for node in running)

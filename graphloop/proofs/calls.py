@@ -225,7 +225,7 @@ def _taken_up(duty: Duty, *, called: bool) -> tuple[bool, Duty] | None:
 
 
 _Wrong: TypeAlias = tuple[str, str, str]
-"""What is wrong at a place: what it is, in words, and the fix."""
+"""A fault at a place: its kind, the fault in words, and the fix."""
 
 
 def misanswered(walk: CallWalk[S]) -> Iterator[Finding | Unknown]:

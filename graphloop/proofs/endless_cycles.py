@@ -285,7 +285,7 @@ def long_stretches(ranking: Ranking[S]) -> Iterator[Unknown]:
     places, ways = ranking.whole()
     at_once = {one: _at_once(nodes[ranking.node(one)]) for one in places}
     quiet = {one: 1.0 for one in places if at_once[one]}
-    # Where there are calls, somebody waits for them: a gate, or who runs them.
+    # Calls make a node wait: the gate, or the node that runs them.
     passed = {
         way
         for way in ways
@@ -293,7 +293,7 @@ def long_stretches(ranking: Ranking[S]) -> Iterator[Unknown]:
     }
     within = [way for way in ways if way in passed and way.target in quiet]
     stay = Visits(ranking, quiet).among(quiet, within)
-    # Who waits before a stretch, and after it, is passed as well.
+    # A stretch also passes the node that waits before it, and the one after it.
     begun = any(way.target in quiet for way in ways if way not in passed)
     ended = any(way.target not in quiet for way in passed)
     most = stay.weight + begun + ended

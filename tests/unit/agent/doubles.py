@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Unpack
 
-from graphloop import Agent, RunResult, RunStream, Tool
+from graphloop import Agent, Approval, EndReason, RunResult, RunStream, Tool
 from graphloop.agent.options import AgentOptions
+from graphloop.events import Event
 from graphloop.parts.parts import Part
 from graphloop.providers.base import Delta, ModelSession
 from graphloop.providers.script import Entry
+from graphloop.stores.base import Store
+from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
-from graphloop.values import ModelRequest, Reply, ToolCall
+from graphloop.values import ModelRequest, Reply, Settings, ToolCall, ToolChoice
 from tests.strategies import call, reply
 
 __all__ = [
+    "AMOUNT",
     "CLIENT",
+    "PAY",
+    "Kept",
     "Silent",
+    "Till",
+    "asked_of",
     "every",
     "free",
     "gated",
     "kinds",
+    "model",
     "named",
     "ran",
     "read",
@@ -124,3 +133,79 @@ class Silent:
 
     async def aclose(self) -> None:
         """Do nothing."""
+
+
+class Kept:
+    """A store like the one in memory, for those below to change."""
+
+    def __init__(self) -> None:
+        self.kept = MemoryStore()
+
+    async def append(self, run_id: str, seq: int, event: Event) -> None:
+        """Keep an event."""
+        await self.kept.append(run_id, seq, event)
+
+    async def load(self, run_id: str) -> Sequence[Event]:
+        """Return the events of a run."""
+        return await self.kept.load(run_id)
+
+    async def runs(self) -> Sequence[str]:
+        """Return the ids of all runs."""
+        return await self.kept.runs()
+
+
+PAY = reply(call("pay", arguments='{"amount": 7}'))
+
+
+AMOUNT = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
+
+
+class Till:
+    """A till: what was paid, and an agent that pays only what a human approves."""
+
+    def __init__(self, *replies: Entry, store: Store | str | None = None) -> None:
+        self.paid: list[object] = []
+        self.model = ScriptedModel(replies)
+        self.agent = Agent(self.model, tools=[self.tool, CLIENT], store=store)
+
+    @property
+    def tool(self) -> Tool:
+        """The tool that pays."""
+        return Tool(name="pay", parameters=AMOUNT, execute=self._pay, needs_approval=True)
+
+    def _pay(self, arguments: dict[str, object]) -> str:
+        self.paid.append(arguments["amount"])
+        return "paid"
+
+    def parked(self, run_id: str | None = None) -> RunResult[None]:
+        """Return the result of a run that waits."""
+        result = asyncio.run(self.agent.generate("go", run_id=run_id))
+        assert EndReason.PARKED is result.end_reason
+        return result
+
+    def resumed(
+        self,
+        run: str | RunResult[None],
+        approvals: Mapping[str, bool | Approval] | None = None,
+        tool_results: Mapping[str, object] | None = None,
+    ) -> RunResult[None]:
+        """Take a run up again."""
+        return asyncio.run(self.agent.resume(run, approvals=approvals, tool_results=tool_results))
+
+
+def model(*replies: Reply) -> ScriptedModel:
+    """Return a model that says this, then "done"."""
+    return ScriptedModel([*replies, "done", "done"])
+
+
+def asked_of(
+    agent: Agent, prompt: str = "go"
+) -> list[tuple[tuple[str, ...], ToolChoice, Settings]]:
+    """Run, and return what each request offered, in whatever way it ended."""
+    model = agent.model
+    assert isinstance(model, ScriptedModel)
+    asyncio.run(agent.stream(prompt).consume())
+    return [
+        (tuple(tool.name for tool in one.tools), one.tool_choice, one.settings)
+        for one in model.requests
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -28,15 +28,13 @@ from graphloop.effects import AskHuman
 from graphloop.errors import ConfigError, ToolError
 from graphloop.events import Setup
 from graphloop.policy.policy import Policy
-from graphloop.providers.script import Entry
 from graphloop.run import Run
-from graphloop.stores.base import Store
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.tools.outcome import ToolOutcome
 from graphloop.values import AssistantMessage, TextPart, ToolCall, ToolResult, UserMessage, evolve
 from tests.strategies import call, fresh, reply, wrong
-from tests.unit.agent.doubles import CLIENT, read, statuses, texts
+from tests.unit.agent.doubles import PAY, Till, read, statuses, texts
 
 
 def again() -> str:
@@ -80,45 +78,6 @@ def test_a_gate_decides_about_every_call(gate: Policy, statuses: list[str]) -> N
 def yes(_: Pending) -> bool:
     """Approve."""
     return True
-
-
-PAY = reply(call("pay", arguments='{"amount": 7}'))
-
-
-AMOUNT = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
-
-
-class Till:
-    """A till: what was paid, and an agent that pays only what a human approves."""
-
-    def __init__(self, *replies: Entry, store: Store | str | None = None) -> None:
-        self.paid: list[object] = []
-        self.model = ScriptedModel(replies)
-        self.agent = Agent(self.model, tools=[self.tool, CLIENT], store=store)
-
-    @property
-    def tool(self) -> Tool:
-        """The tool that pays."""
-        return Tool(name="pay", parameters=AMOUNT, execute=self._pay, needs_approval=True)
-
-    def _pay(self, arguments: dict[str, object]) -> str:
-        self.paid.append(arguments["amount"])
-        return "paid"
-
-    def parked(self, run_id: str | None = None) -> RunResult[None]:
-        """Return the result of a run that waits."""
-        result = asyncio.run(self.agent.generate("go", run_id=run_id))
-        assert EndReason.PARKED is result.end_reason
-        return result
-
-    def resumed(
-        self,
-        run: str | RunResult[None],
-        approvals: Mapping[str, bool | Approval] | None = None,
-        tool_results: Mapping[str, object] | None = None,
-    ) -> RunResult[None]:
-        """Take a run up again."""
-        return asyncio.run(self.agent.resume(run, approvals=approvals, tool_results=tool_results))
 
 
 @pytest.mark.parametrize(

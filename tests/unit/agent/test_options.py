@@ -63,7 +63,17 @@ from graphloop.testing import ScriptedModel
 from graphloop.values import FinishReason, Reply, Settings, SystemMessage, ToolChoice, UserMessage
 from tests.agents import ticking
 from tests.strategies import call, reply, wrong
-from tests.unit.agent.doubles import free, gated, named, ran, read, statuses, texts, write
+from tests.unit.agent.doubles import (
+    asked_of,
+    free,
+    gated,
+    named,
+    ran,
+    read,
+    statuses,
+    texts,
+    write,
+)
 from tests.wire_server import WireServer, json_answer
 
 
@@ -418,24 +428,6 @@ async def test_an_agent_is_not_changed_by_its_runs() -> None:
         one, two = (group.create_task(agent.generate("go")) for _ in range(2))
     assert ("done", "done") == (one.result().text, two.result().text)
     assert [1] * 4 == [len(one.tools) for one in said.requests]
-
-
-def model(*replies: Reply) -> ScriptedModel:
-    """Return a model that says this, then "done"."""
-    return ScriptedModel([*replies, "done", "done"])
-
-
-def asked_of(
-    agent: Agent, prompt: str = "go"
-) -> list[tuple[tuple[str, ...], ToolChoice, Settings]]:
-    """Run, and return what each request offered, in whatever way it ended."""
-    model = agent.model
-    assert isinstance(model, ScriptedModel)
-    asyncio.run(agent.stream(prompt).consume())
-    return [
-        (tuple(tool.name for tool in one.tools), one.tool_choice, one.settings)
-        for one in model.requests
-    ]
 
 
 def test_the_options_of_a_request_take_effect() -> None:

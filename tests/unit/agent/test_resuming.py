@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Unpack
 
 import pytest
 
-from graphloop import Agent, Approval, EndReason, RunResult, Tool
+from graphloop import Agent, EndReason, RunResult
 from graphloop.agent.answers import Answers
 from graphloop.agent.journals import descendants, resumption, waiting
 from graphloop.agent.options import AgentOptions
 from graphloop.driver.ports import Ports
 from graphloop.errors import ConfigError, OutputInvalid, RunFailed
 from graphloop.events import Decided
-from graphloop.providers.script import Entry
 from graphloop.stores.base import Store
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
@@ -24,45 +23,7 @@ from tests.agent_tree import Ledger, Plans, batch, tree
 from tests.mortal_store import Died, Fate, MortalStore
 from tests.planned_model import PlannedModel
 from tests.strategies import call, reply
-from tests.unit.agent.doubles import CLIENT
-
-PAY = reply(call("pay", arguments='{"amount": 7}'))
-
-
-AMOUNT = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
-
-
-class Till:
-    """A till: what was paid, and an agent that pays only what a human approves."""
-
-    def __init__(self, *replies: Entry, store: Store | str | None = None) -> None:
-        self.paid: list[object] = []
-        self.model = ScriptedModel(replies)
-        self.agent = Agent(self.model, tools=[self.tool, CLIENT], store=store)
-
-    @property
-    def tool(self) -> Tool:
-        """The tool that pays."""
-        return Tool(name="pay", parameters=AMOUNT, execute=self._pay, needs_approval=True)
-
-    def _pay(self, arguments: dict[str, object]) -> str:
-        self.paid.append(arguments["amount"])
-        return "paid"
-
-    def parked(self, run_id: str | None = None) -> RunResult[None]:
-        """Return the result of a run that waits."""
-        result = asyncio.run(self.agent.generate("go", run_id=run_id))
-        assert EndReason.PARKED is result.end_reason
-        return result
-
-    def resumed(
-        self,
-        run: str | RunResult[None],
-        approvals: Mapping[str, bool | Approval] | None = None,
-        tool_results: Mapping[str, object] | None = None,
-    ) -> RunResult[None]:
-        """Take a run up again."""
-        return asyncio.run(self.agent.resume(run, approvals=approvals, tool_results=tool_results))
+from tests.unit.agent.doubles import PAY, Till
 
 
 def test_a_run_is_taken_up_by_its_id_in_another_process(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphloop import Agent, Runs, tool
+import pytest
+
+from graphloop import Agent, EndReason, Runs, tool
 from graphloop.testing import ScriptedModel
 
 
@@ -14,17 +16,24 @@ async def pay(amount: int) -> str:
     return f"{amount} paid"
 
 
-async def test_an_agent_opens_the_door_to_its_runs(tmp_path: Path) -> None:
-    """In any store, also one that is not the agent's own."""
+@pytest.mark.parametrize("own", [None, "own.db"])
+async def test_an_agent_opens_the_door_to_runs_in_any_store(
+    own: str | None, tmp_path: Path
+) -> None:
+    """Also in one that is not the agent's own: another process may have kept them there."""
     pays = {"calls": [{"name": "pay", "arguments": {"amount": 5}}]}
-    model = ScriptedModel([pays, "done"], restart=True)
-    agent = Agent(model, tools=[pay], store=str(tmp_path / "runs.db"))
-    await agent.generate("pay", run_id="r")
-    runs = Runs(tmp_path / "runs.db", agent)
+    agent = Agent(ScriptedModel([pays, "done"], restart=True), tools=[pay])
+    there = str(tmp_path / "runs.db")
+    async with agent.with_options(store=there) as starter:
+        await starter.generate("pay", run_id="r")
+        await starter.generate("pay", run_id="s")
+    runs = Runs(there, agent.with_options(store=None if own is None else str(tmp_path / own)))
 
     assert "accepted" == await runs.approve("r", "c0.0")
     assert 3 == (await runs.replay("r")).seq
     assert "done" == (await runs.resume("r")).text
+    assert EndReason.ABORTED is (await runs.cancel("s")).end_reason
+    assert {"r": "done", "s": "cancelled"} == {one.run_id: one.status for one in await runs.list()}
 
 
 def test_a_saved_picture_draws_the_agents_that_are_tools(tmp_path: Path) -> None:

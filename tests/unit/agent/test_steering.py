@@ -22,7 +22,7 @@ from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import UserMessage
 from tests.strategies import call, reply, wrong
-from tests.unit.agent.doubles import CLIENT, Silent, every, gated, kinds, read, tasks_left
+from tests.unit.agent.doubles import CLIENT, Kept, Silent, every, gated, kinds, read, tasks_left
 
 
 def aborted(result: RunResult[None], reason: str = "enough") -> bool:
@@ -310,25 +310,6 @@ async def test_what_is_said_once_the_last_answer_is_in_is_refused() -> None:
         if part.type == "step-finish":
             too_late(one)
     assert "done" == (await one.result()).text
-
-
-class Kept:
-    """A store like the one in memory, for those below to change."""
-
-    def __init__(self) -> None:
-        self.kept = MemoryStore()
-
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event."""
-        await self.kept.append(run_id, seq, event)
-
-    async def load(self, run_id: str) -> Sequence[Event]:
-        """Return the events of a run."""
-        return await self.kept.load(run_id)
-
-    async def runs(self) -> Sequence[str]:
-        """Return the ids of all runs."""
-        return await self.kept.runs()
 
 
 class Slow(Kept):

@@ -24,7 +24,7 @@ from graphloop.tools.toolbox import Toolbox
 from graphloop.turn import StepResult
 from tests.agents import drain, fold
 from tests.strategies import call, fresh, loop, reply, wrong
-from tests.unit.agent.doubles import CLIENT, Silent, every, kinds, tasks_left
+from tests.unit.agent.doubles import CLIENT, Kept, Silent, every, kinds, tasks_left
 
 
 async def test_nothing_happens_before_somebody_looks() -> None:
@@ -456,25 +456,6 @@ async def test_a_stream_is_over_even_if_closing_fails() -> None:
         await one.aclose()
     await one.consume()
     assert ["closing"] == tried
-
-
-class Kept:
-    """A store like the one in memory, for those below to change."""
-
-    def __init__(self) -> None:
-        self.kept = MemoryStore()
-
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event."""
-        await self.kept.append(run_id, seq, event)
-
-    async def load(self, run_id: str) -> Sequence[Event]:
-        """Return the events of a run."""
-        return await self.kept.load(run_id)
-
-    async def runs(self) -> Sequence[str]:
-        """Return the ids of all runs."""
-        return await self.kept.runs()
 
 
 class Hearing(Kept):

@@ -31,15 +31,13 @@ from graphloop.testing import ScriptedModel
 from graphloop.values import (
     AssistantMessage,
     Message,
-    Reply,
-    Settings,
     TextPart,
     ToolChoice,
     Usage,
     UserMessage,
 )
 from tests.strategies import call, reply, wrong
-from tests.unit.agent.doubles import free, ran, read, write
+from tests.unit.agent.doubles import asked_of, free, ran, read, write
 
 
 def first_only(changes: StepChanges) -> Callable[[StepInfo], StepChanges | None]:
@@ -85,24 +83,6 @@ def test_what_is_changed_for_a_turn_holds_for_that_turn_only() -> None:
 def always(changes: StepChanges | None, info: StepInfo) -> StepChanges | None:
     """Change every turn the same way."""
     return changes
-
-
-def model(*replies: Reply) -> ScriptedModel:
-    """Return a model that says this, then "done"."""
-    return ScriptedModel([*replies, "done", "done"])
-
-
-def asked_of(
-    agent: Agent, prompt: str = "go"
-) -> list[tuple[tuple[str, ...], ToolChoice, Settings]]:
-    """Run, and return what each request offered, in whatever way it ended."""
-    model = agent.model
-    assert isinstance(model, ScriptedModel)
-    asyncio.run(agent.stream(prompt).consume())
-    return [
-        (tuple(tool.name for tool in one.tools), one.tool_choice, one.settings)
-        for one in model.requests
-    ]
 
 
 def test_a_function_that_changes_nothing_changes_nothing() -> None:
