@@ -69,8 +69,8 @@ class RunStream(Generic[S]):
         self._view: PartView[S] | None = None
         self._objects: ObjectView | None = None
         self._talking, self._reported, self._uncounted = False, 0, (False, False)
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._driven = False
+        self._rests = asyncio.Event()
         self._over = self._closed = self._waits = self._cut = False
         self._say: Steered | None = None
         self._asides: list[Callable[[AsyncDriver[S]], None]] = []
@@ -198,8 +198,8 @@ class RunStream(Generic[S]):
             answer: answers the pending effect; None before the start, and for a stop.
             on_part: called with each part as it comes; its error becomes a warning.
         """
-        while not self._idle.is_set():
-            await self._idle.wait()
+        while self._driven:
+            await self._until_it_rests()
         if self._opened is not None and not self._over:
             self._opened, self._cut = self._opened.again(answer, cut=self._cut), False
         self._waits, self._say = False, answer
@@ -230,11 +230,11 @@ class RunStream(Generic[S]):
     async def aclose(self) -> None:
         """Stop watching; the journal has all messages and ended effects, the run can be resumed."""
         self._closed = True
-        while not self._idle.is_set():
+        while self._driven:
             if self._opened is not None:
                 self._opened.driver.leave()
-            await self._idle.wait()
-        self._idle.clear()
+            await self._until_it_rests()
+        self._driven = True
         try:
             if self._opened is not None:
                 await self._opened.seen.aclose()
@@ -242,7 +242,7 @@ class RunStream(Generic[S]):
                 self._finish(self._opened)
             await self._end()
         finally:
-            self._idle.set()
+            self._rest()
 
     async def _look(self) -> AsyncGenerator[Part, None]:
         at = 0
@@ -269,15 +269,38 @@ class RunStream(Generic[S]):
         if result.end_reason is EndReason.COMPLETED:
             yield result.output
 
+    async def _until_it_rests(self) -> None:
+        """Wait until the reader that drives the run has more to show, or gives up."""
+        self._rests.clear()
+        await self._rests.wait()
+
+    def _rest(self) -> None:
+        """Let other readers drive."""
+        self._driven = False
+        self._rests.set()
+
     async def _pull(self, known: int, *, iterated: bool = False) -> None:
-        """Drive the run until there is more than `known` parts, or let another looker do it."""
-        if not self._idle.is_set():
-            await self._idle.wait()
+        """Drive the run until there is more than `known` parts, or let another reader do it."""
+        if self._driven:
+            await self._until_it_rests()
             return
-        self._idle.clear()
+        self._driven = True
         try:
             opened = self._opened or await self._open()
-            await self._drive(opened, known)
+            async for seen in opened.seen:
+                if isinstance(seen, Step):
+                    await self._step(opened, seen)
+                elif isinstance(seen, ChildStep):
+                    self._show_child(seen)
+                elif self._talking and self._view is not None:
+                    self._show(self._view.live(seen))
+                if len(self._parts) > known:
+                    return
+            if opened.ports.attended and opened.waits:
+                self._waits = True
+                return
+            self._finish(opened)
+            await self._end()
         except BaseException as error:
             failed, run = isinstance(error, Exception), self._opened
             cancelled = isinstance(error, asyncio.CancelledError)
@@ -291,7 +314,7 @@ class RunStream(Generic[S]):
             if not failed:  # An `Exception` is raised again by `result`.
                 raise
         finally:
-            self._idle.set()
+            self._rest()
 
     async def _open(self) -> RunHandle[S]:
         opened = self._opened = await self._open_run()
@@ -311,25 +334,6 @@ class RunStream(Generic[S]):
             self._parts.append(RunStart(self.found.id))
         return opened
 
-    async def _drive(self, opened: RunHandle[S], known: int) -> None:
-        async for seen in opened.seen:
-            if isinstance(seen, Step):
-                await self._step(opened, seen)
-            elif isinstance(seen, ChildStep):
-                if self._view is not None:
-                    self._parts += self._view.see_child(seen.key, seen.agent, seen.graph, seen.seen)
-            elif self._talking and self._view is not None:
-                self._show(self._view.live(seen))
-            else:
-                continue
-            if len(self._parts) > known:
-                return
-        if opened.ports.attended and opened.waits:
-            self._waits = True
-            return
-        self._finish(opened)
-        await self._end()
-
     async def _step(self, opened: RunHandle[S], seen: Step[S]) -> None:
         """Show a step, and report the turns that it has closed."""
         run = seen.run
@@ -347,6 +351,10 @@ class RunStream(Generic[S]):
             self._reported = len(run.record.steps)
             for result in run.record.steps[reported:]:
                 self._warn(*await inform("on_step_finish", listener, result))
+
+    def _show_child(self, seen: ChildStep) -> None:
+        if self._view is not None:
+            self._parts += self._view.see_child(seen.key, seen.agent, seen.graph, seen.seen)
 
     def _show(self, part: Part) -> None:
         """Keep a part of the run's own, and the snapshot of the answer that it makes."""

@@ -132,14 +132,19 @@ class InFlight(Struct, Generic[S], eq=False):
                 else:
                     heard = await self._performer.perform(effect, run)
             if source is not None:
-                heard = await self._next_of(source)
+                heard = await source.__anext__()
+                if not isinstance(heard, SEEN):
+                    await self._is_answered(source, heard)
             elif heard is None:
                 heard = await self._next_of_tasks(run)
         except LeftOpen:
             heard = None
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             if not scope.take_interrupt():
-                raise
+                if source is None:
+                    raise
+                raise cancelled_inside(error) from error
+            heard = None  # An answer whose source was being closed is among the unheard.
         finally:
             swallowed = scope.resume()
         if swallowed:
@@ -180,20 +185,16 @@ class InFlight(Struct, Generic[S], eq=False):
         # What was dropped may have been on its way.
         return [*unheard, *[answer for answer in _answers(inbox) if answer.effect in tasks]]
 
-    async def _next_of(self, source: Source) -> Item:
-        """Return the next item of the only effect in flight."""
-        try:
-            item = await source.__anext__()
-        except asyncio.CancelledError as error:
-            raise cancelled_inside(error) from error
-        if not isinstance(item, SEEN):
-            self._source = None
-            # An answer is kept, though the task may be cancelled while the source closes.
-            kept = [item] if isinstance(item, Answering) else []
-            self._unheard += kept
-            await source.aclose()
-            del self._unheard[len(self._unheard) - len(kept) :]
-        return item
+    async def _is_answered(self, source: Source, answer: Answering | Parked) -> None:
+        """Close the source of the only effect in flight, whose answer is here.
+
+        The answer is kept, though the task may be cancelled while the source closes.
+        """
+        self._source = None
+        kept = [answer] if isinstance(answer, Answering) else []
+        self._unheard += kept
+        await source.aclose()
+        del self._unheard[len(self._unheard) - len(kept) :]
 
     async def _next_of_tasks(self, run: Run[S]) -> Item | None:
         """Start a task for each effect, and return the first item of any."""

@@ -118,14 +118,16 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
                 models.calls[effect.id] = self
                 self._stream = models.session(effect.model).stream(effect.request)
             async for item in self._stream:
+                if type(item) is TextDelta:
+                    self._content_seen = True
+                    self.said.append(item.text)
+                    return item
                 if isinstance(item, Reply):
                     self.reported = item
                     return ModelReplied(models.ports.clock(), effect.id, item, models.price(item))
                 if isinstance(item, DELTAS):
-                    self._content_seen = type(item) is not Restarted
-                    if isinstance(item, TextDelta):
-                        self.said.append(item.text)
-                    elif not self._content_seen:
+                    self._content_seen = not isinstance(item, Restarted)
+                    if not self._content_seen:
                         self.said.clear()
                     return item
                 if not isinstance(item, UsageSoFar):  # pyright: ignore[reportUnnecessaryIsInstance] - types can be ignored
