@@ -6,7 +6,7 @@ The first reader starts the run, each further read drives it, and all readers se
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, Generic, TypeVar, final
 
@@ -37,7 +37,7 @@ class RunStream(Generic[S]):
     """The live view of one run.
 
     A reader that stops early stops driving, and may read on or ask for the `result` later; `abort`
-    or `aclose` gives the run up at once. A reader cancelled while it drives ends the stream.
+    or `aclose` gives the run up. A reader cancelled while it drives ends the stream.
 
     Args:
         open_run: prepares the run on the first look. Its error becomes the stream's error part and
@@ -199,7 +199,7 @@ class RunStream(Generic[S]):
             on_part: called with each part as it comes; its error becomes a warning.
         """
         while self._driven:
-            await self._until_it_rests()
+            await self._until_rest()
         if self._opened is not None and not self._over:
             self._opened, self._cut = self._opened.again(answer, cut=self._cut), False
         self._waits, self._say = False, answer
@@ -233,7 +233,7 @@ class RunStream(Generic[S]):
         while self._driven:
             if self._opened is not None:
                 self._opened.driver.leave()
-            await self._until_it_rests()
+            await self._until_rest()
         self._driven = True
         try:
             if self._opened is not None:
@@ -242,7 +242,8 @@ class RunStream(Generic[S]):
                 self._finish(self._opened)
             await self._end()
         finally:
-            self._rest()
+            self._driven = False
+            self._rests.set()
 
     async def _look(self) -> AsyncGenerator[Part, None]:
         at = 0
@@ -269,20 +270,15 @@ class RunStream(Generic[S]):
         if result.end_reason is EndReason.COMPLETED:
             yield result.output
 
-    async def _until_it_rests(self) -> None:
-        """Wait until the reader that drives the run has more to show, or gives up."""
+    async def _until_rest(self) -> None:
+        """Wait until the reader that drives the run has something to show, or has left."""
         self._rests.clear()
         await self._rests.wait()
-
-    def _rest(self) -> None:
-        """Let other readers drive."""
-        self._driven = False
-        self._rests.set()
 
     async def _pull(self, known: int, *, iterated: bool = False) -> None:
         """Drive the run until there is more than `known` parts, or let another reader do it."""
         if self._driven:
-            await self._until_it_rests()
+            await self._until_rest()
             return
         self._driven = True
         try:
@@ -290,10 +286,10 @@ class RunStream(Generic[S]):
             async for seen in opened.seen:
                 if isinstance(seen, Step):
                     await self._step(opened, seen)
-                elif isinstance(seen, ChildStep):
-                    self._show_child(seen)
-                elif self._talking and self._view is not None:
-                    self._show(self._view.live(seen))
+                elif self._view is not None and isinstance(seen, ChildStep):
+                    self._parts += self._view.see_child(seen.key, seen.agent, seen.graph, seen.seen)
+                elif self._view is not None and self._talking and not isinstance(seen, ChildStep):
+                    self._show((self._view.live(seen),))
                 if len(self._parts) > known:
                     return
             if opened.ports.attended and opened.waits:
@@ -302,27 +298,31 @@ class RunStream(Generic[S]):
             self._finish(opened)
             await self._end()
         except BaseException as error:
-            failed, run = isinstance(error, Exception), self._opened
-            cancelled = isinstance(error, asyncio.CancelledError)
-            self._cut = iterated and cancelled and run is not None and run.has_taken(self._say)
-            if self._cut:
-                raise
-            if run is not None and (failed or cancelled):
-                await run.seen.aclose()  # Else the driver, and its lease, would stay in place.
-            self._fail(error if isinstance(error, Exception) else RunFailed(LEFT))
-            await self._end()
-            if not failed:  # An `Exception` is raised again by `result`.
+            await self._break_off(error, iterated=iterated)
+            if not isinstance(error, Exception):  # `result` raises an `Exception` again.
                 raise
         finally:
-            self._rest()
+            self._driven = False
+            self._rests.set()
+
+    async def _break_off(self, error: BaseException, *, iterated: bool) -> None:
+        """Note what broke the run off; a cancelled caller of an iterated run can go on with it."""
+        failed, run = isinstance(error, Exception), self._opened
+        cancelled = isinstance(error, asyncio.CancelledError)
+        self._cut = iterated and cancelled and run is not None and run.has_taken(self._say)
+        if self._cut:
+            return
+        if run is not None and (failed or cancelled):
+            await run.seen.aclose()  # Else the driver, and its lease, would stay in place.
+        self._fail(error if isinstance(error, Exception) else RunFailed(LEFT))
+        await self._end()
 
     async def _open(self) -> RunHandle[S]:
         opened = self._opened = await self._open_run()
         self.found = opened.driver.run
         for tell in self._asides:
             tell(opened.driver)
-        if opened.warnings:
-            self._warn(*opened.warnings)
+        self._warn(*opened.warnings)
         self._reported = opened.reported
         if not self._keep:
             return opened
@@ -339,8 +339,7 @@ class RunStream(Generic[S]):
         run = seen.run
         if self._view is not None:
             self._talking = self._view.shows_deltas(run)
-            for part in self._view.see(seen):
-                self._show(part)
+            self._show(self._view.see(seen))
         uncounted = (run.spent.unpriced_calls > 0, run.spent.unreported_calls > 0)
         if self._uncounted != uncounted:
             self._uncounted = uncounted
@@ -352,15 +351,12 @@ class RunStream(Generic[S]):
             for result in run.record.steps[reported:]:
                 self._warn(*await inform("on_step_finish", listener, result))
 
-    def _show_child(self, seen: ChildStep) -> None:
-        if self._view is not None:
-            self._parts += self._view.see_child(seen.key, seen.agent, seen.graph, seen.seen)
-
-    def _show(self, part: Part) -> None:
-        """Keep a part of the run's own, and the snapshot of the answer that it makes."""
-        self._parts.append(part)
-        if self._objects is not None:
-            self._parts.extend(self._objects.see(part))
+    def _show(self, parts: Sequence[Part]) -> None:
+        """Keep parts of the run's own, and the snapshots of the answer that they make."""
+        if self._objects is None:
+            self._parts += parts
+        else:
+            self._parts += [one for part in parts for one in (part, *self._objects.see(part))]
 
     def _warn(self, *messages: str) -> None:
         self._warnings += messages

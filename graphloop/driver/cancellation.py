@@ -89,13 +89,24 @@ class CancelScope:
         self._interrupted = waiter
         top._interrupts += waiter is top._task
 
-    def take_interrupt(self) -> bool:
-        """Tell whether the driver, and no other, has cancelled the wait; then the wait is over."""
+    def absorb(self, error: CancelledError, *, of_source: bool) -> None:
+        """Take a cancellation as the end of the wait, if only the driver has asked for it.
+
+        Args:
+            error: the cancellation.
+            of_source: whether a model or a child run was awaited, which may be cancelled alone.
+
+        Raises:
+            CancelledError: the task was cancelled.
+            ToolError: the source was, and not its task.
+        """
         waiter = self._interrupted
-        if waiter is None or waiter.cancelling() > self._before_wait + 1:
-            return False
-        self._waiter = None  # A second stop does not interrupt the first.
-        return True
+        if waiter is not None and waiter.cancelling() <= self._before_wait + 1:
+            self._waiter = None  # A second stop does not interrupt the first.
+        elif of_source:
+            raise cancelled_inside(error) from error
+        else:
+            raise error
 
     def resume(self) -> bool:
         """End the wait and its interruption; tell whether a caller's cancellation was swallowed.

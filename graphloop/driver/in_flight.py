@@ -25,13 +25,7 @@ from ..events import Answering
 from ..providers import Live
 from ..run import Run
 from ..tools import leave
-from .cancellation import (
-    GRACE_S,
-    INSIDE,
-    CancelScope,
-    cancelled_inside,
-    started_task,
-)
+from .cancellation import GRACE_S, INSIDE, CancelScope, started_task
 from .models import DELTAS
 from .performer import Performed, Performer
 from .ports import ChildStep, LeftOpen, Parked
@@ -119,38 +113,45 @@ class InFlight(Struct, Generic[S], eq=False):
         Raises:
             CancelledError: the caller was cancelled, also if a tool kept that to itself.
         """
-        scope, source, todo, swallowed = self._scope, self._source, self.todo, False
+        scope, swallowed = self._scope, False
         heard: Item | None = None
         scope.wait(run)
         try:
-            if source is None and len(todo) == 1 and not self._tasks:
-                effect = todo.pop()
-                if isinstance(effect, WATCHED):
-                    source = self._source = self._listen(effect)
-                elif self._stoppable and self._performer.calls_user(effect, run):
-                    await self._start_alone(effect, run)
-                else:
-                    heard = await self._performer.perform(effect, run)
-            if source is not None:
+            if self._source is None:
+                heard = await self._start_lone(run)
+            if (source := self._source) is not None:
                 heard = await source.__anext__()
                 if not isinstance(heard, SEEN):
-                    await self._is_answered(source, heard)
+                    await self._end_of(source, heard)
             elif heard is None:
                 heard = await self._next_of_tasks(run)
         except LeftOpen:
             heard = None
         except asyncio.CancelledError as error:
-            if not scope.take_interrupt():
-                if source is None:
-                    raise
-                raise cancelled_inside(error) from error
-            heard = None  # An answer whose source was being closed is among the unheard.
+            scope.absorb(error, of_source=self._source is not None)
+            heard = None  # An answer that was here already is among the unheard.
         finally:
             swallowed = scope.resume()
         if swallowed:
             self._unheard += [heard] if isinstance(heard, Answering) else []
             raise asyncio.CancelledError
         return None if isinstance(heard, Parked) else heard
+
+    async def _start_lone(self, run: Run[S]) -> Answering | None:
+        """Start the effect that is to do, if it is the only one; return its answer if it has one.
+
+        A function of the user's that may not heed its cancellation gets a task.
+        """
+        if len(self.todo) != 1 or self._tasks:
+            return None
+        effect = self.todo.pop()
+        if isinstance(effect, WATCHED):
+            self._source = self._listen(effect)
+            return None
+        if self._stoppable and self._performer.calls_user(effect, run):
+            await self._start_alone(effect, run)
+            return None
+        return await self._performer.perform(effect, run)
 
     async def drop(self, effect: Effect) -> None:
         """End one of several effects; nothing more is heard of it."""
@@ -185,7 +186,7 @@ class InFlight(Struct, Generic[S], eq=False):
         # What was dropped may have been on its way.
         return [*unheard, *[answer for answer in _answers(inbox) if answer.effect in tasks]]
 
-    async def _is_answered(self, source: Source, answer: Answering | Parked) -> None:
+    async def _end_of(self, source: Source, answer: Answering | Parked) -> None:
         """Close the source of the only effect in flight, whose answer is here.
 
         The answer is kept, though the task may be cancelled while the source closes.
