@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from .effects import Ask, Note
 from .policy import Rule
@@ -23,6 +24,7 @@ from .values import (
     ToolChoice,
     ToolResult,
     ToolSpec,
+    ToolSpecs,
     UserMessage,
     UserPart,
 )
@@ -91,6 +93,11 @@ class Setup(Struct, frozen=True, gc=False):
     approval_ttl_s: float | None = None
     watch: tuple[TemporalRule, ...] = ()
     own: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Give the tools their look-ups, once for all turns."""
+        if type(self.tools) is not ToolSpecs:
+            force_setattr(self, "tools", ToolSpecs(self.tools))
 
 
 class Started(Struct, frozen=True, tag=True):

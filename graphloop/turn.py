@@ -18,6 +18,7 @@ from .values import (
     ToolChoice,
     ToolResult,
     ToolSpec,
+    ToolSpecs,
     Usage,
     call_place,
     evolve,
@@ -143,7 +144,7 @@ class Turn(Struct, frozen=True):
     """
 
     number: int = -1
-    tools: tuple[ToolSpec, ...] = ()
+    tools: ToolSpecs = ToolSpecs()
     tool_choice: ToolChoice = ToolChoice()
     model: str = ""
     max_tokens: int | None = None

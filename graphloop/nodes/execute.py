@@ -121,7 +121,7 @@ class Execute(FrozenFields):
             return ()
         if not len(turn.calls) == len(turn.verdicts) <= self.concurrency:
             return ()
-        tools = {tool.name: tool for tool in turn.tools}
+        tools = turn.tools.by_name
         for place, (call, verdict) in enumerate(zip(turn.calls, turn.verdicts, strict=True)):
             tool = tools.get(call.name, NO_TOOL)
             if verdict is None or verdict.kind != "run" or verdict.arguments:
