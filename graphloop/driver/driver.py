@@ -344,10 +344,8 @@ class AsyncDriver(Generic[S]):
                     return ended
             if self._asides:
                 return self._pop(run)
-            # It costs a write, for nothing where no driver could ever resume the run.
-            todo = in_flight.todo if self._ports.resumable else ()
-            if todo and (risky := self._performer.risky(todo, run)):
-                return EffectsStarted(self._ports.clock(), risky)
+            if (event := self._before_acting(run)) is not None:
+                return event
             item = await in_flight.next(run)
             stopping = item is None and (self._left or self._abort is not None)
         if stopping:
@@ -357,6 +355,18 @@ class AsyncDriver(Generic[S]):
         if item is not None:
             self._heard.insert(0, item)
         return self._pop(run)
+
+    def _before_acting(self, run: Run[S]) -> Event | None:
+        """Return what happens without a wait: effects are noted as started, or calls are checked."""
+        # A note costs a write, for nothing where no driver could ever resume the run.
+        todo = self._in_flight.todo if self._ports.resumable else ()
+        if todo and (risky := self._performer.risky(todo, run)):
+            return EffectsStarted(self._ports.clock(), risky)
+        check = self._in_flight.only_check()
+        checked = None if check is None else self._performer.checked(check, run)
+        if checked is not None:
+            self._in_flight.todo.clear()
+        return checked
 
     async def _stopped(self) -> Event | None:
         if self._abort is None:

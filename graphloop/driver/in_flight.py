@@ -19,7 +19,7 @@ from weakref import WeakSet
 
 from msgspec import Struct, field
 
-from ..effects import CallModel, Effect, StartRun
+from ..effects import CallModel, CheckCalls, Effect, StartRun
 from ..errors import ToolError
 from ..events import Answering
 from ..providers import Live
@@ -137,6 +137,13 @@ class InFlight(Struct, Generic[S], eq=False):
             raise asyncio.CancelledError
         return None if isinstance(heard, Parked) else heard
 
+    def only_check(self) -> CheckCalls | None:
+        """Return the check of calls that is to do, if there is nothing else."""
+        if len(self.todo) != 1 or self._tasks:
+            return None
+        (effect,) = self.todo
+        return effect if isinstance(effect, CheckCalls) else None
+
     async def _start_lone(self, run: Run[S]) -> Answering | None:
         """Start the effect that is to do, if it is the only one; return its answer if it has one.
 
@@ -206,7 +213,9 @@ class InFlight(Struct, Generic[S], eq=False):
         while self._tasks:
             if self._inbox.empty():
                 self._wanted.set()
-            item = await self._inbox.get()
+                item = await self._inbox.get()
+            else:
+                item = self._inbox.get_nowait()
             if isinstance(item, BaseException):
                 raise item
             if isinstance(item, SEEN):
