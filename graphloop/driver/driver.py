@@ -357,8 +357,8 @@ class AsyncDriver(Generic[S]):
         return self._pop(run)
 
     def _before_acting(self, run: Run[S]) -> Event | None:
-        """Return what happens without a wait: effects are noted as started, or calls are checked."""
-        # A note costs a write, for nothing where no driver could ever resume the run.
+        """Return an event that comes without a wait: started effects are noted, calls are checked."""
+        # A note costs a write: for nothing where no driver could ever resume the run.
         todo = self._in_flight.todo if self._ports.resumable else ()
         if todo and (risky := self._performer.risky(todo, run)):
             return EffectsStarted(self._ports.clock(), risky)
