@@ -16,7 +16,7 @@ from ..events import Steered
 from ..graph import NodeGraph
 from ..outcomes import FollowUp
 from ..parts import ErrorPart, Finish, ObjectDelta, ObjectView, Part, PartView, RunStart, Warned
-from ..providers import TextDelta
+from ..providers import Live, TextDelta
 from ..run import EndReason, Run
 from ..step import Step
 from ..values import UserMessage
@@ -46,8 +46,7 @@ class RunStream(Generic[S]):
         keep: whether parts are kept for all readers (a buffered call needs none).
         has_objects: whether the answer has an `output_type`.
 
-    `on_over` is awaited once, when the stream is over: to close what was opened for it. `found` is
-    the run as it was resumed; None of a new one.
+    `on_over` is awaited once the stream is over. `found` is the run as it was resumed, if it was.
     """
 
     def __init__(
@@ -69,9 +68,8 @@ class RunStream(Generic[S]):
         self._view: PartView[S] | None = None
         self._objects: ObjectView | None = None
         self._talking, self._reported, self._uncounted = False, 0, (False, False)
-        self._driven = False
         self._rests = asyncio.Event()
-        self._over = self._closed = self._waits = self._cut = False
+        self._driven = self._over = self._closed = self._waits = self._cut = False
         self._say: Steered | None = None
         self._asides: list[Callable[[AsyncDriver[S]], None]] = []
         self._warnings: list[str] = []
@@ -135,8 +133,7 @@ class RunStream(Generic[S]):
             ProviderError: a model could not be asked, or did not answer completely.
             Exception: what a `prepare_step` function or a stop predicate raised.
         """
-        while not self._over:
-            await self._pull(len(self._parts))
+        await self.consume()
         if self._error is not None:
             raise self._error
         assert self._result is not None, "a stream that is over has a result or an error"
@@ -164,7 +161,7 @@ class RunStream(Generic[S]):
         It outweighs stop conditions, never a bound; a run at its end goes on for it.
 
         Raises:
-            ConfigError: it is no text, or the stream is over, so no model would read it.
+            ConfigError: it is no text, or the stream is over.
         """
         said = self._said("steer", message, "steering")
         self._tell(lambda driver: driver.queue(said, follow_up=False))
@@ -192,7 +189,7 @@ class RunStream(Generic[S]):
     ) -> None:
         """Drive the run until it ends, or waits for the caller who iterates it.
 
-        A cancelled caller leaves the run where it is; the next call goes on there.
+        A cancelled caller can go on with the run where it stands.
 
         Args:
             answer: answers the pending effect; None before the start, and for a stop.
@@ -286,10 +283,8 @@ class RunStream(Generic[S]):
             async for seen in opened.seen:
                 if isinstance(seen, Step):
                     await self._step(opened, seen)
-                elif self._view is not None and isinstance(seen, ChildStep):
-                    self._parts += self._view.see_child(seen.key, seen.agent, seen.graph, seen.seen)
-                elif self._view is not None and self._talking and not isinstance(seen, ChildStep):
-                    self._show((self._view.live(seen),))
+                elif self._view is not None:
+                    self._show_live(self._view, seen)
                 if len(self._parts) > known:
                     return
             if opened.ports.attended and opened.waits:
@@ -343,13 +338,19 @@ class RunStream(Generic[S]):
         uncounted = (run.spent.unpriced_calls > 0, run.spent.unreported_calls > 0)
         if self._uncounted != uncounted:
             self._uncounted = uncounted
-            if unseen := unseen_costs(opened.graph, run):
-                self._warn(*unseen)
+            self._warn(*unseen_costs(opened.graph, run))
         listener, reported = opened.on_step_finish, self._reported
         if listener is not None:
             self._reported = len(run.record.steps)
             for result in run.record.steps[reported:]:
                 self._warn(*await inform("on_step_finish", listener, result))
+
+    def _show_live(self, view: PartView[S], seen: Live | ChildStep) -> None:
+        """Keep a delta of the run's own model, or the parts of a child."""
+        if isinstance(seen, ChildStep):
+            self._parts += view.see_child(seen.key, seen.agent, seen.graph, seen.seen)
+        elif self._talking:
+            self._show((view.live(seen),))
 
     def _show(self, parts: Sequence[Part]) -> None:
         """Keep parts of the run's own, and the snapshots of the answer that they make."""
@@ -371,8 +372,7 @@ class RunStream(Generic[S]):
         if opened is None or run is None or opened.driver.state not in RESTING:
             self._fail(RunFailed(LEFT))
             return
-        if found := [one for one in opened.findings(run) if one not in self._warnings]:
-            self._warn(*found)
+        self._warn(*[one for one in opened.findings(run) if one not in self._warnings])
         result = opened.ended(run, self._warnings)
         if isinstance(result, Exception):
             self._fail(result)

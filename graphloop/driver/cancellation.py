@@ -33,6 +33,8 @@ INSIDE: Final = "cancelled from inside: it awaited something that other code can
 class CancelScope:
     """Counts the cancellations of the task that drives a run, and whose they are.
 
+    As a context it is a wait for effects, which the driver may interrupt.
+
     Args:
         parent: the scope of the parent run; None for a run at the top.
         timer: the time limit of a turn; None for none.
@@ -69,12 +71,36 @@ class CancelScope:
         if self._task is not current_task():
             self.enter()
 
-    def wait(self, run: Run[Any]) -> None:
+    def __enter__(self) -> None:
         """Let the task that has entered be interrupted, also by the time limit of the turn."""
         if self._timer is not None:
-            self._timer.begin(run)
+            self._timer.begin()
         self._waiter = task = self._task
         self._before_wait = 0 if task is None else task.cancelling()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        """End the wait; a cancellation that only the driver has asked for is over with it.
+
+        Raises:
+            CancelledError: the caller was cancelled, and what was awaited kept that to itself.
+        """
+        if self._timer is not None:
+            self._timer.end()
+        waiter, interrupted, self._waiter = self._waiter, self._interrupted, None
+        others = 0 if waiter is None else waiter.cancelling() - self._before_wait
+        if interrupted is not None:
+            self._interrupted = None
+            interrupted.uncancel()
+            self._top._interrupts = max(0, self._top._interrupts - (interrupted is self._top._task))
+            others -= 1
+        if others > 0 and kind is None:
+            raise CancelledError
+        return interrupted is not None and others <= 0 and isinstance(error, CancelledError)
 
     def interrupt(self) -> None:
         """Cancel what is awaited, if anything is, and once: the task counts others' cancellations.
@@ -89,43 +115,6 @@ class CancelScope:
         self._interrupted = waiter
         top._interrupts += waiter is top._task
 
-    def absorb(self, error: CancelledError, *, of_source: bool) -> None:
-        """Take a cancellation as the end of the wait, if only the driver has asked for it.
-
-        Args:
-            error: the cancellation.
-            of_source: whether a model or a child run was awaited, which may be cancelled alone.
-
-        Raises:
-            CancelledError: the task was cancelled.
-            ToolError: the source was, and not its task.
-        """
-        waiter = self._interrupted
-        if waiter is not None and waiter.cancelling() <= self._before_wait + 1:
-            self._waiter = None  # A second stop does not interrupt the first.
-        elif of_source:
-            raise cancelled_inside(error) from error
-        else:
-            raise error
-
-    def resume(self) -> bool:
-        """End the wait and its interruption; tell whether a caller's cancellation was swallowed.
-
-        What was awaited kept that to itself; the driver must not.
-        """
-        if self._timer is not None:
-            self._timer.end()
-        waiter, interrupted, top = self._waiter, self._interrupted, self._top
-        self._waiter = None
-        swallowed = waiter is not None and (
-            waiter.cancelling() > self._before_wait + (interrupted is not None)
-        )
-        if interrupted is not None:
-            self._interrupted = None
-            interrupted.uncancel()
-            top._interrupts = max(0, top._interrupts - (interrupted is top._task))
-        return swallowed
-
 
 class StepTimer:
     """The time limit of a turn: counted while effects of this process are awaited.
@@ -135,17 +124,22 @@ class StepTimer:
     Args:
         limit_s: how many seconds a turn may take.
         expire: called with the reason, from the event loop, once a turn has taken its time.
+        run: returns the run as it stands.
     """
 
-    def __init__(self, limit_s: float, expire: Callable[[str], None]) -> None:
+    def __init__(
+        self, limit_s: float, expire: Callable[[str], None], run: Callable[[], Run[Any]]
+    ) -> None:
         self._limit_s = limit_s
         self._expire = expire
+        self._run = run
         self._turn: int | None = None
         self._remaining_s = self._began_at = 0.0
         self._handle: TimerHandle | None = None
 
-    def begin(self, run: Run[Any]) -> None:
+    def begin(self) -> None:
         """Count from now on, if what the run waits for is this process's work."""
+        run = self._run()
         limit_s, turn = self._limit_s, run.turn.number
         if turn != self._turn:
             self._turn, self._remaining_s = turn, limit_s

@@ -91,7 +91,9 @@ class AsyncDriver(Generic[S]):
         self, graph: NodeGraph[S], ports: Ports[S], state: S, scope: CancelScope | None = None
     ) -> None:
         self._ports = ports
-        timer = None if ports.step_s is None else StepTimer(ports.step_s, self._expire)
+        timer = (
+            None if ports.step_s is None else StepTimer(ports.step_s, self._expire, self._driven)
+        )
         self._scope = scope = CancelScope(scope, timer)
         self._performer = performer = Performer(ports)
         self._models = models = Models(ports, performer)
@@ -129,11 +131,19 @@ class AsyncDriver(Generic[S]):
         """The run as it stands now; None before it has started."""
         return self._recorder.run
 
+    def _driven(self) -> Run[S]:
+        return self._recorder.driven
+
     @property
     def state(self) -> DriverState:
         """How the run stands, once there is no more to be seen of it."""
         run = self._recorder.run
         return self._state if run is None or run.node != "END" else DriverState.ENDED
+
+    @property
+    def _is_disturbed(self) -> bool:
+        """Whether something else than the effect in flight has a say."""
+        return bool(self._asides or self._heard or self._left or self._abort is not None)
 
     @property
     def exception(self) -> Exception | None:
@@ -262,7 +272,11 @@ class AsyncDriver(Generic[S]):
                 shared_at = monotonic()
                 while (run := recorder.run or recorder.driven).node != "END":
                     scope.enter()
-                    item = self._pop(run) if self._heard else await self._next(run)
+                    item: Shown | Event | None
+                    if in_flight.is_talking and not self._is_disturbed:
+                        item = await in_flight.next(run)
+                    else:
+                        item = self._pop(run) if self._heard else await self._next(run)
                     if item is None:
                         self._state = DriverState.DETACHED if self._left else DriverState.PARKED
                         break
@@ -357,7 +371,7 @@ class AsyncDriver(Generic[S]):
         return self._pop(run)
 
     def _before_acting(self, run: Run[S]) -> Event | None:
-        """Return an event that comes without a wait: started effects are noted, calls are checked."""
+        """Return an event that needs no wait: effects are noted as started, or calls checked."""
         # A note costs a write: for nothing where no driver could ever resume the run.
         todo = self._in_flight.todo if self._ports.resumable else ()
         if todo and (risky := self._performer.risky(todo, run)):

@@ -25,7 +25,7 @@ from ..events import Answering
 from ..providers import Live
 from ..run import Run
 from ..tools import leave
-from .cancellation import GRACE_S, INSIDE, CancelScope, started_task
+from .cancellation import GRACE_S, INSIDE, CancelScope, cancelled_inside, started_task
 from .models import DELTAS
 from .performer import Performed, Performer
 from .ports import ChildStep, LeftOpen, Parked
@@ -113,29 +113,31 @@ class InFlight(Struct, Generic[S], eq=False):
         Raises:
             CancelledError: the caller was cancelled, also if a tool kept that to itself.
         """
-        scope, swallowed = self._scope, False
         heard: Item | None = None
-        scope.wait(run)
         try:
-            if self._source is None:
-                heard = await self._start_lone(run)
-            if (source := self._source) is not None:
-                heard = await source.__anext__()
-                if not isinstance(heard, SEEN):
-                    await self._end_of(source, heard)
-            elif heard is None:
-                heard = await self._next_of_tasks(run)
+            with self._scope:
+                if self._source is None:
+                    heard = await self._start_lone(run)
+                if (source := self._source) is not None:
+                    item = await source.__anext__()
+                    if not isinstance(item, SEEN):
+                        await self._end_of(source, item)
+                    heard = item
+                elif heard is None:
+                    heard = await self._next_of_tasks(run)
         except LeftOpen:
-            heard = None
+            return None
         except asyncio.CancelledError as error:
-            scope.absorb(error, of_source=self._source is not None)
-            heard = None  # An answer that was here already is among the unheard.
-        finally:
-            swallowed = scope.resume()
-        if swallowed:
+            if self._source is not None:
+                raise cancelled_inside(error) from error
             self._unheard += [heard] if isinstance(heard, Answering) else []
-            raise asyncio.CancelledError
+            raise
         return None if isinstance(heard, Parked) else heard
+
+    @property
+    def is_talking(self) -> bool:
+        """Whether only a model, or a child run, is in flight, and has begun."""
+        return self._source is not None
 
     def only_check(self) -> CheckCalls | None:
         """Return the check of calls that is to do, if there is nothing else."""
