@@ -133,7 +133,7 @@ class Recorder(Generic[S]):
         if self._leases is None:
             return
         run = self.run
-        status: ReleaseStatus | None = None if run is None else "suspended"
+        status: ReleaseStatus | None = None if run is None else "parked"
         asks: Sequence[Ask] = ()
         if run is not None and run.ending is not None and run.node == "END":
             status = RELEASED_AS.get(run.ending.reason, "done")

@@ -27,13 +27,13 @@ __all__ = [
     "Store",
 ]
 
-ReleaseStatus: TypeAlias = Literal["suspended", "done", "failed", "cancelled"]
+ReleaseStatus: TypeAlias = Literal["parked", "done", "failed", "cancelled"]
 RunStatus: TypeAlias = Literal["ready", "running", "interrupted"] | ReleaseStatus
 Posted: TypeAlias = Literal["accepted", "duplicate", "answered"]
 
 
 class Ask(Struct, frozen=True, gc=False):
-    """A question that a suspended run waits for; `arguments` is JSON text.
+    """A question that a parked run waits for; `arguments` is JSON text.
 
     `agents` are the agents that the call is in, outermost first. From `expires_at` on (seconds
     since the epoch) an approval comes too late. An `unknown` call was approved and may have run.

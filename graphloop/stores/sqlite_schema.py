@@ -37,7 +37,7 @@ TABLES: Final = (
     """CREATE TABLE run(
          number INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, graph TEXT NOT NULL DEFAULT '',
          status TEXT NOT NULL DEFAULT 'ready'
-           CHECK(status IN('ready', 'interrupted', 'suspended', 'done', 'failed', 'cancelled')),
+           CHECK(status IN('ready', 'interrupted', 'parked', 'done', 'failed', 'cancelled')),
          owner TEXT, epoch INTEGER NOT NULL DEFAULT 0, lease_until REAL NOT NULL DEFAULT 0,
          next_seq INTEGER NOT NULL DEFAULT 1, asks BLOB NOT NULL DEFAULT x'5b5d',
          target TEXT NOT NULL DEFAULT '', created REAL NOT NULL, updated REAL NOT NULL) STRICT""",

@@ -211,7 +211,7 @@ def test_a_run_that_is_driven_is_busy_for_everybody_else(open_leasing: OpenLeasi
             with pytest.raises(RunBusy, match="run 'r' is being driven"):
                 await store.claim("r")
         await first.append("r", 2, event("still mine"))
-        await first.release("r", "suspended", ())
+        await first.release("r", "parked", ())
         await second.claim("r")
         with pytest.raises(RunBusy):
             await first.claim("r")
@@ -319,7 +319,7 @@ def test_what_was_torn_in_its_first_event_was_no_run(
             assert [] == list(await store.overview())
         await store.claim(run_id)
         await store.append(run_id, 1, started(run_id))
-        await store.release(run_id, "suspended", ())
+        await store.release(run_id, "parked", ())
         assert ([run_id], (started(run_id),)) == (await store.runs(), await store.load(run_id))
 
     do(scenario())
@@ -334,11 +334,11 @@ def test_a_database_and_a_dictionary_tell_how_a_run_was_left(open_shared: OpenSh
         assert [] == list(await store.overview())
         await store.append("r", 1, started("r"))
         seen = [(await store.overview())[0]]
-        await store.release("r", "suspended", [ASK])
+        await store.release("r", "parked", [ASK])
         seen += await store.overview()
         await store.claim("r")
         seen += await store.overview()
-        assert ["running", "suspended", "running"] == [one.status for one in seen]
+        assert ["running", "parked", "running"] == [one.status for one in seen]
         assert [(), (ASK,), ()] == [one.asks for one in seen]
 
     do(scenario())
@@ -461,7 +461,7 @@ async def outcome(store: Shared, operation: Operation) -> object:
                 await store.claim(run_id)
             case ("release", run_id, str(status)):
                 told = convert(status, ReleaseStatus) if status else None
-                await store.release(run_id, told, [ASK] if status == "suspended" else ())
+                await store.release(run_id, told, [ASK] if status == "parked" else ())
             case _:
                 raise AssertionError(operation)
     except StoreError as error:

@@ -364,7 +364,7 @@ async def test_between_two_turns_the_run_is_nobody_s(tmp_path: Path) -> None:
     statuses += [record.status for record in await other.overview()]
     await other.aclose()
     await one.aclose()
-    assert ["suspended", "suspended", "done"] == statuses
+    assert ["parked", "parked", "done"] == statuses
 
 
 def test_an_abort_stops_at_once_and_answers_the_calls() -> None:

@@ -680,7 +680,7 @@ def test_a_driver_that_lost_its_run_stops_its_tools(tmp_path: Path) -> None:
         tools = [tool_of("one", take_over), tool_of("two", hang)]
         with pytest.raises(Fenced):
             await Agent(ScriptedModel([TWO]), tools=tools, store=mine).generate("go", run_id="r")
-        await theirs.release("r", "suspended", ())
+        await theirs.release("r", "parked", ())
         await mine.aclose()
         await theirs.aclose()
 

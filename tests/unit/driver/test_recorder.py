@@ -242,7 +242,7 @@ def test_a_run_is_released_with_what_it_waits_for() -> None:
     with pytest.raises(asyncio.CancelledError):
         driven(cancelled, asyncio.CancelledError())
 
-    assert ["r", ("r", "suspended", (ASK,))] == calm.told == cancelled.told
+    assert ["r", ("r", "parked", (ASK,))] == calm.told == cancelled.told
 
 
 def test_a_run_that_another_drives_is_not_driven() -> None:
@@ -303,13 +303,13 @@ def test_a_run_is_called_by_how_it_ended(reason: EndReason, status: str) -> None
     assert (status, ()) == released(evolve(fresh(), node="END", ending=Ending(reason)))
 
 
-def test_a_run_that_has_not_ended_is_suspended() -> None:
+def test_a_run_that_has_not_ended_is_parked() -> None:
     """Or has not even begun."""
-    suspended = "suspended", (ASK,)
+    parked = "parked", (ASK,)
 
     assert (None, (ASK,)) == released(None)
-    assert suspended == released(fresh())
-    assert suspended == released(evolve(fresh(), ending=Ending(EndReason.ERROR)))
+    assert parked == released(fresh())
+    assert parked == released(evolve(fresh(), ending=Ending(EndReason.ERROR)))
 
 
 def released(run: Run[None] | None) -> tuple[ReleaseStatus | None, Sequence[Ask]]:
