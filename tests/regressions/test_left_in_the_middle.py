@@ -151,13 +151,13 @@ class LeftAtCheck:
         self.stream: RunStream[None] | None = None
         self.leaving: asyncio.Task[None] | None = None
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event."""
-        if isinstance(event, CallsChecked) and self.stream is not None:
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events."""
+        if any(isinstance(event, CallsChecked) for event in events) and self.stream is not None:
             self.leaving = asyncio.create_task(self.stream.aclose())
             self.stream = None
             await asyncio.sleep(0)
-        await self.kept.append(run_id, seq, event)
+        await self.kept.append(run_id, seq, *events)
 
     async def load(self, run_id: str) -> tuple[Event, ...]:
         """Return the journal."""
@@ -265,12 +265,12 @@ class SlowToKeep:
         self.gate = asyncio.Event()
         self.keeping = asyncio.Event()
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event."""
-        if isinstance(event, self.slow):
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events."""
+        if any(isinstance(event, self.slow) for event in events):
             self.keeping.set()
             await self.gate.wait()
-        await self.disk.append(run_id, seq, event)
+        await self.disk.append(run_id, seq, *events)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return a journal."""

@@ -225,11 +225,11 @@ class Gate:
         self.end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.kept: list[int] = []
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event, in a while."""
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events, in a while."""
         self.began.set()
         await self.end
-        self.kept.append(seq)
+        self.kept += range(seq, seq + len(events))
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return nothing."""

@@ -740,11 +740,11 @@ class FullStore:
         self.kept = MemoryStore()
         self.refuses = refuses
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event, or not."""
-        if self.refuses and isinstance(event, Queued):
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events, or not."""
+        if self.refuses and any(isinstance(event, Queued) for event in events):
             raise StoreError("the disk is full")
-        await self.kept.append(run_id, seq, event)
+        await self.kept.append(run_id, seq, *events)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return what was kept."""

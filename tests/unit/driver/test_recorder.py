@@ -50,11 +50,12 @@ class Refusing:
         self._at = at
         self._keeps = keeps
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event."""
-        if seq != self._at or self._keeps:
-            await self.disk.append(run_id, seq, event)
-        if seq == self._at:
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events."""
+        is_there = seq <= self._at < seq + len(events)
+        if not is_there or self._keeps:
+            await self.disk.append(run_id, seq, *events)
+        if is_there:
             raise StoreError("the disk is gone")
 
     async def load(self, run_id: str) -> Sequence[Event]:
@@ -149,10 +150,10 @@ def test_a_cancellation_while_an_event_is_kept_comes_with_the_step(
 
         free = asyncio.Event()
 
-        async def append(self, run_id: str, seq: int, event: Event) -> None:
-            """Keep an event."""
+        async def append(self, run_id: str, seq: int, *events: Event) -> None:
+            """Keep events."""
             await self.free.wait()
-            await self.disk.append(run_id, seq, event)
+            await self.disk.append(run_id, seq, *events)
 
     async def scenario() -> None:
         store = Slow(0, keeps=True)
@@ -181,7 +182,7 @@ class Leasing:
         self._busy = busy
         self._lost = lost
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
         """Keep nothing."""
 
     async def load(self, run_id: str) -> Sequence[Event]:
@@ -208,7 +209,7 @@ class Leasing:
 class Plain:
     """A store that leases nothing."""
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
         """Keep nothing."""
 
     async def load(self, run_id: str) -> Sequence[Event]:

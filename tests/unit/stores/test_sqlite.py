@@ -18,7 +18,7 @@ from graphloop.errors import ConfigError, Fenced, RunBusy, StoreError
 from graphloop.events import Cancelled
 from graphloop.stores.base import Ask
 from graphloop.stores.sqlite import SqliteStore
-from tests.unit.stores.store_process import RUNS, hear, process, tell
+from tests.unit.stores.store_process import RUNS, append_events, hear, process, tell
 
 EVENT = Cancelled(1.0, "…")
 ASK = Ask("c1.0", "approval", "deploy", "{}", "t")
@@ -355,7 +355,7 @@ def test_a_forgotten_store_leaves_no_thread(tmp_path: Path) -> None:
     """Not everybody closes what they open."""
     before = set(threading.enumerate())
     store = SqliteStore(tmp_path / "runs.db")
-    asyncio.run(store.append("r", 1, EVENT))
+    asyncio.run(append_events(store, "r", 1, EVENT))
     (writer,) = [each for each in threading.enumerate() if each not in before and each.daemon]
 
     del store
@@ -413,7 +413,7 @@ def test_a_driver_stopped_past_its_lease_is_refused_when_it_wakes(tmp_path: Path
 
         assert "Fenced" == hear(zombie)
 
-    asyncio.run(store.append("r", 2, Cancelled(2.0, "mine")))
+    asyncio.run(append_events(store, "r", 2, Cancelled(2.0, "mine")))
     assert [Cancelled(1.0, "first"), Cancelled(2.0, "mine")] == list(asyncio.run(store.load("r")))
 
 
@@ -421,7 +421,7 @@ def test_of_two_processes_that_answer_at_once_one_is_accepted(tmp_path: Path) ->
     """For each of a hundred questions, and what was accepted is what the run will read."""
     path = tmp_path / "runs.db"
     store = SqliteStore(path)
-    asyncio.run(store.append("r", 1, EVENT))
+    asyncio.run(append_events(store, "r", 1, EVENT))
 
     with process("post", path, "one") as one, process("post", path, "two") as two:
         assert ["ready", "ready"] == [hear(one), hear(two)]
