@@ -247,7 +247,7 @@ async def journaling(
     if caller is None:
         caller = CancelScope()
         caller.enter()
-    return await journaled(store, ("r", 7), Cancelled(0.0), caller)
+    return await journaled(store, ("r", 7), (Cancelled(0.0),), caller)
 
 
 async def cancelled_in_append(
@@ -307,7 +307,7 @@ def test_a_leaving_driver_waits_a_while_only_for_its_last_event(
     monkeypatch.setattr(recorder, "GRACE_S", 0.01)
 
     async def going() -> None:
-        await journaled(Gate(), ("r", 7), Cancelled(0.0), CancelScope(), leaving=True)
+        await journaled(Gate(), ("r", 7), (Cancelled(0.0),), CancelScope(), leaving=True)
 
     with pytest.raises(StoreError, match=r"has not kept event 7 of run 'r' within 0\.01 s"):
         asyncio.run(going())

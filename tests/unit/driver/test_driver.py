@@ -787,9 +787,14 @@ def test_an_abort_counts_no_call_that_never_began_elsewhere(noted: bool) -> None
                     "go", run_id="r"
                 )
             journals = await disk.runs()
-            last = names(await disk.load("r/c0.0"))[-1] if "r/c0.0" in journals else ""
-            if last == ("EffectsStarted" if noted else "CallsChecked"):
+            if "r/c0.0" in journals and names(await disk.load("r/c0.0"))[-1] == "EffectsStarted":
                 break
+        if not noted:  # As where a file has kept the first half of an append.
+            torn = MemoryStore()
+            for run_id in await disk.runs():
+                events = await disk.load(run_id)
+                await torn.append(run_id, 1, *(events[:-1] if "/" in run_id else events))
+            disk = torn
         stream = tree(Ledger(), plan, disk).resume_stream("r")
         stream.abort("enough")
         result = await stream.result()
