@@ -197,14 +197,16 @@ def _noted(run: Run[S], event: Started | Resumed | EffectsStarted | Queued | Can
             return evolve(run, inbox=evolve(run.inbox, steering=(*run.inbox.steering, message)))
         case Cancelled(reason=reason):
             return evolve(run, inbox=evolve(run.inbox, stopping=reason))
-        case EffectsStarted(effects=effects, spent=used):
+        case EffectsStarted(effects=effects, spent=used, unbegun=unbegun):
             strangers = [one for one in effects if one not in run.pending]
             if strangers:
                 raise IllegalEvent(
                     f"EffectsStarted names effects {strangers} of run {run.id!r}, "
                     f"which waits for {sorted(run.pending) or 'nothing'}"
                 )
-            return evolve(run, started=run.started.union(effects), spent=run.spent + used)
+            return evolve(
+                run, started=run.started.union(effects) - {*unbegun}, spent=run.spent + used
+            )
 
 
 def _spend(run: Run[S], event: Event, answered: Effect | None) -> Spent:

@@ -174,8 +174,11 @@ def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
         case _:
             answered: int | None = getattr(event, "effect", None)
             name = "" if answered is None else f"{_effect_text(answered, effects)} "
-            fields: dict[str, object] = to_builtins(event, enc_hook=repr)
-            told = [(key, value) for key, value in fields.items() if key not in UNTOLD]
+            told = [
+                (key, to_builtins(getattr(event, key), enc_hook=repr))
+                for key in event.__struct_fields__
+                if key not in UNTOLD
+            ]
             return name + ", ".join(
                 f"{key}={value if isinstance(value, str) else json.dumps(value)}"
                 for key, value in told

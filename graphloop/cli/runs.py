@@ -9,7 +9,7 @@ How a run stands:
   ready        kept, and never driven (a fork)
   running      a driver has it now
   interrupted  its driver is gone: graphloop resume goes on with it
-  suspended    it waits: graphloop approve answers, graphloop resume goes on
+  parked       it waits: graphloop approve answers, graphloop resume goes on
   done, failed, cancelled   it is over
   -            a directory of JSON lines notes no status: graphloop replay tells
 
@@ -44,7 +44,7 @@ __all__ = ["runs_command"]
 STATUSES: Final[tuple[str, ...]] = ("ready", "running", "interrupted", *get_args(ReleaseStatus))
 OVER: Final = ("done", "failed", "cancelled")
 STYLES: Final = {
-    "suspended": "yellow",
+    "parked": "yellow",
     "running": "cyan",
     "interrupted": "red",
     "failed": "red",
@@ -122,7 +122,7 @@ async def _rows(where: str | None) -> Sequence[_Row]:
 
 def _status(record: RunRecord) -> str:
     """Return the status of a run, interrupted if nothing is waited for."""
-    was_left = record.status == "suspended" and not record.asks
+    was_left = record.status == "parked" and not record.asks
     return "interrupted" if was_left else record.status
 
 

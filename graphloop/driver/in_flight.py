@@ -19,7 +19,7 @@ from weakref import WeakSet
 
 from msgspec import Struct, field
 
-from ..effects import CallModel, CheckCalls, Effect, StartRun
+from ..effects import CallModel, Effect, StartRun
 from ..errors import ToolError
 from ..events import Answering
 from ..providers import Live
@@ -138,13 +138,6 @@ class InFlight(Struct, Generic[S], eq=False):
     def is_talking(self) -> bool:
         """Whether only a model, or a child run, is in flight, and has begun."""
         return self._source is not None
-
-    def only_check(self) -> CheckCalls | None:
-        """Return the check of calls that is to do, if there is nothing else."""
-        if len(self.todo) != 1 or self._tasks:
-            return None
-        (effect,) = self.todo
-        return effect if isinstance(effect, CheckCalls) else None
 
     async def _start_lone(self, run: Run[S]) -> Answering | None:
         """Start the effect that is to do, if it is the only one; return its answer if it has one.

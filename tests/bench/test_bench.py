@@ -18,7 +18,7 @@ ROWS = {
     "parallel": 2,
     "many": 1,
     "imports": 3,
-    "journal": 5,
+    "journal": 10,
     "proofs": 16,
 }
 

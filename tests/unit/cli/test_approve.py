@@ -30,7 +30,7 @@ def waiting(*asks: Ask) -> str:
     async def ask() -> None:
         store = SqliteStore("runs.db")
         await store.claim(run_id)
-        await store.release(run_id, "suspended", asks)
+        await store.release(run_id, "parked", asks)
         await store.aclose()
 
     asyncio.run(ask())

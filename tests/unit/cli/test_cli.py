@@ -72,7 +72,7 @@ def test_the_version_is_told() -> None:
         (("draw", "agent", "--level", "near"), "phase"),
         (("draw", "agent", "-o", "loop.bmp"), "expected the file of a picture, which ends in"),
         (("check", "exmples/x"), "Did you mean 'examples'?"),
-        (("runs", "--status", "suspend", "--store", "x"), "Did you mean 'suspended'?"),
+        (("runs", "--status", "park", "--store", "x"), "Did you mean 'parked'?"),
         (("runs",), "error: --store: expected a store to look into, found none. Fix: name it"),
     ],
 )

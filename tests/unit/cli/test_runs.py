@@ -30,7 +30,7 @@ def left(run_id: str, *asks: Ask) -> None:
     async def leave() -> None:
         store = SqliteStore("runs.db")
         await store.claim(run_id)
-        await store.release(run_id, "suspended", asks)
+        await store.release(run_id, "parked", asks)
         await store.aclose()
 
     asyncio.run(leave())
@@ -45,8 +45,8 @@ def test_a_run_is_listed_with_what_it_waits_for(pay_desk: Path) -> None:
     out, err = listed()
 
     assert out == (
-        "RUN       STATUS     GRAPH  EVENTS  UPDATED\n"
-        f"{run_id[:8]}  suspended  agent       3  TIME\n"
+        "RUN       STATUS  GRAPH  EVENTS  UPDATED\n"
+        f"{run_id[:8]}  parked  agent       3  TIME\n"
         f"{run_id[:8]} waits for c0.0: approval of pay(amount=5)\n"
         f"{run_id[:8]} waits for c0.1: approval of pay(amount=7): denied\n"
     )
@@ -73,8 +73,8 @@ def test_children_stand_under_their_parents() -> None:
     run_id = parked("team")
 
     assert listed()[0].splitlines()[1:] == [
-        f"{run_id[:8]}         suspended  desk        3  TIME",
-        f"└ {run_id[:8]}/c0.0  suspended  payer       3  TIME",
+        f"{run_id[:8]}         parked  desk        3  TIME",
+        f"└ {run_id[:8]}/c0.0  parked  payer       3  TIME",
         f"{run_id[:8]} waits for c0.0/c0.0: approval of payer > pay(amount=5)",
     ]
 
@@ -90,9 +90,9 @@ def test_what_is_over_is_shown_when_asked_for() -> None:
         == len(listed("--all")[0].splitlines())
         == len(listed("--status", "done")[0].split("\n")) - 1
     )
-    assert listed("--status", "suspended") == ("", "no such run\n")
-    assert "found 'suspend'. Did you mean 'suspended'?" in refused(
-        "runs", "--store", "runs.db", "--status", "suspend"
+    assert listed("--status", "parked") == ("", "no such run\n")
+    assert "found 'park'. Did you mean 'parked'?" in refused(
+        "runs", "--store", "runs.db", "--status", "park"
     )
 
 
@@ -116,7 +116,7 @@ def test_programs_get_everything_as_json() -> None:
 
     told = json.loads(listed("--json")[0])
 
-    assert (told["run_id"], told["graph"], told["status"]) == (run_id, "agent", "suspended")
+    assert (told["run_id"], told["graph"], told["status"]) == (run_id, "agent", "parked")
     assert (told["events"], told["parent"]) == (3, None)
     assert told["target"].endswith("/pay")
     assert told["asks"] == [
@@ -153,7 +153,7 @@ def test_no_runs_are_said_to_be_none(desk: Path) -> None:
     assert listed(store="runs") == ("", "no runs\n")
 
 
-@pytest.mark.parametrize(("columns", "shown"), [(40, "GRAPH"), (80, "UPDATED")])
+@pytest.mark.parametrize(("columns", "shown"), [(37, "GRAPH"), (80, "UPDATED")])
 def test_a_narrow_terminal_gets_fewer_columns(columns: int, shown: str, pay_desk: Path) -> None:
     """What is waited for is told whole, with its lines broken between words."""
     run_id = parked("team")
