@@ -292,13 +292,15 @@ class AsyncDriver(Generic[S]):
             raise failed
 
     async def _settle(self) -> None:
-        """Journal what is held, if it may not wait; else let other tasks have the event loop."""
+        """Journal what is held, unless it may wait; then let others have the event loop, if due."""
         held = self._recorder.held
-        if not held:
+        if held:
+            if not self._stops and self._ahead.may_hold(held[-1]):
+                return
+            await self._recorder.keep()
+        if monotonic() - self._shared_at > SHARE_S:
             await asyncio.sleep(0)
             self._shared_at = monotonic()
-        elif self._stops or not self._ahead.may_hold(held[-1]):
-            await self._recorder.keep()
 
     async def _open(self, first: Iterable[Event], *, resumed: bool) -> bool:
         """Make ready the events that a leg begins with; tell whether `Resumed` comes before them.
