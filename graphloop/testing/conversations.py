@@ -146,15 +146,16 @@ def untrue_requests(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]
         if new_in(run.messages, move.before.messages) is None:
             before = None
         for request in [one.request for one in move.effects if isinstance(one, CallModel)]:
-            for key in _other_results(request.messages, run.messages):
+            sent, stands = request.messages, run.messages
+            for key in () if sent is stands else _other_results(sent, stands):
                 found = f"the model is sent another result of call {key} than the conversation has"
                 yield Violation("answers", f"{found}, {by}", move.number)
             if not any(isinstance(one, ModelCall) for one in unwrapped([move.node])):
                 continue
             tools = request.tools if steady and not run.setup.attended else ()
-            if len(request.messages) != len(run.messages):
+            if len(sent) != len(stands):
                 yield Violation("prefix", f"not the conversation is sent, {by}", move.number)
-            elif before is not None and not _grows(request.messages, before.messages):
+            elif before is not None and not _grows(sent, before.messages):
                 yield Violation("prefix", f"a request begins otherwise, {by}", move.number)
             elif before is not None and tools and tools != before.tools:
                 yield Violation("prefix", f"a request has other tools, {by}", move.number)
@@ -169,6 +170,8 @@ def _is_steady(graph: NodeGraph[S]) -> bool:
 
 
 def _grows(sent: Sequence[Message], before: Sequence[Message]) -> bool:
+    if isinstance(sent, History) and isinstance(before, History):
+        return sent.starts_with(before)
     return tuple(sent[: len(before)]) == tuple(before)
 
 
