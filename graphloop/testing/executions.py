@@ -93,7 +93,7 @@ def ungated_calls(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
 @final
 @dataclass
 class _Desk:
-    """What gates and people have said of the calls of the latest reply.
+    """The verdicts of gates, and the approvals of people, on the calls of the latest reply.
 
     Args:
         subject: the graph.

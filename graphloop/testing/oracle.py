@@ -18,7 +18,7 @@ from .answers import lost_calls, untrue_additions
 from .conversations import rewritten, unpaired_conversations, untrue_requests
 from .executions import crowded, repeated_calls, ungated_calls
 from .subject import Subject
-from .trace import Move, Trace, error_text
+from .trace import Move, Trace, raised_text
 from .trial import Trial
 from .violation import Violation
 
@@ -55,10 +55,10 @@ def _raised(trial: Trial[S]) -> Iterator[Violation]:
     elif trial.endless:
         yield Violation("endless", f"not over after {number} events", number)
     elif broken is not None:
-        yield Violation("broken", error_text(broken), len(trial.trace.steps) + 1)
+        yield Violation("broken", raised_text(broken), len(trial.trace.steps) + 1)
     elif trial.error is not None:
         # The journal can be replayed now, and could not when a process had died.
-        yield Violation("replay", f"resuming the run: {error_text(trial.error)}", number)
+        yield Violation("replay", f"resuming the run: {raised_text(trial.error)}", number)
 
 
 def _ended(trial: Trial[S]) -> Iterator[Violation]:

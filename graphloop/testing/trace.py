@@ -33,8 +33,8 @@ __all__ = [
     "Trace",
     "TraceStep",
     "difference",
-    "error_text",
     "new_in",
+    "raised_text",
     "recorded_graph",
     "traced",
 ]
@@ -274,7 +274,7 @@ def difference(
     return None
 
 
-def error_text(error: Exception) -> str:
+def raised_text(error: Exception) -> str:
     """Return the words for an error, with the kernel's note of the node that raised it."""
     words = str(error) if isinstance(error, ProcessExit) else f"{type(error).__name__}: {error}"
     notes: list[str] = getattr(error, "__notes__", [])

@@ -16,7 +16,6 @@ from ..events import (
     Event,
     ModelReplied,
     NodeReturned,
-    Resumed,
     ToolReturned,
 )
 from .trace import Trace
@@ -43,44 +42,40 @@ def trace_lines(trace: Trace[Any]) -> Iterator[str]:
 
 
 def _event(event: Event, answered: Effect | None) -> str:
+    kind = re.sub("(?<!^)(?=[A-Z])", " ", type(event).__name__).lower()
+    name, words = _name(answered) if answered else kind, _words(event, answered)
+    return f"{name}: {words}" if words else kind
+
+
+def _words(  # noqa: PLR0911 - one for each kind of event
+    event: Event, answered: Effect | None
+) -> str:
+    """Return what an event tells beside its kind and the effect that it answers."""
     match event:
         case ModelReplied(reply=reply):
             calls = [f"{call.name}({_cut(call.arguments)})" for call in reply.message.calls]
             text = f"calls {', '.join(calls)}" if calls else _cut(repr(reply.message.text))
-            return f"model: {reply.finish_reason}, {text}"
+            return f"{reply.finish_reason}, {text}"
         case CallsChecked(checks=checks):
-            words = [
+            return ", ".join(
                 check.problem or ("ask" if check.needs_approval else "valid") for check in checks
-            ]
-            return f"checked: {', '.join(words)}"
+            )
         case Decided():
             limit = answered.expires_at if isinstance(answered, AskHuman) else None
             late = " too late" if limit is not None and event.at >= limit else ""
             edited = f", with {_cut(event.arguments)}" if event.arguments else ""
-            return f"decided: {'approved' if event.approved else 'denied'}{late}{edited}"
-        case Resumed():
-            return "the process died; resumed"
-        case _:
-            outcome = _outcome(event)
-            return f"{_name(answered)}: {outcome}" if outcome else _words(type(event))
-
-
-def _outcome(event: Event) -> str:
-    """Return the words for the answer to an effect; empty for any other event."""
-    match event:
-        case ToolReturned(status=status) | ChildEnded(status=status):
-            return status
-        case CallbackReturned(answer=NodeReturned(outcome=outcome)):
-            return outcome
+            return f"{'approved' if event.approved else 'denied'}{late}{edited}"
+        case ToolReturned(status=text) | ChildEnded(status=text):
+            return text
         case CallbackReturned(answer=answer):
-            return type(answer).__name__
+            return answer.outcome if isinstance(answer, NodeReturned) else type(answer).__name__
         case EffectFailed(failure=failure):
             return f"failed with {failure.error}"
         case _:
             return ""
 
 
-def _name(effect: Effect | None) -> str:
+def _name(effect: Effect) -> str:
     match effect:
         case CallTool(key=key, call=call):
             return f"tool {call.name} ({key})"
@@ -88,14 +83,8 @@ def _name(effect: Effect | None) -> str:
             return f"agent {agent} ({key})"
         case Invoke(callback=callback):
             return f"function {callback}"
-        case CallModel():
-            return "model"
         case _:
-            return "answer" if effect is None else type(effect).__name__
-
-
-def _words(kind: type[Event]) -> str:
-    return re.sub("(?<!^)(?=[A-Z])", " ", kind.__name__).lower()
+            return "model" if isinstance(effect, CallModel) else type(effect).__name__
 
 
 def _cut(text: str) -> str:

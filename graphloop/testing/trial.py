@@ -26,7 +26,7 @@ from .choices import Choices
 from .replies import unanswered_calls
 from .sim import Simulation, simulate
 from .subject import Subject
-from .trace import Recording, Trace, difference, error_text, recorded_graph, traced
+from .trace import Recording, Trace, difference, raised_text, recorded_graph, traced
 from .violation import Violation
 
 __all__ = ["Trial", "tried"]
@@ -143,7 +143,7 @@ def _difference(trial: Trial[S]) -> Violation | None:
     reason, trace = "a node depends on more than its run", trial.trace
     went_on = trial.simulation is not None or len(trial.events) > len(trace.steps) + 1
     if trace.broken is not None and went_on:
-        text = f"{reason}: the replay raised {error_text(trace.broken)}"
+        text = f"{reason}: the replay raised {raised_text(trace.broken)}"
         return Violation("replay", text, len(trace.steps) + 1)
     return difference(trace, trial.recording.reactions, reason)
 

@@ -60,9 +60,9 @@ def test_a_line_says_what_was_heard_passed_and_wished_for() -> None:
     for words in (
         "1 started; prepare_step -ready-> model_call; asks for 1=model",
         "model: tool_calls, calls read(",
-        "checked: ask, ask; asks for 3=AskHuman",
-        "decided: approved, with {}",
-        "the process died; resumed",
+        "CheckCalls: ask, ask; asks for 3=AskHuman",
+        "AskHuman: approved, with {}",
+        "resumed",
         "effects started",
         "(c0.0): ok",
         "append -answered_calls-> stop_check",
@@ -80,7 +80,7 @@ def test_what_breaks_a_run_ends_its_story() -> None:
 
     assert isinstance(trace.broken, IndexError)
     assert 1 == len(trace.steps)
-    assert "model: stop" in list(trace_lines(trace))[-1]
+    assert "model replied: stop" in list(trace_lines(trace))[-1]
 
 
 ADVERSARY = Adversary((reply("done"), reply(call(), call())))
