@@ -21,10 +21,10 @@ from ..outcomes import Go, Outcome, Retry
 from ..spending import Budget
 from .arguments import graph_given
 from .call_bounds import Asked, Bound, Called, alone, each_call, shared, tool_calls_most
-from .calls import CallWalk
+from .calls import CallProduct
 from .cycles import unbounded
-from .ground import Ground, Way
 from .nested import NEST_MAX, Nested, known_child, nested, runs_unknown
+from .proof_graph import ProofGraph, Transition
 from .ranking import Ranking
 from .visits import Visits
 
@@ -107,7 +107,7 @@ class _Known:
 
 
 def _bound(graph: NodeGraph[S], known: _Known, depth: int) -> Bound:
-    ground = Ground(graph)
+    ground = ProofGraph(graph)
     ranking = Ranking(ground)
     every, visits = _count(ranking, known, depth)
     begun, called = _begun(ground, known, depth), known.called
@@ -116,7 +116,7 @@ def _bound(graph: NodeGraph[S], known: _Known, depth: int) -> Bound:
     calling = any(known.called) or each[0]
     own = _count(ranking, replace(known, alone=True), depth)[0] if calling else every
     asked = shared(every, own, each, known.budget.agent_calls)
-    cycles = tuple(cycle.words for cycle in unbounded(ranking, CallWalk(ground)))
+    cycles = tuple(cycle.words for cycle in unbounded(ranking, CallProduct(ground)))
     missing: dict[str, str] = {}
     if not isfinite(asked.calls):
         missing["model_calls"] = asked.problem or (
@@ -185,7 +185,7 @@ def _cycles_below(bounds: Iterable[tuple[str, Bound]]) -> Iterable[str]:
     return dict.fromkeys(f"{one} of {name!r}" for name, found in bounds for one in found.cycles)
 
 
-def _begun(ground: Ground[S], known: _Known, depth: int) -> list[tuple[str, Bound]]:
+def _begun(ground: ProofGraph[S], known: _Known, depth: int) -> list[tuple[str, Bound]]:
     """Return the bounds of what nodes begin, as far as they are known, by name."""
     contracts = [one for one in map(ground.contracts.get, ground.reached) if one is not None]
     children = [known_child(ground.graph, child) for one in contracts for child in one.children]
@@ -193,7 +193,7 @@ def _begun(ground: Ground[S], known: _Known, depth: int) -> list[tuple[str, Boun
     return [(name, found) for name, found in begun if found is not None]
 
 
-def _asked(ground: Ground[S], name: str, known: _Known, depth: int) -> tuple[float, str]:
+def _asked(ground: ProofGraph[S], name: str, known: _Known, depth: int) -> tuple[float, str]:
     """Return how many models one visit asks at most, and if that is unknown, why."""
     contract = ground.contracts[name]
     if contract is None:
@@ -280,7 +280,7 @@ def _calling(graph: NodeGraph[Any], known: _Known, depth: int) -> _Known:
     return replace(known, called=Called(tools, handoffs))
 
 
-def _is_checked(ground: Ground[S], way: Way) -> bool:
+def _is_checked(ground: ProofGraph[S], way: Transition) -> bool:
     """Whether a line is taken only while the budget is not spent."""
     return issubclass(way.outcome, Go) and isinstance(
         ground.graph.nodes.get(way.source), StopCheck | Limit

@@ -19,8 +19,8 @@ from ..node_protocol import Node
 from ..nodes import Execute
 from ..outcomes import Outcome
 from ..spending import Budget
-from .ground import Ground
 from .nested import Nested, runs_unknown
+from .proof_graph import ProofGraph
 
 __all__ = ["Asked", "Bound", "Called", "alone", "each_call", "shared", "tool_calls_most"]
 
@@ -169,7 +169,7 @@ def _parts(found: Bound) -> tuple[float, float]:
     return inf if found.model_calls is None else found.model_calls, 0
 
 
-def tool_calls_most(ground: Ground[S], graphs: Sequence[Nested], budget: Budget) -> int | None:
+def tool_calls_most(ground: ProofGraph[S], graphs: Sequence[Nested], budget: Budget) -> int | None:
     """Return how many tools run at most, in a graph and those that it runs; None for any number."""
     nodes = [ground.graph.nodes[name] for name in ground.reached]
     nodes += [node for one in graphs[1:] for node in one.graph.nodes.values()]

@@ -36,21 +36,29 @@ from ..outcomes import (
     Settled,
     Truncated,
 )
-from .ground import END, Ground, Trail, Way, led_to, search, trail
+from .proof_graph import (
+    END,
+    ProofGraph,
+    TablePath,
+    Transition,
+    breadth_first,
+    path_to,
+    shortest_path,
+)
 from .report import Finding, Unknown
-from .walker import Barred
+from .run_search import Exclusions
 
-__all__ = ["OWED", "CallWalk", "Duty", "Place", "misanswered", "wronged"]
+__all__ = ["OWED", "CallProduct", "CallState", "CallStatus", "call_faults", "find_call_faults"]
 
 S = TypeVar("S")
 
-Duty: TypeAlias = Literal["idle", "open", "gated", "ran", "cut"]
+CallStatus: TypeAlias = Literal["idle", "open", "gated", "ran", "cut"]
 """What is owed to the calls of the turn."""
 
-_After: TypeAlias = tuple[bool, Duty, bool]
+_After: TypeAlias = tuple[bool, CallStatus, bool]
 """The fields of a place but its node."""
 
-OWED: Final[frozenset[Duty]] = frozenset({"open", "gated", "ran"})
+OWED: Final[frozenset[CallStatus]] = frozenset({"open", "gated", "ran"})
 """The calls are not in the history yet, and have to get there."""
 
 CUT: Final = (Truncated, Refused, ContextFull)
@@ -58,7 +66,7 @@ DROPPED: Final = (Retry, Compacted)
 """Outcomes by which an Extend or a Compact has thrown the turn's reply away, to ask for another."""
 
 
-class Place(NamedTuple):
+class CallState(NamedTuple):
     """A node, whether a gate has spoken since the last reply, and what is owed to the calls.
 
     `in_turn` says that a turn is open: replies and calls have a number of their own.
@@ -66,11 +74,11 @@ class Place(NamedTuple):
 
     node: str
     gated: bool
-    duty: Duty
+    duty: CallStatus
     in_turn: bool = False
 
 
-class CallWalk(Generic[S]):
+class CallProduct(Generic[S]):
     """Every place that runs arrive at, nearest first.
 
     Attributes:
@@ -78,7 +86,7 @@ class CallWalk(Generic[S]):
         found: the places, each with the line and the place that it is come to from.
     """
 
-    def __init__(self, ground: Ground[S], like: CallWalk[S] | None = None) -> None:
+    def __init__(self, ground: ProofGraph[S], like: CallProduct[S] | None = None) -> None:
         """Walk from the start.
 
         Args:
@@ -86,16 +94,18 @@ class CallWalk(Generic[S]):
             like: a walk of a graph with the same nodes; what is known of these is not asked again.
         """
         self.ground = ground
-        self._known: dict[tuple[Place, type[Outcome]], _After | None] = like._known if like else {}
-        self._led: dict[Place, tuple[tuple[Way, Place], ...]] = {}
-        self.found: Mapping[Place, tuple[Way, Place] | None] = search(
-            [Place(ground.graph.start, gated=False, duty="idle")], self.steps
+        self._known: dict[tuple[CallState, type[Outcome]], _After | None] = (
+            like._known if like else {}
+        )
+        self._led: dict[CallState, tuple[tuple[Transition, CallState], ...]] = {}
+        self.found: Mapping[CallState, tuple[Transition, CallState] | None] = breadth_first(
+            [CallState(ground.graph.start, gated=False, duty="idle")], self.steps
         )
 
     @cached_property
-    def places(self) -> Mapping[str, Sequence[tuple[int, Place]]]:
+    def places(self) -> Mapping[str, Sequence[tuple[int, CallState]]]:
         """The places of each node, with how soon runs come to them."""
-        places: dict[str, list[tuple[int, Place]]] = {}
+        places: dict[str, list[tuple[int, CallState]]] = {}
         for number, place in enumerate(self.found):
             places.setdefault(place.node, []).append((number, place))
         return places
@@ -130,45 +140,48 @@ class CallWalk(Generic[S]):
         """Return whether a node asks a model in a turn that another node opens."""
         return node in self.ground.turnless
 
-    def trail(self, place: Place) -> Trail:
+    def path_to(self, place: CallState) -> TablePath:
         """Return a shortest way from the start to a place."""
-        return trail(self.found, place)
+        return path_to(self.found, place)
 
-    def led_to(
-        self, is_goal: Callable[[Place, Way | None], bool], barred: Barred, then: Trail = ()
-    ) -> Trail | None:
+    def shortest_path(
+        self,
+        is_goal: Callable[[CallState, Transition | None], bool],
+        barred: Exclusions,
+        then: TablePath = (),
+    ) -> TablePath | None:
         """Return a shortest way to a place, come to by a line, without what is barred."""
-        start = Place(self.ground.graph.start, gated=False, duty="idle")
-        return led_to([start], self.steps, is_goal, barred, then)
+        start = CallState(self.ground.graph.start, gated=False, duty="idle")
+        return shortest_path([start], self.steps, is_goal, barred, then)
 
-    def steps(self, place: Place) -> tuple[tuple[Way, Place], ...]:
+    def steps(self, place: CallState) -> tuple[tuple[Transition, CallState], ...]:
         """Return where a run may go from a place."""
         known = self._led.get(place)
         if known is None:
             known = self._led[place] = tuple(self._steps(place))
         return known
 
-    def _steps(self, place: Place) -> Iterator[tuple[Way, Place]]:
+    def _steps(self, place: CallState) -> Iterator[tuple[Transition, CallState]]:
         if place.node == END:
             return
         for way in self.ground.ways.get(place.node, ()):
             after = self.after(place, way.outcome)
             if after is not None:
-                yield way, Place(way.target, *after)
+                yield way, CallState(way.target, *after)
 
-    def after(self, place: Place, outcome: type[Outcome]) -> _After | None:
+    def after(self, place: CallState, outcome: type[Outcome]) -> _After | None:
         """Return how things are once a place is left by an outcome; None if it never is."""
         key = place, outcome
         if key not in self._known:
             self._known[key] = self._after(place, outcome)
         return self._known[key]
 
-    def _after(self, place: Place, outcome: type[Outcome]) -> _After | None:
+    def _after(self, place: CallState, outcome: type[Outcome]) -> _After | None:
         contract = self.ground.contracts.get(place.node)
         # What is thrown away with calls in it is found where that happens.
         dropped = self._drops(place.node, outcome)
         kind = self.kind(place.node)
-        calls: tuple[bool, Duty] | None = (place.gated, "idle")
+        calls: tuple[bool, CallStatus] | None = (place.gated, "idle")
         if not dropped:
             calls = _calls_after(place, kind, contract, outcome)
         if calls is None:
@@ -178,8 +191,8 @@ class CallWalk(Generic[S]):
 
 
 def _calls_after(  # noqa: PLR0911 - one way out for each kind of node
-    place: Place, kind: Kind | None, contract: Contract | None, outcome: type[Outcome]
-) -> tuple[bool, Duty] | None:
+    place: CallState, kind: Kind | None, contract: Contract | None, outcome: type[Outcome]
+) -> tuple[bool, CallStatus] | None:
     """Return how the calls are after a node was left by an outcome; None if it never is."""
     gated, duty = place.gated, place.duty
     called = issubclass(outcome, Calls)
@@ -203,7 +216,7 @@ def _calls_after(  # noqa: PLR0911 - one way out for each kind of node
     return (False, "open") if called else (gated, duty)
 
 
-def _in_turn(place: Place, contract: Contract | None, outcome: type[Outcome]) -> bool:
+def _in_turn(place: CallState, contract: Contract | None, outcome: type[Outcome]) -> bool:
     """Return whether a turn is open once a node was left by an outcome."""
     # What promises nothing is taken to have opened one; what says when it surely does, only then.
     if contract is None or "turn" in contract.moved(outcome):
@@ -214,7 +227,7 @@ def _in_turn(place: Place, contract: Contract | None, outcome: type[Outcome]) ->
     return place.in_turn and "close" not in contract.moved(outcome)
 
 
-def _taken_up(duty: Duty, *, called: bool) -> tuple[bool, Duty] | None:
+def _taken_up(duty: CallStatus, *, called: bool) -> tuple[bool, CallStatus] | None:
     """Return how the calls leave a node that takes up what is open, with the results it has."""
     if duty == "cut":
         # Such a reply may hold no calls; then the node does what it does without.
@@ -228,14 +241,14 @@ _Wrong: TypeAlias = tuple[str, str, str]
 """A fault at a place: its kind, the fault in words, and the fix."""
 
 
-def misanswered(walk: CallWalk[S]) -> Iterator[Finding | Unknown]:
+def find_call_faults(walk: CallProduct[S]) -> Iterator[Finding | Unknown]:
     """Yield every place where calls are lost, run again, or run though they were cut."""
-    for node, wrong in wronged(walk):
+    for node, wrong in call_faults(walk):
         found = partial(_misanswered, walk, node, wrong)
         yield walk.ground.told(found, partial(_told, walk, wrong))
 
 
-def wronged(walk: CallWalk[S]) -> Iterable[tuple[str, _Wrong]]:
+def call_faults(walk: CallProduct[S]) -> Iterable[tuple[str, _Wrong]]:
     """Return the nodes where something is wrong, and what, the nearest first."""
     found: dict[tuple[str, _Wrong], None] = {}
     for place, come in walk.found.items():
@@ -245,16 +258,20 @@ def wronged(walk: CallWalk[S]) -> Iterable[tuple[str, _Wrong]]:
     return found
 
 
-def _at(place: Place, last: Way | None) -> str:
+def _at(place: CallState, last: Transition | None) -> str:
     """Return the node that a place is told of: at END the line into it is wrong."""
     return last.source if place.node == END and last is not None else place.node
 
 
-def _misanswered(walk: CallWalk[S], node: str, wrong: _Wrong, barred: Barred) -> Trail | None:
-    return walk.led_to(lambda at, last: _at(at, last) == node and _wrong(walk, at) == wrong, barred)
+def _misanswered(
+    walk: CallProduct[S], node: str, wrong: _Wrong, barred: Exclusions
+) -> TablePath | None:
+    return walk.shortest_path(
+        lambda at, last: _at(at, last) == node and _wrong(walk, at) == wrong, barred
+    )
 
 
-def _told(walk: CallWalk[S], wrong: _Wrong, walked: Trail) -> Finding:
+def _told(walk: CallProduct[S], wrong: _Wrong, walked: TablePath) -> Finding:
     last = walked[-1] if walked else None
     node = walk.ground.graph.start if last is None else last.target
     line = last if last is not None and node == END else None
@@ -269,7 +286,7 @@ def _told(walk: CallWalk[S], wrong: _Wrong, walked: Trail) -> Finding:
     )
 
 
-def _wrong(walk: CallWalk[S], place: Place) -> _Wrong | None:
+def _wrong(walk: CallProduct[S], place: CallState) -> _Wrong | None:
     """Return what is wrong at a place: what it is, in words, and the fix."""
     node, duty = place.node, place.duty
     if duty in OWED and (node == END or walk.loses(node)):

@@ -15,15 +15,15 @@ from ..policy import Named
 from ..rules import Rules, resolve_words, rules_of
 from ..spending import Budget
 from .arguments import graph_given, reasons, tool_names
-from .calls import CallWalk
-from .children import quarrels
-from .gates import unruled
-from .ground import Ground
+from .calls import CallProduct
+from .children import find_child_conflicts
+from .gates import find_idle_rules
 from .lone_graph import proven
-from .nested import Nested, Uses, nested, nobody_knows
+from .nested import Nested, Uses, nested, unknown_children
+from .proof_graph import ProofGraph
 from .report import Finding, Ignore, Report, Unknown, aside_in, claims, set_aside
 from .temporal import temporal
-from .visits import Most
+from .visits import VisitBounds
 
 __all__ = ["check"]
 
@@ -67,7 +67,7 @@ def check(
     ground = grounds[uses.told[0].graph_key]
     known = tool_names("check: `tools`", tools)
     kept = _kept(uses.told, rules_of(rules), known)
-    found: list[Finding | Unknown] = [*unruled(CallWalk(ground), known)] if known else []
+    found: list[Finding | Unknown] = [*find_idle_rules(CallProduct(ground), known)] if known else []
     found += [one for use in _proven(uses.told, grounds, kept, aside_in(excuses)) for one in use]
     found += _untold(uses)
     if not any(kept):
@@ -81,12 +81,12 @@ def check(
     return replace(report, never_taken=ground.never_taken)
 
 
-def _grounds(graphs: Iterable[Nested]) -> dict[Hashable, Ground[Any]]:
+def _grounds(graphs: Iterable[Nested]) -> dict[Hashable, ProofGraph[Any]]:
     """Return each graph ready to be proven, once."""
-    grounds: dict[Hashable, Ground[Any]] = {}
+    grounds: dict[Hashable, ProofGraph[Any]] = {}
     for one in graphs:
         if one.graph_key not in grounds:
-            grounds[one.graph_key] = Ground(one.graph)
+            grounds[one.graph_key] = ProofGraph(one.graph)
     return grounds
 
 
@@ -106,26 +106,26 @@ def _kept(graphs: Iterable[Nested], asked: Rules, tools: tuple[str, ...]) -> lis
 
 def _proven(
     graphs: Iterable[Nested],
-    grounds: Mapping[Hashable, Ground[Any]],
+    grounds: Mapping[Hashable, ProofGraph[Any]],
     kept: Iterable[Rules],
     aside: frozenset[str],
 ) -> Iterator[list[Finding | Unknown]]:
     """Yield what is found of each use of a graph; each graph is proven once."""
     known: dict[Hashable, list[Finding | Unknown]] = {}
-    most: dict[Hashable, Most[Any]] = {}
+    most: dict[Hashable, VisitBounds[Any]] = {}
     for one, rules in zip(graphs, kept, strict=True):
         key, from_above = one.graph_key, one.bounds
         by_rules = key, rules.rules
         ground = grounds[key]
         if key not in known:
-            most[key] = Most(ground)
+            most[key] = VisitBounds(ground)
             known[key] = list(proven(most[key], aside))
         if from_above not in known:
-            known[from_above] = list(quarrels(ground, one.budget, one.gates))
+            known[from_above] = list(find_child_conflicts(ground, one.budget, one.gates))
         if by_rules not in known:
             wrong, open_ = temporal(ground, rules, most[key])
             known[by_rules] = [*map(ground.located, wrong), *open_]
-        found = (*known[key], *known[from_above], *nobody_knows(one), *known[by_rules])
+        found = (*known[key], *known[from_above], *unknown_children(one), *known[by_rules])
         yield [*map(one.told, found)]
 
 

@@ -14,11 +14,11 @@ from typing import Final, TypeVar
 from ..contract import ChildContract, Contract
 from ..policy import Rule, decide
 from ..spending import Budget
-from .ground import Ground, named
 from .nested import gate_rules
+from .proof_graph import ProofGraph, quote_names
 from .report import Finding, Unknown
 
-__all__ = ["WILDCARDS", "quarrels", "tools_of", "weaker"]
+__all__ = ["WILDCARDS", "find_child_conflicts", "tools_of", "weaker"]
 
 S = TypeVar("S")
 
@@ -28,8 +28,8 @@ LIMITS: Final = ("tokens", "usd", "seconds", "tool_calls", "agent_calls")
 ANY_TOOL: Final = "any other tool"
 
 
-def quarrels(
-    ground: Ground[S], budget: Budget | None, gates: Iterable[tuple[Rule, ...]] = ()
+def find_child_conflicts(
+    ground: ProofGraph[S], budget: Budget | None, gates: Iterable[tuple[Rule, ...]] = ()
 ) -> Iterator[Finding | Unknown]:
     """Yield where children get in each other's way, or may do more than their parent.
 
@@ -53,14 +53,14 @@ def quarrels(
             yield from _gate(ground, name, child, rules)
 
 
-def _writers(ground: Ground[S], name: str, contract: Contract) -> Iterator[Finding | Unknown]:
+def _writers(ground: ProofGraph[S], name: str, contract: Contract) -> Iterator[Finding | Unknown]:
     """GL7."""
     side_by_side = [one for one in contract.children if one.many]
     dark = tuple(one.name for one in side_by_side if one.writes is None)
     if dark:
         yield Unknown(
             "GL7",
-            f"the fields that {named(dark)} of {name!r} write are not known.",
+            f"the fields that {quote_names(dark)} of {name!r} write are not known.",
         )
     writers: dict[str, list[str]] = {}
     for one in side_by_side:
@@ -69,14 +69,14 @@ def _writers(ground: Ground[S], name: str, contract: Contract) -> Iterator[Findi
     for field, names in writers.items():
         yield ground.finding(
             "GL7",
-            f"{named(tuple(names))} may write {field!r} of the state side by side.",
+            f"{quote_names(tuple(names))} may write {field!r} of the state side by side.",
             f"declare a reducer for {field!r}, or let only one child write it.",
             node=name,
             walked=ground.run_to(name),
         )
 
 
-def _needs(ground: Ground[S], name: str, child: ChildContract) -> Iterator[Finding]:
+def _needs(ground: ProofGraph[S], name: str, child: ChildContract) -> Iterator[Finding]:
     """GL8."""
     if child.runs is not None and child.needs > child.runs:
         yield ground.finding(
@@ -89,7 +89,7 @@ def _needs(ground: Ground[S], name: str, child: ChildContract) -> Iterator[Findi
 
 
 def _budget(
-    ground: Ground[S], name: str, child: ChildContract, budget: Budget | None
+    ground: ProofGraph[S], name: str, child: ChildContract, budget: Budget | None
 ) -> Iterator[Finding]:
     """GL9: what a child may spend."""
     if child.budget is None or budget is None:
@@ -107,7 +107,7 @@ def _budget(
 
 
 def _gate(
-    ground: Ground[S], name: str, child: ChildContract, above: tuple[tuple[Rule, ...], ...]
+    ground: ProofGraph[S], name: str, child: ChildContract, above: tuple[tuple[Rule, ...], ...]
 ) -> Iterator[Finding | Unknown]:
     """GL9: what a child may do."""
     own = child.gate_rules

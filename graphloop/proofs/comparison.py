@@ -19,9 +19,9 @@ from ..rules import AtMost, Rules, TemporalRule, describe_rule, resolve_words, r
 from ..values import evolve
 from .bounds import bound
 from .checking import check
-from .ground import Ground
 from .guards import gate_changes, lost_guards
 from .nested import children_of
+from .proof_graph import ProofGraph
 from .temporal import RuleDecision, decided, rules_given
 from .written_changes import Change, Effect, compared, node_changes
 
@@ -145,7 +145,7 @@ def _compared(
     todo: list[Child],
 ) -> Comparison:
     """Return how two graphs differ by themselves; their agents are added to what is to do."""
-    old, new = Ground(before), Ground(after)
+    old, new = ProofGraph(before), ProofGraph(after)
     changes = [
         *lost_guards(old, new),
         *_rules(old, new, rules_given(before) & rules, rules_given(after) & rules),
@@ -175,7 +175,7 @@ def _meaning(graph: NodeGraph[S], rule: TemporalRule) -> Rules | str:
         return str(error)
 
 
-def _rules(old: Ground[S], new: Ground[S], before: Rules, after: Rules) -> Iterator[Change]:
+def _rules(old: ProofGraph[S], new: ProofGraph[S], before: Rules, after: Rules) -> Iterator[Change]:
     """Yield what becomes of each temporal rule of either graph, decided on both."""
     had, has = ({evolve(one, reason=""): one for one in rules} for rules in (before, after))
     for rule in dict.fromkeys((*had, *has)):
@@ -204,7 +204,7 @@ def _is_stricter(rule: TemporalRule, other: TemporalRule) -> bool:
     return (rule.what, rule.per) == (other.what, other.per) and rule.times <= other.times
 
 
-def _decision(ground: Ground[S], rule: TemporalRule) -> RuleDecision | None:
+def _decision(ground: ProofGraph[S], rule: TemporalRule) -> RuleDecision | None:
     """Return what can be said of a rule on a graph; None if it means nothing there."""
     meaning = _meaning(ground.graph, rule)
     return None if isinstance(meaning, str) else decided(ground, meaning)[0]

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
-from .calls import CallWalk, Place
-from .ground import Trail, Way, trail
+from .calls import CallProduct, CallState
+from .proof_graph import TablePath, Transition, path_to
 from .ranking import Part, Ranking
 
 __all__ = ["Cycle", "circled", "unbounded"]
@@ -20,7 +20,7 @@ __all__ = ["Cycle", "circled", "unbounded"]
 S = TypeVar("S")
 Q = TypeVar("Q")
 
-At: TypeAlias = tuple[str, Place]
+At: TypeAlias = tuple[str, CallState]
 """A place of the ranking, and how the calls are there."""
 
 LINES_MAX: Final = 100_000
@@ -55,9 +55,9 @@ class _Search:
 class Cycle:
     """A way round that nothing bounds, and a shortest way into it."""
 
-    into: Trail
-    around: Trail
-    ways: Sequence[Way] = field(default=(), compare=False, repr=False)
+    into: TablePath
+    around: TablePath
+    ways: Sequence[Transition] = field(default=(), compare=False, repr=False)
     """The lines of the part that it is in, between places of the ranking."""
 
     @property
@@ -74,7 +74,7 @@ class Cycle:
 
 def unbounded(
     ranking: Ranking[S],
-    walk: CallWalk[S],
+    walk: CallProduct[S],
     aside: Container[str] = frozenset(),
     *,
     every: bool = False,
@@ -89,18 +89,18 @@ def unbounded(
         every: to return all of them, however many there are.
         among: the parts to look at, if not all.
     """
-    todo = list(ranking.circles if among is None else among)
+    todo = list(ranking.cyclic_components if among is None else among)
     found: list[Cycle] = []
     excused: list[Part] = []
-    search = _Search()
+    breadth_first = _Search()
     count = 0
-    while todo and count < (inf if every else CYCLES_MIN if search.over else CYCLES_MAX):
+    while todo and count < (inf if every else CYCLES_MIN if breadth_first.over else CYCLES_MAX):
         names, ways = todo.pop()
-        search.left -= len(ways)
+        breadth_first.left -= len(ways)
         out = set(ranking.bounded(ways))
         left: Sequence[str] = names
         if not out:
-            cycle, passed = _Cycles(ranking, walk, ways, search).shortest(names)
+            cycle, passed = _Cycles(ranking, walk, ways, breadth_first).shortest(names)
             found.append(cycle)
             count += cycle.node not in aside
             # What else goes in circles here has a finding of its own.
@@ -119,7 +119,7 @@ def unbounded(
 
 def circled(ranking: Ranking[S]) -> Iterator[str]:
     """Yield the places of the ranking that are on a cycle that nothing bounds."""
-    todo = list(ranking.circles)
+    todo = list(ranking.cyclic_components)
     while todo:
         names, ways = todo.pop()
         out = set(ranking.bounded(ways))
@@ -130,7 +130,7 @@ def circled(ranking: Ranking[S]) -> Iterator[str]:
 
 
 def _beside(
-    ranking: Ranking[S], walk: CallWalk[S], parts: Sequence[Part], found: Sequence[Cycle]
+    ranking: Ranking[S], walk: CallProduct[S], parts: Sequence[Part], found: Sequence[Cycle]
 ) -> Iterator[Cycle]:
     """Yield a cycle through each node that is on no other one: no reason for those is for it."""
     on = {way.source for cycle in found for way in cycle.around}
@@ -149,14 +149,18 @@ class _Cycles(Generic[S]):
     """Finds shortest cycles in one part."""
 
     def __init__(
-        self, ranking: Ranking[S], walk: CallWalk[S], ways: Sequence[Way], search: _Search
+        self,
+        ranking: Ranking[S],
+        walk: CallProduct[S],
+        ways: Sequence[Transition],
+        breadth_first: _Search,
     ) -> None:
         # A line whose own bound begins anew elsewhere goes round only with what sets it back.
         free = [way for way in ways if (cap := ranking.cap(way)) is None or cap.counts]
-        self._ranking, self._ground, self._search = ranking, walk.ground, search
+        self._ranking, self._ground, self._search = ranking, walk.ground, breadth_first
         self._ways, self._rows = ways, _rows(ways)
-        self._alone = _Repeated(walk, ranking, _rows(free), search)
-        self._together = _Repeated(walk, ranking, self._rows, search)
+        self._alone = _Repeated(walk, ranking, _rows(free), breadth_first)
+        self._together = _Repeated(walk, ranking, self._rows, breadth_first)
 
     def shortest(self, names: Sequence[str]) -> tuple[Cycle, frozenset[str]]:
         """Return a shortest cycle through one of these places, and the places it passes."""
@@ -169,12 +173,12 @@ class _Cycles(Generic[S]):
             starts = [at for at, way in enumerate(around) if way.source in names]
             at = min(starts, key=lambda one: self._ground.order.get(node(around[one].source), 0))
             around = (*around[at:], *around[:at])
-            into = self._ground.trail(node(around[0].source))
+            into = self._ground.path_to(node(around[0].source))
         drawn = tuple(map(self._ranking.drawn, around))
         return Cycle(into, drawn, self._ways), frozenset(way.source for way in around)
 
-    def _as_far_as_the_lines_go(self, names: Sequence[str]) -> Trail:
-        best: Trail = ()
+    def _as_far_as_the_lines_go(self, names: Sequence[str]) -> TablePath:
+        best: TablePath = ()
         for name in names:
             if best and self._search.over:
                 break
@@ -182,7 +186,7 @@ class _Cycles(Generic[S]):
             best = _back(name, self._steps, most, self._search) or best
         return best
 
-    def _steps(self, name: str) -> Iterator[tuple[Way, str]]:
+    def _steps(self, name: str) -> Iterator[tuple[Transition, str]]:
         return ((way, way.target) for way in self._rows[name])
 
 
@@ -194,24 +198,26 @@ class _Repeated(Generic[S]):
 
     def __init__(
         self,
-        walk: CallWalk[S],
+        walk: CallProduct[S],
         ranking: Ranking[S],
-        rows: Mapping[str, Sequence[Way]],
-        search: _Search,
+        rows: Mapping[str, Sequence[Transition]],
+        breadth_first: _Search,
     ) -> None:
         self._walk = walk
         self._ranking = ranking
         self._rows = rows
-        self._search = search
+        self._search = breadth_first
         self._lines_max = sum(map(len, rows.values()))
 
-    def shortest(self, names: Sequence[str], *, alone: bool = False) -> tuple[Trail, Trail] | None:
+    def shortest(
+        self, names: Sequence[str], *, alone: bool = False
+    ) -> tuple[TablePath, TablePath] | None:
         """Return one through these and the way into it.
 
         With `alone`, nothing on the cycle itself bounds it.
         """
-        best: Trail = ()
-        into: Trail = ()
+        best: TablePath = ()
+        into: TablePath = ()
         looked = self._search.left - self._lines_max
         for start in self._starts(names):
             # A part that has none at all must not be looked through from each of its places.
@@ -224,7 +230,7 @@ class _Repeated(Generic[S]):
             if not around:
                 self._search.longer[alone, start] = most
             elif not (alone and self._ranking.bounded(around)):
-                best, into = around, self._walk.trail(start[1])
+                best, into = around, self._walk.path_to(start[1])
         return (into, best) if best else None
 
     def _starts(self, names: Sequence[str]) -> list[At]:
@@ -237,27 +243,30 @@ class _Repeated(Generic[S]):
         ]
         return [(name, place) for _, name, place in sorted(found, key=lambda one: one[0])]
 
-    def _steps(self, at: At) -> Iterator[tuple[Way, At]]:
+    def _steps(self, at: At) -> Iterator[tuple[Transition, At]]:
         name, place = at
         for way in self._rows.get(name, ()):
             after = self._walk.after(place, way.outcome)
             if after is not None:
-                yield way, (way.target, Place(self._ranking.node(way.target), *after))
+                yield way, (way.target, CallState(self._ranking.node(way.target), *after))
 
 
 def _back(
-    start: Q, steps: Callable[[Q], Iterable[tuple[Way, Q]]], most: int, search: _Search
-) -> Trail:
+    start: Q,
+    steps: Callable[[Q], Iterable[tuple[Transition, Q]]],
+    most: int,
+    breadth_first: _Search,
+) -> TablePath:
     """Return a shortest way from a place back to it, of so many lines at most; empty for none."""
-    found: dict[Q, tuple[Way, Q] | None] = {}
+    found: dict[Q, tuple[Transition, Q] | None] = {}
     here = [start]
     for _ in range(most):
         after: list[Q] = []
         for place in here:
             for way, there in steps(place):
-                search.left -= 1
+                breadth_first.left -= 1
                 if there == start:
-                    walked = trail({**found, start: None}, place)
+                    walked = path_to({**found, start: None}, place)
                     return (*walked, way)
                 if there not in found:
                     found[there] = way, place
@@ -266,8 +275,8 @@ def _back(
     return ()
 
 
-def _rows(ways: Sequence[Way]) -> dict[str, list[Way]]:
-    rows: dict[str, list[Way]] = {}
+def _rows(ways: Sequence[Transition]) -> dict[str, list[Transition]]:
+    rows: dict[str, list[Transition]] = {}
     for way in ways:
         rows.setdefault(way.source, []).append(way)
     return rows

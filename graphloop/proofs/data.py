@@ -19,13 +19,21 @@ from pydantic.errors import PydanticUserError
 from ..contract import Contract
 from ..outcomes import Aborted, Failed
 from ..stores import Codec
-from .ground import END, Ground, Trail, Way, led_to, named, search
+from .proof_graph import (
+    END,
+    ProofGraph,
+    TablePath,
+    Transition,
+    breadth_first,
+    quote_names,
+    shortest_path,
+)
 from .report import Finding, Unknown
-from .walker import Barred
-from .worlds import sample
+from .run_search import Exclusions
+from .sample_answers import sample
 from .written import named_type, unsure, unwritten
 
-__all__ = ["misread", "unwritable", "unwritten_at_first"]
+__all__ = ["find_field_faults", "find_state_faults", "unwritten_at_first"]
 
 S = TypeVar("S")
 
@@ -36,7 +44,7 @@ NONE: Final[frozenset[str]] = frozenset()
 BADLY: Final = frozenset({Aborted, Failed})
 
 
-def misread(ground: Ground[S]) -> Iterator[Finding | Unknown]:
+def find_field_faults(ground: ProofGraph[S]) -> Iterator[Finding | Unknown]:
     """Yield what is read too early and what is written in vain, or why that is unknown."""
     state_type = cast("object", getattr(ground.graph, "state_type", None))
     if state_type is None:
@@ -48,7 +56,7 @@ def misread(ground: Ground[S]) -> Iterator[Finding | Unknown]:
         if (one := contracts[name]) is None or one.reads is None or one.writes is None
     )
     if dark:
-        reason = f"the fields of the state that {named(dark)} reads and writes are not known."
+        reason = f"the fields of the state that {quote_names(dark)} reads and writes are not known."
         yield Unknown("GL6", reason)
         return
     known = {name: one for name in reached if (one := contracts[name]) is not None}
@@ -84,20 +92,20 @@ def unwritten_at_first(state_type: type[object]) -> tuple[str, ...]:
 
 
 def _too_early(
-    ground: Ground[S], field: str, reads: Fields, known: Mapping[str, Contract]
+    ground: ProofGraph[S], field: str, reads: Fields, known: Mapping[str, Contract]
 ) -> Iterator[Finding | Unknown]:
-    def steps(name: str) -> list[tuple[Way, str]]:
+    def steps(name: str) -> list[tuple[Transition, str]]:
         return [(way, way.target) for way in _unwritten(ground, name, field, known)]
 
     starts = [ground.graph.start]
-    for reader in search(starts, steps):
+    for reader in breadth_first(starts, steps):
         if reader == END or field not in reads[reader]:
             continue
 
-        def found(barred: Barred, reader: str = reader) -> Trail | None:
-            return led_to(starts, steps, lambda name, _: name == reader, barred)
+        def found(barred: Exclusions, reader: str = reader) -> TablePath | None:
+            return shortest_path(starts, steps, lambda name, _: name == reader, barred)
 
-        def tell(walked: Trail, reader: str = reader) -> Finding:
+        def tell(walked: TablePath, reader: str = reader) -> Finding:
             return ground.finding(
                 "GL6",
                 f"reads {field!r} of the state, which nothing has written on this way.",
@@ -110,15 +118,15 @@ def _too_early(
 
 
 def _unwritten(
-    ground: Ground[S], name: str, field: str, known: Mapping[str, Contract]
-) -> list[Way]:
+    ground: ProofGraph[S], name: str, field: str, known: Mapping[str, Contract]
+) -> list[Transition]:
     """Return the ways from a node by which a run may leave without having written a field."""
     ways = ground.ways.get(name, ())
     return [way for way in ways if field not in known[name].written(way.outcome)]
 
 
 def _is_in_vain(
-    ground: Ground[S], name: str, field: str, reads: Fields, known: Mapping[str, Contract]
+    ground: ProofGraph[S], name: str, field: str, reads: Fields, known: Mapping[str, Contract]
 ) -> bool:
     """Whether what a node writes is always overwritten before it is read, or the run's result."""
     failed = {one for one in _unwritten(ground, name, field, known) if one.outcome in BADLY}
@@ -139,7 +147,7 @@ def _is_in_vain(
     return True
 
 
-def _vain(ground: Ground[S], name: str, field: str) -> Finding:
+def _vain(ground: ProofGraph[S], name: str, field: str) -> Finding:
     return ground.finding(
         "GL6",
         f"what it writes to {field!r} of the state is always overwritten before it is read.",
@@ -149,7 +157,7 @@ def _vain(ground: Ground[S], name: str, field: str) -> Finding:
     )
 
 
-def unwritable(ground: Ground[S]) -> Iterator[Finding | Unknown]:
+def find_state_faults(ground: ProofGraph[S]) -> Iterator[Finding | Unknown]:
     """Yield what of the state no journal can hold, and what may not come back as it was."""
     state_type = cast("object", getattr(ground.graph, "state_type", None))
     if state_type is None:

@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 import networkx as nx
 
 from ..outcomes import Aborted, Failed
-from .ground import END, Ground, Trail, Way, search, trail
+from .proof_graph import END, ProofGraph, TablePath, Transition, breadth_first, path_to
 
 __all__ = ["Dominance"]
 
@@ -28,7 +28,7 @@ class Dominance(Generic[S]):
         ground: the graph.
     """
 
-    def __init__(self, ground: Ground[S], *, answers: bool = False) -> None:
+    def __init__(self, ground: ProofGraph[S], *, answers: bool = False) -> None:
         """Draw the tree.
 
         Args:
@@ -57,21 +57,21 @@ class Dominance(Generic[S]):
             at = self._last[at]
         return frozenset(found)
 
-    def around(self, node: str, avoided: str) -> Trail:
+    def around(self, node: str, avoided: str) -> TablePath:
         """Return a shortest way to `node` that does not pass `avoided`; empty if there is none."""
         start = self.ground.graph.start
         if start == avoided:
             return ()
 
-        def steps(name: str) -> Iterator[tuple[Way, str]]:
+        def steps(name: str) -> Iterator[tuple[Transition, str]]:
             ways = self._ways.get(name, ())
             return ((way, way.target) for way in ways if way.target != avoided)
 
-        found = search([start], steps)
-        return trail(found, node) if node in found else ()
+        found = breadth_first([start], steps)
+        return path_to(found, node) if node in found else ()
 
 
-def _answering(ground: Ground[S]) -> Mapping[str, tuple[Way, ...]]:
+def _answering(ground: ProofGraph[S]) -> Mapping[str, tuple[Transition, ...]]:
     """Return the lines out of each node, but for those by which a run ends without an answer.
 
     A node of this library that leaves by `aborted` or `failed` has said why the run ends, so the
@@ -85,5 +85,5 @@ def _answering(ground: Ground[S]) -> Mapping[str, tuple[Way, ...]]:
     }
 
 
-def _breaks_off(way: Way) -> bool:
+def _breaks_off(way: Transition) -> bool:
     return way.target == END and way.outcome in {Aborted, Failed}

@@ -35,15 +35,21 @@ from ..nodes import (
 )
 from ..outcomes import Aborted, Calls, Failed, Outcome, Overflow, Ready, Stop, Unplanned
 from ..step import SETTLE_MAX
-from .calls import CallWalk
+from .calls import CallProduct
 from .cycles import Cycle, unbounded
-from .ground import Ground, Trail, Way, named
+from .proof_graph import ProofGraph, TablePath, Transition, quote_names
 from .ranking import Ranking
 from .report import Finding, Unknown, aside_in, excused
+from .run_search import NO_RUN, TRIES, Exclusions
 from .visits import Visits
-from .walker import NO_RUN, TRIES, Barred
 
-__all__ = ["Endless", "circling", "endless", "led_in_circles", "long_stretches"]
+__all__ = [
+    "Endless",
+    "endless",
+    "find_abort_cycles",
+    "find_long_stretches",
+    "find_unbounded_cycles",
+]
 
 S = TypeVar("S")
 
@@ -80,11 +86,13 @@ def endless(graph: NodeGraph[S], *, every: bool = False) -> tuple[Endless, ...]:
         graph: the graph.
         every: to return all of them; else, of very many, the first that are found.
     """
-    ground = Ground(graph)
+    ground = ProofGraph(graph)
     if not ground.reached:
         return ()
     aside = aside_in(graph.ignore)
-    found = circling(Ranking(ground), CallWalk(ground), aside, every=every, shown=False)
+    found = find_unbounded_cycles(
+        Ranking(ground), CallProduct(ground), aside, every=every, shown=False
+    )
     return tuple(
         [
             Endless(
@@ -97,9 +105,9 @@ def endless(graph: NodeGraph[S], *, every: bool = False) -> tuple[Endless, ...]:
     )
 
 
-def circling(
+def find_unbounded_cycles(
     ranking: Ranking[S],
-    walk: CallWalk[S],
+    walk: CallProduct[S],
     aside: Container[str] = frozenset(),
     *,
     every: bool = False,
@@ -124,8 +132,8 @@ def circling(
         if silent:
             yield Unknown(
                 "GL4",
-                f"how often a run goes round {cycle.words} is not known: give {named(silent)} a "
-                f"`contract`, or {STOP}.",
+                f"how often a run goes round {cycle.words} is not known: give "
+                f"{quote_names(silent)} a `contract`, or {STOP}.",
                 names[0],
             )
             continue
@@ -165,7 +173,7 @@ def circling(
         )
 
 
-def _gone_round(ranking: Ranking[S], walk: CallWalk[S], cycle: Cycle) -> Cycle | None:
+def _gone_round(ranking: Ranking[S], walk: CallProduct[S], cycle: Cycle) -> Cycle | None:
     """Return a cycle that a run goes round again and again: this one, or another of its part."""
     walker, found, ways = walk.ground.walker, cycle, cycle.ways
     for _ in range(TRIES):
@@ -186,20 +194,22 @@ def _gone_round(ranking: Ranking[S], walk: CallWalk[S], cycle: Cycle) -> Cycle |
     return None
 
 
-def _led_round(walk: CallWalk[S], cycle: Cycle, around: Trail, barred: Barred) -> Trail | None:
+def _led_round(
+    walk: CallProduct[S], cycle: Cycle, around: TablePath, barred: Exclusions
+) -> TablePath | None:
     """Return a shortest way to a cycle, and around, without what is barred."""
     if not barred:
         return (*cycle.into, *around)
-    into = walk.led_to(lambda at, _: at.node == cycle.node, barred, around)
+    into = walk.shortest_path(lambda at, _: at.node == cycle.node, barred, around)
     return None if into is None else (*into, *around)
 
 
-def _held_again(ranking: Ranking[S], cycle: Trail) -> str:
+def _held_again(ranking: Ranking[S], cycle: TablePath) -> str:
     """Return the node that holds calls on a cycle where no gate asks about them, if any."""
     return next((way.source for way in cycle if way in ranking.held_again(cycle)), "")
 
 
-def _may_count(ranking: Ranking[S], cycle: Trail) -> bool:
+def _may_count(ranking: Ranking[S], cycle: TablePath) -> bool:
     """Whether a counter on a cycle may be moved by it, though not for sure.
 
     Steps are recorded of turns: without any turn, none ever is.
@@ -210,7 +220,7 @@ def _may_count(ranking: Ranking[S], cycle: Trail) -> bool:
     return any(counted & ranking.may_move(way) for way in cycle)
 
 
-def _what_counts(ranking: Ranking[S], cycle: Trail) -> str:
+def _what_counts(ranking: Ranking[S], cycle: TablePath) -> str:
     """Return what would make each round of a cycle count."""
     if not ranking.opens_again and any("turn" in ranking.moved(way) for way in cycle):
         return (
@@ -225,7 +235,7 @@ def _what_counts(ranking: Ranking[S], cycle: Trail) -> str:
     return "lead the cycle through a PrepareStep, which opens a turn"
 
 
-def _reason(ranking: Ranking[S], cycle: Trail) -> tuple[str, str]:
+def _reason(ranking: Ranking[S], cycle: TablePath) -> tuple[str, str]:
     """Return why nothing bounds a cycle, and what would."""
     fix = f"{_fix(ranking, cycle)}."
     for way in cycle:
@@ -244,7 +254,7 @@ def _reason(ranking: Ranking[S], cycle: Trail) -> tuple[str, str]:
     return "no outcome on it is bounded", fix
 
 
-def _fix(ranking: Ranking[S], cycle: Trail) -> str:
+def _fix(ranking: Ranking[S], cycle: TablePath) -> str:
     """Return what bounds a cycle of such nodes."""
     nodes = [ranking.ground.graph.nodes[way.source] for way in cycle]
     if any(node.kind in TURNS for node in nodes):
@@ -279,7 +289,7 @@ AT_ONCE: Final[Mapping[type[object], frozenset[type[Outcome]]]] = {
 """The outcomes by which a visit to a node that waits may be over before it has."""
 
 
-def long_stretches(ranking: Ranking[S]) -> Iterator[Unknown]:
+def find_long_stretches(ranking: Ranking[S]) -> Iterator[Unknown]:
     """Yield that runs may be broken off where they pass too many nodes without waiting."""
     nodes = ranking.ground.graph.nodes
     places, ways = ranking.whole()
@@ -303,18 +313,18 @@ def long_stretches(ranking: Ranking[S]) -> Iterator[Unknown]:
         names = tuple(dict.fromkeys(map(ranking.node, visited)))
         yield Unknown(
             "GL4",
-            f"a run may pass {most:,.0f} nodes without waiting for anything ({named(names)}"
+            f"a run may pass {most:,.0f} nodes without waiting for anything ({quote_names(names)}"
             f"), and is broken off after {SETTLE_MAX:,}: let it go round less often, or put a node "
             "that waits into its way.",
             names[0],
         )
 
 
-def led_in_circles(ground: Ground[S]) -> Iterator[Finding]:
+def find_abort_cycles(ground: ProofGraph[S]) -> Iterator[Finding]:
     """Yield each circle that the rows of a table lead a stopped run into."""
     ways = {name: _way_once_stopped(ground, name) for name in ground.reached}
     for name in ground.reached:
-        at, walked = name, list[Way]()
+        at, walked = name, list[Transition]()
         while (way := ways.pop(at, None)) is not None:
             at, walked = way.target, [*walked, way]
         circle = walked[[*[one.source for one in walked], at].index(at) :]
@@ -331,7 +341,7 @@ def led_in_circles(ground: Ground[S]) -> Iterator[Finding]:
             )
 
 
-def _way_once_stopped(ground: Ground[S], name: str) -> Way | None:
+def _way_once_stopped(ground: ProofGraph[S], name: str) -> Transition | None:
     """Return the line by which a stopped run leaves a node; None where that is not known."""
     node = _kernel(ground.graph.nodes[name])
     outcome: type[Outcome] = Aborted

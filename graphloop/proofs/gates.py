@@ -16,33 +16,40 @@ from ..node_protocol import unwrapped
 from ..nodes import Gate
 from ..outcomes import Accepted, Held, Settled, outcome_name
 from ..policy import NARROWER, shadowed, unmatched
-from .calls import CallWalk, Place
-from .ground import END, Ground, Trail, Way, led_to, search
+from .calls import CallProduct, CallState
+from .proof_graph import END, ProofGraph, TablePath, Transition, breadth_first, shortest_path
 from .report import Finding, Unknown
-from .walker import Barred
+from .run_search import Exclusions
 
-__all__ = ["open_nodes", "parked_after_effects", "unapproved", "unasked", "ungated", "unruled"]
+__all__ = [
+    "find_idle_rules",
+    "find_parks_after_effects",
+    "find_unapproved_acts",
+    "find_unasked_holds",
+    "find_ungated_tools",
+    "open_nodes",
+]
 
 S = TypeVar("S")
 
 
-def ungated(walk: CallWalk[S]) -> Iterator[Finding | Unknown]:
+def find_ungated_tools(walk: CallProduct[S]) -> Iterator[Finding | Unknown]:
     """Yield every node that may run tools before a gate has spoken."""
     for node in open_nodes(walk):
         yield walk.ground.told(partial(_ungated, walk, node), partial(_told, walk, node))
 
 
-def open_nodes(walk: CallWalk[S]) -> Iterable[str]:
+def open_nodes(walk: CallProduct[S]) -> Iterable[str]:
     """Return the nodes that may run tools before a gate has spoken, the nearest first."""
     found = [one.node for one in walk.found if not one.gated and walk.runs_tools(one.node)]
     return dict.fromkeys(found)
 
 
-def _ungated(walk: CallWalk[S], node: str, barred: Barred) -> Trail | None:
-    return walk.led_to(lambda at, _: at.node == node and not at.gated, barred)
+def _ungated(walk: CallProduct[S], node: str, barred: Exclusions) -> TablePath | None:
+    return walk.shortest_path(lambda at, _: at.node == node and not at.gated, barred)
 
 
-def _told(walk: CallWalk[S], node: str, walked: Trail) -> Finding:
+def _told(walk: CallProduct[S], node: str, walked: TablePath) -> Finding:
     before = f"the way from {walked[-1].source!r}" if walked else "the start"
     return walk.ground.finding(
         "GL2",
@@ -53,30 +60,30 @@ def _told(walk: CallWalk[S], node: str, walked: Trail) -> Finding:
     )
 
 
-def unapproved(walk: CallWalk[S]) -> Iterator[Finding | Unknown]:
+def find_unapproved_acts(walk: CallProduct[S]) -> Iterator[Finding | Unknown]:
     """Yield every node that acts before a person or a gate has let it since the last reply."""
     acting = {name for name, node in walk.ground.graph.nodes.items() if node.kind == "act"}
     if not acting:
         return
-    found = search(_start(walk), partial(_approving, walk))
+    found = breadth_first(_start(walk), partial(_approving, walk))
     for node in dict.fromkeys(at.node for at, approved in found if not approved):
         if node in acting:
             yield walk.ground.told(partial(_acting, walk, node), partial(_acts, walk, node))
 
 
-def _start(walk: CallWalk[S]) -> list[tuple[Place, bool]]:
+def _start(walk: CallProduct[S]) -> list[tuple[CallState, bool]]:
     return [(next(iter(walk.found)), False)]
 
 
 def _approving(
-    walk: CallWalk[S], at: tuple[Place, bool]
-) -> Iterator[tuple[Way, tuple[Place, bool]]]:
+    walk: CallProduct[S], at: tuple[CallState, bool]
+) -> Iterator[tuple[Transition, tuple[CallState, bool]]]:
     for way, place in walk.steps(at[0]):
         yield way, (place, _approved(walk, way, before=at[1]))
 
 
-def _acting(walk: CallWalk[S], node: str, barred: Barred) -> Trail | None:
-    return led_to(
+def _acting(walk: CallProduct[S], node: str, barred: Exclusions) -> TablePath | None:
+    return shortest_path(
         _start(walk),
         partial(_approving, walk),
         lambda at, _: at[0].node == node and not at[1],
@@ -84,7 +91,7 @@ def _acting(walk: CallWalk[S], node: str, barred: Barred) -> Trail | None:
     )
 
 
-def _acts(walk: CallWalk[S], node: str, walked: Trail) -> Finding:
+def _acts(walk: CallProduct[S], node: str, walked: TablePath) -> Finding:
     return walk.ground.finding(
         "GL2",
         "acts, and no person and no gate has let it since the model was last asked.",
@@ -95,7 +102,7 @@ def _acts(walk: CallWalk[S], node: str, walked: Trail) -> Finding:
     )
 
 
-def _approved(walk: CallWalk[S], way: Way, *, before: bool) -> bool:
+def _approved(walk: CallProduct[S], way: Transition, *, before: bool) -> bool:
     """Whether an approval stands once a node was left; a model that is asked again undoes it."""
     contract, kind = walk.ground.contracts[way.source], walk.kind(way.source)
     if kind == "gate" and issubclass(way.outcome, Settled):
@@ -107,31 +114,31 @@ def _approved(walk: CallWalk[S], way: Way, *, before: bool) -> bool:
     return before
 
 
-def unasked(walk: CallWalk[S]) -> Iterator[Finding | Unknown]:
+def find_unasked_holds(walk: CallProduct[S]) -> Iterator[Finding | Unknown]:
     """Yield every node whose held calls may be appended before a person is asked about them."""
     nodes = walk.ground.graph.nodes
     if all(one.hold for one in unwrapped(nodes.values()) if isinstance(one, Gate)):
         return
     for node in nodes:
-        if walk.runs_tools(node) and _unasked(walk, node, Barred()) is not None:
+        if walk.runs_tools(node) and _unasked(walk, node, Exclusions()) is not None:
             yield walk.ground.told(partial(_unasked, walk, node), partial(_passes, walk, node))
 
 
-def _unasked(walk: CallWalk[S], node: str, barred: Barred) -> Trail | None:
+def _unasked(walk: CallProduct[S], node: str, barred: Exclusions) -> TablePath | None:
     """Return a shortest way on which what `node` sends back for a person meets no gate."""
 
-    def steps(at: tuple[Place, bool]) -> Iterator[tuple[Way, tuple[Place, bool]]]:
+    def steps(at: tuple[CallState, bool]) -> Iterator[tuple[Transition, tuple[CallState, bool]]]:
         for way, place in walk.steps(at[0]):
             held = at[1] or (way.source == node and issubclass(way.outcome, Held))
             yield way, (place, held and walk.kind(place.node) != "gate")
 
-    def is_goal(at: tuple[Place, bool], _: Way | None) -> bool:
+    def is_goal(at: tuple[CallState, bool], _: Transition | None) -> bool:
         return at[1] and (at[0].node == END or walk.kind(at[0].node) == "append")
 
-    return led_to(_start(walk), steps, is_goal, barred)
+    return shortest_path(_start(walk), steps, is_goal, barred)
 
 
-def _passes(walk: CallWalk[S], node: str, walked: Trail) -> Finding:
+def _passes(walk: CallProduct[S], node: str, walked: TablePath) -> Finding:
     return walk.ground.finding(
         "GL2",
         "calls that a gate holds for a person are appended, and no person is asked about them.",
@@ -142,7 +149,7 @@ def _passes(walk: CallWalk[S], node: str, walked: Trail) -> Finding:
     )
 
 
-def unruled(walk: CallWalk[S], tools: tuple[str, ...]) -> Iterator[Finding]:
+def find_idle_rules(walk: CallProduct[S], tools: tuple[str, ...]) -> Iterator[Finding]:
     """Yield every gate with a rule that protects none of these tools; none are known if empty."""
     for name, node in walk.ground.graph.nodes.items():
         for one in unwrapped([node]):
@@ -158,7 +165,7 @@ def unruled(walk: CallWalk[S], tools: tuple[str, ...]) -> Iterator[Finding]:
                 )
 
 
-def parked_after_effects(ground: Ground[S]) -> Iterator[Finding | Unknown]:
+def find_parks_after_effects(ground: ProofGraph[S]) -> Iterator[Finding | Unknown]:
     """Yield every node that acts, or runs tools, and waits for people in one visit."""
     yield from ground.unpromised("GL10")
     for name in ground.reached:

@@ -16,7 +16,7 @@ from ..outcomes import Aborted, Failed
 from ..policy import Rule, decide
 from .children import STRICTNESS, tools_of
 from .dominance import Dominance
-from .ground import END, Ground, Trail, Way, search, trail
+from .proof_graph import END, ProofGraph, TablePath, Transition, breadth_first, path_to
 from .written_changes import Change, is_guard, written
 
 __all__ = ["gate_changes", "lost_guards"]
@@ -35,7 +35,7 @@ BOOKKEEPING: Final[frozenset[Kind]] = frozenset({"prepare", "model", "append"})
 VERBS: Final = {"allow": "allow", "ask": "ask about", "deny": "deny"}
 
 
-def lost_guards(old: Ground[S], new: Ground[S]) -> Iterator[Change]:
+def lost_guards(old: ProofGraph[S], new: ProofGraph[S]) -> Iterator[Change]:
     """Yield the nodes that act, guard or end a run with less before them, or act newly."""
     was, now = _Side(old), _Side(new)
     told = {node: change for nodes, change in _order(was, now) for node in nodes}
@@ -46,13 +46,13 @@ def lost_guards(old: Ground[S], new: Ground[S]) -> Iterator[Change]:
     for name in new.graph.nodes:
         if name in now.acting - was.acting:
             said = "acts, and did not" if name in old.graph.nodes else "is new, and acts"
-            yield Change("weaker", "acts", f"`{name}` {said}", name).along(new.trail(name))
+            yield Change("weaker", "acts", f"`{name}` {said}", name).along(new.path_to(name))
 
 
 class _Side(Generic[S]):
     """A graph of the two, with its dominators."""
 
-    def __init__(self, ground: Ground[S]) -> None:
+    def __init__(self, ground: ProofGraph[S]) -> None:
         self.ground = ground
         self.passed = Dominance(ground, answers=True)
         self.guards = self.of_kinds({"gate", "check", "human", "stop"})
@@ -66,13 +66,13 @@ class _Side(Generic[S]):
         every = [one for one in self.ground.reached if nodes[one].kind in kinds]
         return frozenset([one for one in every if is_guard(nodes[one])])
 
-    def lines(self) -> dict[str, list[Way]]:
+    def lines(self) -> dict[str, list[Transition]]:
         """Return the lines of the table into each node, but for ends without an answer."""
-        found: dict[str, list[Way]] = {}
+        found: dict[str, list[Transition]] = {}
         for name in self.ground.reached:
             for outcome, target in self.ground.graph.table[name].items():
                 if target != END or outcome not in {Aborted, Failed}:
-                    found.setdefault(target, []).append(Way(name, outcome, target))
+                    found.setdefault(target, []).append(Transition(name, outcome, target))
         return found
 
     def _acts(self, name: str) -> bool:
@@ -116,22 +116,22 @@ def _new_ways(old: _Side[S], new: _Side[S], node: str) -> Iterator[Change]:
         else:
             names = [*dict.fromkeys(name for name, outcome in was if outcome)]
             said = f"{_becomes([node])} without {_names(names, 'or')}" if names else ""
-        into = new.ground.trail(letter[0])
+        into = new.ground.path_to(letter[0])
         yield Change("weaker", "guard", said, node).along((*into, *walked))
 
 
-def _nearest(side: _Side[S], node: str, guards: Set[str]) -> dict[Letter, Trail]:
+def _nearest(side: _Side[S], node: str, guards: Set[str]) -> dict[Letter, TablePath]:
     """Return what comes last on the ways to a node, each with a shortest way from there."""
     lines, start = side.lines(), side.ground.graph.start
 
-    def back(name: str) -> Iterator[tuple[Way, str]]:
+    def back(name: str) -> Iterator[tuple[Transition, str]]:
         ways = lines.get(name, ())
         return ((way, way.source) for way in ways if way.source not in guards)
 
-    met = search([node], back)
-    found: dict[Letter, Trail] = {}
+    met = breadth_first([node], back)
+    found: dict[Letter, TablePath] = {}
     for name in met:
-        walked = trail(met, name)[::-1]
+        walked = path_to(met, name)[::-1]
         if name == start:
             found[start, ""] = walked
         for way in lines.get(name, ()):

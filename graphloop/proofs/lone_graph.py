@@ -13,16 +13,22 @@ from itertools import islice
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
 from ..outcomes import Aborted, Failed, Outcome, outcome_name
-from .calls import CallWalk, misanswered, wronged
+from .calls import CallProduct, call_faults, find_call_faults
 from .cycles import circled
-from .data import misread, unwritable
-from .endless_cycles import circling, led_in_circles, long_stretches
-from .gates import open_nodes, parked_after_effects, unapproved, unasked, ungated
-from .ground import END, Ground
+from .data import find_field_faults, find_state_faults
+from .endless_cycles import find_abort_cycles, find_long_stretches, find_unbounded_cycles
+from .gates import (
+    find_parks_after_effects,
+    find_unapproved_acts,
+    find_unasked_holds,
+    find_ungated_tools,
+    open_nodes,
+)
+from .proof_graph import END, ProofGraph
 from .ranking import Ranking
-from .reachability import disagreements, islands, shut, traps, unreachable
+from .reachability import find_table_mismatches, find_traps, find_unreachable_nodes, islands, shut
 from .report import Finding, Unknown
-from .visits import Most
+from .visits import VisitBounds
 
 __all__ = ["Blame", "proven"]
 
@@ -47,7 +53,7 @@ _Cell: TypeAlias = tuple[str, type[Outcome]]
 _Wrong: TypeAlias = frozenset[tuple[str, Hashable]]
 
 
-def proven(most: Most[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
+def proven(most: VisitBounds[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
     """Yield what is found of a graph, with the lines to blame, and where they stand.
 
     Args:
@@ -61,26 +67,26 @@ def proven(most: Most[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
     yield from map(ground.located, found)
 
 
-def _proofs(most: Most[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
+def _proofs(most: VisitBounds[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
     ground = most.ground
-    yield from disagreements(ground)
-    yield from unreachable(ground)
-    yield from traps(ground)
+    yield from find_table_mismatches(ground)
+    yield from find_unreachable_nodes(ground)
+    yield from find_traps(ground)
     if not ground.reached:
         return
-    walk = CallWalk(ground)
-    yield from ungated(walk)
-    yield from unapproved(walk)
-    yield from unasked(walk)
-    yield from misanswered(walk)
+    walk = CallProduct(ground)
+    yield from find_ungated_tools(walk)
+    yield from find_unapproved_acts(walk)
+    yield from find_unasked_holds(walk)
+    yield from find_call_faults(walk)
     for code in ("GL2", "GL3"):
         yield from ground.unpromised(code)
-    yield from circling(most.ranking, walk, aside)
-    yield from long_stretches(most.ranking)
-    yield from misread(ground)
-    yield from parked_after_effects(ground)
-    yield from unwritable(ground)
-    yield from led_in_circles(ground)
+    yield from find_unbounded_cycles(most.ranking, walk, aside)
+    yield from find_long_stretches(most.ranking)
+    yield from find_field_faults(ground)
+    yield from find_parks_after_effects(ground)
+    yield from find_state_faults(ground)
+    yield from find_abort_cycles(ground)
 
 
 @final
@@ -91,14 +97,14 @@ class Blame(Generic[S]):
         ground: the graph.
     """
 
-    def __init__(self, ground: Ground[S]) -> None:
+    def __init__(self, ground: ProofGraph[S]) -> None:
         self._ground = ground
         self._graph = ground.graph
         size = sum(map(len, self._graph.table.values()))
         tries = LINES_MAX // max(1, size)
         self._tries = tries if tries >= TRIES_MIN else 0
         self._all = LINES_ALL // max(1, size)
-        self._walk = CallWalk(ground)
+        self._walk = CallProduct(ground)
         self._before = _wrong(self._walk) if self._tries else frozenset[tuple[str, Hashable]]()
         self._known: dict[tuple[_Cell, str], _Wrong] = {}
         self._order = {name: at for at, name in enumerate(self._graph.table)}
@@ -156,7 +162,7 @@ class Blame(Generic[S]):
             self._all -= 1
             node, outcome = cell
             self._known[cell, target] = _wrong(
-                CallWalk(self._ground.led(node, outcome, target), self._walk)
+                CallProduct(self._ground.led(node, outcome, target), self._walk)
             )
         return self._known[cell, target]
 
@@ -165,13 +171,13 @@ def _of(wrong: _Wrong, code: str) -> list[Hashable]:
     return [what for one, what in wrong if one == code]
 
 
-def _wrong(walk: CallWalk[S]) -> _Wrong:
+def _wrong(walk: CallProduct[S]) -> _Wrong:
     """Return what speaks against a graph, by code, whether or not a run shows it."""
     ground = walk.ground
     found: list[tuple[str, Hashable]] = [
         *(("GL1", name) for names in (*islands(ground), *shut(ground)) for name in names),
         *(("GL2", node) for node in open_nodes(walk)),
-        *(("GL3", what) for what in wronged(walk)),
+        *(("GL3", what) for what in call_faults(walk)),
         *(("GL4", place) for place in circled(Ranking(ground))),
     ]
     return frozenset(found)

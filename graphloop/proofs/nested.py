@@ -31,8 +31,8 @@ __all__ = [
     "gate_rules",
     "known_child",
     "nested",
-    "nobody_knows",
     "runs_unknown",
+    "unknown_children",
 ]
 
 S = TypeVar("S")
@@ -214,7 +214,7 @@ def gate_rules(nodes: Iterable[Node[Any, Outcome]]) -> list[tuple[Rule, ...]]:
     return found
 
 
-def nobody_knows(here: Nested) -> Iterator[Unknown]:
+def unknown_children(here: Nested) -> Iterator[Unknown]:
     """Yield what cannot be decided of a graph, because it runs graphs that are not known."""
     for node, child in children_of(here.graph):
         if child.graph is None and child.name in here.graph.called:
@@ -241,7 +241,7 @@ def nobody_knows(here: Nested) -> Iterator[Unknown]:
 def runs_unknown(uses: Iterable[Nested]) -> bool:
     """Whether one of these graphs runs a graph that is not known."""
     each = {(id(use.graph), len(use.path) >= NEST_MAX): use for use in uses}
-    return any(True for use in each.values() for _ in nobody_knows(use))
+    return any(True for use in each.values() for _ in unknown_children(use))
 
 
 def children_of(graph: NodeGraph[Any]) -> Iterator[tuple[str, ChildContract]]:

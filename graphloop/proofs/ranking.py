@@ -31,7 +31,7 @@ from ..outcomes import (
     Resend,
     Settled,
 )
-from .ground import END, Ground, Way, circles, groups
+from .proof_graph import END, ProofGraph, Transition, cyclic_components, strong_components
 
 __all__ = ["Come", "Part", "Ranking", "left_by"]
 
@@ -57,7 +57,7 @@ AS: Final = "\0"
 
 EVERYTHING: Final[frozenset[Moves]] = frozenset(get_args(Moves))
 
-Part: TypeAlias = tuple[tuple[str, ...], list[Way]]
+Part: TypeAlias = tuple[tuple[str, ...], list[Transition]]
 """Nodes that all reach each other, and the lines by which they do."""
 
 Asked: TypeAlias = Literal["new", "asked", "again", "ended", "broken"]
@@ -80,7 +80,7 @@ class Ranking(Generic[S]):
         ground: the graph.
     """
 
-    def __init__(self, ground: Ground[S]) -> None:
+    def __init__(self, ground: ProofGraph[S]) -> None:
         self.ground = ground
         self._contracts: dict[str, Contract | None] = {}
         self.ways = self._split()
@@ -99,47 +99,47 @@ class Ranking(Generic[S]):
         """Return the node that a place is, however a run has come to it."""
         return place.partition(AS)[0]
 
-    def drawn(self, way: Way) -> Way:
+    def drawn(self, way: Transition) -> Transition:
         """Return a line between places as the line of the table that it is."""
-        return Way(self.node(way.source), way.outcome, self.node(way.target))
+        return Transition(self.node(way.source), way.outcome, self.node(way.target))
 
-    def whole(self) -> tuple[tuple[str, ...], list[Way]]:
+    def whole(self) -> tuple[tuple[str, ...], list[Transition]]:
         """Return all places that runs arrive at, and the lines between."""
         ways = [way for name in self.ways for way in self.ways[name]]
         return tuple(self.ways), [way for way in ways if way.target in self.ways]
 
     @cached_property
-    def circles(self) -> Sequence[Part]:
+    def cyclic_components(self) -> Sequence[Part]:
         """The parts of the whole graph."""
         return list(self.parts(*self.whole()))
 
-    def parts(self, names: Iterable[str], ways: Sequence[Way]) -> Iterator[Part]:
+    def parts(self, names: Iterable[str], ways: Sequence[Transition]) -> Iterator[Part]:
         """Yield the parts of what these nodes and lines make up, each with its own lines."""
-        found = list(circles(names, [(way.source, way.target) for way in ways]))
+        found = list(cyclic_components(names, [(way.source, way.target) for way in ways]))
         part_of = {name: place for place, part in enumerate(found) for name in part}
-        inside: list[list[Way]] = [[] for _ in found]
+        inside: list[list[Transition]] = [[] for _ in found]
         for way in ways:
             place = part_of.get(way.source)
             if place is not None and place == part_of.get(way.target):
                 inside[place].append(way)
         yield from zip(found, inside, strict=True)
 
-    def cap(self, way: Way) -> Cap | None:
+    def cap(self, way: Transition) -> Cap | None:
         """Return what bounds a line, if its node promises any."""
         contract = self._contract(way.source)
         return None if contract is None else contract.caps.get(way.outcome)
 
-    def may_move(self, way: Way) -> frozenset[Moves]:
+    def may_move(self, way: Transition) -> frozenset[Moves]:
         """Return what may have moved on when a line is taken."""
         contract = self._contract(way.source)
         return EVERYTHING if contract is None else contract.may_move(way.outcome)
 
-    def moved(self, way: Way) -> frozenset[Moves]:
+    def moved(self, way: Transition) -> frozenset[Moves]:
         """Return what has moved on for sure when a line is taken."""
         contract = self._contract(way.source)
         return frozenset() if contract is None else contract.moved(way.outcome)
 
-    def bounded(self, ways: Sequence[Way]) -> list[Way]:
+    def bounded(self, ways: Sequence[Transition]) -> list[Transition]:
         """Return those of a part's lines that are taken only so often while a run stays in it."""
         unheld = self.held_again(ways)
         capped = [
@@ -161,7 +161,7 @@ class Ranking(Generic[S]):
         }
         return [way for way, cap in kept if not cap.counts or way in moved]
 
-    def held_again(self, ways: Sequence[Way]) -> frozenset[Way]:
+    def held_again(self, ways: Sequence[Transition]) -> frozenset[Transition]:
         """Return the lines of a part that calls come back to with no gate asked about them.
 
         Calls are held once, since a gate asks about those it held: that bounds nothing without one.
@@ -177,7 +177,7 @@ class Ranking(Generic[S]):
                 nodes[self.node(way.source)].kind == "gate" and issubclass(way.outcome, Settled)
             )
         ]
-        whole = groups(dict.fromkeys(way.source for way in ways), silent)
+        whole = strong_components(dict.fromkeys(way.source for way in ways), silent)
         group_of = {name: place for place, group in enumerate(whole) for name in group}
         return frozenset(way for way in held if group_of[way.source] == group_of[way.target])
 
@@ -202,7 +202,7 @@ class Ranking(Generic[S]):
         unmoved = self._unmoved[counts, handed_in] = frozenset(found - {END})
         return unmoved
 
-    def is_first(self, way: Way) -> bool:
+    def is_first(self, way: Transition) -> bool:
         """Whether a line may be taken once without moving what it moves otherwise.
 
         A run may begin with a conversation whose calls are open.
@@ -215,13 +215,13 @@ class Ranking(Generic[S]):
             self._contracts[place] = self.ground.contracts.get(self.node(place))
         return self._contracts[place]
 
-    def _split(self) -> dict[str, tuple[Way, ...]]:
+    def _split(self) -> dict[str, tuple[Transition, ...]]:
         """Return the lines between places: a node is another place where it does less.
 
         One that is come to with feedback just noted, or by a run that is over, may have fewer ways
         to go on.
         """
-        rows: dict[str, tuple[Way, ...]] = {}
+        rows: dict[str, tuple[Transition, ...]] = {}
         todo = deque([self.ground.graph.start])
         while todo:
             place = todo.popleft()
@@ -232,7 +232,7 @@ class Ranking(Generic[S]):
             only = self._left_by(name, come)
             rows[place] = tuple(
                 [
-                    Way(place, way.outcome, self._place_after(way, come))
+                    Transition(place, way.outcome, self._place_after(way, come))
                     for way in self.ground.ways.get(name, ())
                     if only is None or way.outcome in only
                 ]
@@ -240,7 +240,7 @@ class Ranking(Generic[S]):
             todo += [way.target for way in rows[place] if way.target != END]
         return rows
 
-    def _place_after(self, way: Way, come: Come) -> str:
+    def _place_after(self, way: Transition, come: Come) -> str:
         """Return the place that a line leads to from a node that a run has come to so."""
         before, after = self._contract(way.source), self._contract(way.target)
         if before is None or after is None:
@@ -255,20 +255,20 @@ class Ranking(Generic[S]):
         return None if node is None else left_by(node, come)
 
     def _moved_between(
-        self, ways: Sequence[Way], lines: Sequence[Way], counts: frozenset[Moves]
-    ) -> Iterator[Way]:
+        self, ways: Sequence[Transition], lines: Sequence[Transition], counts: frozenset[Moves]
+    ) -> Iterator[Transition]:
         """Yield those of `lines` from which no way leads back to them that moves nothing."""
         left = lines
         if not self._again:
             # What no line leads back to needs no look at how the turns stand.
             still = [way for way in ways if not self.moved(way) & counts]
             names = dict.fromkeys(name for way in ways for name in (way.source, way.target))
-            whole = groups(names, [(way.source, way.target) for way in still])
+            whole = strong_components(names, [(way.source, way.target) for way in still])
             group_of = {name: place for place, group in enumerate(whole) for name in group}
             together = {way for way in lines if group_of[way.source] == group_of[way.target]}
             left = [way for way in lines if way in together and not self.moved(way) & counts]
             yield from (way for way in lines if way not in together or self.moved(way) & counts)
-        rows: dict[str, list[Way]] = {}
+        rows: dict[str, list[Transition]] = {}
         for way in ways if left else ():
             rows.setdefault(way.source, []).append(way)
         for way in left:
@@ -276,7 +276,7 @@ class Ranking(Generic[S]):
                 yield way
 
     def _comes_back(
-        self, rows: Mapping[str, Sequence[Way]], line: Way, counts: frozenset[Moves]
+        self, rows: Mapping[str, Sequence[Transition]], line: Transition, counts: frozenset[Moves]
     ) -> bool:
         """Whether a way leads from a line back to itself on which nothing has moved."""
         begun: list[Asked] = [one for one in ASKED if (line.source, one) in self._places]
@@ -292,7 +292,7 @@ class Ranking(Generic[S]):
                 todo += new
         return False
 
-    def _still(self, way: Way, counts: frozenset[Moves], asked: Asked) -> Iterator[At]:
+    def _still(self, way: Transition, counts: frozenset[Moves], asked: Asked) -> Iterator[At]:
         """Yield where a line leads to without moving anything that counts."""
         moved = self.moved(way)
         same = asked == "again" and "close" not in moved
@@ -300,7 +300,7 @@ class Ranking(Generic[S]):
             return
         yield from self._led(way, asked)
 
-    def _led(self, way: Way, asked: Asked) -> Iterator[At]:
+    def _led(self, way: Transition, asked: Asked) -> Iterator[At]:
         """Yield where a line leads to, with all that may have become of the turn."""
         contract = self._contract(way.source)
         moved, may = self.moved(way), self.may_move(way)
@@ -325,7 +325,7 @@ class Ranking(Generic[S]):
         if before == "asked" and "again" in may:
             yield way.target, "again"
 
-    def _led_once_over(self, way: Way, over: Literal["ended", "broken"]) -> Iterator[At]:
+    def _led_once_over(self, way: Transition, over: Literal["ended", "broken"]) -> Iterator[At]:
         """Yield where a line leads to that is taken by a run that has its ending."""
         known = self._left_by(self.node(way.source), over)
         if known is None:

@@ -11,15 +11,15 @@ from typing import TypeVar
 
 from ..graph import NodeGraph
 from ..outcomes import outcome_name
-from .ground import END, Ground, Way, groups, search, trail
+from .proof_graph import END, ProofGraph, Transition, breadth_first, path_to, strong_components
 from .report import Finding
 
-__all__ = ["disagreements", "islands", "shut", "traps", "unreachable"]
+__all__ = ["find_table_mismatches", "find_traps", "find_unreachable_nodes", "islands", "shut"]
 
 S = TypeVar("S")
 
 
-def unreachable(ground: Ground[S]) -> Iterator[Finding]:
+def find_unreachable_nodes(ground: ProofGraph[S]) -> Iterator[Finding]:
     """Yield every node that no run arrives at."""
     start = ground.graph.start
     for island in islands(ground):
@@ -33,63 +33,65 @@ def unreachable(ground: Ground[S]) -> Iterator[Finding]:
             )
 
 
-def islands(ground: Ground[S]) -> list[tuple[str, ...]]:
+def islands(ground: ProofGraph[S]) -> list[tuple[str, ...]]:
     """Return what no run arrives at: each time where to enter it, and what that leads to."""
     graph, ways = ground.graph, _all_ways(ground.graph)
-    seen = search([graph.start], lambda name: _steps(ways, name))
+    seen = breadth_first([graph.start], lambda name: _steps(ways, name))
     lost = [name for name in ways if name not in seen and name != END]
     inside = [(way.source, way.target) for name in lost for way in ways[name]]
     inside = [(source, target) for source, target in inside if target not in seen]
-    parts = list(groups(lost, inside))
+    parts = list(strong_components(lost, inside))
     part_of = {name: place for place, part in enumerate(parts) for name in part}
     after = {part_of[target] for source, target in inside if part_of[source] != part_of[target]}
     heads = [part[0] for place, part in enumerate(parts) if place not in after]
-    found = search(heads, lambda name: [one for one in _steps(ways, name) if one[1] not in seen])
+    found = breadth_first(
+        heads, lambda name: [one for one in _steps(ways, name) if one[1] not in seen]
+    )
     led: dict[str, list[str]] = {head: [] for head in heads}
     for name in lost:
-        walked = trail(found, name)
+        walked = path_to(found, name)
         led[walked[0].source if walked else name].append(name)
     return [(head, *[name for name in names if name != head]) for head, names in led.items()]
 
 
-def traps(ground: Ground[S]) -> Iterator[Finding]:
+def find_traps(ground: ProofGraph[S]) -> Iterator[Finding]:
     """Yield every innermost part of the graph that has no way out.
 
     The witness leads from the start into the part and once around in it.
     """
     ways = _all_ways(ground.graph)
-    seen = search([ground.graph.start], lambda name: _steps(ways, name))
+    seen = breadth_first([ground.graph.start], lambda name: _steps(ways, name))
     for group in shut(ground):
         yield _trap(ground, ways, group, seen)
 
 
-def shut(ground: Ground[S]) -> Iterator[tuple[str, ...]]:
+def shut(ground: ProofGraph[S]) -> Iterator[tuple[str, ...]]:
     """Yield the innermost parts of a graph that have no way out."""
     ways = _all_ways(ground.graph)
-    back: dict[str, list[Way]] = {}
+    back: dict[str, list[Transition]] = {}
     for row in ways.values():
         for way in row:
             back.setdefault(way.target, []).append(way)
-    home = search([END], lambda name: ((way, way.source) for way in back.get(name, ())))
+    home = breadth_first([END], lambda name: ((way, way.source) for way in back.get(name, ())))
     closed = [name for name in ways if name not in home]
     lines = [(way.source, way.target) for name in closed for way in ways[name]]
-    for group in groups(closed, lines):
+    for group in strong_components(closed, lines):
         within = set(group)
         if not any(way.target not in within for name in group for way in ways[name]):
             yield group
 
 
 def _trap(
-    ground: Ground[S],
-    ways: Mapping[str, tuple[Way, ...]],
+    ground: ProofGraph[S],
+    ways: Mapping[str, tuple[Transition, ...]],
     group: tuple[str, ...],
-    seen: Mapping[str, tuple[Way, str] | None],
+    seen: Mapping[str, tuple[Transition, str] | None],
 ) -> Finding:
     order = {name: place for place, name in enumerate(seen)}
     into = min(group, key=lambda name: order.get(name, len(order)))
-    walked = trail(seen, into) if into in seen else ()
-    around = search([way.target for way in ways[into]], lambda name: _steps(ways, name))
-    back = trail(around, into) if into in around else ()
+    walked = path_to(seen, into) if into in seen else ()
+    around = breadth_first([way.target for way in ways[into]], lambda name: _steps(ways, name))
+    back = path_to(around, into) if into in around else ()
     entered = back[0].source if back else into
     first = next((way for way in ways[into] if way.target == entered), None)
     names = ", ".join(repr(name) for name in group)
@@ -102,14 +104,14 @@ def _trap(
     )
 
 
-def _all_ways(graph: NodeGraph[S]) -> dict[str, tuple[Way, ...]]:
+def _all_ways(graph: NodeGraph[S]) -> dict[str, tuple[Transition, ...]]:
     """Return every line, also those that no node leaves by: they are drawn, too.
 
     A target without a row is a place with no way out.
     """
-    ways: dict[str, tuple[Way, ...]] = {graph.start: ()}
+    ways: dict[str, tuple[Transition, ...]] = {graph.start: ()}
     for name, row in graph.table.items():
-        ways[name] = tuple(Way(name, outcome, target) for outcome, target in row.items())
+        ways[name] = tuple(Transition(name, outcome, target) for outcome, target in row.items())
     return ways | {
         way.target: ()
         for row in ways.values()
@@ -118,11 +120,13 @@ def _all_ways(graph: NodeGraph[S]) -> dict[str, tuple[Way, ...]]:
     }
 
 
-def _steps(ways: Mapping[str, tuple[Way, ...]], name: str) -> Iterator[tuple[Way, str]]:
+def _steps(
+    ways: Mapping[str, tuple[Transition, ...]], name: str
+) -> Iterator[tuple[Transition, str]]:
     return ((way, way.target) for way in ways.get(name, ()))
 
 
-def disagreements(ground: Ground[S]) -> Iterator[Finding]:
+def find_table_mismatches(ground: ProofGraph[S]) -> Iterator[Finding]:
     """Yield every place where the table does not fit the nodes."""
     graph = ground.graph
     if graph.start not in graph.nodes:

@@ -26,10 +26,18 @@ from ..rules import (
     taken,
     words_of,
 )
-from .ground import END, Ground, Trail, Way, led_to, search, trail
-from .walker import Barred
+from .proof_graph import (
+    END,
+    ProofGraph,
+    TablePath,
+    Transition,
+    breadth_first,
+    path_to,
+    shortest_path,
+)
+from .run_search import Exclusions
 
-__all__ = ["RuleWalk", "Unseen", "Walked"]
+__all__ = ["RuleProduct", "Unseen", "Walked"]
 
 S = TypeVar("S")
 
@@ -54,9 +62,9 @@ class Unseen:
 
     def __init__(self, automaton: Automaton) -> None:
         kinds = [word.partition(":") for word in automaton.words]
-        named = {name for kind, _, name in kinds if kind in {"tool", "approval"}}
+        quote_names = {name for kind, _, name in kinds if kind in {"tool", "approval"}}
         self._automaton = automaton
-        self._names = sorted({*named, SOME_TOOL})
+        self._names = sorted({*quote_names, SOME_TOOL})
         self._tools = [
             (one,)
             for name in self._names
@@ -122,7 +130,7 @@ class Walked(NamedTuple):
     """The end of a walk: the node where the rule is broken, if it is, and the way there."""
 
     breach: str | None
-    walked: Trail
+    walked: TablePath
     cut: bool
 
     @property
@@ -131,7 +139,7 @@ class Walked(NamedTuple):
         return self.breach is None and not self.cut
 
 
-class RuleWalk(Generic[S]):
+class RuleProduct(Generic[S]):
     """A graph and a rule, walked side by side over so many lines at most.
 
     Attributes:
@@ -139,17 +147,17 @@ class RuleWalk(Generic[S]):
         barred: what walks leave out.
     """
 
-    def __init__(self, ground: Ground[S], automaton: Automaton, lines: int) -> None:
+    def __init__(self, ground: ProofGraph[S], automaton: Automaton, lines: int) -> None:
         self.ground = ground
         self.automaton = automaton
         self.unseen = Unseen(automaton)
         self.caps = _caps(ground)
         self.lines = self._lines = lines
-        self.barred = Barred()
+        self.barred = Exclusions()
         self._refusing: tuple[_Bounded, ...] = ()
 
     @cached_property
-    def rows(self) -> Mapping[str, Sequence[tuple[Way, Sequence[Happening]]]]:
+    def rows(self) -> Mapping[str, Sequence[tuple[Transition, Sequence[Happening]]]]:
         """The lines out of each node, with what of each of them the rule hears."""
         hears = self.automaton.letter
         entries = {
@@ -181,7 +189,7 @@ class RuleWalk(Generic[S]):
             todo += new
         return frozenset(self.rows) - hearing.keys()
 
-    def without(self, barred: Barred) -> Walked:
+    def without(self, barred: Exclusions) -> Walked:
         """Walk all ways but those that are barred, with all the lines that a rule has."""
         self.lines, self.barred = self._lines, barred
         return self.walk(tools=False)
@@ -209,7 +217,7 @@ class RuleWalk(Generic[S]):
         states = [self.automaton.after(one, entered(node)) for one in starts]
         walk = _Steps(self, caps, tools=tools)
         places = [_Place(node, state, counts) for state in states]
-        walked = led_to(
+        walked = shortest_path(
             places, walk.steps, lambda place, _: self.breaks(place, tools=tools), self.barred
         )
         if walked is None:
@@ -223,17 +231,17 @@ class RuleWalk(Generic[S]):
         if not isinstance(rule, AtMost) or rule.per or kind != "node" or node not in ground.parents:
             return None
 
-        def steps(name: str) -> Iterable[tuple[Way, str]]:
+        def steps(name: str) -> Iterable[tuple[Transition, str]]:
             ways = ground.ways.get(node if name == AROUND else name, ())
             return ((way, way.target) for way in ways)
 
-        found = search([AROUND], steps)
+        found = breadth_first([AROUND], steps)
         if node not in found:
             return None
-        walked = (*ground.trail(node), *trail(found, node) * rule.times)
+        walked = (*ground.path_to(node), *path_to(found, node) * rule.times)
         return Walked(node, walked, cut=False) if self.refused(walked) is None else None
 
-    def refused(self, walked: Trail) -> _Bounded | None:
+    def refused(self, walked: TablePath) -> _Bounded | None:
         """Return the first bound that a node on a way promises and the way does not keep to."""
         taken_so_often = Counter((way.source, way.outcome) for way in walked)
         # A bound can be exceeded only by a line that is taken more often than it allows.
@@ -251,7 +259,7 @@ class RuleWalk(Generic[S]):
         return None
 
     def counted(
-        self, caps: tuple[_Bounded, ...], way: Way, counts: tuple[int, ...]
+        self, caps: tuple[_Bounded, ...], way: Transition, counts: tuple[int, ...]
     ) -> tuple[int, ...] | None:
         """Return the counters after a line was taken; None if a bound rules that out."""
         contract = self.ground.contracts[way.source]
@@ -290,13 +298,13 @@ class RuleWalk(Generic[S]):
 class _Steps(Generic[S]):
     """The lines out of each place, until too many have been walked."""
 
-    def __init__(self, product: RuleWalk[S], caps: tuple[_Bounded, ...], *, tools: bool) -> None:
+    def __init__(self, product: RuleProduct[S], caps: tuple[_Bounded, ...], *, tools: bool) -> None:
         self.product = product
         self.caps = caps
         self.tools = tools
         self.cut = False
 
-    def steps(self, place: _Place) -> Iterable[tuple[Way, _Place]]:
+    def steps(self, place: _Place) -> Iterable[tuple[Transition, _Place]]:
         """Yield where each line out of a place leads."""
         product = self.product
         if place.node == END:
@@ -320,7 +328,7 @@ class _Steps(Generic[S]):
                     yield way, _Place(way.target, after, counts)
 
 
-def _caps(ground: Ground[S]) -> tuple[_Bounded, ...]:
+def _caps(ground: ProofGraph[S]) -> tuple[_Bounded, ...]:
     """Return the bounds of all nodes that runs arrive at, but those that leave no line."""
     held: list[_Bounded] = []
     for node in ground.reached:

@@ -17,11 +17,11 @@ from typing import Final, Literal, TypeAlias, TypeVar, final
 
 from ..graph import NodeGraph
 from ..rules import Followed, Rules, TemporalRule, automaton_of, describe_rule, to_be_brought
-from .ground import Ground, Trail
+from .proof_graph import ProofGraph, TablePath
 from .report import Finding, Unknown
-from .rule_walk import RuleWalk
-from .visits import Most
-from .walker import Barred
+from .rule_walk import RuleProduct
+from .run_search import Exclusions
+from .visits import VisitBounds
 
 __all__ = ["LINES_MAX", "RULES", "RuleDecision", "Status", "decided", "rules_given", "temporal"]
 
@@ -60,7 +60,7 @@ class RuleDecision:
 
     rule: TemporalRule
     status: Status
-    walked: Trail = ()
+    walked: TablePath = ()
     node: str = ""
     reason: str = ""
 
@@ -72,12 +72,12 @@ def rules_given(graph: NodeGraph[S]) -> Rules:
 
 
 def temporal(
-    ground: Ground[S], rules: Rules, most: Most[S] | None = None
+    ground: ProofGraph[S], rules: Rules, most: VisitBounds[S] | None = None
 ) -> tuple[tuple[Finding, ...], tuple[Unknown, ...]]:
     """Return the findings about rules that can be broken, and what only the monitor can decide."""
     told: list[Finding | Unknown] = []
     products = _products(ground, rules)
-    visits = Most(ground) if most is None else most
+    visits = VisitBounds(ground) if most is None else most
     for product in products:
         one = _decided(product, visits)
         if one.status == "violated":
@@ -91,7 +91,9 @@ def temporal(
     return findings, tuple([one for one in told if isinstance(one, Unknown)])
 
 
-def _broken(product: RuleWalk[S], decision: RuleDecision, barred: Barred) -> Trail | None:
+def _broken(
+    product: RuleProduct[S], decision: RuleDecision, barred: Exclusions
+) -> TablePath | None:
     """Return a shortest way that breaks a rule without what is barred."""
     if not barred:
         return decision.walked
@@ -99,7 +101,7 @@ def _broken(product: RuleWalk[S], decision: RuleDecision, barred: Barred) -> Tra
     return None if found.breach is None else found.walked
 
 
-def _told(ground: Ground[S], rule: TemporalRule, walked: Trail) -> Finding:
+def _told(ground: ProofGraph[S], rule: TemporalRule, walked: TablePath) -> Finding:
     node = walked[-1].target if walked else ground.graph.start
     return ground.finding(
         "GL12",
@@ -112,24 +114,24 @@ def _told(ground: Ground[S], rule: TemporalRule, walked: Trail) -> Finding:
 
 
 def decided(
-    ground: Ground[S], rules: Rules, most: Most[S] | None = None
+    ground: ProofGraph[S], rules: Rules, most: VisitBounds[S] | None = None
 ) -> tuple[RuleDecision, ...]:
     """Return what can be said of each rule, whose words have been looked up.
 
     Raises:
         ConfigError: a word has not been looked up (`names.resolve`).
     """
-    visits = Most(ground) if most is None else most
+    visits = VisitBounds(ground) if most is None else most
     return tuple([_decided(product, visits) for product in _products(ground, rules)])
 
 
-def _products(ground: Ground[S], rules: Rules) -> Iterator[RuleWalk[S]]:
+def _products(ground: ProofGraph[S], rules: Rules) -> Iterator[RuleProduct[S]]:
     """Yield the graph with each rule, which share the lines that may be walked."""
     lines = max(LINES_MIN, LINES_MAX // max(1, len(rules)))
-    return (RuleWalk(ground, automaton_of(rule), lines) for rule in rules)
+    return (RuleProduct(ground, automaton_of(rule), lines) for rule in rules)
 
 
-def _decided(product: RuleWalk[S], most: Most[S]) -> RuleDecision:
+def _decided(product: RuleProduct[S], most: VisitBounds[S]) -> RuleDecision:
     """Decide a rule: first by what is known of visits, then by walking."""
     rule = product.automaton.rule
     certain = product.repeated()

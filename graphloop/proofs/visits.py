@@ -17,10 +17,10 @@ from typing import Final, Generic, TypeVar, final
 
 from ..contract import Moves
 from ..rules import AtMost, TemporalRule, taken
-from .ground import Ground, Way, groups
+from .proof_graph import ProofGraph, Transition, strong_components
 from .ranking import Part, Ranking
 
-__all__ = ["Most", "Stay", "Visits"]
+__all__ = ["Stay", "VisitBounds", "Visits"]
 
 S = TypeVar("S")
 
@@ -59,12 +59,12 @@ class Visits(Generic[S]):
         self._ranking = ranking
         self._weights = weights
 
-    def among(self, names: Iterable[str], ways: Sequence[Way]) -> Stay:
+    def among(self, names: Iterable[str], ways: Sequence[Transition]) -> Stay:
         """Return the most that a stay among these nodes, by these lines, comes to."""
         every = tuple(names)
         stays = [self._within(part) for part in self._ranking.parts(every, ways)]
         inside = {name: stay for stay in stays for name in stay.visits}
-        whole = list(groups(every, [(way.source, way.target) for way in ways]))
+        whole = list(strong_components(every, [(way.source, way.target) for way in ways]))
         group_of = {name: place for place, group in enumerate(whole) for name in group}
         before: dict[int, set[int]] = {place: set() for place in range(len(whole))}
         for way in ways:
@@ -84,7 +84,7 @@ class Visits(Generic[S]):
     def of(self, nodes: Collection[str]) -> float:
         """Return the most visits of some nodes together: only their own cycles are looked at."""
         inside: dict[str, float] = {}
-        for part in self._ranking.circles:
+        for part in self._ranking.cyclic_components:
             if any(self._ranking.node(name) in nodes for name in part[0]):
                 inside.update(self._within(part).visits)
         names = [name for name in self._ranking.ways if self._ranking.node(name) in nodes]
@@ -115,14 +115,14 @@ class Visits(Generic[S]):
             return Stay(least, lighter.weight, lighter.why)
         return found
 
-    def _left(self, part: Part, out: Way) -> tuple[int, int]:
+    def _left(self, part: Part, out: Transition) -> tuple[int, int]:
         """Return how much still goes in circles once a line is taken out."""
         names, ways = part
         left = self._ranking.parts(names, [way for way in ways if way != out])
         cap = self._ranking.cap(out)
         return sum(len(ways) for _, ways in left), 0 if cap is None else cap.times
 
-    def _phases(self, part: Part, out: Sequence[Way]) -> Stay:
+    def _phases(self, part: Part, out: Sequence[Transition]) -> Stay:
         names, ways = part
         taken_out = set(out)
         rest = [way for way in ways if way not in taken_out]
@@ -151,7 +151,11 @@ class Visits(Generic[S]):
         )
 
     def _first(
-        self, names: Sequence[str], ways: Sequence[Way], counts: frozenset[Moves], line: Way
+        self,
+        names: Sequence[str],
+        ways: Sequence[Transition],
+        counts: frozenset[Moves],
+        line: Transition,
     ) -> Stay:
         """Return the phase of a run that comes to a counting line before anything has moved."""
         fresh = self._ranking.unmoved_from_start(counts, handed_in=False)
@@ -165,7 +169,7 @@ class Visits(Generic[S]):
         visits = {name: times * count for name, count in stay.visits.items()}
         return Stay(visits, times * stay.weight)
 
-    def _is_still(self, way: Way, counts: frozenset[Moves]) -> bool:
+    def _is_still(self, way: Transition, counts: frozenset[Moves]) -> bool:
         return not self._ranking.moved(way) & counts or self._ranking.is_first(way)
 
 
@@ -173,10 +177,10 @@ def _heavy(one: tuple[float, tuple[str, ...]]) -> float:
     return one[0]
 
 
-class Most(Generic[S]):
+class VisitBounds(Generic[S]):
     """How often nodes are visited at most, and so left, by the bounds that nodes promise."""
 
-    def __init__(self, ground: Ground[S]) -> None:
+    def __init__(self, ground: ProofGraph[S]) -> None:
         self.ground = ground
 
     @cached_property

@@ -119,8 +119,8 @@ def is_record(of: object) -> bool:
     found = _class(of)
     if found is None:
         return False
-    named = tuple in found.__mro__ and hasattr(found, "_fields")
-    return named or is_dataclass(found) or issubclass(found, BaseModel)
+    quote_names = tuple in found.__mro__ and hasattr(found, "_fields")
+    return quote_names or is_dataclass(found) or issubclass(found, BaseModel)
 
 
 def _class(of: object) -> type[object] | None:

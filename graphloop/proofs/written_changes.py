@@ -20,7 +20,7 @@ from ..node_protocol import Node
 from ..nodes import Gate, Router
 from ..outcomes import Outcome, outcome_name
 from ..tools import Tool
-from .ground import Trail
+from .proof_graph import TablePath
 
 __all__ = ["Change", "Effect", "compared", "is_guard", "node_changes", "written"]
 
@@ -78,7 +78,7 @@ class Change:
     witness: tuple[str, ...] = ()
     outcomes: tuple[str, ...] = ()
 
-    def along(self, walked: Trail) -> Change:
+    def along(self, walked: TablePath) -> Change:
         """Return this change with the way that shows it."""
         witness = (walked[0].source, *(way.target for way in walked)) if walked else ()
         return replace(self, witness=witness, outcomes=tuple([way.word for way in walked]))
@@ -179,9 +179,9 @@ def written(value: object) -> str:
 
 def _name(value: object) -> str:
     """Return the name of a function or class; of any other object, what its class writes."""
-    named: object = getattr(value, "__qualname__", None)
-    if isinstance(named, str):
-        return named
+    quote_names: object = getattr(value, "__qualname__", None)
+    if isinstance(quote_names, str):
+        return quote_names
     own = type(value).__repr__ is not object.__repr__
     return repr(value) if own else type(value).__qualname__
 

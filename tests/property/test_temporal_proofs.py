@@ -16,7 +16,7 @@ from graphloop.events import Event
 from graphloop.graph import END, Edges, NodeGraph
 from graphloop.node_protocol import Kind, Leave, Reaction
 from graphloop.outcomes import Answered, Calls, Done, Go, Outcome, outcome_name
-from graphloop.proofs.ground import Ground
+from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.temporal import RuleDecision, decided, temporal
 from graphloop.replay import journal_happenings
 from graphloop.rules import Rules, TemporalRule
@@ -236,7 +236,7 @@ def test_what_is_proven_holds_on_every_walk(
     graph: NodeGraph[None], rules: Rules, seed: int
 ) -> None:
     """The one promise of a checker: it never says proven wrongly."""
-    decisions = decided(Ground(graph), rules)
+    decisions = decided(ProofGraph(graph), rules)
 
     for number in range(12):
         trace, ended = Walker(graph, seed + number).walk()
@@ -252,7 +252,7 @@ def test_each_violation_has_a_witness_that_runs_no_tool(
     graph: NodeGraph[None], rules: Rules
 ) -> None:
     """A witness must be a way that runs can go, whatever the model calls."""
-    ground = Ground(graph)
+    ground = ProofGraph(graph)
 
     for one in decided(ground, rules):
         if one.status == "violated":
@@ -279,7 +279,7 @@ def test_rules_about_nodes_are_decided_with_the_shortest_witness(
     graph: NodeGraph[None], rules: Rules
 ) -> None:
     """Unknown is for what is not in the graph; the shortest witness is the one understood."""
-    for one in decided(Ground(graph), rules):
+    for one in decided(ProofGraph(graph), rules):
         assert one.status != "unknown"
         length = len(one.walked) if one.status == "violated" else 6
         for trace in ways_of(graph, min(length, 6) - 1):
@@ -314,7 +314,7 @@ def test_what_is_proven_of_the_standard_loop_holds_in_every_run_of_it(
     simulation = adversary.run(graph, seed=seed, abort_after=abort)
     trace = [one for told in journal_happenings(graph, simulation.events) for one in told]
 
-    for one in decided(Ground(graph), rules):
+    for one in decided(ProofGraph(graph), rules):
         if one.status == "proven":
             assert not breaches(one.rule, trace)
             assert not (simulation.run.ended and owes(one.rule, trace))
@@ -324,7 +324,7 @@ def test_what_is_proven_of_the_standard_loop_holds_in_every_run_of_it(
 @settings(max_examples=sized(150), deadline=None)
 def test_every_rule_is_proven_or_found_or_unknown(graph: NodeGraph[None], rules: Rules) -> None:
     """What was not decided is never passed over."""
-    ground = Ground(graph)
+    ground = ProofGraph(graph)
 
     findings, unknowns = temporal(ground, rules)
 

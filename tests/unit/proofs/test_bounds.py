@@ -16,7 +16,7 @@ from graphloop.nodes import Append, Child
 from graphloop.nodes.compact import SUMMARY_TOKENS
 from graphloop.proofs.bounds import Called, bound
 from graphloop.proofs.call_bounds import Bound
-from graphloop.proofs.ground import Ground
+from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.ranking import Ranking
 from graphloop.providers.script import ScriptedModel
 from graphloop.spending import Budget
@@ -282,9 +282,9 @@ def test_agents_that_graphs_know_by_three_names_are_bounded_once_a_level(
         }
         plain: Graph[None] = Graph("level", uses[0], edges)
         inner = with_agents(plain, {f"desk-{at}": inner for at in range(3)})
-    looked: list[Ground[Any]] = []
+    looked: list[ProofGraph[Any]] = []
 
-    def counted(ground: Ground[Any]) -> Ranking[Any]:
+    def counted(ground: ProofGraph[Any]) -> Ranking[Any]:
         looked.append(ground)
         return Ranking(ground)
 

@@ -15,8 +15,8 @@ from graphloop.graph import NodeGraph as Kernel
 from graphloop.nodes import Append, Child, Execute, Gate, ModelCall
 from graphloop.outcomes import Calls
 from graphloop.proofs.call_bounds import Asked, Bound, alone, each_call, shared, tool_calls_most
-from graphloop.proofs.ground import Ground
 from graphloop.proofs.nested import nested
+from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.spending import Budget
 from graphloop.topology.agents import with_agents
 from tests.topology_data import graph_of, standard
@@ -112,7 +112,7 @@ def test_what_has_no_bound_says_why_in_spite_of_the_number() -> None:
 
 def most(graph: Kernel[Any], budget: Budget = Budget()) -> int | None:  # noqa: B008 - frozen.
     """Return how many tools run at most."""
-    return tool_calls_most(Ground(graph), nested(graph, None).told, budget)
+    return tool_calls_most(ProofGraph(graph), nested(graph, None).told, budget)
 
 
 def test_children_that_run_no_tools_need_no_budget() -> None:

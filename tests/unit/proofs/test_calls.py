@@ -36,16 +36,16 @@ from graphloop.outcomes import (
     Truncated,
     Unplanned,
 )
-from graphloop.proofs.calls import OWED, CallWalk
+from graphloop.proofs.calls import OWED, CallProduct
 from graphloop.proofs.checking import check
-from graphloop.proofs.ground import Ground
+from graphloop.proofs.proof_graph import ProofGraph
 from tests.graphs import agent
 from tests.topology_data import MUTANTS, graph_of, standard
 
 
 def test_the_standard_loop_comes_to_its_tools_with_calls_that_are_gated() -> None:
     """And with no others."""
-    walk = CallWalk(Ground(agent()))
+    walk = CallProduct(ProofGraph(agent()))
 
     assert {(True, "gated")} == {
         (one.gated, one.duty) for one in walk.found if one.node == "execute"
@@ -54,7 +54,7 @@ def test_the_standard_loop_comes_to_its_tools_with_calls_that_are_gated() -> Non
 
 def test_nothing_is_owed_at_the_end_of_the_standard_loop() -> None:
     """Whatever way it ends."""
-    walk = CallWalk(Ground(agent()))
+    walk = CallProduct(ProofGraph(agent()))
 
     ends = [one for one in walk.found if one.node == "END"]
     assert ends
@@ -64,10 +64,10 @@ def test_nothing_is_owed_at_the_end_of_the_standard_loop() -> None:
 def test_the_way_to_a_place_begins_at_the_start() -> None:
     """And is a path of the table."""
     graph = agent()
-    walk = CallWalk(Ground(graph))
+    walk = CallProduct(ProofGraph(graph))
 
     for place in walk.found:
-        walked = walk.trail(place)
+        walked = walk.path_to(place)
         assert not walked or walked[0].source == graph.start
         assert all(graph.table[one.source][one.outcome] == one.target for one in walked)
 

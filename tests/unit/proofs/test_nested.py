@@ -8,7 +8,7 @@ from graphloop.nodes import Append, Child
 from graphloop.own_nodes.sub_graphs import sub_graph
 from graphloop.policy.policy import allow, ask, deny
 from graphloop.proofs.checking import check
-from graphloop.proofs.nested import NEST_MAX, USES_MAX, nested, nobody_knows
+from graphloop.proofs.nested import NEST_MAX, USES_MAX, nested, unknown_children
 from graphloop.proofs.report import PROPERTIES, Finding, Unknown
 from graphloop.providers.script import ScriptedModel
 from graphloop.spending import Budget
@@ -65,11 +65,11 @@ def test_nothing_is_known_of_an_agent_that_is_only_named_or_too_deep() -> None:
     deep = nested(nest(ungated(), NEST_MAX + 1), None).told
 
     codes = [*PROPERTIES]
-    assert codes == [one.code for one in nobody_knows(named)]
+    assert codes == [one.code for one in unknown_children(named)]
     assert [(NEST_MAX, codes)] == [
         (len(one.path), found)
         for one in deep
-        if (found := [each.code for each in nobody_knows(one)])
+        if (found := [each.code for each in unknown_children(one)])
     ]
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from graphloop.proofs.ground import Ground
+from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.ranking import Ranking
 from tests.topology_data import Topology, graph_of, standard
 
 
 def bounded(topology: Topology) -> list[set[tuple[str, str]]]:
     """Return what bounds each part of a graph, part by part, as it comes apart."""
-    ranking = Ranking(Ground(graph_of(topology)))
+    ranking = Ranking(ProofGraph(graph_of(topology)))
     todo = list(ranking.parts(*ranking.whole()))
     found: list[set[tuple[str, str]]] = []
     while todo:

@@ -15,7 +15,7 @@ from graphloop.graph import END, Edges, NodeGraph, names_of
 from graphloop.nodes import Append, Approve, Gate, Limit
 from graphloop.outcomes import Aborted, Accepted, Answered, Done, Final, Go, Outcome
 from graphloop.proofs import temporal as module
-from graphloop.proofs.ground import Ground
+from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.temporal import RuleDecision, decided, temporal
 from graphloop.rules import (
     Rules,
@@ -70,7 +70,7 @@ def silenced(of: NodeGraph[None], name: str) -> NodeGraph[None]:
 
 def decide(of: NodeGraph[None], rules: Rules) -> RuleDecision:
     """Return what is decided of one rule, whose words are looked up."""
-    (one,) = decided(Ground(of), resolve_words(rules, names_of(of)))
+    (one,) = decided(ProofGraph(of), resolve_words(rules, names_of(of)))
     return one
 
 
@@ -311,7 +311,7 @@ def test_findings_name_the_rule_and_what_to_do() -> None:
         names_of(SKIPPED),
     )
 
-    ((finding,), (unknown,)) = temporal(Ground(SKIPPED), rules)
+    ((finding,), (unknown,)) = temporal(ProofGraph(SKIPPED), rules)
 
     assert ("GL12", "error", "execute") == (finding.code, finding.severity, finding.node)
     assert ("plan", "gate", "execute") == finding.witness
@@ -327,7 +327,7 @@ def test_a_rule_about_the_end_is_found_there() -> None:
     """END is no node, and still a place."""
     rules = never("node:END", before="node:review")
 
-    ((finding,), _) = temporal(Ground(SKIPPED), rules)
+    ((finding,), _) = temporal(ProofGraph(SKIPPED), rules)
     assert ("", "node 'END'", "END") == (finding.node, finding.place, finding.witness[-1])
 
 
@@ -373,7 +373,7 @@ def test_a_rule_that_is_broken_far_down_a_large_graph_is_shown_by_a_run() -> Non
         whole["nodes"] |= one["nodes"]
         whole["edges"] |= one["edges"]
 
-    findings, unknown = temporal(Ground(graph_of(whole)), at_most("node:l599-stop", 1))
+    findings, unknown = temporal(ProofGraph(graph_of(whole)), at_most("node:l599-stop", 1))
 
     assert () == unknown
     assert ["l599-stop"] == [one.node for one in findings]

@@ -25,12 +25,12 @@ from ..replay import overheard
 from ..run import Run
 from ..step import Step, begin, step
 from ..values import Message
-from .worlds import CONVERSATIONS, SETUPS, answers, functions_of, sample
+from .sample_answers import CONVERSATIONS, SETUPS, answers, functions_of, sample
 
 if TYPE_CHECKING:
-    from .ground import Trail, Way
+    from .proof_graph import TablePath, Transition
 
-__all__ = ["NO_RUN", "TRIES", "Barred", "Mark", "Walker"]
+__all__ = ["NO_RUN", "TRIES", "Exclusions", "Mark", "RunSearch"]
 
 S = TypeVar("S")
 
@@ -65,7 +65,7 @@ NO_CAPS: Final[Mapping[type[Outcome], Cap]] = {}
 _ELSE: Final = ""
 """A line that nothing is barred after."""
 
-Mark: TypeAlias = "tuple[Way | str | None, int, tuple[int, ...]]"
+Mark: TypeAlias = "tuple[Transition | str | None, int, tuple[int, ...]]"
 """What a search has to know of a way: its last line, how far it is a barred one, its counts."""
 
 _Line: TypeAlias = tuple[str, type[Outcome]]
@@ -77,7 +77,7 @@ class _OffTheWay(Exception):
 
 @final
 @dataclass
-class Barred:
+class Exclusions:
     """The ways that a search leaves out, since no run was found that takes them.
 
     Attributes:
@@ -86,16 +86,16 @@ class Barred:
         after: lines that come only once a node went on so often by other outcomes, its bounds.
     """
 
-    pairs: frozenset[tuple[Way | None, Way]] = frozenset()
-    begun: tuple[Trail, ...] = ()
-    after: Mapping[Way, tuple[frozenset[type[Outcome]], int]] = field(
-        default_factory=dict["Way", tuple[frozenset[type[Outcome]], int]]
+    pairs: frozenset[tuple[Transition | None, Transition]] = frozenset()
+    begun: tuple[TablePath, ...] = ()
+    after: Mapping[Transition, tuple[frozenset[type[Outcome]], int]] = field(
+        default_factory=dict["Transition", tuple[frozenset[type[Outcome]], int]]
     )
 
     def __post_init__(self) -> None:
         """Number the places of the barred ways: 0 is their start, -1 is off all of them."""
         self._firsts = {before for before, _ in self.pairs}
-        self._steps: dict[tuple[int, Way], int] = {}
+        self._steps: dict[tuple[int, Transition], int] = {}
         self._ends: set[int] = set()
         for walked in self.begun:
             at = 0
@@ -112,7 +112,7 @@ class Barred:
         """The mark of a way that has no line yet."""
         return None, 0 if self.begun else -1, (0,) * len(self.after)
 
-    def then(self, mark: Mark, way: Way) -> Mark | None:
+    def then(self, mark: Mark, way: Transition) -> Mark | None:
         """Return the mark of a way with one line more; None if that is left out."""
         last, at, counts = mark
         if (last, way) in self.pairs:
@@ -130,7 +130,7 @@ class Barred:
             )
         return (way if way in self._firsts or way.target == "END" else _ELSE), at, counts
 
-    def allows(self, mark: Mark | None, walked: Trail) -> bool:
+    def allows(self, mark: Mark | None, walked: TablePath) -> bool:
         """Whether lines may follow."""
         for way in walked:
             mark = None if mark is None else self.then(mark, way)
@@ -139,7 +139,7 @@ class Barred:
 
 @final
 @dataclass
-class Walker(Generic[S]):
+class RunSearch(Generic[S]):
     """Walks ways of one graph, so far as its tries last."""
 
     graph: NodeGraph[S]
@@ -149,7 +149,7 @@ class Walker(Generic[S]):
     _said: bool = False
     _begun: Sequence[Sequence[Message]] = ()
     _stood: dict[int, Run[S]] = field(default_factory=dict[int, "Run[S]"])
-    _missed: dict[int, set[Trail]] = field(default_factory=dict[int, "set[Trail]"])
+    _missed: dict[int, set[TablePath]] = field(default_factory=dict[int, "set[TablePath]"])
 
     def __post_init__(self) -> None:
         """Have the nodes tell by which lines they are left."""
@@ -173,7 +173,7 @@ class Walker(Generic[S]):
         if self._at == len(self._lines):
             raise _OffTheWay
 
-    def first(self, found: Callable[[Barred], Trail | None]) -> Trail | None:
+    def first(self, found: Callable[[Exclusions], TablePath | None]) -> TablePath | None:
         """Return the first way that a run takes, of those that a search finds.
 
         Args:
@@ -181,7 +181,7 @@ class Walker(Generic[S]):
         """
         last = self.tries - FINDING_MAX - self._size // 2
         for missed in (self._paired, self._late):
-            barred = Barred()
+            barred = Exclusions()
             for _ in range(TRIES):
                 walked = found(barred)
                 # A search looks at as many lines as the table has; six cost what an answer does.
@@ -194,13 +194,13 @@ class Walker(Generic[S]):
                 barred = missed(barred, walked[: length + 1])
         return None
 
-    def _paired(self, barred: Barred, walked: Trail) -> Barred:
+    def _paired(self, barred: Exclusions, walked: TablePath) -> Exclusions:
         """Leave out the last line of a way wherever it follows the one before it."""
         way = walked[-1]
         before = walked[-2] if len(walked) > 1 else None
         return replace(barred, pairs=barred.pairs | {(before, way)})
 
-    def _late(self, barred: Barred, walked: Trail) -> Barred:
+    def _late(self, barred: Exclusions, walked: TablePath) -> Exclusions:
         """Leave out no more than a way, or its last line until the bounds beside it are reached."""
         way = walked[-1]
         contract = contract_of(self.graph.nodes[way.source])
@@ -210,7 +210,7 @@ class Walker(Generic[S]):
             return replace(barred, begun=(*barred.begun, walked))
         return replace(barred, after={**barred.after, way: (frozenset(caps), times)})
 
-    def walk(self, walked: Trail) -> int:
+    def walk(self, walked: TablePath) -> int:
         """Return how many lines of a way, from the start, a run takes."""
         for length, missed in self._missed.items():
             if walked[:length] in missed:
@@ -220,7 +220,7 @@ class Walker(Generic[S]):
             self._missed.setdefault(taken + 1, set()).add(walked[: taken + 1])
         return taken
 
-    def _walk(self, walked: Trail) -> int:
+    def _walk(self, walked: TablePath) -> int:
         lines = [(way.source, way.outcome) for way in walked]
         words = {"", *(way.word for way in walked)}
         begun = [messages for word, messages in CONVERSATIONS.items() if word in words]

@@ -22,7 +22,7 @@ from ..contract import Contract, contract_of, needs_turn
 from ..graph import NodeGraph
 from ..outcomes import Outcome, outcome_name
 from .report import Finding, Severity, Unknown, short_path
-from .walker import NO_RUN, Barred, Mark, Walker
+from .run_search import NO_RUN, Exclusions, Mark, RunSearch
 
 if TYPE_CHECKING:
     # networkx's own class is not subscriptable; only its stubs are generic.
@@ -32,15 +32,15 @@ else:
 
 __all__ = [
     "END",
-    "Ground",
-    "Trail",
-    "Way",
-    "circles",
-    "groups",
-    "led_to",
-    "named",
-    "search",
-    "trail",
+    "ProofGraph",
+    "TablePath",
+    "Transition",
+    "breadth_first",
+    "cyclic_components",
+    "path_to",
+    "quote_names",
+    "shortest_path",
+    "strong_components",
 ]
 
 S = TypeVar("S")
@@ -60,7 +60,7 @@ NAMED_MAX: Final = 3
 
 @final
 @dataclass(frozen=True, slots=True)
-class Way:
+class Transition:
     """A line of the table: the node `source` leaves by `outcome` to `target`."""
 
     source: str
@@ -74,10 +74,10 @@ class Way:
         return _word(cast("Hashable", self.outcome))
 
 
-Trail: TypeAlias = tuple[Way, ...]
+TablePath: TypeAlias = tuple[Transition, ...]
 
 
-class Ground(Generic[S]):
+class ProofGraph(Generic[S]):
     """A graph, ready to be proven.
 
     Attributes:
@@ -92,17 +92,17 @@ class Ground(Generic[S]):
         self.contracts: Mapping[str, Contract | None] = {
             name: contract_of(node) for name, node in graph.nodes.items()
         }
-        self.ways: Mapping[str, tuple[Way, ...]] = {
+        self.ways: Mapping[str, tuple[Transition, ...]] = {
             name: tuple(
-                Way(name, outcome, target)
+                Transition(name, outcome, target)
                 for outcome, target in row.items()
                 if not self._is_never(name, outcome)
             )
             for name, row in graph.table.items()
         }
-        self.parents = search([graph.start], self._steps)
+        self.parents = breadth_first([graph.start], self._steps)
 
-    def led(self, node: str, outcome: type[Outcome], target: str) -> Ground[S]:
+    def led(self, node: str, outcome: type[Outcome], target: str) -> ProofGraph[S]:
         """Return the ground of the graph with one line led elsewhere."""
         graph = copy(self.graph)
         graph.table = {**graph.table, node: {**graph.table[node], outcome: target}}
@@ -110,14 +110,14 @@ class Ground(Generic[S]):
         ground.graph = graph
         row = [replace(way, target=graph.table[node][way.outcome]) for way in self.ways[node]]
         ground.ways = {**self.ways, node: tuple(row)}
-        ground.parents = search([graph.start], ground._steps)
+        ground.parents = breadth_first([graph.start], ground._steps)
         ground.__dict__.pop("order", None)
         return ground
 
     @cached_property
-    def walker(self) -> Walker[S]:
+    def walker(self) -> RunSearch[S]:
         """The search for runs that take a way."""
-        return Walker(self.graph)
+        return RunSearch(self.graph)
 
     @cached_property
     def turnless(self) -> frozenset[str]:
@@ -133,7 +133,7 @@ class Ground(Generic[S]):
         contract = self.contracts.get(name)
         return contract is not None and contract.never(outcome)
 
-    def _steps(self, name: str) -> Iterable[tuple[Way, str]]:
+    def _steps(self, name: str) -> Iterable[tuple[Transition, str]]:
         return ((way, way.target) for way in self.ways.get(name, ()))
 
     @property
@@ -141,24 +141,24 @@ class Ground(Generic[S]):
         """The nodes that runs arrive at, in the order of the table."""
         return tuple(name for name in self.graph.nodes if name in self.parents)
 
-    def trail(self, node: str) -> Trail:
+    def path_to(self, node: str) -> TablePath:
         """Return a shortest way from the start to `node`."""
-        return trail(self.parents, node)
+        return path_to(self.parents, node)
 
-    def run_to(self, node: str) -> Trail:
+    def run_to(self, node: str) -> TablePath:
         """Return a short way to `node` that a run takes; empty if none is found."""
         start = self.graph.start
         found = self.walker.first(
-            lambda barred: led_to([start], self._steps, lambda name, _: name == node, barred)
+            lambda barred: shortest_path([start], self._steps, lambda name, _: name == node, barred)
         )
         return found or ()
 
-    def run(self, walked: Trail) -> Trail:
+    def run(self, walked: TablePath) -> TablePath:
         """Return a way as far as a run takes it."""
         return walked[: self.walker.walk(walked)]
 
     def told(
-        self, found: Callable[[Barred], Trail | None], tell: Callable[[Trail], Finding]
+        self, found: Callable[[Exclusions], TablePath | None], tell: Callable[[TablePath], Finding]
     ) -> Finding | Unknown:
         """Return what is told of the first way that a run takes, or that there is none.
 
@@ -169,7 +169,7 @@ class Ground(Generic[S]):
         walked = self.walker.first(found)
         if walked is not None:
             return tell(walked)
-        wrong = tell(found(Barred()) or ())
+        wrong = tell(found(Exclusions()) or ())
         long = len(wrong.outcomes) > PATH_MAX
         path = f"{len(wrong.outcomes):,} lines to {wrong.witness[-1]}" if long else wrong.path
         reason = f"{wrong.place}: {wrong.message} But {NO_RUN}: {path}. Fix: {wrong.fix}"
@@ -194,7 +194,9 @@ class Ground(Generic[S]):
         silent = self.silent()
         if not silent:
             return ()
-        reason = f"{named(silent)} promises nothing, so it may do anything: give it a `contract`."
+        reason = (
+            f"{quote_names(silent)} promises nothing, so it may do anything: give it a `contract`."
+        )
         return (Unknown(code, reason),)
 
     def finding(  # noqa: PLR0913 - a finding's parts
@@ -204,7 +206,7 @@ class Ground(Generic[S]):
         fix: str,
         *,
         node: str = "",
-        walked: Trail = (),
+        walked: TablePath = (),
         outcome: str = "",
         severity: Severity = "error",
         place: str = "",
@@ -251,7 +253,7 @@ class Ground(Generic[S]):
 _word = lru_cache(maxsize=1_024)(outcome_name)
 
 
-def named(names: tuple[str, ...]) -> str:
+def quote_names(names: tuple[str, ...]) -> str:
     """Return the first of some names, and how many more there are."""
     text = ", ".join(repr(name) for name in names[:NAMED_MAX])
     more = len(names) - NAMED_MAX
@@ -268,14 +270,14 @@ def _defined(of: type[object] | Callable[..., object]) -> str | None:
     return None if file is None else f"{short_path(Path(file))}:{line}"
 
 
-def search(
-    starts: Iterable[Q], steps: Callable[[Q], Iterable[tuple[Way, Q]]]
-) -> dict[Q, tuple[Way, Q] | None]:
+def breadth_first(
+    starts: Iterable[Q], steps: Callable[[Q], Iterable[tuple[Transition, Q]]]
+) -> dict[Q, tuple[Transition, Q] | None]:
     """Return every place that can be come to, with the line and the place it is come to from.
 
     The nearest come first, so the way back along the lines is a shortest one.
     """
-    found: dict[Q, tuple[Way, Q] | None] = dict.fromkeys(starts)
+    found: dict[Q, tuple[Transition, Q] | None] = dict.fromkeys(starts)
     queue = deque(found)
     while queue:
         here = queue.popleft()
@@ -286,9 +288,9 @@ def search(
     return found
 
 
-def trail(found: Mapping[Q, tuple[Way, Q] | None], place: Q) -> Trail:
+def path_to(found: Mapping[Q, tuple[Transition, Q] | None], place: Q) -> TablePath:
     """Return the lines that lead to `place` in what `search` has found."""
-    walked: list[Way] = []
+    walked: list[Transition] = []
     at = found[place]
     while at is not None:
         walked.append(at[0])
@@ -298,11 +300,11 @@ def trail(found: Mapping[Q, tuple[Way, Q] | None], place: Q) -> Trail:
 
 def _first(
     starts: Iterable[Q],
-    steps: Callable[[Q], Iterable[tuple[Way, Q]]],
-    is_goal: Callable[[Q, Way | None], bool],
-) -> Trail | None:
+    steps: Callable[[Q], Iterable[tuple[Transition, Q]]],
+    is_goal: Callable[[Q, Transition | None], bool],
+) -> TablePath | None:
     """Return a shortest way to a goal."""
-    found: dict[Q, tuple[Way, Q] | None] = dict.fromkeys(starts)
+    found: dict[Q, tuple[Transition, Q] | None] = dict.fromkeys(starts)
     if any(is_goal(place, None) for place in found):
         return ()
     queue = deque(found)
@@ -312,18 +314,18 @@ def _first(
             if there not in found:
                 found[there] = way, here
                 if is_goal(there, way):
-                    return trail(found, there)
+                    return path_to(found, there)
                 queue.append(there)
     return None
 
 
-def led_to(
+def shortest_path(
     starts: Iterable[Q],
-    steps: Callable[[Q], Iterable[tuple[Way, Q]]],
-    is_goal: Callable[[Q, Way | None], bool],
-    barred: Barred,
-    then: Trail = (),
-) -> Trail | None:
+    steps: Callable[[Q], Iterable[tuple[Transition, Q]]],
+    is_goal: Callable[[Q, Transition | None], bool],
+    barred: Exclusions,
+    then: TablePath = (),
+) -> TablePath | None:
     """Return a shortest way to a goal, without what is barred.
 
     Args:
@@ -336,7 +338,7 @@ def led_to(
     if not barred:
         return _first(starts, steps, is_goal)
     begun = [(place, barred.start) for place in starts]
-    found: dict[tuple[Q, Mark], tuple[Way, tuple[Q, Mark]] | None] = dict.fromkeys(begun)
+    found: dict[tuple[Q, Mark], tuple[Transition, tuple[Q, Mark]] | None] = dict.fromkeys(begun)
     for at in begun:
         if is_goal(at[0], None) and barred.allows(at[1], then):
             return ()
@@ -349,12 +351,12 @@ def led_to(
                 continue
             found[there, mark] = way, here
             if is_goal(there, way) and barred.allows(mark, then):
-                return trail(found, (there, mark))
+                return path_to(found, (there, mark))
             queue.append((there, mark))
     return None
 
 
-def groups(places: Iterable[Q], lines: Iterable[tuple[Q, Q]]) -> Iterator[tuple[Q, ...]]:
+def strong_components(places: Iterable[Q], lines: Iterable[tuple[Q, Q]]) -> Iterator[tuple[Q, ...]]:
     """Yield the sets of places that all reach each other, in the order of `places`."""
     drawn = Lines()
     drawn.add_nodes_from(places)
@@ -368,12 +370,12 @@ def groups(places: Iterable[Q], lines: Iterable[tuple[Q, Q]]) -> Iterator[tuple[
     yield from cast("list[tuple[Q, ...]]", sorted(found, key=lambda group: order[group[0]]))
 
 
-def circles(places: Iterable[Q], lines: Iterable[tuple[Q, Q]]) -> Iterator[tuple[Q, ...]]:
+def cyclic_components(places: Iterable[Q], lines: Iterable[tuple[Q, Q]]) -> Iterator[tuple[Q, ...]]:
     """Yield those of the sets in which there is a way around."""
     every = list(lines)
     if not every:
         return
     alone = {one for one, other in every if one == other}
-    for group in groups(places, every):
+    for group in strong_components(places, every):
         if len(group) > 1 or alone.intersection(group):
             yield group
