@@ -7,7 +7,7 @@ from typing import Any
 
 from graphloop.graph import NodeGraph
 from graphloop.outcomes import outcome_name
-from graphloop.proofs.proof_graph import TablePath, Transition
+from graphloop.proofs.proof_graph import Arc, TablePath
 from graphloop.proofs.report import Finding
 from graphloop.proofs.run_search import RunSearch
 
@@ -17,7 +17,7 @@ __all__ = ["is_run", "way_of"]
 def way_of(graph: NodeGraph[Any], finding: Finding) -> TablePath:
     """Return the lines of the table that a witness tells."""
     return tuple(
-        Transition(source, {outcome_name(one): one for one in graph.table[source]}[word], target)
+        Arc(source, {outcome_name(one): one for one in graph.table[source]}[word], target)
         for (source, target), word in zip(pairwise(finding.witness), finding.outcomes, strict=True)
     )
 

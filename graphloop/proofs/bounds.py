@@ -24,7 +24,7 @@ from .call_bounds import Asked, Bound, Called, alone, each_call, shared, tool_ca
 from .calls import CallProduct
 from .cycles import unbounded
 from .nested import NEST_MAX, Nested, known_child, nested, runs_unknown
-from .proof_graph import ProofGraph, Transition
+from .proof_graph import Arc, ProofGraph
 from .ranking import Ranking
 from .visits import Visits
 
@@ -170,12 +170,12 @@ def _count(
 ) -> tuple[Asked, Mapping[str, int | None]]:
     """Return how many models are asked, and how often each node is visited."""
     ground = ranking.ground
-    names, ways = ranking.whole()
+    names, arcs = ranking.whole()
     asked = {name: _asked(ground, ranking.node(name), known, depth) for name in names}
     counted = Visits(ranking, {name: calls for name, (calls, _) in asked.items()})
-    stay = counted.among(names, ways)
+    stay = counted.among(names, arcs)
     # After the last check that lets it go on, a run still does what needs no other check.
-    turn = counted.among(names, [way for way in ways if not _is_checked(ground, way)])
+    turn = counted.among(names, [arc for arc in arcs if not _is_checked(ground, arc)])
     reasons = dict.fromkeys(reason for _, reason in asked.values() if reason)
     whole = {name: _whole(count) for name, count in counted.by_node(stay).items()}
     return Asked(stay.weight, turn.weight, stay.why, " ".join(reasons)), whole
@@ -188,7 +188,9 @@ def _cycles_below(bounds: Iterable[tuple[str, Bound]]) -> Iterable[str]:
 def _begun(ground: ProofGraph[S], known: _Known, depth: int) -> list[tuple[str, Bound]]:
     """Return the bounds of what nodes begin, as far as they are known, by name."""
     contracts = [one for one in map(ground.contracts.get, ground.reached) if one is not None]
-    children = [known_child(ground.graph, child) for one in contracts for child in one.children]
+    children = [
+        known_child(ground.node_graph, child) for one in contracts for child in one.children
+    ]
     begun = [(child.name, _child_bound(child, known, depth)) for child in children]
     return [(name, found) for name, found in begun if found is not None]
 
@@ -202,8 +204,8 @@ def _asked(ground: ProofGraph[S], name: str, known: _Known, depth: int) -> tuple
         return inf, f"the contract of {name!r} does not say how many models a visit asks."
     calls: float = contract.model_calls
     for more, why in (
-        _called(ground.graph.nodes[name], contract, known),
-        _below(ground.graph, name, contract, known, depth),
+        _called(ground.nodes[name], contract, known),
+        _below(ground.node_graph, name, contract, known, depth),
     ):
         if why:
             return inf, why
@@ -280,10 +282,10 @@ def _calling(graph: NodeGraph[Any], known: _Known, depth: int) -> _Known:
     return replace(known, called=Called(tools, handoffs))
 
 
-def _is_checked(ground: ProofGraph[S], way: Transition) -> bool:
+def _is_checked(ground: ProofGraph[S], arc: Arc) -> bool:
     """Whether a line is taken only while the budget is not spent."""
-    return issubclass(way.outcome, Go) and isinstance(
-        ground.graph.nodes.get(way.source), StopCheck | Limit
+    return issubclass(arc.outcome, Go) and isinstance(
+        ground.nodes.get(arc.source), StopCheck | Limit
     )
 
 

@@ -171,7 +171,7 @@ def _parts(found: Bound) -> tuple[float, float]:
 
 def tool_calls_most(ground: ProofGraph[S], graphs: Sequence[Nested], budget: Budget) -> int | None:
     """Return how many tools run at most, in a graph and those that it runs; None for any number."""
-    nodes = [ground.graph.nodes[name] for name in ground.reached]
+    nodes = [ground.nodes[name] for name in ground.reached]
     nodes += [node for one in graphs[1:] for node in one.graph.nodes.values()]
     running = [node for node in nodes if _runs_tools(node)]
     # An agent whose graph is not known may run some.

@@ -38,9 +38,9 @@ from ..outcomes import (
 )
 from .proof_graph import (
     END,
+    Arc,
     ProofGraph,
     TablePath,
-    Transition,
     breadth_first,
     path_to,
     shortest_path,
@@ -97,9 +97,9 @@ class CallProduct(Generic[S]):
         self._known: dict[tuple[CallState, type[Outcome]], _After | None] = (
             like._known if like else {}
         )
-        self._led: dict[CallState, tuple[tuple[Transition, CallState], ...]] = {}
-        self.found: Mapping[CallState, tuple[Transition, CallState] | None] = breadth_first(
-            [CallState(ground.graph.start, gated=False, duty="idle")], self.steps
+        self._led: dict[CallState, tuple[tuple[Arc, CallState], ...]] = {}
+        self.found: Mapping[CallState, tuple[Arc, CallState] | None] = breadth_first(
+            [CallState(ground.start, gated=False, duty="idle")], self.steps
         )
 
     @cached_property
@@ -112,7 +112,7 @@ class CallProduct(Generic[S]):
 
     def kind(self, node: str) -> Kind | None:
         """Return the kind of a node; None for END."""
-        found = self.ground.graph.nodes.get(node)
+        found = self.ground.nodes.get(node)
         return None if found is None else found.kind
 
     def runs_tools(self, node: str) -> bool:
@@ -124,7 +124,7 @@ class CallProduct(Generic[S]):
         """Whether the calls of a run that arrives here are thrown away."""
         if self.kind(node) == "model":
             return True
-        if any(self._drops(node, way.outcome) for way in self.ground.ways.get(node, ())):
+        if any(self._drops(node, arc.outcome) for arc in self.ground.arcs.get(node, ())):
             return True
         contract = self.ground.contracts.get(node)
         if contract is None or contract.takes_up_calls:
@@ -133,7 +133,7 @@ class CallProduct(Generic[S]):
 
     def _drops(self, node: str, outcome: type[Outcome]) -> bool:
         """Whether a node that is left by an outcome has thrown the turn's reply away."""
-        dropping = isinstance(self.ground.graph.nodes.get(node), Extend | Compact)
+        dropping = isinstance(self.ground.nodes.get(node), Extend | Compact)
         return dropping and issubclass(outcome, DROPPED)
 
     def needs_turn(self, node: str) -> bool:
@@ -146,28 +146,28 @@ class CallProduct(Generic[S]):
 
     def shortest_path(
         self,
-        is_goal: Callable[[CallState, Transition | None], bool],
+        is_goal: Callable[[CallState, Arc | None], bool],
         barred: Exclusions,
         then: TablePath = (),
     ) -> TablePath | None:
         """Return a shortest way to a place, come to by a line, without what is barred."""
-        start = CallState(self.ground.graph.start, gated=False, duty="idle")
+        start = CallState(self.ground.start, gated=False, duty="idle")
         return shortest_path([start], self.steps, is_goal, barred, then)
 
-    def steps(self, place: CallState) -> tuple[tuple[Transition, CallState], ...]:
+    def steps(self, place: CallState) -> tuple[tuple[Arc, CallState], ...]:
         """Return where a run may go from a place."""
         known = self._led.get(place)
         if known is None:
             known = self._led[place] = tuple(self._steps(place))
         return known
 
-    def _steps(self, place: CallState) -> Iterator[tuple[Transition, CallState]]:
+    def _steps(self, place: CallState) -> Iterator[tuple[Arc, CallState]]:
         if place.node == END:
             return
-        for way in self.ground.ways.get(place.node, ()):
-            after = self.after(place, way.outcome)
+        for arc in self.ground.arcs.get(place.node, ()):
+            after = self.after(place, arc.outcome)
             if after is not None:
-                yield way, CallState(way.target, *after)
+                yield arc, CallState(arc.target, *after)
 
     def after(self, place: CallState, outcome: type[Outcome]) -> _After | None:
         """Return how things are once a place is left by an outcome; None if it never is."""
@@ -245,7 +245,7 @@ def find_call_faults(walk: CallProduct[S]) -> Iterator[Finding | Unknown]:
     """Yield every place where calls are lost, run again, or run though they were cut."""
     for node, wrong in call_faults(walk):
         found = partial(_misanswered, walk, node, wrong)
-        yield walk.ground.told(found, partial(_told, walk, wrong))
+        yield walk.ground.confirmed(found, partial(_told, walk, wrong))
 
 
 def call_faults(walk: CallProduct[S]) -> Iterable[tuple[str, _Wrong]]:
@@ -258,7 +258,7 @@ def call_faults(walk: CallProduct[S]) -> Iterable[tuple[str, _Wrong]]:
     return found
 
 
-def _at(place: CallState, last: Transition | None) -> str:
+def _at(place: CallState, last: Arc | None) -> str:
     """Return the node that a place is told of: at END the line into it is wrong."""
     return last.source if place.node == END and last is not None else place.node
 
@@ -271,16 +271,16 @@ def _misanswered(
     )
 
 
-def _told(walk: CallProduct[S], wrong: _Wrong, walked: TablePath) -> Finding:
-    last = walked[-1] if walked else None
-    node = walk.ground.graph.start if last is None else last.target
+def _told(walk: CallProduct[S], wrong: _Wrong, path: TablePath) -> Finding:
+    last = path[-1] if path else None
+    node = walk.ground.start if last is None else last.target
     line = last if last is not None and node == END else None
     return walk.ground.finding(
         "GL3",
         wrong[1],
         wrong[2],
         node=node if line is None else line.source,
-        walked=walked,
+        path=path,
         outcome="" if line is None else line.word,
         place="" if line is None else f"{line.source!r} -{line.word}-> END",
     )

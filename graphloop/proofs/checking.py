@@ -75,7 +75,7 @@ def check(
     found = [claims(one, excuses) for one in found]
     told = {one.prefix for one in uses.told} if uses.left_out else None
     findings, aside = set_aside([one for one in found if isinstance(one, Finding)], excuses, told)
-    findings = tuple([ground.located(one) for one in findings])
+    findings = tuple([ground.with_line(one) for one in findings])
     unknown = [one for one in found if isinstance(one, Unknown)]
     report = Report.of(graph.name, findings, unknown, aside)
     return replace(report, never_taken=ground.never_taken)
@@ -124,7 +124,7 @@ def _proven(
             known[from_above] = list(find_child_conflicts(ground, one.budget, one.gates))
         if by_rules not in known:
             wrong, open_ = temporal(ground, rules, most[key])
-            known[by_rules] = [*map(ground.located, wrong), *open_]
+            known[by_rules] = [*map(ground.with_line, wrong), *open_]
         found = (*known[key], *known[from_above], *unknown_children(one), *known[by_rules])
         yield [*map(one.told, found)]
 
@@ -135,8 +135,8 @@ def _untold(uses: Uses) -> Iterator[Unknown]:
     ruled = {one.ruled for one in uses.told}
     held = [one for one in uses.beyond if one.bounds not in bounds]
     kept = [one for one in uses.beyond if one.ruled not in ruled]
-    ways = "by way of other gates or with other budgets"
-    for code, untold, other in (("GL9", held, ways), ("GL12", kept, "with other rules")):
+    arcs = "by way of other gates or with other budgets"
+    for code, untold, other in (("GL9", held, arcs), ("GL12", kept, "with other rules")):
         for one in untold[:1]:
             reason = (
                 f"graph {one.graph.name!r} is run in more places than are looked at, {other}: "

@@ -39,8 +39,8 @@ def find_child_conflicts(
         gates: the rules of the gates above the parent, which hold in its runs as well.
     """
     for code in ("GL7", "GL8", "GL9"):
-        yield from ground.unpromised(code)
-    own = gate_rules([ground.graph.nodes[name] for name in ground.reached])
+        yield from ground.unknown_without_contracts(code)
+    own = gate_rules([ground.nodes[name] for name in ground.reached])
     rules = tuple(dict.fromkeys((*own, *gates)))
     for name in ground.reached:
         contract = ground.contracts[name]
@@ -72,7 +72,7 @@ def _writers(ground: ProofGraph[S], name: str, contract: Contract) -> Iterator[F
             f"{quote_names(tuple(names))} may write {field!r} of the state side by side.",
             f"declare a reducer for {field!r}, or let only one child write it.",
             node=name,
-            walked=ground.run_to(name),
+            path=ground.run_to(name),
         )
 
 
@@ -84,7 +84,7 @@ def _needs(ground: ProofGraph[S], name: str, child: ChildContract) -> Iterator[F
             f"waits for {child.needs} runs of {child.name!r}, and starts {child.runs}.",
             f"wait for {child.runs} at most.",
             node=name,
-            walked=ground.run_to(name),
+            path=ground.run_to(name),
         )
 
 
@@ -102,7 +102,7 @@ def _budget(
                 f"the child {child.name!r} may spend {own:,} {limit}, its parent {above:,}.",
                 f"give the child a budget of at most {above:,} {limit}.",
                 node=name,
-                walked=ground.run_to(name),
+                path=ground.run_to(name),
             )
 
 
@@ -132,7 +132,7 @@ def _gate(
                 f"parent would {verdicts[1]}.",
                 "let the child's gate be as strict as its parent's, or give it none.",
                 node=name,
-                walked=ground.run_to(name),
+                path=ground.run_to(name),
             )
         elif any(
             WILDCARDS & set(one) and one != "*" for rule in (*own, *rules) for one in rule.tools

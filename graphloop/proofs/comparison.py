@@ -102,9 +102,9 @@ class Comparison:
             {f"{one.source} -{one.outcome}->": one.target for one in rows}
             for rows in (self.rows_removed, self.rows_added)
         )
-        yield from (f"- {way} {target}" for way, target in was.items() if way not in now)
-        for way, target in now.items():
-            yield f"~ {way} {target} (was {was[way]})" if way in was else f"+ {way} {target}"
+        yield from (f"- {arc} {target}" for arc, target in was.items() if arc not in now)
+        for arc, target in now.items():
+            yield f"~ {arc} {target} (was {was[arc]})" if arc in was else f"+ {arc} {target}"
 
 
 def compare(
@@ -182,14 +182,14 @@ def _rules(old: ProofGraph[S], new: ProofGraph[S], before: Rules, after: Rules) 
         was, now = _decision(old, rule), _decision(new, rule)
         rank, rank_now = (0 if one is None else RANK[one.status] for one in (was, now))
         said, standing = f"the rule {describe_rule(rule)!r}", STANDING[rank_now]
-        walked = () if now is None else now.walked
+        path = () if now is None else now.path
         if rule not in has:
             kept = standing == "is proven" or any(_is_stricter(one, rule) for one in has)
             removed = f"{said} is removed{', and still kept' if kept else ''}"
-            yield Change("changed" if kept else "weaker", "rule", removed).along(walked)
+            yield Change("changed" if kept else "weaker", "rule", removed).along(path)
         elif rank_now < rank or (was and now and was.rule != now.rule):
             told = f"{said} {standing}; in the earlier graph it {STANDING[rank]}"
-            yield Change("weaker", "rule", told).along(walked)
+            yield Change("weaker", "rule", told).along(path)
         elif rank_now > rank or rule not in had:
             new_rule = f"{said} {standing}{' and is new' if rule not in had else ' now'}"
             yield Change("stronger" if rank_now > 1 else "changed", "rule", new_rule)
@@ -206,7 +206,7 @@ def _is_stricter(rule: TemporalRule, other: TemporalRule) -> bool:
 
 def _decision(ground: ProofGraph[S], rule: TemporalRule) -> RuleDecision | None:
     """Return what can be said of a rule on a graph; None if it means nothing there."""
-    meaning = _meaning(ground.graph, rule)
+    meaning = _meaning(ground.node_graph, rule)
     return None if isinstance(meaning, str) else decided(ground, meaning)[0]
 
 
@@ -220,9 +220,9 @@ def _properties(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]:
     for key, one in now.items():
         if key not in was and one.code != "GL12":
             said = f"{one.code} fails at {one.place}: {one.message.rstrip('.')}"
-            way = (one.witness, one.outcomes) if one.outcomes else ((), ())
+            arc = (one.witness, one.outcomes) if one.outcomes else ((), ())
             effect: Effect = "weaker" if one.severity == "error" else "changed"
-            yield Change(effect, one.code, said, one.node, *way)
+            yield Change(effect, one.code, said, one.node, *arc)
     for key, one in was.items():
         if key not in now and one.code != "GL12":
             said = f"{one.code} at {one.place} is mended: {one.message.rstrip('.')}"

@@ -12,7 +12,7 @@ from math import inf
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
 from .calls import CallProduct, CallState
-from .proof_graph import TablePath, Transition, path_to
+from .proof_graph import Arc, TablePath, path_to
 from .ranking import Part, Ranking
 
 __all__ = ["Cycle", "circled", "unbounded"]
@@ -57,7 +57,7 @@ class Cycle:
 
     into: TablePath
     around: TablePath
-    ways: Sequence[Transition] = field(default=(), compare=False, repr=False)
+    arcs: Sequence[Arc] = field(default=(), compare=False, repr=False)
     """The lines of the part that it is in, between places of the ranking."""
 
     @property
@@ -68,7 +68,7 @@ class Cycle:
     @property
     def words(self) -> str:
         """Its nodes, back to the first."""
-        names = (*(way.source for way in self.around), self.around[0].source)
+        names = (*(arc.source for arc in self.around), self.around[0].source)
         return " -> ".join(names)
 
 
@@ -95,20 +95,20 @@ def unbounded(
     breadth_first = _Search()
     count = 0
     while todo and count < (inf if every else CYCLES_MIN if breadth_first.over else CYCLES_MAX):
-        names, ways = todo.pop()
-        breadth_first.left -= len(ways)
-        out = set(ranking.bounded(ways))
+        names, arcs = todo.pop()
+        breadth_first.left -= len(arcs)
+        out = set(ranking.bounded(arcs))
         left: Sequence[str] = names
         if not out:
-            cycle, passed = _Cycles(ranking, walk, ways, breadth_first).shortest(names)
+            cycle, passed = _Cycles(ranking, walk, arcs, breadth_first).shortest(names)
             found.append(cycle)
             count += cycle.node not in aside
             # What else goes in circles here has a finding of its own.
-            out = {way for way in ways if way.source in passed or way.target in passed}
+            out = {arc for arc in arcs if arc.source in passed or arc.target in passed}
             left = [name for name in names if name not in passed]
             if every or cycle.node in aside:
-                excused.append((names, ways))
-        todo += ranking.parts(left, [way for way in ways if way not in out])
+                excused.append((names, arcs))
+        todo += ranking.parts(left, [arc for arc in arcs if arc not in out])
     for cycle in _beside(ranking, walk, excused, found):
         count += cycle.node not in aside
         if count > CYCLES_MAX and not every:
@@ -121,10 +121,10 @@ def circled(ranking: Ranking[S]) -> Iterator[str]:
     """Yield the places of the ranking that are on a cycle that nothing bounds."""
     todo = list(ranking.cyclic_components)
     while todo:
-        names, ways = todo.pop()
-        out = set(ranking.bounded(ways))
+        names, arcs = todo.pop()
+        out = set(ranking.bounded(arcs))
         if out:
-            todo += ranking.parts(names, [way for way in ways if way not in out])
+            todo += ranking.parts(names, [arc for arc in arcs if arc not in out])
         else:
             yield from names
 
@@ -133,15 +133,15 @@ def _beside(
     ranking: Ranking[S], walk: CallProduct[S], parts: Sequence[Part], found: Sequence[Cycle]
 ) -> Iterator[Cycle]:
     """Yield a cycle through each node that is on no other one: no reason for those is for it."""
-    on = {way.source for cycle in found for way in cycle.around}
+    on = {arc.source for cycle in found for arc in cycle.around}
     order = walk.ground.order
-    for names, ways in parts:
-        cycles = _Cycles(ranking, walk, ways, _Search())
+    for names, arcs in parts:
+        cycles = _Cycles(ranking, walk, arcs, _Search())
         # What is furthest has most of the others on its way.
         for name in sorted(names, key=lambda one: -order.get(ranking.node(one), 0)):
             if ranking.node(name) not in on:
                 cycle, _ = cycles.shortest([name])
-                on |= {way.source for way in cycle.around}
+                on |= {arc.source for arc in cycle.around}
                 yield cycle
 
 
@@ -152,13 +152,13 @@ class _Cycles(Generic[S]):
         self,
         ranking: Ranking[S],
         walk: CallProduct[S],
-        ways: Sequence[Transition],
+        arcs: Sequence[Arc],
         breadth_first: _Search,
     ) -> None:
         # A line whose own bound begins anew elsewhere goes round only with what sets it back.
-        free = [way for way in ways if (cap := ranking.cap(way)) is None or cap.counts]
+        free = [arc for arc in arcs if (cap := ranking.cap(arc)) is None or cap.counts]
         self._ranking, self._ground, self._search = ranking, walk.ground, breadth_first
-        self._ways, self._rows = ways, _rows(ways)
+        self._ways, self._rows = arcs, _rows(arcs)
         self._alone = _Repeated(walk, ranking, _rows(free), breadth_first)
         self._together = _Repeated(walk, ranking, self._rows, breadth_first)
 
@@ -170,12 +170,12 @@ class _Cycles(Generic[S]):
             into, around = repeated
         else:
             around = self._as_far_as_the_lines_go(names)
-            starts = [at for at, way in enumerate(around) if way.source in names]
+            starts = [at for at, arc in enumerate(around) if arc.source in names]
             at = min(starts, key=lambda one: self._ground.order.get(node(around[one].source), 0))
             around = (*around[at:], *around[:at])
             into = self._ground.path_to(node(around[0].source))
         drawn = tuple(map(self._ranking.drawn, around))
-        return Cycle(into, drawn, self._ways), frozenset(way.source for way in around)
+        return Cycle(into, drawn, self._ways), frozenset(arc.source for arc in around)
 
     def _as_far_as_the_lines_go(self, names: Sequence[str]) -> TablePath:
         best: TablePath = ()
@@ -186,8 +186,8 @@ class _Cycles(Generic[S]):
             best = _back(name, self._steps, most, self._search) or best
         return best
 
-    def _steps(self, name: str) -> Iterator[tuple[Transition, str]]:
-        return ((way, way.target) for way in self._rows[name])
+    def _steps(self, name: str) -> Iterator[tuple[Arc, str]]:
+        return ((arc, arc.target) for arc in self._rows[name])
 
 
 class _Repeated(Generic[S]):
@@ -200,7 +200,7 @@ class _Repeated(Generic[S]):
         self,
         walk: CallProduct[S],
         ranking: Ranking[S],
-        rows: Mapping[str, Sequence[Transition]],
+        rows: Mapping[str, Sequence[Arc]],
         breadth_first: _Search,
     ) -> None:
         self._walk = walk
@@ -243,40 +243,40 @@ class _Repeated(Generic[S]):
         ]
         return [(name, place) for _, name, place in sorted(found, key=lambda one: one[0])]
 
-    def _steps(self, at: At) -> Iterator[tuple[Transition, At]]:
+    def _steps(self, at: At) -> Iterator[tuple[Arc, At]]:
         name, place = at
-        for way in self._rows.get(name, ()):
-            after = self._walk.after(place, way.outcome)
+        for arc in self._rows.get(name, ()):
+            after = self._walk.after(place, arc.outcome)
             if after is not None:
-                yield way, (way.target, CallState(self._ranking.node(way.target), *after))
+                yield arc, (arc.target, CallState(self._ranking.node(arc.target), *after))
 
 
 def _back(
     start: Q,
-    steps: Callable[[Q], Iterable[tuple[Transition, Q]]],
+    steps: Callable[[Q], Iterable[tuple[Arc, Q]]],
     most: int,
     breadth_first: _Search,
 ) -> TablePath:
     """Return a shortest way from a place back to it, of so many lines at most; empty for none."""
-    found: dict[Q, tuple[Transition, Q] | None] = {}
+    found: dict[Q, tuple[Arc, Q] | None] = {}
     here = [start]
     for _ in range(most):
         after: list[Q] = []
         for place in here:
-            for way, there in steps(place):
+            for arc, there in steps(place):
                 breadth_first.left -= 1
                 if there == start:
-                    walked = path_to({**found, start: None}, place)
-                    return (*walked, way)
+                    path = path_to({**found, start: None}, place)
+                    return (*path, arc)
                 if there not in found:
-                    found[there] = way, place
+                    found[there] = arc, place
                     after.append(there)
         here = after
     return ()
 
 
-def _rows(ways: Sequence[Transition]) -> dict[str, list[Transition]]:
-    rows: dict[str, list[Transition]] = {}
-    for way in ways:
-        rows.setdefault(way.source, []).append(way)
+def _rows(arcs: Sequence[Arc]) -> dict[str, list[Arc]]:
+    rows: dict[str, list[Arc]] = {}
+    for arc in arcs:
+        rows.setdefault(arc.source, []).append(arc)
     return rows

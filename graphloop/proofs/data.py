@@ -21,9 +21,9 @@ from ..outcomes import Aborted, Failed
 from ..stores import Codec
 from .proof_graph import (
     END,
+    Arc,
     ProofGraph,
     TablePath,
-    Transition,
     breadth_first,
     quote_names,
     shortest_path,
@@ -46,7 +46,7 @@ BADLY: Final = frozenset({Aborted, Failed})
 
 def find_field_faults(ground: ProofGraph[S]) -> Iterator[Finding | Unknown]:
     """Yield what is read too early and what is written in vain, or why that is unknown."""
-    state_type = cast("object", getattr(ground.graph, "state_type", None))
+    state_type = cast("object", getattr(ground.node_graph, "state_type", None))
     if state_type is None:
         return
     reached, contracts = ground.reached, ground.contracts
@@ -94,10 +94,10 @@ def unwritten_at_first(state_type: type[object]) -> tuple[str, ...]:
 def _too_early(
     ground: ProofGraph[S], field: str, reads: Fields, known: Mapping[str, Contract]
 ) -> Iterator[Finding | Unknown]:
-    def steps(name: str) -> list[tuple[Transition, str]]:
-        return [(way, way.target) for way in _unwritten(ground, name, field, known)]
+    def steps(name: str) -> list[tuple[Arc, str]]:
+        return [(arc, arc.target) for arc in _unwritten(ground, name, field, known)]
 
-    starts = [ground.graph.start]
+    starts = [ground.start]
     for reader in breadth_first(starts, steps):
         if reader == END or field not in reads[reader]:
             continue
@@ -105,24 +105,24 @@ def _too_early(
         def found(barred: Exclusions, reader: str = reader) -> TablePath | None:
             return shortest_path(starts, steps, lambda name, _: name == reader, barred)
 
-        def tell(walked: TablePath, reader: str = reader) -> Finding:
+        def tell(path: TablePath, reader: str = reader) -> Finding:
             return ground.finding(
                 "GL6",
                 f"reads {field!r} of the state, which nothing has written on this way.",
                 f"write {field!r} on the way to {reader!r}, or give it a default other than None.",
                 node=reader,
-                walked=walked,
+                path=path,
             )
 
-        yield ground.told(found, tell)
+        yield ground.confirmed(found, tell)
 
 
 def _unwritten(
     ground: ProofGraph[S], name: str, field: str, known: Mapping[str, Contract]
-) -> list[Transition]:
+) -> list[Arc]:
     """Return the ways from a node by which a run may leave without having written a field."""
-    ways = ground.ways.get(name, ())
-    return [way for way in ways if field not in known[name].written(way.outcome)]
+    arcs = ground.arcs.get(name, ())
+    return [arc for arc in arcs if field not in known[name].written(arc.outcome)]
 
 
 def _is_in_vain(
@@ -130,7 +130,7 @@ def _is_in_vain(
 ) -> bool:
     """Whether what a node writes is always overwritten before it is read, or the run's result."""
     failed = {one for one in _unwritten(ground, name, field, known) if one.outcome in BADLY}
-    todo = deque(way.target for way in ground.ways.get(name, ()) if way not in failed)
+    todo = deque(arc.target for arc in ground.arcs.get(name, ()) if arc not in failed)
     seen: set[str] = set()
     while todo:
         here = todo.popleft()
@@ -140,10 +140,10 @@ def _is_in_vain(
             continue
         seen.add(here)
         # A run that failed has no result.
-        ways = _unwritten(ground, here, field, known)
+        arcs = _unwritten(ground, here, field, known)
         if field in known[here].fields_written:
-            ways = [way for way in ways if way.target != END or way.outcome not in BADLY]
-        todo += [way.target for way in ways]
+            arcs = [arc for arc in arcs if arc.target != END or arc.outcome not in BADLY]
+        todo += [arc.target for arc in arcs]
     return True
 
 
@@ -159,7 +159,7 @@ def _vain(ground: ProofGraph[S], name: str, field: str) -> Finding:
 
 def find_state_faults(ground: ProofGraph[S]) -> Iterator[Finding | Unknown]:
     """Yield what of the state no journal can hold, and what may not come back as it was."""
-    state_type = cast("object", getattr(ground.graph, "state_type", None))
+    state_type = cast("object", getattr(ground.node_graph, "state_type", None))
     if state_type is None:
         return
     place = named_type(state_type)

@@ -37,7 +37,7 @@ from ..outcomes import Aborted, Calls, Failed, Outcome, Overflow, Ready, Stop, U
 from ..step import SETTLE_MAX
 from .calls import CallProduct
 from .cycles import Cycle, unbounded
-from .proof_graph import ProofGraph, TablePath, Transition, quote_names
+from .proof_graph import Arc, ProofGraph, TablePath, quote_names
 from .ranking import Ranking
 from .report import Finding, Unknown, aside_in, excused
 from .run_search import NO_RUN, TRIES, Exclusions
@@ -125,9 +125,9 @@ def find_unbounded_cycles(
         shown: whether a finding has to be shown by a run.
     """
     ground = ranking.ground
-    opened = any("turn" in ranking.may_move(way) for row in ranking.ways.values() for way in row)
+    opened = any("turn" in ranking.may_move(arc) for row in ranking.arcs.values() for arc in row)
     for cycle in unbounded(ranking, walk, aside, every=every):
-        names = [way.source for way in cycle.around]
+        names = [arc.source for arc in cycle.around]
         silent = tuple(name for name in names if ground.contracts[name] is None)
         if silent:
             yield Unknown(
@@ -168,26 +168,26 @@ def find_unbounded_cycles(
             f"nothing bounds the cycle {run.words}: {why}.",
             fix,
             node=names[0],
-            walked=(*run.into, *run.around),
+            path=(*run.into, *run.around),
             outcome=run.around[-1].word,
         )
 
 
 def _gone_round(ranking: Ranking[S], walk: CallProduct[S], cycle: Cycle) -> Cycle | None:
     """Return a cycle that a run goes round again and again: this one, or another of its part."""
-    walker, found, ways = walk.ground.walker, cycle, cycle.ways
+    walker, found, arcs = walk.ground.runs, cycle, cycle.arcs
     for _ in range(TRIES):
-        caps = [cap.times for way in found.around if (cap := ranking.cap(way)) is not None]
+        caps = [cap.times for arc in found.around if (cap := ranking.cap(arc)) is not None]
         # By the bounds on it no run would go round it so often.
         around = found.around * min(ROUNDS_MAX, 2 + max(caps, default=2))
-        run = walker.first(partial(_led_round, walk, found, around))
+        run = walker.first_run(partial(_led_round, walk, found, around))
         if run is not None:
             return replace(found, into=run[: -len(around)])
         length = walker.walk((*found.into, *around)) - len(found.into)
         missed = around[max(0, length)]
-        ways = [way for way in ways if ranking.drawn(way) != missed]
-        names = dict.fromkeys(name for way in ways for name in (way.source, way.target))
-        others = unbounded(ranking, walk, among=ranking.parts(names, ways))
+        arcs = [arc for arc in arcs if ranking.drawn(arc) != missed]
+        names = dict.fromkeys(name for arc in arcs for name in (arc.source, arc.target))
+        others = unbounded(ranking, walk, among=ranking.parts(names, arcs))
         if not others:
             return None
         found = others[0]
@@ -206,7 +206,7 @@ def _led_round(
 
 def _held_again(ranking: Ranking[S], cycle: TablePath) -> str:
     """Return the node that holds calls on a cycle where no gate asks about them, if any."""
-    return next((way.source for way in cycle if way in ranking.held_again(cycle)), "")
+    return next((arc.source for arc in cycle if arc in ranking.held_again(cycle)), "")
 
 
 def _may_count(ranking: Ranking[S], cycle: TablePath) -> bool:
@@ -215,19 +215,19 @@ def _may_count(ranking: Ranking[S], cycle: TablePath) -> bool:
     Steps are recorded of turns: without any turn, none ever is.
     """
     none: frozenset[Moves] = frozenset()
-    caps = [cap for way in cycle if (cap := ranking.cap(way)) is not None]
+    caps = [cap for arc in cycle if (cap := ranking.cap(arc)) is not None]
     counted = none.union(*(cap.counts for cap in caps))
-    return any(counted & ranking.may_move(way) for way in cycle)
+    return any(counted & ranking.may_move(arc) for arc in cycle)
 
 
 def _what_counts(ranking: Ranking[S], cycle: TablePath) -> str:
     """Return what would make each round of a cycle count."""
-    if not ranking.opens_again and any("turn" in ranking.moved(way) for way in cycle):
+    if not ranking.opens_again and any("turn" in ranking.moved(arc) for arc in cycle):
         return (
             "a PrepareStep that fails, or is stopped, opens no turn. Lead what has failed, was "
             "stopped or is over to END"
         )
-    if any("turn" in ranking.moved(way) for way in cycle):
+    if any("turn" in ranking.moved(arc) for arc in cycle):
         return (
             "a turn that is opened once more, as a Compact asks for, is no other one. Close it "
             "on the way by an Append, or lead what has failed, was stopped or is over to END"
@@ -238,16 +238,16 @@ def _what_counts(ranking: Ranking[S], cycle: TablePath) -> str:
 def _reason(ranking: Ranking[S], cycle: TablePath) -> tuple[str, str]:
     """Return why nothing bounds a cycle, and what would."""
     fix = f"{_fix(ranking, cycle)}."
-    for way in cycle:
-        cap = ranking.cap(way)
+    for arc in cycle:
+        cap = ranking.cap(arc)
         if cap is not None and cap.counts:
             return (
-                f"{way.source!r} counts turns, and a run can come round without opening one",
+                f"{arc.source!r} counts turns, and a run can come round without opening one",
                 "lead the cycle through a PrepareStep, which opens a turn.",
             )
         if cap is not None:
             return (
-                f"{way.word!r} of {way.source!r} is bounded, and what it counts begins anew "
+                f"{arc.word!r} of {arc.source!r} is bounded, and what it counts begins anew "
                 "on a way round",
                 fix,
             )
@@ -256,17 +256,17 @@ def _reason(ranking: Ranking[S], cycle: TablePath) -> tuple[str, str]:
 
 def _fix(ranking: Ranking[S], cycle: TablePath) -> str:
     """Return what bounds a cycle of such nodes."""
-    nodes = [ranking.ground.graph.nodes[way.source] for way in cycle]
+    nodes = [ranking.ground.nodes[arc.source] for arc in cycle]
     if any(node.kind in TURNS for node in nodes):
         return STOP
-    graph, inside = ranking.ground.graph, {way.source for way in cycle}
+    graph, inside = ranking.ground.node_graph, {arc.source for arc in cycle}
     own = [
-        way
-        for way in cycle
-        if any(isinstance(node, Function) for node in unwrapped([graph.nodes[way.source]]))
+        arc
+        for arc in cycle
+        if any(isinstance(node, Function) for node in unwrapped([graph.nodes[arc.source]]))
     ]
     # A function that can also lead out is the one that decides on another round.
-    own.sort(key=lambda way: inside.issuperset(_decided(graph, way.source)))
+    own.sort(key=lambda arc: inside.issuperset(_decided(graph, arc.source)))
     cap = f", or give {own[0].word!r} of {own[0].source!r} a `cap=`" if own else ""
     return f"lead the cycle through a Limit, which counts its rounds{cap}"
 
@@ -291,21 +291,21 @@ AT_ONCE: Final[Mapping[type[object], frozenset[type[Outcome]]]] = {
 
 def find_long_stretches(ranking: Ranking[S]) -> Iterator[Unknown]:
     """Yield that runs may be broken off where they pass too many nodes without waiting."""
-    nodes = ranking.ground.graph.nodes
-    places, ways = ranking.whole()
+    nodes = ranking.ground.nodes
+    places, arcs = ranking.whole()
     at_once = {one: _at_once(nodes[ranking.node(one)]) for one in places}
     quiet = {one: 1.0 for one in places if at_once[one]}
     # Calls make a node wait: the gate, or the node that runs them.
     passed = {
-        way
-        for way in ways
-        if way.outcome in at_once[way.source] and not issubclass(way.outcome, Calls)
+        arc
+        for arc in arcs
+        if arc.outcome in at_once[arc.source] and not issubclass(arc.outcome, Calls)
     }
-    within = [way for way in ways if way in passed and way.target in quiet]
+    within = [arc for arc in arcs if arc in passed and arc.target in quiet]
     stay = Visits(ranking, quiet).among(quiet, within)
     # A stretch also passes the node that waits before it, and the one after it.
-    begun = any(way.target in quiet for way in ways if way not in passed)
-    ended = any(way.target not in quiet for way in passed)
+    begun = any(arc.target in quiet for arc in arcs if arc not in passed)
+    ended = any(arc.target not in quiet for arc in passed)
     most = stay.weight + begun + ended
     # What nothing bounds is found without that.
     if isfinite(most) and most > SETTLE_MAX:
@@ -322,14 +322,14 @@ def find_long_stretches(ranking: Ranking[S]) -> Iterator[Unknown]:
 
 def find_abort_cycles(ground: ProofGraph[S]) -> Iterator[Finding]:
     """Yield each circle that the rows of a table lead a stopped run into."""
-    ways = {name: _way_once_stopped(ground, name) for name in ground.reached}
+    arcs = {name: _way_once_stopped(ground, name) for name in ground.reached}
     for name in ground.reached:
-        at, walked = name, list[Transition]()
-        while (way := ways.pop(at, None)) is not None:
-            at, walked = way.target, [*walked, way]
-        circle = walked[[*[one.source for one in walked], at].index(at) :]
+        at, path = name, list[Arc]()
+        while (arc := arcs.pop(at, None)) is not None:
+            at, path = arc.target, [*path, arc]
+        circle = path[[*[one.source for one in path], at].index(at) :]
         if circle:
-            names = " -> ".join([*[way.source for way in circle], at])
+            names = " -> ".join([*[arc.source for arc in circle], at])
             # The circle is the table's; how a run comes to be stopped on it is no part of it.
             yield ground.finding(
                 "GL13",
@@ -341,9 +341,9 @@ def find_abort_cycles(ground: ProofGraph[S]) -> Iterator[Finding]:
             )
 
 
-def _way_once_stopped(ground: ProofGraph[S], name: str) -> Transition | None:
+def _way_once_stopped(ground: ProofGraph[S], name: str) -> Arc | None:
     """Return the line by which a stopped run leaves a node; None where that is not known."""
-    node = _kernel(ground.graph.nodes[name])
+    node = _kernel(ground.nodes[name])
     outcome: type[Outcome] = Aborted
     match node:
         case StopCheck() | Limit():
@@ -354,7 +354,7 @@ def _way_once_stopped(ground: ProofGraph[S], name: str) -> Transition | None:
             return None
         case _:
             pass
-    return next((way for way in ground.ways[name] if way.outcome is outcome), None)
+    return next((arc for arc in ground.arcs[name] if arc.outcome is outcome), None)
 
 
 def _at_once(node: Node[Any, Outcome]) -> frozenset[type[Outcome]]:

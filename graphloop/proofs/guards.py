@@ -16,7 +16,7 @@ from ..outcomes import Aborted, Failed
 from ..policy import Rule, decide
 from .children import STRICTNESS, tools_of
 from .dominance import Dominance
-from .proof_graph import END, ProofGraph, TablePath, Transition, breadth_first, path_to
+from .proof_graph import END, Arc, ProofGraph, TablePath, breadth_first, path_to
 from .written_changes import Change, is_guard, written
 
 __all__ = ["gate_changes", "lost_guards"]
@@ -40,12 +40,12 @@ def lost_guards(old: ProofGraph[S], new: ProofGraph[S]) -> Iterator[Change]:
     was, now = _Side(old), _Side(new)
     told = {node: change for nodes, change in _order(was, now) for node in nodes}
     yield from dict.fromkeys(told.values())
-    for node in (*new.graph.nodes, END):
+    for node in (*new.nodes, END):
         if node in was.guarded and node in now.guarded and node not in told:
             yield from _new_ways(was, now, node)
-    for name in new.graph.nodes:
+    for name in new.nodes:
         if name in now.acting - was.acting:
-            said = "acts, and did not" if name in old.graph.nodes else "is new, and acts"
+            said = "acts, and did not" if name in old.nodes else "is new, and acts"
             yield Change("weaker", "acts", f"`{name}` {said}", name).along(new.path_to(name))
 
 
@@ -62,22 +62,22 @@ class _Side(Generic[S]):
 
     def of_kinds(self, kinds: Set[Kind]) -> frozenset[str]:
         """Return the guards of some kinds that runs arrive at."""
-        nodes = self.ground.graph.nodes
+        nodes = self.ground.nodes
         every = [one for one in self.ground.reached if nodes[one].kind in kinds]
         return frozenset([one for one in every if is_guard(nodes[one])])
 
-    def lines(self) -> dict[str, list[Transition]]:
+    def lines(self) -> dict[str, list[Arc]]:
         """Return the lines of the table into each node, but for ends without an answer."""
-        found: dict[str, list[Transition]] = {}
+        found: dict[str, list[Arc]] = {}
         for name in self.ground.reached:
-            for outcome, target in self.ground.graph.table[name].items():
+            for outcome, target in self.ground.table[name].items():
                 if target != END or outcome not in {Aborted, Failed}:
-                    found.setdefault(target, []).append(Transition(name, outcome, target))
+                    found.setdefault(target, []).append(Arc(name, outcome, target))
         return found
 
     def _acts(self, name: str) -> bool:
         """Whether something of consequence may happen at a node; at one that says nothing, yes."""
-        promised, kind = self.ground.contracts[name], self.ground.graph.nodes[name].kind
+        promised, kind = self.ground.contracts[name], self.ground.nodes[name].kind
         if promised is None:
             return name not in self.guards and kind not in BOOKKEEPING
         return promised.tools or bool(promised.children) or kind in {"execute", "graph", "act"}
@@ -89,16 +89,16 @@ def _order(old: _Side[S], new: _Side[S]) -> Iterator[tuple[list[str], Change]]:
     for node in old.passed.reached:
         gone = old.passed.before(node) - new.passed.before(node)
         if gone and node in new.passed.reached:
-            kinds = {one: old.ground.graph.nodes[one].kind for one in old.passed.reached[:-1]}
+            kinds = {one: old.ground.nodes[one].kind for one in old.passed.reached[:-1]}
             kept = [one for one in kinds if one in gone]
             kept = [one for one in kept if node in old.acting or kinds[one] not in BOOKKEEPING]
             lost.setdefault(tuple(kept), []).append(node)
     for guards, nodes in lost.items():
         if guards:
             nodes.sort(key=lambda name: name not in new.acting)
-            walked = new.passed.around(nodes[0], guards[0])
+            path = new.passed.around(nodes[0], guards[0])
             said = f"{_becomes(nodes)} without {_names(guards, 'or')}"
-            yield nodes, Change("weaker", "guard", said, nodes[0]).along(walked)
+            yield nodes, Change("weaker", "guard", said, nodes[0]).along(path)
 
 
 def _new_ways(old: _Side[S], new: _Side[S], node: str) -> Iterator[Change]:
@@ -106,7 +106,7 @@ def _new_ways(old: _Side[S], new: _Side[S], node: str) -> Iterator[Change]:
     judges = old.of_kinds({"check", "human"})
     stops = [judges if node == END else one.guards | one.acting for one in (old, new)]
     was, now = _nearest(old, node, stops[0]), _nearest(new, node, stops[0] & stops[1])
-    for letter, walked in now.items():
+    for letter, path in now.items():
         if letter in was:
             continue
         if letter[0] == node and letter[1]:
@@ -117,26 +117,26 @@ def _new_ways(old: _Side[S], new: _Side[S], node: str) -> Iterator[Change]:
             names = [*dict.fromkeys(name for name, outcome in was if outcome)]
             said = f"{_becomes([node])} without {_names(names, 'or')}" if names else ""
         into = new.ground.path_to(letter[0])
-        yield Change("weaker", "guard", said, node).along((*into, *walked))
+        yield Change("weaker", "guard", said, node).along((*into, *path))
 
 
 def _nearest(side: _Side[S], node: str, guards: Set[str]) -> dict[Letter, TablePath]:
     """Return what comes last on the ways to a node, each with a shortest way from there."""
-    lines, start = side.lines(), side.ground.graph.start
+    lines, start = side.lines(), side.ground.start
 
-    def back(name: str) -> Iterator[tuple[Transition, str]]:
-        ways = lines.get(name, ())
-        return ((way, way.source) for way in ways if way.source not in guards)
+    def back(name: str) -> Iterator[tuple[Arc, str]]:
+        arcs = lines.get(name, ())
+        return ((arc, arc.source) for arc in arcs if arc.source not in guards)
 
     met = breadth_first([node], back)
     found: dict[Letter, TablePath] = {}
     for name in met:
-        walked = path_to(met, name)[::-1]
+        path = path_to(met, name)[::-1]
         if name == start:
-            found[start, ""] = walked
-        for way in lines.get(name, ()):
-            if way.source in guards:
-                found.setdefault((way.source, way.word), (way, *walked))
+            found[start, ""] = path
+        for arc in lines.get(name, ()):
+            if arc.source in guards:
+                found.setdefault((arc.source, arc.word), (arc, *path))
     return found
 
 

@@ -26,7 +26,13 @@ from .gates import (
 )
 from .proof_graph import END, ProofGraph
 from .ranking import Ranking
-from .reachability import find_table_mismatches, find_traps, find_unreachable_nodes, islands, shut
+from .reachability import (
+    closed_components,
+    find_table_mismatches,
+    find_traps,
+    find_unreachable_nodes,
+    islands,
+)
 from .report import Finding, Unknown
 from .visits import VisitBounds
 
@@ -64,7 +70,7 @@ def proven(most: VisitBounds[S], aside: frozenset[str]) -> Iterator[Finding | Un
     if any(isinstance(one, Finding) for one in found):
         blame = Blame(ground)
         found = [blame.told(one) if isinstance(one, Finding) else one for one in found]
-    yield from map(ground.located, found)
+    yield from map(ground.with_line, found)
 
 
 def _proofs(most: VisitBounds[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
@@ -80,7 +86,7 @@ def _proofs(most: VisitBounds[S], aside: frozenset[str]) -> Iterator[Finding | U
     yield from find_unasked_holds(walk)
     yield from find_call_faults(walk)
     for code in ("GL2", "GL3"):
-        yield from ground.unpromised(code)
+        yield from ground.unknown_without_contracts(code)
     yield from find_unbounded_cycles(most.ranking, walk, aside)
     yield from find_long_stretches(most.ranking)
     yield from find_field_faults(ground)
@@ -99,7 +105,7 @@ class Blame(Generic[S]):
 
     def __init__(self, ground: ProofGraph[S]) -> None:
         self._ground = ground
-        self._graph = ground.graph
+        self._graph = ground.node_graph
         size = sum(map(len, self._graph.table.values()))
         tries = LINES_MAX // max(1, size)
         self._tries = tries if tries >= TRIES_MIN else 0
@@ -126,7 +132,7 @@ class Blame(Generic[S]):
         least = min(scored.values())
         cells = [cell for cell, score in scored.items() if score == least][:ROWS_MAX]
         rows = tuple([(node, outcome_name(outcome)) for node, outcome in cells])
-        return replace(finding, rows=rows, written=self._ground.written(*rows[0]))
+        return replace(finding, rows=rows, written=self._ground.line_of(*rows[0]))
 
     def _changes(self, finding: Finding) -> Iterator[tuple[_Cell, str]]:
         """Yield lines, and where they might lead instead, the likeliest first."""
@@ -162,7 +168,7 @@ class Blame(Generic[S]):
             self._all -= 1
             node, outcome = cell
             self._known[cell, target] = _wrong(
-                CallProduct(self._ground.led(node, outcome, target), self._walk)
+                CallProduct(self._ground.redirected(node, outcome, target), self._walk)
             )
         return self._known[cell, target]
 
@@ -175,7 +181,11 @@ def _wrong(walk: CallProduct[S]) -> _Wrong:
     """Return what speaks against a graph, by code, whether or not a run shows it."""
     ground = walk.ground
     found: list[tuple[str, Hashable]] = [
-        *(("GL1", name) for names in (*islands(ground), *shut(ground)) for name in names),
+        *(
+            ("GL1", name)
+            for names in (*islands(ground), *closed_components(ground))
+            for name in names
+        ),
         *(("GL2", node) for node in open_nodes(walk)),
         *(("GL3", what) for what in call_faults(walk)),
         *(("GL4", place) for place in circled(Ranking(ground))),

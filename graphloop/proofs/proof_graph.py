@@ -1,8 +1,7 @@
-"""Ground: a graph with its contracts, as the proofs walk it.
+"""ProofGraph: a graph with its contracts, as the proofs search it.
 
-Owns the search for shortest paths and the making of findings, so that every proof's witness is a
-path of the table that the engine executes. A line whose node promises never to leave by it is
-left out.
+Owns breadth-first search, strongly connected components, and the making of findings. The witness
+of each proof is therefore a path of the table that the engine executes.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from .run_search import NO_RUN, Exclusions, Mark, RunSearch
 
 if TYPE_CHECKING:
     # networkx's own class is not subscriptable; only its stubs are generic.
-    Lines = nx.DiGraph[Hashable]
+    Digraph = nx.DiGraph[Hashable]
 else:
-    Lines = nx.DiGraph
+    Digraph = nx.DiGraph
 
 __all__ = [
     "END",
+    "Arc",
     "ProofGraph",
     "TablePath",
-    "Transition",
     "breadth_first",
     "cyclic_components",
     "path_to",
@@ -49,19 +48,19 @@ Q = TypeVar("Q", bound=Hashable)
 
 END: Final = "END"
 PATH_MAX: Final = 30
-"""How many lines of a way a reason names."""
+"""The arcs of a path that a message lists; a longer path is told by its length."""
 
 FAIL_CLOSED: Final = frozenset({"GL2", "GL3"})
-"""The properties of which a way that lacks them fails a report, though no run of it was found."""
+"""The properties that fail a report even if no run takes the path that breaks them."""
 
 NAMED_MAX: Final = 3
-"""How many nodes a reason names before it says how many more there are."""
+"""The nodes that a message names before it counts the others."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Transition:
-    """A line of the table: the node `source` leaves by `outcome` to `target`."""
+class Arc:
+    """A transition of the table: the node `source` leaves by `outcome` to `target`."""
 
     source: str
     outcome: type[Outcome]
@@ -74,124 +73,127 @@ class Transition:
         return _word(cast("Hashable", self.outcome))
 
 
-TablePath: TypeAlias = tuple[Transition, ...]
+TablePath: TypeAlias = tuple[Arc, ...]
 
 
 class ProofGraph(Generic[S]):
-    """A graph, ready to be proven.
+    """A graph whose table and contracts have been read for the proofs.
+
+    An outcome that a contract rules out has no arc.
 
     Attributes:
-        graph: the graph.
-        contracts: what each of its nodes promises; None for nothing.
-        ways: the lines out of each node that may be taken, in the order of the table.
-        parents: for each node that runs arrive at, the last line of a shortest way from the start.
+        node_graph: the graph.
+        contracts: the contract of each node; None for a node without one.
+        arcs: the arcs out of each node, in the order of the table.
+        parents: each reachable node, with the last arc of a shortest path from the start.
     """
 
     def __init__(self, graph: NodeGraph[S]) -> None:
-        self.graph = graph
+        self.node_graph = graph
+        self.nodes, self.table, self.start = graph.nodes, graph.table, graph.start
         self.contracts: Mapping[str, Contract | None] = {
             name: contract_of(node) for name, node in graph.nodes.items()
         }
-        self.ways: Mapping[str, tuple[Transition, ...]] = {
+        self.arcs: Mapping[str, tuple[Arc, ...]] = {
             name: tuple(
-                Transition(name, outcome, target)
+                Arc(name, outcome, target)
                 for outcome, target in row.items()
                 if not self._is_never(name, outcome)
             )
             for name, row in graph.table.items()
         }
-        self.parents = breadth_first([graph.start], self._steps)
+        self.parents = breadth_first([graph.start], self.arcs_from)
 
-    def led(self, node: str, outcome: type[Outcome], target: str) -> ProofGraph[S]:
-        """Return the ground of the graph with one line led elsewhere."""
-        graph = copy(self.graph)
-        graph.table = {**graph.table, node: {**graph.table[node], outcome: target}}
-        ground = copy(self)
-        ground.graph = graph
-        row = [replace(way, target=graph.table[node][way.outcome]) for way in self.ways[node]]
-        ground.ways = {**self.ways, node: tuple(row)}
-        ground.parents = breadth_first([graph.start], ground._steps)
-        ground.__dict__.pop("order", None)
-        return ground
+    def redirected(self, node: str, outcome: type[Outcome], target: str) -> ProofGraph[S]:
+        """Return this graph with one transition led to another target."""
+        graph = copy(self)
+        graph.node_graph = copy(self.node_graph)
+        graph.table = {**self.table, node: {**self.table[node], outcome: target}}
+        graph.node_graph.table = graph.table
+        row = [replace(arc, target=graph.table[node][arc.outcome]) for arc in self.arcs[node]]
+        graph.arcs = {**self.arcs, node: tuple(row)}
+        graph.parents = breadth_first([graph.start], graph.arcs_from)
+        graph.__dict__.pop("order", None)
+        return graph
 
     @cached_property
-    def walker(self) -> RunSearch[S]:
-        """The search for runs that take a way."""
-        return RunSearch(self.graph)
+    def runs(self) -> RunSearch[S]:
+        """The search for runs that take a path."""
+        return RunSearch(self.node_graph)
 
     @cached_property
     def turnless(self) -> frozenset[str]:
         """The nodes that ask a model in a turn that another node opens."""
-        return frozenset(name for name, node in self.graph.nodes.items() if needs_turn(node))
+        return frozenset(name for name, node in self.nodes.items() if needs_turn(node))
 
     @cached_property
     def order(self) -> Mapping[str, int]:
-        """How soon runs arrive at each node, compared with others."""
+        """The position of each reachable node in breadth-first order."""
         return {name: number for number, name in enumerate(self.parents)}
+
+    @cached_property
+    def reached(self) -> tuple[str, ...]:
+        """The reachable nodes, in the order of the table."""
+        return tuple(name for name in self.nodes if name in self.parents)
+
+    @property
+    def never_taken(self) -> tuple[tuple[str, str], ...]:
+        """The transitions that contracts rule out, as nodes and outcomes."""
+        return tuple(
+            (name, outcome_name(outcome))
+            for name, row in self.table.items()
+            for outcome in row
+            if self._is_never(name, outcome)
+        )
 
     def _is_never(self, name: str, outcome: type[Outcome]) -> bool:
         contract = self.contracts.get(name)
         return contract is not None and contract.never(outcome)
 
-    def _steps(self, name: str) -> Iterable[tuple[Transition, str]]:
-        return ((way, way.target) for way in self.ways.get(name, ()))
-
-    @property
-    def reached(self) -> tuple[str, ...]:
-        """The nodes that runs arrive at, in the order of the table."""
-        return tuple(name for name in self.graph.nodes if name in self.parents)
+    def arcs_from(self, name: str) -> Iterable[tuple[Arc, str]]:
+        """Return the arcs out of a node, each with its target."""
+        return ((arc, arc.target) for arc in self.arcs.get(name, ()))
 
     def path_to(self, node: str) -> TablePath:
-        """Return a shortest way from the start to `node`."""
+        """Return a shortest path from the start to `node`."""
         return path_to(self.parents, node)
 
     def run_to(self, node: str) -> TablePath:
-        """Return a short way to `node` that a run takes; empty if none is found."""
-        start = self.graph.start
-        found = self.walker.first(
-            lambda barred: shortest_path([start], self._steps, lambda name, _: name == node, barred)
+        """Return a short path to `node` that a run takes; empty if the search finds none."""
+        path = self.runs.first_run(
+            lambda excluded: shortest_path(
+                [self.start], self.arcs_from, lambda name, _: name == node, excluded
+            )
         )
-        return found or ()
+        return path or ()
 
-    def run(self, walked: TablePath) -> TablePath:
-        """Return a way as far as a run takes it."""
-        return walked[: self.walker.walk(walked)]
+    def run_prefix(self, path: TablePath) -> TablePath:
+        """Return the longest prefix of `path` that a run takes."""
+        return path[: self.runs.walk(path)]
 
-    def told(
-        self, found: Callable[[Exclusions], TablePath | None], tell: Callable[[TablePath], Finding]
+    def confirmed(
+        self,
+        path_without: Callable[[Exclusions], TablePath | None],
+        finding_of: Callable[[TablePath], Finding],
     ) -> Finding | Unknown:
-        """Return what is told of the first way that a run takes, or that there is none.
+        """Return the finding of the first path that a run takes; an unknown if no run takes one.
 
         Args:
-            found: returns a shortest way that shows what is wrong, without what is barred.
-            tell: returns the finding that a way shows.
+            path_without: returns a shortest path that shows the fault and is not excluded.
+            finding_of: returns the finding whose witness is a path.
         """
-        walked = self.walker.first(found)
-        if walked is not None:
-            return tell(walked)
-        wrong = tell(found(Exclusions()) or ())
-        long = len(wrong.outcomes) > PATH_MAX
-        path = f"{len(wrong.outcomes):,} lines to {wrong.witness[-1]}" if long else wrong.path
-        reason = f"{wrong.place}: {wrong.message} But {NO_RUN}: {path}. Fix: {wrong.fix}"
-        return Unknown(wrong.code, reason, wrong.node, fails=wrong.code in FAIL_CLOSED)
+        path = self.runs.first_run(path_without)
+        if path is not None:
+            return finding_of(path)
+        fault = finding_of(path_without(Exclusions()) or ())
+        long = len(fault.outcomes) > PATH_MAX
+        words = f"{len(fault.outcomes):,} lines to {fault.witness[-1]}" if long else fault.path
+        reason = f"{fault.place}: {fault.message} But {NO_RUN}: {words}. Fix: {fault.fix}"
+        return Unknown(fault.code, reason, fault.node, fails=fault.code in FAIL_CLOSED)
 
-    @property
-    def never_taken(self) -> tuple[tuple[str, str], ...]:
-        """The lines of the table that its nodes never take, as nodes and outcomes."""
-        return tuple(
-            (name, outcome_name(outcome))
-            for name, row in self.graph.table.items()
-            for outcome in row
-            if self._is_never(name, outcome)
-        )
-
-    def silent(self) -> tuple[str, ...]:
-        """Return the nodes that runs arrive at and that promise nothing."""
-        return tuple(name for name in self.reached if self.contracts[name] is None)
-
-    def unpromised(self, code: str) -> tuple[Unknown, ...]:
-        """Return that a property cannot be decided because of nodes that promise nothing."""
-        silent = self.silent()
+    def unknown_without_contracts(self, code: str) -> tuple[Unknown, ...]:
+        """Return a property as unknown if a reachable node has no contract."""
+        silent = tuple(name for name in self.reached if self.contracts[name] is None)
         if not silent:
             return ()
         reason = (
@@ -206,14 +208,14 @@ class ProofGraph(Generic[S]):
         fix: str,
         *,
         node: str = "",
-        walked: TablePath = (),
+        path: TablePath = (),
         outcome: str = "",
         severity: Severity = "error",
         place: str = "",
     ) -> Finding:
-        """Return a finding about `node`, with the walked lines as its witness."""
-        witness = (walked[0].source, *(way.target for way in walked)) if walked else ()
-        if not walked and node:
+        """Return a finding about `node` whose witness is `path`."""
+        witness = (path[0].source, *(arc.target for arc in path)) if path else ()
+        if not path and node:
             witness = (node,)
         return Finding(
             code,
@@ -222,46 +224,46 @@ class ProofGraph(Generic[S]):
             message,
             witness,
             fix,
-            outcomes=tuple(way.word for way in walked),
+            outcomes=tuple(arc.word for arc in path),
             node=node,
             outcome=outcome,
-            location=self.location(node),
-            written=self.written(node, outcome),
+            location=self.definition_of(node),
+            written=self.line_of(node, outcome),
         )
 
-    def written(self, node: str = "", outcome: str = "") -> str | None:
+    def line_of(self, node: str = "", outcome: str = "") -> str | None:
         """Return the `file:line` of a cell, else of its row, else of the graph; None if unknown."""
-        source = self.graph.source
+        source = self.node_graph.source
         return source and f"{short_path(Path(source.file))}:{source.at(node, outcome)}"
 
-    def located(self, found: F) -> F:
-        """Return a finding with the line that it is about: at least that of its graph."""
-        if not isinstance(found, Finding) or found.written is not None:
-            return found
-        return replace(found, written=self.written(found.node))
+    def with_line(self, finding: F) -> F:
+        """Return a finding with the line of its node, unless it has a line already."""
+        if not isinstance(finding, Finding) or finding.written is not None:
+            return finding
+        return replace(finding, written=self.line_of(finding.node))
 
-    def location(self, node: str) -> str | None:
-        """Return where the node's class or function is defined, as `file:line`, if known."""
-        found = self.graph.nodes.get(node)
-        if found is None:
+    def definition_of(self, node: str) -> str | None:
+        """Return the `file:line` of the node's class or function; None if unknown."""
+        known = self.nodes.get(node)
+        if known is None:
             return None
-        # A node that is made of a function may say which; its own class says nothing of it.
-        function: object = getattr(found, "function", None)
-        return _defined(function if callable(function) else type(found))
+        # A node that wraps a function is defined where the function is.
+        function: object = getattr(known, "function", None)
+        return _definition(function if callable(function) else type(known))
 
 
 _word = lru_cache(maxsize=1_024)(outcome_name)
 
 
 def quote_names(names: tuple[str, ...]) -> str:
-    """Return the first of some names, and how many more there are."""
+    """Return the first names in quotes, and the number of the others."""
     text = ", ".join(repr(name) for name in names[:NAMED_MAX])
     more = len(names) - NAMED_MAX
     return text if more <= 0 else f"{text} and {more} more"
 
 
 @lru_cache(maxsize=1_024)
-def _defined(of: type[object] | Callable[..., object]) -> str | None:
+def _definition(of: type[object] | Callable[..., object]) -> str | None:
     try:
         of = unwrap(of)
         file, (_, line) = getsourcefile(of), getsourcelines(of)
@@ -271,111 +273,90 @@ def _defined(of: type[object] | Callable[..., object]) -> str | None:
 
 
 def breadth_first(
-    starts: Iterable[Q], steps: Callable[[Q], Iterable[tuple[Transition, Q]]]
-) -> dict[Q, tuple[Transition, Q] | None]:
-    """Return every place that can be come to, with the line and the place it is come to from.
+    starts: Iterable[Q], arcs_from: Callable[[Q], Iterable[tuple[Arc, Q]]]
+) -> dict[Q, tuple[Arc, Q] | None]:
+    """Return every reachable state with its parent in the breadth-first tree.
 
-    The nearest come first, so the way back along the lines is a shortest one.
+    Args:
+        starts: the states to begin with; their parent is None.
+        arcs_from: returns the arcs out of a state, each with the state that it leads to.
     """
-    found: dict[Q, tuple[Transition, Q] | None] = dict.fromkeys(starts)
-    queue = deque(found)
+    parents: dict[Q, tuple[Arc, Q] | None] = dict.fromkeys(starts)
+    queue = deque(parents)
     while queue:
-        here = queue.popleft()
-        for way, there in steps(here):
-            if there not in found:
-                found[there] = (way, here)
-                queue.append(there)
-    return found
+        state = queue.popleft()
+        for arc, target in arcs_from(state):
+            if target not in parents:
+                parents[target] = (arc, state)
+                queue.append(target)
+    return parents
 
 
-def path_to(found: Mapping[Q, tuple[Transition, Q] | None], place: Q) -> TablePath:
-    """Return the lines that lead to `place` in what `search` has found."""
-    walked: list[Transition] = []
-    at = found[place]
-    while at is not None:
-        walked.append(at[0])
-        at = found[at[1]]
-    return tuple(reversed(walked))
-
-
-def _first(
-    starts: Iterable[Q],
-    steps: Callable[[Q], Iterable[tuple[Transition, Q]]],
-    is_goal: Callable[[Q, Transition | None], bool],
-) -> TablePath | None:
-    """Return a shortest way to a goal."""
-    found: dict[Q, tuple[Transition, Q] | None] = dict.fromkeys(starts)
-    if any(is_goal(place, None) for place in found):
-        return ()
-    queue = deque(found)
-    while queue:
-        here = queue.popleft()
-        for way, there in steps(here):
-            if there not in found:
-                found[there] = way, here
-                if is_goal(there, way):
-                    return path_to(found, there)
-                queue.append(there)
-    return None
+def path_to(parents: Mapping[Q, tuple[Arc, Q] | None], state: Q) -> TablePath:
+    """Return the path to `state` in the tree that `breadth_first` returned."""
+    arcs: list[Arc] = []
+    parent = parents[state]
+    while parent is not None:
+        arcs.append(parent[0])
+        parent = parents[parent[1]]
+    return tuple(reversed(arcs))
 
 
 def shortest_path(
     starts: Iterable[Q],
-    steps: Callable[[Q], Iterable[tuple[Transition, Q]]],
-    is_goal: Callable[[Q, Transition | None], bool],
-    barred: Exclusions,
-    then: TablePath = (),
+    arcs_from: Callable[[Q], Iterable[tuple[Arc, Q]]],
+    is_goal: Callable[[Q, Arc | None], bool],
+    excluded: Exclusions,
+    suffix: TablePath = (),
 ) -> TablePath | None:
-    """Return a shortest way to a goal, without what is barred.
+    """Return a shortest path to a goal; None if there is none.
 
     Args:
-        starts: where a way may begin.
-        steps: the lines out of a place, and where they lead.
-        is_goal: whether a place that is come to by a line is what is looked for.
-        barred: what is left out.
-        then: the lines that follow the way, and are no part of it.
+        starts: the states to begin with.
+        arcs_from: returns the arcs out of a state, each with the state that it leads to.
+        is_goal: whether a state, entered by an arc, is a goal.
+        excluded: the paths that are left out; their marks make a product with the states.
+        suffix: arcs that follow the path, and are no part of it.
     """
-    if not barred:
-        return _first(starts, steps, is_goal)
-    begun = [(place, barred.start) for place in starts]
-    found: dict[tuple[Q, Mark], tuple[Transition, tuple[Q, Mark]] | None] = dict.fromkeys(begun)
-    for at in begun:
-        if is_goal(at[0], None) and barred.allows(at[1], then):
-            return ()
-    queue = deque(found)
+    begun = [(state, excluded.start) for state in starts]
+    parents: dict[tuple[Q, Mark], tuple[Arc, tuple[Q, Mark]] | None] = dict.fromkeys(begun)
+    if any(is_goal(state, None) and excluded.allows(mark, suffix) for state, mark in begun):
+        return ()
+    queue = deque(parents)
     while queue:
         here = queue.popleft()
-        for way, there in steps(here[0]):
-            mark = barred.then(here[1], way)
-            if mark is None or (there, mark) in found:
+        for arc, target in arcs_from(here[0]):
+            mark = excluded.extended(here[1], arc)
+            if mark is None or (target, mark) in parents:
                 continue
-            found[there, mark] = way, here
-            if is_goal(there, way) and barred.allows(mark, then):
-                return path_to(found, (there, mark))
-            queue.append((there, mark))
+            parents[target, mark] = arc, here
+            if is_goal(target, arc) and excluded.allows(mark, suffix):
+                return path_to(parents, (target, mark))
+            queue.append((target, mark))
     return None
 
 
-def strong_components(places: Iterable[Q], lines: Iterable[tuple[Q, Q]]) -> Iterator[tuple[Q, ...]]:
-    """Yield the sets of places that all reach each other, in the order of `places`."""
-    drawn = Lines()
-    drawn.add_nodes_from(places)
-    drawn.add_edges_from(lines)
-    order = {place: number for number, place in enumerate(drawn)}
-    found = [
-        tuple(sorted(group, key=order.__getitem__))
-        for group in nx.strongly_connected_components(drawn)
+def strong_components(states: Iterable[Q], arcs: Iterable[tuple[Q, Q]]) -> Iterator[tuple[Q, ...]]:
+    """Yield the strongly connected components, in the order of `states`."""
+    digraph = Digraph()
+    digraph.add_nodes_from(states)
+    digraph.add_edges_from(arcs)
+    order = {state: number for number, state in enumerate(digraph)}
+    components = [
+        tuple(sorted(component, key=order.__getitem__))
+        for component in nx.strongly_connected_components(digraph)
     ]
-    # networkx gives back the very places that it was given.
-    yield from cast("list[tuple[Q, ...]]", sorted(found, key=lambda group: order[group[0]]))
+    # networkx returns the states that it was given.
+    ordered = sorted(components, key=lambda component: order[component[0]])
+    yield from cast("list[tuple[Q, ...]]", ordered)
 
 
-def cyclic_components(places: Iterable[Q], lines: Iterable[tuple[Q, Q]]) -> Iterator[tuple[Q, ...]]:
-    """Yield those of the sets in which there is a way around."""
-    every = list(lines)
-    if not every:
+def cyclic_components(states: Iterable[Q], arcs: Iterable[tuple[Q, Q]]) -> Iterator[tuple[Q, ...]]:
+    """Yield the strongly connected components that contain a cycle."""
+    pairs = list(arcs)
+    if not pairs:
         return
-    alone = {one for one, other in every if one == other}
-    for group in strong_components(places, every):
-        if len(group) > 1 or alone.intersection(group):
-            yield group
+    loops = {source for source, target in pairs if source == target}
+    for component in strong_components(states, pairs):
+        if len(component) > 1 or loops.intersection(component):
+            yield component

@@ -31,7 +31,7 @@ from ..outcomes import (
     Resend,
     Settled,
 )
-from .proof_graph import END, ProofGraph, Transition, cyclic_components, strong_components
+from .proof_graph import END, Arc, ProofGraph, cyclic_components, strong_components
 
 __all__ = ["Come", "Part", "Ranking", "left_by"]
 
@@ -57,7 +57,7 @@ AS: Final = "\0"
 
 EVERYTHING: Final[frozenset[Moves]] = frozenset(get_args(Moves))
 
-Part: TypeAlias = tuple[tuple[str, ...], list[Transition]]
+Part: TypeAlias = tuple[tuple[str, ...], list[Arc]]
 """Nodes that all reach each other, and the lines by which they do."""
 
 Asked: TypeAlias = Literal["new", "asked", "again", "ended", "broken"]
@@ -83,9 +83,9 @@ class Ranking(Generic[S]):
     def __init__(self, ground: ProofGraph[S]) -> None:
         self.ground = ground
         self._contracts: dict[str, Contract | None] = {}
-        self.ways = self._split()
-        every = (way for row in self.ways.values() for way in row)
-        self._may_open_again = any("again" in self.may_move(way) for way in every)
+        self.arcs = self._split()
+        every = (arc for row in self.arcs.values() for arc in row)
+        self._may_open_again = any("again" in self.may_move(arc) for arc in every)
         self._places = self._feasible()
         self._unmoved: dict[tuple[frozenset[Moves], bool], frozenset[str]] = {}
         self._again = any(asked == "again" for _, asked in self._places)
@@ -99,87 +99,87 @@ class Ranking(Generic[S]):
         """Return the node that a place is, however a run has come to it."""
         return place.partition(AS)[0]
 
-    def drawn(self, way: Transition) -> Transition:
+    def drawn(self, arc: Arc) -> Arc:
         """Return a line between places as the line of the table that it is."""
-        return Transition(self.node(way.source), way.outcome, self.node(way.target))
+        return Arc(self.node(arc.source), arc.outcome, self.node(arc.target))
 
-    def whole(self) -> tuple[tuple[str, ...], list[Transition]]:
+    def whole(self) -> tuple[tuple[str, ...], list[Arc]]:
         """Return all places that runs arrive at, and the lines between."""
-        ways = [way for name in self.ways for way in self.ways[name]]
-        return tuple(self.ways), [way for way in ways if way.target in self.ways]
+        arcs = [arc for name in self.arcs for arc in self.arcs[name]]
+        return tuple(self.arcs), [arc for arc in arcs if arc.target in self.arcs]
 
     @cached_property
     def cyclic_components(self) -> Sequence[Part]:
         """The parts of the whole graph."""
         return list(self.parts(*self.whole()))
 
-    def parts(self, names: Iterable[str], ways: Sequence[Transition]) -> Iterator[Part]:
+    def parts(self, names: Iterable[str], arcs: Sequence[Arc]) -> Iterator[Part]:
         """Yield the parts of what these nodes and lines make up, each with its own lines."""
-        found = list(cyclic_components(names, [(way.source, way.target) for way in ways]))
+        found = list(cyclic_components(names, [(arc.source, arc.target) for arc in arcs]))
         part_of = {name: place for place, part in enumerate(found) for name in part}
-        inside: list[list[Transition]] = [[] for _ in found]
-        for way in ways:
-            place = part_of.get(way.source)
-            if place is not None and place == part_of.get(way.target):
-                inside[place].append(way)
+        inside: list[list[Arc]] = [[] for _ in found]
+        for arc in arcs:
+            place = part_of.get(arc.source)
+            if place is not None and place == part_of.get(arc.target):
+                inside[place].append(arc)
         yield from zip(found, inside, strict=True)
 
-    def cap(self, way: Transition) -> Cap | None:
+    def cap(self, arc: Arc) -> Cap | None:
         """Return what bounds a line, if its node promises any."""
-        contract = self._contract(way.source)
-        return None if contract is None else contract.caps.get(way.outcome)
+        contract = self._contract(arc.source)
+        return None if contract is None else contract.caps.get(arc.outcome)
 
-    def may_move(self, way: Transition) -> frozenset[Moves]:
+    def may_move(self, arc: Arc) -> frozenset[Moves]:
         """Return what may have moved on when a line is taken."""
-        contract = self._contract(way.source)
-        return EVERYTHING if contract is None else contract.may_move(way.outcome)
+        contract = self._contract(arc.source)
+        return EVERYTHING if contract is None else contract.may_move(arc.outcome)
 
-    def moved(self, way: Transition) -> frozenset[Moves]:
+    def moved(self, arc: Arc) -> frozenset[Moves]:
         """Return what has moved on for sure when a line is taken."""
-        contract = self._contract(way.source)
-        return frozenset() if contract is None else contract.moved(way.outcome)
+        contract = self._contract(arc.source)
+        return frozenset() if contract is None else contract.moved(arc.outcome)
 
-    def bounded(self, ways: Sequence[Transition]) -> list[Transition]:
+    def bounded(self, arcs: Sequence[Arc]) -> list[Arc]:
         """Return those of a part's lines that are taken only so often while a run stays in it."""
-        unheld = self.held_again(ways)
+        unheld = self.held_again(arcs)
         capped = [
-            (way, cap) for way in ways if (cap := self.cap(way)) is not None and way not in unheld
+            (arc, cap) for arc in arcs if (cap := self.cap(arc)) is not None and arc not in unheld
         ]
         if not capped:
             return []
         none: frozenset[Moves] = frozenset()
-        moving = none.union(*map(self.may_move, ways))
-        kept = [(way, cap) for way, cap in capped if not cap.resets & moving]
-        known = all(self._contract(name) is not None for name in {way.source for way in ways})
+        moving = none.union(*map(self.may_move, arcs))
+        kept = [(arc, cap) for arc, cap in capped if not cap.resets & moving]
+        known = all(self._contract(name) is not None for name in {arc.source for arc in arcs})
         counting = {cap.counts for _, cap in kept if cap.counts and known}
         moved = {
-            way
+            arc
             for counts in counting
-            for way in self._moved_between(
-                ways, [one for one, cap in kept if cap.counts == counts], counts
+            for arc in self._moved_between(
+                arcs, [one for one, cap in kept if cap.counts == counts], counts
             )
         }
-        return [way for way, cap in kept if not cap.counts or way in moved]
+        return [arc for arc, cap in kept if not cap.counts or arc in moved]
 
-    def held_again(self, ways: Sequence[Transition]) -> frozenset[Transition]:
+    def held_again(self, arcs: Sequence[Arc]) -> frozenset[Arc]:
         """Return the lines of a part that calls come back to with no gate asked about them.
 
         Calls are held once, since a gate asks about those it held: that bounds nothing without one.
         """
-        held = [way for way in ways if issubclass(way.outcome, Held)]
+        held = [arc for arc in arcs if issubclass(arc.outcome, Held)]
         if not held:
             return frozenset()
-        nodes = self.ground.graph.nodes
+        nodes = self.ground.nodes
         silent = [
-            (way.source, way.target)
-            for way in ways
+            (arc.source, arc.target)
+            for arc in arcs
             if not (
-                nodes[self.node(way.source)].kind == "gate" and issubclass(way.outcome, Settled)
+                nodes[self.node(arc.source)].kind == "gate" and issubclass(arc.outcome, Settled)
             )
         ]
-        whole = strong_components(dict.fromkeys(way.source for way in ways), silent)
+        whole = strong_components(dict.fromkeys(arc.source for arc in arcs), silent)
         group_of = {name: place for place, group in enumerate(whole) for name in group}
-        return frozenset(way for way in held if group_of[way.source] == group_of[way.target])
+        return frozenset(arc for arc in held if group_of[arc.source] == group_of[arc.target])
 
     def unmoved_from_start(self, counts: frozenset[Moves], *, handed_in: bool) -> frozenset[str]:
         """Return the nodes that a run may come to before any of these has moved.
@@ -191,38 +191,38 @@ class Ranking(Generic[S]):
         known = self._unmoved.get((counts, handed_in))
         if known is not None:
             return known
-        found = {self.ground.graph.start}
+        found = {self.ground.start}
         todo = deque(found)
         while todo:
-            for way in self.ways.get(todo.popleft(), ()):
-                moves = self.moved(way) & counts and not (handed_in and self.is_first(way))
-                if way.target not in found and not moves:
-                    found.add(way.target)
-                    todo.append(way.target)
+            for arc in self.arcs.get(todo.popleft(), ()):
+                moves = self.moved(arc) & counts and not (handed_in and self.is_first(arc))
+                if arc.target not in found and not moves:
+                    found.add(arc.target)
+                    todo.append(arc.target)
         unmoved = self._unmoved[counts, handed_in] = frozenset(found - {END})
         return unmoved
 
-    def is_first(self, way: Transition) -> bool:
+    def is_first(self, arc: Arc) -> bool:
         """Whether a line may be taken once without moving what it moves otherwise.
 
         A run may begin with a conversation whose calls are open.
         """
-        contract = self._contract(way.source)
-        return contract is not None and way.outcome is Calls and contract.takes_up_calls
+        contract = self._contract(arc.source)
+        return contract is not None and arc.outcome is Calls and contract.takes_up_calls
 
     def _contract(self, place: str) -> Contract | None:
         if place not in self._contracts:
             self._contracts[place] = self.ground.contracts.get(self.node(place))
         return self._contracts[place]
 
-    def _split(self) -> dict[str, tuple[Transition, ...]]:
+    def _split(self) -> dict[str, tuple[Arc, ...]]:
         """Return the lines between places: a node is another place where it does less.
 
         One that is come to with feedback just noted, or by a run that is over, may have fewer ways
         to go on.
         """
-        rows: dict[str, tuple[Transition, ...]] = {}
-        todo = deque([self.ground.graph.start])
+        rows: dict[str, tuple[Arc, ...]] = {}
+        todo = deque([self.ground.start])
         while todo:
             place = todo.popleft()
             if place in rows:
@@ -232,51 +232,51 @@ class Ranking(Generic[S]):
             only = self._left_by(name, come)
             rows[place] = tuple(
                 [
-                    Transition(place, way.outcome, self._place_after(way, come))
-                    for way in self.ground.ways.get(name, ())
-                    if only is None or way.outcome in only
+                    Arc(place, arc.outcome, self._place_after(arc, come))
+                    for arc in self.ground.arcs.get(name, ())
+                    if only is None or arc.outcome in only
                 ]
             )
-            todo += [way.target for way in rows[place] if way.target != END]
+            todo += [arc.target for arc in rows[place] if arc.target != END]
         return rows
 
-    def _place_after(self, way: Transition, come: Come) -> str:
+    def _place_after(self, arc: Arc, come: Come) -> str:
         """Return the place that a line leads to from a node that a run has come to so."""
-        before, after = self._contract(way.source), self._contract(way.target)
+        before, after = self._contract(arc.source), self._contract(arc.target)
         if before is None or after is None:
-            return way.target
-        goes = _goes(before, way.outcome, come)
-        kept = goes == "noted" and any(map(after.keeps, self.ground.graph.table[way.target]))
-        other = kept or self._left_by(way.target, goes) is not None
-        return way.target + AS + goes if other else way.target
+            return arc.target
+        goes = _goes(before, arc.outcome, come)
+        kept = goes == "noted" and any(map(after.keeps, self.ground.table[arc.target]))
+        other = kept or self._left_by(arc.target, goes) is not None
+        return arc.target + AS + goes if other else arc.target
 
     def _left_by(self, name: str, come: Come) -> frozenset[type[Outcome]] | None:
-        node = self.ground.graph.nodes.get(name)
+        node = self.ground.nodes.get(name)
         return None if node is None else left_by(node, come)
 
     def _moved_between(
-        self, ways: Sequence[Transition], lines: Sequence[Transition], counts: frozenset[Moves]
-    ) -> Iterator[Transition]:
+        self, arcs: Sequence[Arc], lines: Sequence[Arc], counts: frozenset[Moves]
+    ) -> Iterator[Arc]:
         """Yield those of `lines` from which no way leads back to them that moves nothing."""
         left = lines
         if not self._again:
             # What no line leads back to needs no look at how the turns stand.
-            still = [way for way in ways if not self.moved(way) & counts]
-            names = dict.fromkeys(name for way in ways for name in (way.source, way.target))
-            whole = strong_components(names, [(way.source, way.target) for way in still])
+            still = [arc for arc in arcs if not self.moved(arc) & counts]
+            names = dict.fromkeys(name for arc in arcs for name in (arc.source, arc.target))
+            whole = strong_components(names, [(arc.source, arc.target) for arc in still])
             group_of = {name: place for place, group in enumerate(whole) for name in group}
-            together = {way for way in lines if group_of[way.source] == group_of[way.target]}
-            left = [way for way in lines if way in together and not self.moved(way) & counts]
-            yield from (way for way in lines if way not in together or self.moved(way) & counts)
-        rows: dict[str, list[Transition]] = {}
-        for way in ways if left else ():
-            rows.setdefault(way.source, []).append(way)
-        for way in left:
-            if not self._comes_back(rows, way, counts):
-                yield way
+            together = {arc for arc in lines if group_of[arc.source] == group_of[arc.target]}
+            left = [arc for arc in lines if arc in together and not self.moved(arc) & counts]
+            yield from (arc for arc in lines if arc not in together or self.moved(arc) & counts)
+        rows: dict[str, list[Arc]] = {}
+        for arc in arcs if left else ():
+            rows.setdefault(arc.source, []).append(arc)
+        for arc in left:
+            if not self._comes_back(rows, arc, counts):
+                yield arc
 
     def _comes_back(
-        self, rows: Mapping[str, Sequence[Transition]], line: Transition, counts: frozenset[Moves]
+        self, rows: Mapping[str, Sequence[Arc]], line: Arc, counts: frozenset[Moves]
     ) -> bool:
         """Whether a way leads from a line back to itself on which nothing has moved."""
         begun: list[Asked] = [one for one in ASKED if (line.source, one) in self._places]
@@ -286,62 +286,62 @@ class Ranking(Generic[S]):
             name, asked = todo.popleft()
             if name == line.source:
                 return True
-            for way in rows.get(name, ()):
-                new = [one for one in self._still(way, counts, asked) if one not in found]
+            for arc in rows.get(name, ()):
+                new = [one for one in self._still(arc, counts, asked) if one not in found]
                 found.update(new)
                 todo += new
         return False
 
-    def _still(self, way: Transition, counts: frozenset[Moves], asked: Asked) -> Iterator[At]:
+    def _still(self, arc: Arc, counts: frozenset[Moves], asked: Asked) -> Iterator[At]:
         """Yield where a line leads to without moving anything that counts."""
-        moved = self.moved(way)
+        moved = self.moved(arc)
         same = asked == "again" and "close" not in moved
         if moved & counts - ({"turn"} if same else set()):
             return
-        yield from self._led(way, asked)
+        yield from self._led(arc, asked)
 
-    def _led(self, way: Transition, asked: Asked) -> Iterator[At]:
+    def _led(self, arc: Arc, asked: Asked) -> Iterator[At]:
         """Yield where a line leads to, with all that may have become of the turn."""
-        contract = self._contract(way.source)
-        moved, may = self.moved(way), self.may_move(way)
+        contract = self._contract(arc.source)
+        moved, may = self.moved(arc), self.may_move(arc)
         if contract is None:
             # It may have done anything to the turn.
             for stands in STANDS:
-                yield way.target, stands
+                yield arc.target, stands
             return
         if asked == "ended" or asked == "broken":  # noqa: PLR1714 - a set narrows no type
-            led = self._led_once_over(way, asked)
+            led = self._led_once_over(arc, asked)
             yield from (one for one in led if self._may_open_again or one[1] != "again")
             return
         if asked == "new" and "end" in moved and contract.opens_again:
             return
         if moved & {"end", "broken"}:
-            yield way.target, "ended" if "end" in moved else "broken"
+            yield arc.target, "ended" if "end" in moved else "broken"
             return
         before: Asked = "new" if moved & {"turn", "close"} else asked
-        yield way.target, before
+        yield arc.target, before
         if before == "new" and "reply" in may:
-            yield way.target, "asked"
+            yield arc.target, "asked"
         if before == "asked" and "again" in may:
-            yield way.target, "again"
+            yield arc.target, "again"
 
-    def _led_once_over(self, way: Transition, over: Literal["ended", "broken"]) -> Iterator[At]:
+    def _led_once_over(self, arc: Arc, over: Literal["ended", "broken"]) -> Iterator[At]:
         """Yield where a line leads to that is taken by a run that has its ending."""
-        known = self._left_by(self.node(way.source), over)
+        known = self._left_by(self.node(arc.source), over)
         if known is None:
             # The ending may be gone, and nobody knows how the turn stands.
-            yield way.target, "asked"
-            yield way.target, "again"
-        elif way.outcome in known:
-            yield way.target, over
+            yield arc.target, "asked"
+            yield arc.target, "again"
+        elif arc.outcome in known:
+            yield arc.target, over
 
     def _feasible(self) -> set[At]:
-        found: set[At] = {(self.ground.graph.start, "new")}
+        found: set[At] = {(self.ground.start, "new")}
         todo = deque(found)
         while todo:
             name, asked = todo.popleft()
-            for way in self.ways.get(name, ()):
-                new = [one for one in self._led(way, asked) if one not in found]
+            for arc in self.arcs.get(name, ()):
+                new = [one for one in self._led(arc, asked) if one not in found]
                 found.update(new)
                 todo += new
         return found

@@ -28,9 +28,9 @@ from ..rules import (
 )
 from .proof_graph import (
     END,
+    Arc,
     ProofGraph,
     TablePath,
-    Transition,
     breadth_first,
     path_to,
     shortest_path,
@@ -130,7 +130,7 @@ class Walked(NamedTuple):
     """The end of a walk: the node where the rule is broken, if it is, and the way there."""
 
     breach: str | None
-    walked: TablePath
+    path: TablePath
     cut: bool
 
     @property
@@ -157,7 +157,7 @@ class RuleProduct(Generic[S]):
         self._refusing: tuple[_Bounded, ...] = ()
 
     @cached_property
-    def rows(self) -> Mapping[str, Sequence[tuple[Transition, Sequence[Happening]]]]:
+    def rows(self) -> Mapping[str, Sequence[tuple[Arc, Sequence[Happening]]]]:
         """The lines out of each node, with what of each of them the rule hears."""
         hears = self.automaton.letter
         entries = {
@@ -166,8 +166,8 @@ class RuleProduct(Generic[S]):
         }
         return {
             name: [
-                (way, [*filter(hears, [taken(name, way.word)]), *entries[way.target]])
-                for way in self.ground.ways[name]
+                (arc, [*filter(hears, [taken(name, arc.word)]), *entries[arc.target]])
+                for arc in self.ground.arcs[name]
             ]
             for name in self.ground.reached
         }
@@ -180,8 +180,8 @@ class RuleProduct(Generic[S]):
         for name, row in self.rows.items():
             if any(heard for _, heard in row) or (self.unseen.hears and self.acts(name)):
                 hearing[name] = None
-            for way, _ in row:
-                sources.setdefault(way.target, []).append(name)
+            for arc, _ in row:
+                sources.setdefault(arc.target, []).append(name)
         todo = list(hearing)
         while todo:
             new = [one for one in sources.get(todo.pop(), ()) if one not in hearing]
@@ -207,22 +207,22 @@ class RuleProduct(Generic[S]):
         starts = [self.automaton.start] if begun is None else sorted(begun)
         while True:
             found = self._walked(starts, self._refusing, tools=tools)
-            broken = self.refused(found.walked)
+            broken = self.refused(found.path)
             if found.breach is None or broken is None:
                 return found
             self._refusing += (broken,)
 
     def _walked(self, starts: Iterable[int], caps: tuple[_Bounded, ...], *, tools: bool) -> Walked:
-        node, counts = self.ground.graph.start, (0,) * len(caps)
+        node, counts = self.ground.start, (0,) * len(caps)
         states = [self.automaton.after(one, entered(node)) for one in starts]
         walk = _Steps(self, caps, tools=tools)
         places = [_Place(node, state, counts) for state in states]
-        walked = shortest_path(
+        path = shortest_path(
             places, walk.steps, lambda place, _: self.breaks(place, tools=tools), self.barred
         )
-        if walked is None:
+        if path is None:
             return Walked(None, (), walk.cut)
-        return Walked(walked[-1].target if walked else node, walked, walk.cut)
+        return Walked(path[-1].target if path else node, path, walk.cut)
 
     def repeated(self) -> Walked | None:
         """Return the shortest way that visits a node too often, unless a bound rules it out."""
@@ -231,42 +231,42 @@ class RuleProduct(Generic[S]):
         if not isinstance(rule, AtMost) or rule.per or kind != "node" or node not in ground.parents:
             return None
 
-        def steps(name: str) -> Iterable[tuple[Transition, str]]:
-            ways = ground.ways.get(node if name == AROUND else name, ())
-            return ((way, way.target) for way in ways)
+        def steps(name: str) -> Iterable[tuple[Arc, str]]:
+            arcs = ground.arcs.get(node if name == AROUND else name, ())
+            return ((arc, arc.target) for arc in arcs)
 
         found = breadth_first([AROUND], steps)
         if node not in found:
             return None
-        walked = (*ground.path_to(node), *path_to(found, node) * rule.times)
-        return Walked(node, walked, cut=False) if self.refused(walked) is None else None
+        path = (*ground.path_to(node), *path_to(found, node) * rule.times)
+        return Walked(node, path, cut=False) if self.refused(path) is None else None
 
-    def refused(self, walked: TablePath) -> _Bounded | None:
+    def refused(self, path: TablePath) -> _Bounded | None:
         """Return the first bound that a node on a way promises and the way does not keep to."""
-        taken_so_often = Counter((way.source, way.outcome) for way in walked)
+        taken_so_often = Counter((arc.source, arc.outcome) for arc in path)
         # A bound can be exceeded only by a line that is taken more often than it allows.
         caps = tuple([cap for cap in self.caps if taken_so_often[cap[:2]] > cap[2].times])
         counts: tuple[int, ...] = (0,) * len(caps)
-        for way in walked if caps else ():
-            after = self.counted(caps, way, counts)
+        for arc in path if caps else ():
+            after = self.counted(caps, arc, counts)
             if after is None:
                 return next(
                     cap
                     for cap, count in zip(caps, counts, strict=True)
-                    if self.counted((cap,), way, (count,)) is None
+                    if self.counted((cap,), arc, (count,)) is None
                 )
             counts = after
         return None
 
     def counted(
-        self, caps: tuple[_Bounded, ...], way: Transition, counts: tuple[int, ...]
+        self, caps: tuple[_Bounded, ...], arc: Arc, counts: tuple[int, ...]
     ) -> tuple[int, ...] | None:
         """Return the counters after a line was taken; None if a bound rules that out."""
-        contract = self.ground.contracts[way.source]
+        contract = self.ground.contracts[arc.source]
         after: list[int] = []
         for (source, outcome, cap), count in zip(caps, counts, strict=True):
-            is_own = way.source == source and way.outcome is outcome
-            new = _count(cap, count, contract, way.outcome, is_own=is_own)
+            is_own = arc.source == source and arc.outcome is outcome
+            new = _count(cap, count, contract, arc.outcome, is_own=is_own)
             if new is None:
                 return None
             after.append(new)
@@ -274,7 +274,7 @@ class RuleProduct(Generic[S]):
 
     def acts(self, node: str) -> bool:
         """Whether tools may run, or approvals be given, at a node."""
-        found = self.ground.graph.nodes.get(node)
+        found = self.ground.nodes.get(node)
         if found is None:
             return False
         contract = self.ground.contracts[node]
@@ -304,7 +304,7 @@ class _Steps(Generic[S]):
         self.tools = tools
         self.cut = False
 
-    def steps(self, place: _Place) -> Iterable[tuple[Transition, _Place]]:
+    def steps(self, place: _Place) -> Iterable[tuple[Arc, _Place]]:
         """Yield where each line out of a place leads."""
         product = self.product
         if place.node == END:
@@ -320,12 +320,12 @@ class _Steps(Generic[S]):
         if product.lines < 0:
             self.cut = True
             return
-        for way, heard in row:
-            counts = product.counted(self.caps, way, place.counts) if self.caps else ()
+        for arc, heard in row:
+            counts = product.counted(self.caps, arc, place.counts) if self.caps else ()
             if counts is not None:
                 for state in states:
                     after = reduce(product.automaton.after, heard, state)
-                    yield way, _Place(way.target, after, counts)
+                    yield arc, _Place(arc.target, after, counts)
 
 
 def _caps(ground: ProofGraph[S]) -> tuple[_Bounded, ...]:

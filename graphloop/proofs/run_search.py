@@ -1,8 +1,8 @@
-"""Walker: the search for a run that takes a witness.
+"""RunSearch: the search for a run that takes a path of the table.
 
-The kernel itself is asked what each answer of a world leads to; as soon as a run leaves the
-witness, that answer is given up. So a counterexample that is told is one that a run has taken.
-A way that no run takes is told to the search, which looks for another.
+The kernel decides: each simulated event goes through `step`, and a run that leaves the path is
+dropped. A witness that `check` reports is therefore one that a run has taken. If no run takes a
+path, the proof is asked for another path.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import product, takewhile
 from operator import eq, itemgetter
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast, final
 
-from ..contract import Cap, contract_of
+from ..contract import contract_of
 from ..errors import GraphError
 from ..events import Started
 from ..graph import NodeGraph
@@ -28,265 +28,266 @@ from ..values import Message
 from .sample_answers import CONVERSATIONS, SETUPS, answers, functions_of, sample
 
 if TYPE_CHECKING:
-    from .proof_graph import TablePath, Transition
+    from .proof_graph import Arc, TablePath
 
 __all__ = ["NO_RUN", "TRIES", "Exclusions", "Mark", "RunSearch"]
 
 S = TypeVar("S")
 
-STEPS_MAX: Final = 1_000
-"""How many answers are tried for one way, beside those of each of its lines."""
+TRIES: Final = 8
+"""The paths that are tried for one finding."""
 
-STEPS_LINE: Final = 3
-"""How many more answers are tried for each line of a way, or of a table."""
+EVENTS_PATH: Final = 1_000
+"""The events that are tried for one path, beside `EVENTS_ARC` for each of its arcs."""
 
-STEPS_ALL: Final = 30_000
-"""How many answers are tried for one graph, beside those of each line of its table."""
+EVENTS_ARC: Final = 3
+"""The events that are tried for each arc of a path, or transition of a table."""
 
-FINDING_MAX: Final = 15_000
-"""How many answers are tried for one finding, beside one for every second line of the table."""
+EVENTS_GRAPH: Final = 30_000
+"""The events that are tried for one graph, beside `EVENTS_ARC` for each of its transitions."""
+
+EVENTS_FINDING: Final = 15_000
+"""The events that are tried for one finding, beside half the number of transitions."""
 
 SHARED_MIN: Final = 100
-"""From how many lines on a way goes on where a run has taken the same lines before."""
+"""The common prefix from which the runs of the last path are used again."""
 
-TRIES: Final = 8
-"""How many ways are tried until one is a run."""
+RUNS_MAX: Final = 6
+"""The runs that are followed from one position of a path."""
 
-HERE_MAX: Final = 6
-"""How many runs go on from one place of a way."""
+ROUNDS_MAX: Final = 30
+"""The highest bound that a path goes round a loop to reach."""
 
 NO_RUN: Final = "no run of this way was found"
 
-COUNTED_MAX: Final = 30
-"""How often a run goes on at a bound, so that the bound is reached."""
+_ANY: Final = ""
+"""An arc that no exclusion begins with."""
 
-NO_CAPS: Final[Mapping[type[Outcome], Cap]] = {}
+Mark: TypeAlias = "tuple[Arc | str | None, int, tuple[int, ...]]"
+"""A state of `Exclusions`: the last arc, a node of its trie, and counts of bounded outcomes."""
 
-_ELSE: Final = ""
-"""A line that nothing is barred after."""
-
-Mark: TypeAlias = "tuple[Transition | str | None, int, tuple[int, ...]]"
-"""What a search has to know of a way: its last line, how far it is a barred one, its counts."""
-
-_Line: TypeAlias = tuple[str, type[Outcome]]
+_Cell: TypeAlias = tuple[str, type[Outcome]]
 
 
-class _OffTheWay(Exception):
-    """A run leaves the way that it is led along, or is at the end of it."""
+class _LeftPathError(Exception):
+    """A run left the path, or has taken all of it."""
 
 
 @final
 @dataclass
 class Exclusions:
-    """The ways that a search leaves out, since no run was found that takes them.
+    """The paths that a search leaves out, since no run took them: a monitor automaton.
 
     Attributes:
-        pairs: lines that do not come straight after another; None for the start.
-        begun: whole ways, from the start.
-        after: lines that come only once a node went on so often by other outcomes, its bounds.
+        pairs: arcs that may not follow directly after another; None stands for the start.
+        prefixes: paths that no path may begin with.
+        after: arcs that may only follow once their node has left by bounded outcomes so often.
     """
 
-    pairs: frozenset[tuple[Transition | None, Transition]] = frozenset()
-    begun: tuple[TablePath, ...] = ()
-    after: Mapping[Transition, tuple[frozenset[type[Outcome]], int]] = field(
-        default_factory=dict["Transition", tuple[frozenset[type[Outcome]], int]]
+    pairs: frozenset[tuple[Arc | None, Arc]] = frozenset()
+    prefixes: tuple[TablePath, ...] = ()
+    after: Mapping[Arc, tuple[frozenset[type[Outcome]], int]] = field(
+        default_factory=dict["Arc", tuple[frozenset[type[Outcome]], int]]
     )
 
     def __post_init__(self) -> None:
-        """Number the places of the barred ways: 0 is their start, -1 is off all of them."""
+        """Build the trie of the prefixes: 0 is its root, -1 stands for no node of it."""
         self._firsts = {before for before, _ in self.pairs}
-        self._steps: dict[tuple[int, Transition], int] = {}
+        self._trie: dict[tuple[int, Arc], int] = {}
         self._ends: set[int] = set()
-        for walked in self.begun:
+        for path in self.prefixes:
             at = 0
-            for way in walked:
-                at = self._steps.setdefault((at, way), len(self._steps) + 1)
+            for arc in path:
+                at = self._trie.setdefault((at, arc), len(self._trie) + 1)
             self._ends.add(at)
 
     def __bool__(self) -> bool:
-        """Whether anything is left out."""
-        return bool(self.pairs or self.begun or self.after)
+        return bool(self.pairs or self.prefixes or self.after)
 
     @property
     def start(self) -> Mark:
-        """The mark of a way that has no line yet."""
-        return None, 0 if self.begun else -1, (0,) * len(self.after)
+        """The mark of an empty path."""
+        return None, 0 if self.prefixes else -1, (0,) * len(self.after)
 
-    def then(self, mark: Mark, way: Transition) -> Mark | None:
-        """Return the mark of a way with one line more; None if that is left out."""
+    def extended(self, mark: Mark, arc: Arc) -> Mark | None:
+        """Return the mark of a path with one more arc; None if that path is left out."""
+        if not self:
+            return mark
         last, at, counts = mark
-        if (last, way) in self.pairs:
+        at = self._trie.get((at, arc), -1)
+        if (last, arc) in self.pairs or at in self._ends:
             return None
-        at = self._steps.get((at, way), -1)
-        if at in self._ends:
+        needed = self.after.get(arc)
+        if needed and counts[[*self.after].index(arc)] < needed[1]:
             return None
-        if self.after:
-            needed = self.after.get(way)
-            if needed and counts[[*self.after].index(way)] < needed[1]:
-                return None
-            counts = tuple(
-                min(times, count + (way.source == late.source and way.outcome in bounded))
-                for count, (late, (bounded, times)) in zip(counts, self.after.items(), strict=True)
-            )
-        return (way if way in self._firsts or way.target == "END" else _ELSE), at, counts
+        counts = tuple(
+            min(times, count + (arc.source == late.source and arc.outcome in bounded))
+            for count, (late, (bounded, times)) in zip(counts, self.after.items(), strict=True)
+        )
+        return (arc if arc in self._firsts or arc.target == "END" else _ANY), at, counts
 
-    def allows(self, mark: Mark | None, walked: TablePath) -> bool:
-        """Whether lines may follow."""
-        for way in walked:
-            mark = None if mark is None else self.then(mark, way)
+    def allows(self, mark: Mark | None, path: TablePath) -> bool:
+        """Return whether the arcs of `path` may follow a path with this mark."""
+        for arc in path:
+            mark = None if mark is None else self.extended(mark, arc)
         return mark is not None
 
 
 @final
 @dataclass
 class RunSearch(Generic[S]):
-    """Walks ways of one graph, so far as its tries last."""
+    """Simulates runs along paths of one graph, until its number of events is used up."""
 
     graph: NodeGraph[S]
-    tries: int = -1
-    _lines: Sequence[_Line] = ()
+    events: int = -1
+    _cells: Sequence[_Cell] = ()
     _at: int = 0
-    _said: bool = False
-    _begun: Sequence[Sequence[Message]] = ()
-    _stood: dict[int, Run[S]] = field(default_factory=dict[int, "Run[S]"])
-    _missed: dict[int, set[TablePath]] = field(default_factory=dict[int, "set[TablePath]"])
+    _steered: bool = False
+    _conversations: Sequence[Sequence[Message]] = ()
+    _runs: dict[int, Run[S]] = field(default_factory=dict[int, "Run[S]"])
+    _failed: dict[int, set[TablePath]] = field(default_factory=dict[int, "set[TablePath]"])
 
     def __post_init__(self) -> None:
-        """Have the nodes tell by which lines they are left."""
+        """Observe the cells by which nodes leave."""
 
-        def hear(node: Node[S, Outcome], reaction: Reaction[S, Outcome]) -> None:
+        def observe(node: Node[S, Outcome], reaction: Reaction[S, Outcome]) -> None:
             if isinstance(reaction, Leave):
                 self._take((node.name, type(reaction.outcome)))
 
         self._size = sum(map(len, self.graph.table.values()))
-        if self.tries < 0:
-            self.tries = STEPS_ALL + STEPS_LINE * self._size
-        self._heard = overheard(self.graph, hear)
-        self._state = _state(self.graph)
+        if self.events < 0:
+            self.events = EVENTS_GRAPH + EVENTS_ARC * self._size
+        self._observed = overheard(self.graph, observe)
+        self._state = _initial_state(self.graph)
         self._functions = functions_of(self.graph)
 
-    def _take(self, line: _Line) -> None:
-        """Count a line that a run takes; end the run where it leaves the way, or is at its end."""
-        if line != self._lines[self._at]:
-            raise _OffTheWay
+    def _take(self, cell: _Cell) -> None:
+        if cell != self._cells[self._at]:
+            raise _LeftPathError
         self._at += 1
-        if self._at == len(self._lines):
-            raise _OffTheWay
+        if self._at == len(self._cells):
+            raise _LeftPathError
 
-    def first(self, found: Callable[[Exclusions], TablePath | None]) -> TablePath | None:
-        """Return the first way that a run takes, of those that a search finds.
+    def first_run(self, path_without: Callable[[Exclusions], TablePath | None]) -> TablePath | None:
+        """Return the first path that a run takes; None if the search finds none.
 
         Args:
-            found: returns the next way without what is barred; None where there is none.
+            path_without: returns a path that is not excluded, or None.
         """
-        last = self.tries - FINDING_MAX - self._size // 2
-        for missed in (self._paired, self._late):
-            barred = Exclusions()
+        least = max(0, self.events - EVENTS_FINDING - self._size // 2)
+        for exclude in (_exclude_pair, self._exclude_until_bound):
+            excluded = Exclusions()
             for _ in range(TRIES):
-                walked = found(barred)
-                # A search looks at as many lines as the table has; six cost what an answer does.
-                self.tries -= self._size // 6
-                if walked is None or self.tries <= max(0, last):
+                path = path_without(excluded)
+                # A search passes every transition; six of these cost as much as one event.
+                self.events -= self._size // 6
+                if path is None or self.events <= least:
                     break
-                length = self.walk(walked)
-                if length == len(walked):
-                    return walked
-                barred = missed(barred, walked[: length + 1])
+                length = self.walk(path)
+                if length == len(path):
+                    return path
+                excluded = exclude(excluded, path[: length + 1])
         return None
 
-    def _paired(self, barred: Exclusions, walked: TablePath) -> Exclusions:
-        """Leave out the last line of a way wherever it follows the one before it."""
-        way = walked[-1]
-        before = walked[-2] if len(walked) > 1 else None
-        return replace(barred, pairs=barred.pairs | {(before, way)})
-
-    def _late(self, barred: Exclusions, walked: TablePath) -> Exclusions:
-        """Leave out no more than a way, or its last line until the bounds beside it are reached."""
-        way = walked[-1]
-        contract = contract_of(self.graph.nodes[way.source])
-        caps = NO_CAPS if contract is None else contract.caps
+    def _exclude_until_bound(self, excluded: Exclusions, path: TablePath) -> Exclusions:
+        """Leave out the last arc of a path until its node's bounds are reached, else the path."""
+        arc = path[-1]
+        contract = contract_of(self.graph.nodes[arc.source])
+        caps = {} if contract is None else contract.caps
         times = sum(cap.times for cap in caps.values())
-        if way in barred.after or way.outcome in caps or not 0 < times <= COUNTED_MAX:
-            return replace(barred, begun=(*barred.begun, walked))
-        return replace(barred, after={**barred.after, way: (frozenset(caps), times)})
+        if arc in excluded.after or arc.outcome in caps or not 0 < times <= ROUNDS_MAX:
+            return replace(excluded, prefixes=(*excluded.prefixes, path))
+        return replace(excluded, after={**excluded.after, arc: (frozenset(caps), times)})
 
-    def walk(self, walked: TablePath) -> int:
-        """Return how many lines of a way, from the start, a run takes."""
-        for length, missed in self._missed.items():
-            if walked[:length] in missed:
+    def walk(self, path: TablePath) -> int:
+        """Return how many arcs of a path, from its start, a run takes."""
+        for length, prefixes in self._failed.items():
+            if path[:length] in prefixes:
                 return length - 1
-        taken = self._walk(walked)
-        if taken < len(walked):
-            self._missed.setdefault(taken + 1, set()).add(walked[: taken + 1])
+        taken = self._simulate(path)
+        if taken < len(path):
+            self._failed.setdefault(taken + 1, set()).add(path[: taken + 1])
         return taken
 
-    def _walk(self, walked: TablePath) -> int:
-        lines = [(way.source, way.outcome) for way in walked]
-        words = {"", *(way.word for way in walked)}
-        begun = [messages for word, messages in CONVERSATIONS.items() if word in words]
-        if begun != self._begun:
-            self._begun, self._stood = begun, {}
-        shared = sum(1 for _ in takewhile(bool, map(eq, lines, self._lines)))
-        self._lines = lines
-        self._stood = {at: run for at, run in self._stood.items() if at <= shared}
-        at = max(self._stood, default=0)
+    def _simulate(self, path: TablePath) -> int:
+        cells = [(arc.source, arc.outcome) for arc in path]
+        words = {"", *(arc.word for arc in path)}
+        conversations = [messages for word, messages in CONVERSATIONS.items() if word in words]
+        if conversations != self._conversations:
+            self._conversations, self._runs = conversations, {}
+        shared = sum(1 for _ in takewhile(bool, map(eq, cells, self._cells)))
+        self._cells = cells
+        self._runs = {at: run for at, run in self._runs.items() if at <= shared}
+        at = max(self._runs, default=0)
         if at >= SHARED_MIN:
-            last = self.tries - STEPS_MAX - STEPS_LINE * (len(lines) - at)
-            return self._on(self._stood, last)
-        last = self.tries - STEPS_MAX - STEPS_LINE * len(lines)
-        best, kept = 0, (False, self._stood)
-        for said, messages, setup in product((False, True), reversed(begun), SETUPS):
-            if best == len(lines) or self.tries <= max(0, last):
+            more = len(cells) - at
+            return self._follow(self._runs, self.events - EVENTS_PATH - EVENTS_ARC * more)
+        least = self.events - EVENTS_PATH - EVENTS_ARC * len(cells)
+        best, kept = 0, (False, self._runs)
+        for steered, messages, setup in product((False, True), reversed(conversations), SETUPS):
+            if best == len(cells) or self.events <= max(0, least):
                 break
-            self._said, self._stood = said, {}
+            self._steered, self._runs = steered, {}
             started = Started(0.0, "witness", self.graph.name, messages, setup, self._state)
-            at, run = self._after(0, partial(begin, self._heard, started, self._state))
+            at, run = self._apply(0, partial(begin, self._observed, started, self._state))
             if run is not None and not run.ended:
-                at = self._on({at: run}, last)
+                at = self._follow({at: run}, least)
             if at > best:
-                best, kept = at, (said, self._stood)
-        self._said, self._stood = kept
+                best, kept = at, (steered, self._runs)
+        self._steered, self._runs = kept
         return best
 
-    def _on(self, begun: Mapping[int, Run[S]], last: int) -> int:
-        """Return how many lines runs take that have taken so many, until so few tries remain."""
-        best, met = max(begun), Counter(begun.keys())
-        todo = [
-            (at, run, answers(self._functions, run, said=self._said))
+    def _follow(self, begun: Mapping[int, Run[S]], least: int) -> int:
+        """Return how many arcs the best run takes, by a depth-first search over events.
+
+        Args:
+            begun: the runs to go on with, by the number of arcs that each has taken.
+            least: the number of events that must remain.
+        """
+        best, followed = max(begun), Counter(begun.keys())
+        stack = [
+            (at, run, answers(self._functions, run, steered=self._steered))
             for at, run in sorted(begun.items(), key=itemgetter(0))
         ]
-        while todo and best < len(self._lines) and self.tries > max(0, last):
-            at, run, events = todo[-1]
+        while stack and best < len(self._cells) and self.events > max(0, least):
+            at, run, events = stack[-1]
             event = next(events, None)
             if event is None:
-                todo.pop()
+                stack.pop()
                 continue
-            self.tries -= 1
-            after, reached = self._after(at, partial(step, self._heard, run, event))
+            self.events -= 1
+            after, reached = self._apply(at, partial(step, self._observed, run, event))
             best = max(best, after)
-            met[after] += reached is not None
-            if reached is not None and not reached.ended and met[after] <= HERE_MAX:
-                self._stood.setdefault(after, reached)
-                todo.append((after, reached, answers(self._functions, reached, said=self._said)))
+            followed[after] += reached is not None
+            if reached is not None and not reached.ended and followed[after] <= RUNS_MAX:
+                self._runs.setdefault(after, reached)
+                more = answers(self._functions, reached, steered=self._steered)
+                stack.append((after, reached, more))
         return best
 
-    def _after(self, at: int, apply: Callable[[], Step[S]]) -> tuple[int, Run[S] | None]:
-        """Return how many lines are taken by then, and the run, if it is still on the way."""
+    def _apply(self, at: int, apply: Callable[[], Step[S]]) -> tuple[int, Run[S] | None]:
+        """Return the number of arcs taken after an event, and the run if it is on the path."""
         self._at = at
         try:
             run: Run[S] | None = apply().run
-        except (_OffTheWay, GraphError):
+        except (_LeftPathError, GraphError):
             run = None
         except Exception:  # noqa: BLE001 - a node of the user's may raise anything
             return at, None
         return self._at, run
 
 
-def _state(graph: NodeGraph[S]) -> S:
-    """Return a state to begin with, of the graph's type if that has a sample."""
+def _exclude_pair(excluded: Exclusions, path: TablePath) -> Exclusions:
+    """Leave out the last arc of a path wherever it follows the arc before it."""
+    before = path[-2] if len(path) > 1 else None
+    return replace(excluded, pairs=excluded.pairs | {(before, path[-1])})
+
+
+def _initial_state(graph: NodeGraph[S]) -> S:
+    """Return a sample of the graph's state type; None if no sample can be made."""
     of = cast("object", getattr(graph, "state_type", None))
     try:
         state = None if of is None else sample(of)
     except Exception:  # noqa: BLE001 - the class is the user's
         state = None
-    return cast("S", state)  # It is of the type that the graph says, or nobody looks at it.
+    return cast("S", state)

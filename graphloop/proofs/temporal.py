@@ -60,7 +60,7 @@ class RuleDecision:
 
     rule: TemporalRule
     status: Status
-    walked: TablePath = ()
+    path: TablePath = ()
     node: str = ""
     reason: str = ""
 
@@ -82,10 +82,10 @@ def temporal(
         one = _decided(product, visits)
         if one.status == "violated":
             told.append(
-                ground.told(partial(_broken, product, one), partial(_told, ground, one.rule))
+                ground.confirmed(partial(_broken, product, one), partial(_told, ground, one.rule))
             )
         elif one.status == "unknown":
-            reason = f"{one.reason}{to_be_brought(one.rule, ground.graph.tool_names or ())}"
+            reason = f"{one.reason}{to_be_brought(one.rule, ground.node_graph.tool_names or ())}"
             told.append(Unknown("GL12", f"rule {describe_rule(one.rule)!r}: {reason}"))
     findings = tuple([one for one in told if isinstance(one, Finding)])
     return findings, tuple([one for one in told if isinstance(one, Unknown)])
@@ -96,19 +96,19 @@ def _broken(
 ) -> TablePath | None:
     """Return a shortest way that breaks a rule without what is barred."""
     if not barred:
-        return decision.walked
+        return decision.path
     found = product.without(barred)
-    return None if found.breach is None else found.walked
+    return None if found.breach is None else found.path
 
 
-def _told(ground: ProofGraph[S], rule: TemporalRule, walked: TablePath) -> Finding:
-    node = walked[-1].target if walked else ground.graph.start
+def _told(ground: ProofGraph[S], rule: TemporalRule, path: TablePath) -> Finding:
+    node = path[-1].target if path else ground.start
     return ground.finding(
         "GL12",
         f"the rule {describe_rule(rule)!r} can be broken.",
         f"lead every way to {node!r} so that the rule holds, or change the rule.",
-        node=node if node in ground.graph.nodes else "",
-        walked=walked,
+        node=node if node in ground.nodes else "",
+        path=path,
         place=f"node {node!r}",
     )
 
@@ -139,7 +139,7 @@ def _decided(product: RuleProduct[S], most: VisitBounds[S]) -> RuleDecision:
         return RuleDecision(rule, "proven")
     certain = certain or product.walk(tools=False)
     if certain.breach is not None:
-        return RuleDecision(rule, "violated", certain.walked, certain.breach)
+        return RuleDecision(rule, "violated", certain.path, certain.breach)
     loose, handed_in = product.walk(tools=True), False
     if loose.holds:
         begun = product.unseen.before_the_run() - {product.automaton.start}
@@ -148,9 +148,9 @@ def _decided(product: RuleProduct[S], most: VisitBounds[S]) -> RuleDecision:
         return RuleDecision(rule, "proven")
     if loose.breach is None or certain.cut:
         reason = "there are too many places to look at. The monitor watches the rule."
-        return RuleDecision(rule, "unknown", loose.walked, loose.breach or "", reason)
+        return RuleDecision(rule, "unknown", loose.path, loose.breach or "", reason)
     reason = _reason(rule, loose.breach, handed_in=handed_in)
-    return RuleDecision(rule, "unknown", loose.walked, loose.breach, reason)
+    return RuleDecision(rule, "unknown", loose.path, loose.breach, reason)
 
 
 def _reason(rule: TemporalRule, node: str, *, handed_in: bool) -> str:

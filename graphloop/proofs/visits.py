@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeVar, final
 
 from ..contract import Moves
 from ..rules import AtMost, TemporalRule, taken
-from .proof_graph import ProofGraph, Transition, strong_components
+from .proof_graph import Arc, ProofGraph, strong_components
 from .ranking import Part, Ranking
 
 __all__ = ["Stay", "VisitBounds", "Visits"]
@@ -59,16 +59,16 @@ class Visits(Generic[S]):
         self._ranking = ranking
         self._weights = weights
 
-    def among(self, names: Iterable[str], ways: Sequence[Transition]) -> Stay:
+    def among(self, names: Iterable[str], arcs: Sequence[Arc]) -> Stay:
         """Return the most that a stay among these nodes, by these lines, comes to."""
         every = tuple(names)
-        stays = [self._within(part) for part in self._ranking.parts(every, ways)]
+        stays = [self._within(part) for part in self._ranking.parts(every, arcs)]
         inside = {name: stay for stay in stays for name in stay.visits}
-        whole = list(strong_components(every, [(way.source, way.target) for way in ways]))
+        whole = list(strong_components(every, [(arc.source, arc.target) for arc in arcs]))
         group_of = {name: place for place, group in enumerate(whole) for name in group}
         before: dict[int, set[int]] = {place: set() for place in range(len(whole))}
-        for way in ways:
-            source, target = group_of[way.source], group_of[way.target]
+        for arc in arcs:
+            source, target = group_of[arc.source], group_of[arc.target]
             if source != target:
                 before[target].add(source)
         most: dict[int, tuple[float, tuple[str, ...]]] = {}
@@ -87,7 +87,7 @@ class Visits(Generic[S]):
         for part in self._ranking.cyclic_components:
             if any(self._ranking.node(name) in nodes for name in part[0]):
                 inside.update(self._within(part).visits)
-        names = [name for name in self._ranking.ways if self._ranking.node(name) in nodes]
+        names = [name for name in self._ranking.arcs if self._ranking.node(name) in nodes]
         return sum(inside.get(name, 1.0) for name in names)
 
     def by_node(self, stay: Stay) -> dict[str, float]:
@@ -101,41 +101,41 @@ class Visits(Generic[S]):
         return visits
 
     def _within(self, part: Part) -> Stay:
-        names, ways = part
-        bounded = self._ranking.bounded(ways)
+        names, arcs = part
+        bounded = self._ranking.bounded(arcs)
         if not bounded:
             weight = inf if any(self._weights[name] for name in names) else 0.0
             return Stay(dict.fromkeys(names, inf), weight)
         found = self._phases(part, bounded)
         if 1 < len(bounded) <= CHOICES_MAX:
-            one = min(bounded, key=lambda way: self._left(part, way))
+            one = min(bounded, key=lambda arc: self._left(part, arc))
             other = self._phases(part, [one])
             least = {name: min(found.visits[name], other.visits[name]) for name in names}
             lighter = min(other, found, key=lambda stay: stay.weight)
             return Stay(least, lighter.weight, lighter.why)
         return found
 
-    def _left(self, part: Part, out: Transition) -> tuple[int, int]:
+    def _left(self, part: Part, out: Arc) -> tuple[int, int]:
         """Return how much still goes in circles once a line is taken out."""
-        names, ways = part
-        left = self._ranking.parts(names, [way for way in ways if way != out])
+        names, arcs = part
+        left = self._ranking.parts(names, [arc for arc in arcs if arc != out])
         cap = self._ranking.cap(out)
-        return sum(len(ways) for _, ways in left), 0 if cap is None else cap.times
+        return sum(len(arcs) for _, arcs in left), 0 if cap is None else cap.times
 
-    def _phases(self, part: Part, out: Sequence[Transition]) -> Stay:
-        names, ways = part
+    def _phases(self, part: Part, out: Sequence[Arc]) -> Stay:
+        names, arcs = part
         taken_out = set(out)
-        rest = [way for way in ways if way not in taken_out]
+        rest = [arc for arc in arcs if arc not in taken_out]
         one, times = self.among(names, rest), 0
         visits, weight = dict.fromkeys(names, 0.0), 0.0
         words: list[str] = []
-        for way in out:
-            cap = self._ranking.cap(way)
+        for arc in out:
+            cap = self._ranking.cap(arc)
             assert cap is not None, "only what is capped is taken out"
             times += cap.times
-            words.append(f"{way.source!r} leaves by {way.word!r} at most {cap.times} times")
+            words.append(f"{arc.source!r} leaves by {arc.word!r} at most {cap.times} times")
             if cap.counts:
-                first = self._first(names, rest, cap.counts, way)
+                first = self._first(names, rest, cap.counts, arc)
                 weight += first.weight
                 for name, count in first.visits.items():
                     visits[name] += count
@@ -153,9 +153,9 @@ class Visits(Generic[S]):
     def _first(
         self,
         names: Sequence[str],
-        ways: Sequence[Transition],
+        arcs: Sequence[Arc],
         counts: frozenset[Moves],
-        line: Transition,
+        line: Arc,
     ) -> Stay:
         """Return the phase of a run that comes to a counting line before anything has moved."""
         fresh = self._ranking.unmoved_from_start(counts, handed_in=False)
@@ -164,13 +164,13 @@ class Visits(Generic[S]):
         if not times:
             return Stay({}, 0.0)
         kept = [name for name in names if name in still]
-        within = [way for way in ways if way.source in still and way.target in still]
-        stay = self.among(kept, [way for way in within if self._is_still(way, counts)])
+        within = [arc for arc in arcs if arc.source in still and arc.target in still]
+        stay = self.among(kept, [arc for arc in within if self._is_still(arc, counts)])
         visits = {name: times * count for name, count in stay.visits.items()}
         return Stay(visits, times * stay.weight)
 
-    def _is_still(self, way: Transition, counts: frozenset[Moves]) -> bool:
-        return not self._ranking.moved(way) & counts or self._ranking.is_first(way)
+    def _is_still(self, arc: Arc, counts: frozenset[Moves]) -> bool:
+        return not self._ranking.moved(arc) & counts or self._ranking.is_first(arc)
 
 
 def _heavy(one: tuple[float, tuple[str, ...]]) -> float:
@@ -191,7 +191,7 @@ class VisitBounds(Generic[S]):
     @cached_property
     def visits(self) -> Visits[S]:
         """The count of visits, without their model calls."""
-        return Visits(self.ranking, dict.fromkeys(self.ranking.ways, 0.0))
+        return Visits(self.ranking, dict.fromkeys(self.ranking.arcs, 0.0))
 
     def keeps(self, rule: TemporalRule) -> bool:
         """Whether a rule that counts can never be broken, as nothing comes so often."""
@@ -204,6 +204,6 @@ class VisitBounds(Generic[S]):
             return self.visits.of([node]) if node in self.ground.reached else inf
         if not word.startswith("outcome:"):
             return inf
-        ways = [way for name in self.ground.reached for way in self.ground.ways[name]]
-        nodes = {way.source for way in ways if word in taken(way.source, way.word).words}
+        arcs = [arc for name in self.ground.reached for arc in self.ground.arcs[name]]
+        nodes = {arc.source for arc in arcs if word in taken(arc.source, arc.word).words}
         return self.visits.of(nodes)

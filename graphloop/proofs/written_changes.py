@@ -78,16 +78,16 @@ class Change:
     witness: tuple[str, ...] = ()
     outcomes: tuple[str, ...] = ()
 
-    def along(self, walked: TablePath) -> Change:
+    def along(self, path: TablePath) -> Change:
         """Return this change with the way that shows it."""
-        witness = (walked[0].source, *(way.target for way in walked)) if walked else ()
-        return replace(self, witness=witness, outcomes=tuple([way.word for way in walked]))
+        witness = (path[0].source, *(arc.target for arc in path)) if path else ()
+        return replace(self, witness=witness, outcomes=tuple([arc.word for arc in path]))
 
     @property
     def path(self) -> str:
         """The witness in words."""
         steps = zip(self.outcomes, self.witness[1:], strict=True)
-        return "".join([*self.witness[:1], *(f" -{way}-> {node}" for way, node in steps)])
+        return "".join([*self.witness[:1], *(f" -{arc}-> {node}" for arc, node in steps)])
 
     def __str__(self) -> str:
         line = f"{self.effect}: {self.message}"

@@ -218,7 +218,7 @@ class Walker:
 def assert_way(graph: NodeGraph[None], one: RuleDecision) -> list[Happening]:
     """Assert that what a decision walked is in the table; return what happens on it."""
     trace, at = [entered(graph.start)], graph.start
-    for way in one.walked:
+    for way in one.path:
         assert (at, way.target) == (way.source, graph.table[at][way.outcome])
         trace += [taken(at, way.word), entered(way.target)]
         at = way.target
@@ -264,12 +264,12 @@ def assert_kept(graph: NodeGraph[None], one: RuleDecision) -> None:
     """Assert that nodes which move as much as they may, in the run's favour, can go the way."""
     assert not [
         way
-        for way in one.walked
+        for way in one.path
         if isinstance(node := graph.nodes[way.source], Spot)
         and node.contract is not None
         and (cap := node.contract.caps.get(way.outcome)) is not None
         and not (cap.counts or cap.resets)
-        and sum(other == way for other in one.walked) > cap.times
+        and sum(other == way for other in one.path) > cap.times
     ]
 
 
@@ -281,7 +281,7 @@ def test_rules_about_nodes_are_decided_with_the_shortest_witness(
     """Unknown is for what is not in the graph; the shortest witness is the one understood."""
     for one in decided(ProofGraph(graph), rules):
         assert one.status != "unknown"
-        length = len(one.walked) if one.status == "violated" else 6
+        length = len(one.path) if one.status == "violated" else 6
         for trace in ways_of(graph, min(length, 6) - 1):
             assert not breaches(one.rule, trace)
             assert not (trace[-1].words == ("node:END",) and owes(one.rule, trace))

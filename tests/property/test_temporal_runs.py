@@ -110,7 +110,7 @@ def test_what_is_proven_holds_in_every_run(seed: int) -> None:
     for said_of in decisions:
         if said_of.status == "violated":
             way = [entered(one.graph.start)]
-            for line in said_of.walked:
+            for line in said_of.path:
                 assert one.graph.table[line.source][line.outcome] == line.target
                 way += [taken(line.source, line.word), entered(line.target)]
             ended = way[-1].words == ("node:END",)

@@ -84,6 +84,6 @@ def test_what_is_decided_is_right_of_every_short_trace_there_is(
                 if acting(graph, way) <= ACTING:
                     assert not any(is_broken(one.rule, trace) for trace in all_traces(graph, way))
         elif one.status == "unknown":
-            way = [(line.source, line.word, line.target) for line in one.walked]
+            way = [(line.source, line.word, line.target) for line in one.path]
             if acting(graph, way) <= ACTING + 1:
                 assert any(is_broken(one.rule, trace) for trace in all_traces(graph, way))

@@ -20,35 +20,34 @@ def test_a_line_that_is_never_taken_is_left_out() -> None:
     ground = ProofGraph(agent())
 
     assert {"ready", "calls", "failed", "aborted"} == {
-        way.word for way in ground.ways["prepare_step"]
+        way.word for way in ground.arcs["prepare_step"]
     }
-    assert set(ground.graph.nodes) == set(ground.reached)
+    assert set(ground.node_graph.nodes) == set(ground.reached)
 
 
 def test_nodes_that_promise_nothing_are_named() -> None:
     """Unknown has a reason."""
     ground = ProofGraph(build({"a": ["b"], "b": ["END"]}))
 
-    assert ("a", "b") == ground.silent()
-    assert ["GL2"] == [one.code for one in ground.unpromised("GL2")]
-    assert () == ProofGraph(agent()).unpromised("GL2")
+    assert ["GL2"] == [one.code for one in ground.unknown_without_contracts("GL2")]
+    assert () == ProofGraph(agent()).unknown_without_contracts("GL2")
 
 
 def test_a_finding_says_where_the_node_is_defined() -> None:
     """That is where it is mended."""
     ground = ProofGraph(agent())
 
-    location = ground.location("gate")
+    location = ground.definition_of("gate")
     assert location is not None
     assert "nodes/gate.py:" in location
-    assert ground.location("nowhere") is None
+    assert ground.definition_of("nowhere") is None
 
 
 def test_a_trail_is_a_shortest_one() -> None:
     """The shortest counterexample is the one that is understood."""
     ground = ProofGraph(build({"a": ["b", "c"], "b": ["c"], "c": ["END"]}))
     found = breadth_first(
-        ["a"], lambda name: ((way, way.target) for way in ground.ways.get(name, ()))
+        ["a"], lambda name: ((way, way.target) for way in ground.arcs.get(name, ()))
     )
 
     assert ["c"] == [way.target for way in path_to(found, "c")]

@@ -27,8 +27,8 @@ def reach(ways: Mapping[str, set[str]], start: str) -> set[str]:
 class Bare(ProofGraph[None]):
     """A graph whose nodes do nothing: what its runs take is not looked at."""
 
-    def run(self, walked: TablePath) -> TablePath:
-        return walked
+    def run_prefix(self, path: TablePath) -> TablePath:
+        return path
 
 
 def found(graph: NodeGraph[None]) -> tuple[Finding, ...]:
@@ -157,7 +157,7 @@ def test_the_fix_of_an_unreachable_part_names_where_to_enter_it() -> None:
     findings = found(graph)
 
     assert [one.witness for one in findings] == [("x",), ("y",), ("z",)]
-    assert all("arrive at to 'x'" in one.fix for one in findings)
+    assert all("reachable node to 'x'" in one.fix for one in findings)
 
 
 def tampered(table: dict[str, dict[type[Outcome], str]], start: str = "a") -> NodeGraph[None]:

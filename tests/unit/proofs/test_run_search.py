@@ -42,7 +42,7 @@ from graphloop.outcomes import (
     Truncated,
 )
 from graphloop.proofs.checking import check
-from graphloop.proofs.proof_graph import ProofGraph, Transition
+from graphloop.proofs.proof_graph import Arc, ProofGraph
 from graphloop.proofs.report import Finding
 from graphloop.proofs.run_search import RunSearch
 from tests.witness import is_run
@@ -54,8 +54,8 @@ class Onward(Outcome):
     note: str
 
 
-def way(graph: NodeGraph[Any], *lines: tuple[str, type[Outcome]]) -> tuple[Transition, ...]:
-    return tuple(Transition(node, outcome, graph.table[node][outcome]) for node, outcome in lines)
+def way(graph: NodeGraph[Any], *lines: tuple[str, type[Outcome]]) -> tuple[Arc, ...]:
+    return tuple(Arc(node, outcome, graph.table[node][outcome]) for node, outcome in lines)
 
 
 def loop() -> NodeGraph[None]:
@@ -159,10 +159,10 @@ def test_a_witness_that_no_run_takes_gives_way_to_one_that_does() -> None:
 def test_the_tries_of_a_graph_come_to_an_end() -> None:
     """A graph with thousands of findings is told in bounded time."""
     graph = loop()
-    walker = RunSearch(graph, tries=3)
+    walker = RunSearch(graph, events=3)
 
     assert walker.walk(way(graph, ("prepare_step", Ready), ("model_call", Answered))) <= 2
-    assert walker.tries <= 3
+    assert walker.events <= 3
 
 
 def test_what_cannot_be_reached_by_a_run_has_no_way_there() -> None:

@@ -77,7 +77,7 @@ def decide(of: NodeGraph[None], rules: Rules) -> RuleDecision:
 def outcome_of(of: NodeGraph[None], rules: Rules) -> tuple[str, Sequence[str]]:
     """Return the status and the way, as node names."""
     one = decide(of, rules)
-    return one.status, [of.start, *(way.target for way in one.walked)] if one.node else []
+    return one.status, [of.start, *(way.target for way in one.path)] if one.node else []
 
 
 REVIEWED = graph("plan: review; review: gate plan; gate: execute; execute: plan END")
@@ -174,7 +174,7 @@ def test_a_conversation_that_is_handed_in_may_owe_what_no_new_run_does() -> None
     one = decide(audited, always_followed_by("tool:deploy", "audit"))
 
     assert ("unknown", "END") == (one.status, one.node)
-    assert ["END"] == [way.target for way in one.walked]
+    assert ["END"] == [way.target for way in one.path]
     assert one.reason == (
         "a conversation that is handed in may owe it, and the run may end at 'END' without. "
         "Only the monitor can decide; it tells, for no gate can stop that."
@@ -284,7 +284,7 @@ def test_how_often_a_node_is_visited_is_known_without_searching(
     free = decide(graph("a: b END; b: c; c: a"), at_most("b", times))
 
     assert "proven" == one.status
-    assert ("violated", 3 * times + 1) == (free.status, len(free.walked))
+    assert ("violated", 3 * times + 1) == (free.status, len(free.path))
 
 
 def test_a_search_that_is_given_up_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
