@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from .comparison import Comparison, compare
     from .dominance import Dominance
     from .endless_cycles import Endless, endless
+    from .parameter_changes import Change
     from .proof_graph import ProofGraph, strong_components
     from .report import PROPERTIES, Finding, Ignore, Report, Severity, Suppressed, Unknown
     from .sarif import to_sarif
-    from .written_changes import Change
 
 __all__ = [
     "PROPERTIES",
@@ -83,6 +83,6 @@ __getattr__ = front_door(
             "Unknown",
         ),
         ".sarif": ("to_sarif",),
-        ".written_changes": ("Change",),
+        ".parameter_changes": ("Change",),
     },
 )

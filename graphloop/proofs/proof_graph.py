@@ -136,16 +136,6 @@ class ProofGraph(Generic[S]):
         """The reachable nodes, in the order of the table."""
         return tuple(name for name in self.nodes if name in self.parents)
 
-    @property
-    def never_taken(self) -> tuple[tuple[str, str], ...]:
-        """The transitions that contracts rule out, as nodes and outcomes."""
-        return tuple(
-            (name, outcome_name(outcome))
-            for name, row in self.table.items()
-            for outcome in row
-            if self._is_never(name, outcome)
-        )
-
     def _is_never(self, name: str, outcome: type[Outcome]) -> bool:
         contract = self.contracts.get(name)
         return contract is not None and contract.never(outcome)

@@ -52,7 +52,7 @@ from ..values import (
     UserMessage,
     evolve,
 )
-from .written import enum_of, field_types, is_record
+from .state_types import enum_of, field_types, is_record
 
 __all__ = ["CONVERSATIONS", "SETUPS", "Functions", "answers", "functions_of", "sample"]
 

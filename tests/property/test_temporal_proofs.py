@@ -17,6 +17,7 @@ from graphloop.graph import END, Edges, NodeGraph
 from graphloop.node_protocol import Kind, Leave, Reaction
 from graphloop.outcomes import Answered, Calls, Done, Go, Outcome, outcome_name
 from graphloop.proofs.proof_graph import ProofGraph
+from graphloop.proofs.report import Finding, Unknown
 from graphloop.proofs.temporal import RuleDecision, decided, temporal
 from graphloop.replay import journal_happenings
 from graphloop.rules import Rules, TemporalRule
@@ -326,7 +327,9 @@ def test_every_rule_is_proven_or_found_or_unknown(graph: NodeGraph[None], rules:
     """What was not decided is never passed over."""
     ground = ProofGraph(graph)
 
-    findings, unknowns = temporal(ground, rules)
+    results = list(temporal(ground, rules))
+    findings = [result for result in results if isinstance(result, Finding)]
+    unknowns = [result for result in results if isinstance(result, Unknown)]
 
     proven = [one for one in decided(ground, rules) if one.status == "proven"]
     assert len(rules) == len(proven) + len(findings) + len(unknowns)

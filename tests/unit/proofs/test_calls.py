@@ -36,7 +36,7 @@ from graphloop.outcomes import (
     Truncated,
     Unplanned,
 )
-from graphloop.proofs.calls import OWED, CallProduct
+from graphloop.proofs.calls import UNANSWERED, CallProduct
 from graphloop.proofs.checking import check
 from graphloop.proofs.proof_graph import ProofGraph
 from tests.graphs import agent
@@ -48,7 +48,7 @@ def test_the_standard_loop_comes_to_its_tools_with_calls_that_are_gated() -> Non
     walk = CallProduct(ProofGraph(agent()))
 
     assert {(True, "gated")} == {
-        (one.gated, one.duty) for one in walk.found if one.node == "execute"
+        (one.gated, one.status) for one in walk.parents if one.node == "execute"
     }
 
 
@@ -56,9 +56,9 @@ def test_nothing_is_owed_at_the_end_of_the_standard_loop() -> None:
     """Whatever way it ends."""
     walk = CallProduct(ProofGraph(agent()))
 
-    ends = [one for one in walk.found if one.node == "END"]
+    ends = [one for one in walk.parents if one.node == "END"]
     assert ends
-    assert not [one for one in ends if one.duty in OWED]
+    assert not [one for one in ends if one.status in UNANSWERED]
 
 
 def test_the_way_to_a_place_begins_at_the_start() -> None:
@@ -66,7 +66,7 @@ def test_the_way_to_a_place_begins_at_the_start() -> None:
     graph = agent()
     walk = CallProduct(ProofGraph(graph))
 
-    for place in walk.found:
+    for place in walk.parents:
         walked = walk.path_to(place)
         assert not walked or walked[0].source == graph.start
         assert all(graph.table[one.source][one.outcome] == one.target for one in walked)

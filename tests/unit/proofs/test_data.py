@@ -16,7 +16,7 @@ from graphloop.node_protocol import Node
 from graphloop.nodes import Append
 from graphloop.outcomes import Failed, Outcome, outcome_name
 from graphloop.own_nodes import fallback, retry, sub_graph
-from graphloop.proofs.data import find_field_faults, find_state_faults, unwritten_at_first
+from graphloop.proofs.data import find_field_faults, find_state_faults, initially_unwritten
 from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.report import Finding, Unknown
 from graphloop.testing import ScriptedModel
@@ -41,7 +41,7 @@ def found(*nodes: dict[str, Any], state: str = "Essay") -> list[Finding | Unknow
 
 def test_only_fields_without_a_value_are_unwritten() -> None:
     """A default is a value."""
-    assert unwritten_at_first(Essay) == ("draft",)
+    assert initially_unwritten(Essay) == ("draft",)
 
 
 def test_a_field_that_is_written_before_it_is_read_is_fine() -> None:

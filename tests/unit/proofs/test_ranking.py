@@ -10,14 +10,14 @@ from tests.topology_data import Topology, graph_of, standard
 def bounded(topology: Topology) -> list[set[tuple[str, str]]]:
     """Return what bounds each part of a graph, part by part, as it comes apart."""
     ranking = Ranking(ProofGraph(graph_of(topology)))
-    todo = list(ranking.parts(*ranking.whole()))
+    todo = list(ranking.components(*ranking.split_graph()))
     found: list[set[tuple[str, str]]] = []
     while todo:
         names, ways = todo.pop(0)
         out = set(ranking.bounded(ways))
         found.append({(ranking.node(way.source), way.word) for way in out})
         if out:
-            todo += ranking.parts(names, [way for way in ways if way not in out])
+            todo += ranking.components(names, [way for way in ways if way not in out])
     return found
 
 

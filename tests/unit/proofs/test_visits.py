@@ -9,7 +9,7 @@ from graphloop.nodes import Append, Limit
 from graphloop.outcomes import Go, Resend
 from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.ranking import Ranking
-from graphloop.proofs.visits import Stay, VisitBounds, Visits
+from graphloop.proofs.visits import Stay, VisitBounds, VisitCount
 from graphloop.rules import AtMost
 from tests.topology_data import Topology, graph_of, standard
 
@@ -17,9 +17,9 @@ from tests.topology_data import Topology, graph_of, standard
 def stay(topology: Topology) -> Stay:
     """Return what a run does at most, where a visit to the model weighs 1."""
     ranking = Ranking(ProofGraph(graph_of(topology)))
-    names, ways = ranking.whole()
+    names, ways = ranking.split_graph()
     weights = {name: float(ranking.node(name) == "model") for name in names}
-    return Visits(ranking, weights).among(names, ways)
+    return VisitCount(ranking, weights).among(names, ways)
 
 
 def test_phases_multiply_from_the_inside_out() -> None:
