@@ -21,17 +21,14 @@ from .bounds import bound
 from .call_bounds import NUMBERS
 from .checking import check
 from .guards import gate_changes, lost_guards
-from .nested import children_of
+from .nested import NEST_MAX, children_of
 from .parameter_changes import Change, Effect, node_changes, value_changes
 from .proof_graph import ProofGraph
 from .temporal import RuleDecision, decided, rules_given
 
-__all__ = ["NEST_MAX", "Comparison", "compare"]
+__all__ = ["Comparison", "compare"]
 
 S = TypeVar("S")
-
-NEST_MAX: Final = 16
-"""The depth to which agents are compared."""
 
 STANDING: Final = ("means nothing", "can be broken", "is kept by the monitor alone", "is proven")
 RANK: Final = {"violated": 1, "unknown": 2, "proven": 3}
@@ -54,8 +51,7 @@ class Comparison:
         nodes_removed: nodes that only the earlier graph has.
         rows_added: transitions that only the later graph has.
         rows_removed: transitions that only the earlier graph has.
-        children: the comparisons of agents that differ, by the path of names that leads there. A
-            pair of graphs with several paths stands at the first.
+        children: the comparisons of agents that differ, by the first path of names to each.
     """
 
     before: str
@@ -109,7 +105,7 @@ class Comparison:
 def compare(
     before: NodeGraph[S], after: NodeGraph[S], rules: Rules | Iterable[Rules] = ()
 ) -> Comparison:
-    """Return the differences between two graphs, and between their agents, 16 graphs deep.
+    """Return the differences between two graphs, and between their agents.
 
     Args:
         before: the earlier graph.
@@ -154,15 +150,16 @@ def _compared(
         *_option_changes(before, after),
         *_agent_changes(path, before, after, todo),
     ]
-    rows, rows_now = before.edges, after.edges
+    changes = sorted(dict.fromkeys(changes), key=lambda change: EFFECTS.index(change.effect))
+    old_rows, new_rows = before.edges, after.edges
     return Comparison(
         before.name,
         after.name,
-        tuple(sorted(dict.fromkeys(changes), key=lambda change: EFFECTS.index(change.effect))),
+        tuple(changes),
         tuple(name for name in after.nodes if name not in before.nodes),
         tuple(name for name in before.nodes if name not in after.nodes),
-        tuple(row for row in rows_now if row not in rows),
-        tuple(row for row in rows if row not in rows_now),
+        tuple(row for row in new_rows if row not in old_rows),
+        tuple(row for row in old_rows if row not in new_rows),
     )
 
 
@@ -185,7 +182,14 @@ def _rule_changes(
         said, standing = f"the rule {describe_rule(rule)!r}", STANDING[rank_now]
         path = () if now is None else now.path
         if rule not in has:
-            kept = standing == "is proven" or any(_is_stricter(other, rule) for other in has)
+            # A rule that allows the same happening fewer times replaces a removed one.
+            kept = standing == "is proven" or any(
+                isinstance(rule, AtMost)
+                and isinstance(other, AtMost)
+                and (rule.what, rule.per) == (other.what, other.per)
+                and other.times <= rule.times
+                for other in has
+            )
             removed = f"{said} is removed{', and still kept' if kept else ''}"
             yield Change("changed" if kept else "weaker", "rule", removed).along(path)
         elif rank_now < rank or (was and now and was.rule != now.rule):
@@ -196,13 +200,6 @@ def _rule_changes(
             yield Change("stronger" if rank_now > 1 else "changed", "rule", new_rule)
         elif had[rule] != has[rule]:
             yield Change("changed", "rule", f"{said} has another reason")
-
-
-def _is_stricter(rule: TemporalRule, other: TemporalRule) -> bool:
-    """Return whether a rule allows the same happening at most as often as another."""
-    if not isinstance(rule, AtMost) or not isinstance(other, AtMost):
-        return False
-    return (rule.what, rule.per) == (other.what, other.per) and rule.times <= other.times
 
 
 def _decision(graph: ProofGraph[S], rule: TemporalRule) -> RuleDecision | None:
@@ -225,13 +222,12 @@ def _finding_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Chan
     for key, finding in now.items():
         if key not in was:
             said = f"{finding.code} fails at {finding.place}: {finding.message.rstrip('.')}"
-            way = (finding.witness, finding.outcomes) if finding.outcomes else ((), ())
+            path = (finding.witness, finding.outcomes) if finding.outcomes else ((), ())
             effect: Effect = "weaker" if finding.severity == "error" else "changed"
-            yield Change(effect, finding.code, said, finding.node, *way)
-    for key, finding in was.items():
-        if key not in now:
-            said = f"{finding.code} at {finding.place} is mended: {finding.message.rstrip('.')}"
-            yield Change("stronger", finding.code, said, finding.node)
+            yield Change(effect, finding.code, said, finding.node, *path)
+    for finding in (gone for key, gone in was.items() if key not in now):
+        said = f"{finding.code} at {finding.place} is mended: {finding.message.rstrip('.')}"
+        yield Change("stronger", finding.code, said, finding.node)
     for unknown in new.unknown:
         if unknown.code in old.proven and unknown.code != "GL12":
             said = f"{unknown.code} can no longer be decided: {unknown.reason.rstrip('.')}"
@@ -280,8 +276,6 @@ def _option_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Chang
             is_new = name in now
             said = f"the tool `{name}` is {'new' if is_new else 'gone'}"
             yield Change("weaker" if is_new else "changed", "tool", said)
-    if [*was] != [*now] and {*was} == {*now}:
-        yield Change("changed", "tool", "the tools stand in another order")
     options, options_now = before.run_options, after.run_options
     for name in dict.fromkeys((*options, *options_now)):
         if name not in {"tools", "rules"}:
@@ -300,32 +294,33 @@ def _option_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Chang
 def _agent_changes(
     path: tuple[str, ...], before: NodeGraph[S], after: NodeGraph[S], todo: list[Child]
 ) -> Iterator[Change]:
-    """Yield the changes of agents; graphs of agents are appended to `todo`.
-
-    Several agents of one name are compared in their order.
-    """
+    """Yield the changes of agents; graphs of agents are appended to `todo`."""
     was, now = _agents(before), _agents(after)
     for name in dict.fromkeys((*was, *now)):
-        olds, news = was.get(name, []), now.get(name, [])
-        if len(olds) != len(news):
-            more = len(news) > len(olds)
-            said = f"the agent {name!r} is {'new' if more else 'gone'}"
-            yield Change("weaker" if more else "changed", "agent", said)
-        for number, (old, new) in enumerate(zip(olds, news, strict=False), 1):
-            label = name if number == 1 else f"{name} ({number})"
-            gate = f"the gate of the agent {label!r}"
-            yield from gate_changes(gate, old.gate_rules or (), new.gate_rules or ())
-            if old.graph and new.graph and len(path) < NEST_MAX:
-                todo.append(((*path, label), old.graph, new.graph))
-            elif old.graph is not new.graph:
-                effect: Effect = "changed" if old.graph is None else "weaker"
-                yield Change(effect, "agent", f"nothing compares the agent {label!r}")
+        if name not in was or name not in now:
+            is_new = name in now
+            said = f"the agent {name!r} is {'new' if is_new else 'gone'}"
+            yield Change("weaker" if is_new else "changed", "agent", said)
+            continue
+        old, new = was[name], now[name]
+        gate = f"the gate of the agent {name!r}"
+        yield from gate_changes(gate, old.gate_rules or (), new.gate_rules or ())
+        if old.graph and new.graph and len(path) < NEST_MAX:
+            todo.append(((*path, name), old.graph, new.graph))
+        elif old.graph is not new.graph:
+            effect: Effect = "changed" if old.graph is None else "weaker"
+            yield Change(effect, "agent", f"nothing compares the agent {name!r}")
 
 
-def _agents(graph: NodeGraph[S]) -> dict[str, list[ChildContract]]:
-    """Return the distinct agents of a graph by name, those that nodes run first."""
+def _agents(graph: NodeGraph[S]) -> dict[str, ChildContract]:
+    """Return the agents of a graph by name; another graph of one name is `name (2)`."""
     known = [ChildContract(name, agent) for name, agent in graph.agents.items()]
-    agents: dict[str, dict[int, ChildContract]] = {}
-    for child in (*(child for _, child in children_of(graph)), *known):
-        agents.setdefault(child.name, {}).setdefault(id(child.graph), child)
-    return {name: [*same.values()] for name, same in agents.items()}
+    agents = {
+        (child.name, id(child.graph)): child
+        for child in reversed([*(child for _, child in children_of(graph)), *known])
+    }
+    labels: dict[str, ChildContract] = {}
+    for child in reversed(agents.values()):
+        number = sum(child.name == earlier.name for earlier in labels.values()) + 1
+        labels[child.name if number == 1 else f"{child.name} ({number})"] = child
+    return labels

@@ -26,9 +26,6 @@ S = TypeVar("S")
 Exit: TypeAlias = tuple[str, str]
 """A guard, or a node that acts, and its outcome; the start has the outcome ""."""
 
-NAMED_MAX: Final = 4
-"""The nodes that a message names."""
-
 BOOKKEEPING: Final[frozenset[Kind]] = frozenset({"prepare", "model", "append"})
 """Kinds that guard nothing; such a node is missed only before a node that acts."""
 
@@ -50,7 +47,7 @@ def lost_guards(old: ProofGraph[S], new: ProofGraph[S]) -> Iterator[Change]:
 
 
 class _Side(Generic[S]):
-    """One of the two graphs, with its dominators, guards and acting nodes."""
+    """The earlier or the later graph, with its dominators, guards and acting nodes."""
 
     def __init__(self, graph: ProofGraph[S]) -> None:
         self.graph = graph
@@ -188,6 +185,4 @@ def _reachable(nodes: Sequence[str]) -> str:
 
 def _list(nodes: Iterable[str], joint: str) -> str:
     names = [f"`{name}`" for name in nodes]
-    if len(names) > NAMED_MAX:
-        names[NAMED_MAX:] = [f"{len(names) - NAMED_MAX} more"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {joint} {names[-1]}"

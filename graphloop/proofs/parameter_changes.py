@@ -6,10 +6,10 @@ of one name are equal here: no comparison looks at what functions do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
-from typing import Final, Literal, TypeAlias, TypeVar, cast, final
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast, final
 
 from msgspec import Struct
 
@@ -51,14 +51,11 @@ COLLECTED: Final = frozenset({"checks", "conditions", "stop_when"})
 CARE: Final = {"at_least_once": 0, "idempotent": 1, "pure": 1, "at_most_once": 2, "reconcile": 2}
 """How strictly each `effect=` of a tool prevents a second run after a crash."""
 
-SHOWN_MAX: Final = 60
-"""The characters of each value that a message shows."""
-
 
 @final
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference between two graphs.
+    """A difference between two graphs.
 
     Attributes:
         effect: whether the later graph promises less, more, or something else.
@@ -100,7 +97,11 @@ def is_guard(node: object) -> bool:
 def node_changes(old: Node[S, Outcome], new: Node[S, Outcome]) -> Iterator[Change]:
     """Yield the differences of two nodes of one name, except the rules of gates."""
     guards = is_guard(old) or is_guard(new)
-    was, now = _unwrapped(old), _unwrapped(new)
+    # A node that carries the graphs of its agents wraps the inner node in a field.
+    was, now = (
+        node if {*(_fields(node) or {})} != {"node", "graphs"} else cast("Any", node).node
+        for node in (old, new)
+    )
     sorts = [f"{type(node).__qualname__} of kind {node.kind}" for node in (was, now)]
     if sorts[0] != sorts[1]:
         weaker = guards or now.kind in {"execute", "graph", "act"}
@@ -137,10 +138,8 @@ def value_changes(
     for key, was, now in _pairs(name, old, new):
         changes += value_changes(subject, owner, f"{path}{key}", was, now, guards=guards)
     if not changes:
-        short = max(map(len, sides)) <= SHOWN_MAX
-        how = f": {sides[0]} -> {sides[1]}" if short else " differs"
-        effect = _effect(name, old, new, guards=guards)
-        changes = [Change(effect, subject, f"{path} of {owner}{how}")]
+        said = f"{path} of {owner}: {sides[0]:.60} -> {sides[1]:.60}"
+        changes = [Change(_effect(name, old, new, guards=guards), subject, said)]
     yield from changes
 
 
@@ -149,24 +148,24 @@ def _pairs(name: str, old: object, new: object) -> Iterator[tuple[str, object, o
     same = type(old).__qualname__ == type(new).__qualname__
     if not same or isinstance(old, AllOf | Not) or (name in COLLECTED and _includes(new, old)):
         return
-    members, members_now = _members(old), _members(new)
-    if members is not None and members_now is not None and len(members) == len(members_now):
-        yield from (("", was, now) for was, now in zip(members, members_now, strict=True))
     parts, parts_now = _fields(old) or {}, _fields(new) or {}
-    for key in dict.fromkeys((*parts, *parts_now)):
-        yield f".{key}", parts.get(key), parts_now.get(key)
+    is_list = isinstance(old, list | tuple)
+    for key in (
+        dict.fromkeys((*parts, *parts_now)) if not is_list or len(parts) == len(parts_now) else ()
+    ):
+        yield "" if is_list else f".{key}", parts.get(key), parts_now.get(key)
 
 
 def written(value: object) -> str:
     """Return the text form of a value, the same each time its file is loaded."""
-    parts, members = _fields(value), _members(value)
+    parts = _fields(value)
     sort: str = type(value).__qualname__
     if isinstance(value, NodeGraph):
         return f"graph {value.name!r}"
     if isinstance(value, type) and issubclass(value, Outcome):
         return outcome_name(value)
-    if members is not None:
-        return f"({', '.join(map(written, members))})"
+    if isinstance(value, list | tuple):
+        return f"({', '.join(map(written, (parts or {}).values()))})"
     if isinstance(value, Set):
         return f"{{{', '.join(sorted(map(written, cast('Set[object]', value))))}}}"
     if parts is not None:
@@ -185,8 +184,9 @@ def _fields(value: object) -> Mapping[str, object] | None:
             return {**(_fields(tool.spec) or {}), **(_fields(tool.policy) or {})}
         case partial():
             return {"func": value.func, "args": value.args, "keywords": value.keywords}
-        case Mapping():
-            parts = cast("Mapping[object, object]", value).items()
+        case Mapping() | list() | tuple():
+            items = value.items() if isinstance(value, Mapping) else enumerate(value)
+            parts = cast("Iterable[tuple[object, object]]", items)
             return {key if isinstance(key, str) else written(key): part for key, part in parts}
         case Struct():
             return {name: getattr(value, name) for name in value.__struct_fields__}
@@ -197,22 +197,12 @@ def _fields(value: object) -> Mapping[str, object] | None:
             return None
 
 
-def _members(value: object) -> Sequence[object] | None:
-    return cast("Sequence[object]", value) if isinstance(value, list | tuple) else None
-
-
 def _includes(value: object, part: object) -> bool:
     """Return whether a list has all members of another list."""
-    members, needed = _members(value), _members(part)
-    if members is None or needed is None:
+    if not isinstance(value, list | tuple) or not isinstance(part, list | tuple):
         return False
-    return set(map(written, needed)) <= set(map(written, members))
-
-
-def _unwrapped(node: Node[S, Outcome]) -> Node[S, Outcome]:
-    """Return the inner node of a node that carries the graphs of its agents."""
-    parts = _fields(node) or {}
-    return cast("Node[S, Outcome]", parts["node"]) if {*parts} == {"node", "graphs"} else node
+    members, needed = (set(map(written, (_fields(x) or {}).values())) for x in (value, part))
+    return needed <= members
 
 
 def _effect(name: str, old: object, new: object, *, guards: bool) -> Effect:
