@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from ..contract import contract_of
 from ..graph import NodeGraph
 from ..node_protocol import Kind
-from ..proofs import Dominance, Finding, Ground, Report
+from ..proofs import Dominance, Finding, ProofGraph, Report
 from .family import Family, members
 from .marks import Marks, Tone, Way
 
@@ -106,6 +106,6 @@ def _title(count: int, shown: Finding | None) -> str:
 
 
 def _guarded(graph: NodeGraph[Any]) -> frozenset[str]:
-    passed = Dominance(Ground(graph))
+    passed = Dominance(ProofGraph(graph))
     guards = {name for name, node in graph.nodes.items() if node.kind in _GUARDS}
     return frozenset(name for name in graph.nodes if passed.before(name) & guards)
