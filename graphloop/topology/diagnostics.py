@@ -135,8 +135,8 @@ class Diagnostics:
             mark = entry.mark
         name = next((part for part in reversed(loc) if isinstance(part, str)), name)
         if details["type"] == FAULT:
-            found = str(context["found"])
-            return mark or _blamed(value, found), found, str(context["fix"])
+            problem = str(context["problem"])
+            return mark or _blamed(value, problem), problem, str(context["fix"])
         if details["type"] == UNKNOWN_KEY:
             hint = self.nearest(name, context["known"])
             keys = ", ".join(context["known"])

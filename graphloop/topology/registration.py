@@ -14,7 +14,7 @@ installed packages; it cannot name a module, and the reader evaluates nothing in
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import is_dataclass
 from functools import cached_property
@@ -199,10 +199,9 @@ class RegisteredNames:
         """Return all names of a category."""
         return tuple(dict.fromkeys((*self._own.names(category), *self._points[category])))
 
-    def items(self, category: Category) -> Iterator[tuple[str, object]]:
-        """Yield the registered objects, without those of entry points."""
-        for name in self._own.names(category):
-            yield name, self._own.get(category, name)
+    def registered(self, category: Category) -> tuple[str, ...]:
+        """Return the names of a category, without those of entry points."""
+        return self._own.names(category)
 
 
 def _named(given: object, word: str = "name") -> object:

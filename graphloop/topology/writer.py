@@ -1,6 +1,6 @@
 """Writer: a `Document` as plain data, as YAML, and as one fingerprint.
 
-A written document reads back as the same; an error names all that a file cannot say. The canonical
+A written document reads back as the same; an error names all that a file cannot hold. The canonical
 form leaves out defaults, names every outcome, and sorts its keys: two files that say the same have
 one fingerprint, however they are written.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from hashlib import sha256
 from typing import Any, Final, TypeAlias, cast
@@ -26,17 +26,9 @@ from ..rules import rules_to_data
 from .compose import DEPTH_MAX
 from .conditions import STOPS
 from .diagnostics import FAULT, Diagnostics, TopologyError
-from .document import AgentEntry, Document, Included, graphs_run
-from .models import ELSE, AnyNode, Reading
-from .node_models import (
-    NODE,
-    SHORT,
-    NodeKind,
-    Renamed,
-    class_fields,
-    library_kind,
-    node_kind,
-)
+from .document import AgentEntry, AnyNode, Document, Included, graphs_run
+from .models import ELSE, Reading
+from .node_models import NODE, SHORT, NodeKind, Renamed, class_fields, meaning_of
 from .reader import read_text
 from .registration import LIBRARY, RegisteredNames
 from .schema import VERSION
@@ -76,10 +68,10 @@ def fingerprint_of(document: Document, names: RegisteredNames) -> str:
 
 def yaml_of(data: Mapping[str, Data]) -> str:
     """Return data as YAML that `compose` reads as the same data."""
-    written: str = yaml.dump(
+    text: str = yaml.dump(
         dict(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=WIDTH
     )
-    return written
+    return text
 
 
 def topology_text(document: Document, names: RegisteredNames) -> str:
@@ -89,41 +81,40 @@ def topology_text(document: Document, names: RegisteredNames) -> str:
         GraphError: naming each node that no file can hold, and why; or the reason why the text
             would be read as another.
     """
-    data, name = data_of(document, names), document.graph.name
-    if _depth(data) > DEPTH_MAX:
-        found = f"its values stand more than {DEPTH_MAX} levels deep."
+    data = data_of(document, names)
+    if _is_too_deep(data):
+        problem = f"its values stand more than {DEPTH_MAX} levels deep."
         fix = "give its agents files of their own, which include one another (`include`)."
-        raise GraphError(name, [Problem("the file", found, fix)])
+        raise _refused(document, problem, fix)
     text = yaml_of(data)
     try:
-        read = read_text(text, names)
+        copy = read_text(text, names)
     except TopologyError as error:
-        told = [
-            Problem("the file", f"could not be read: {each.found}", CHANGE)
-            for each in error.problems
-        ]
-        raise GraphError(name, told) from error
-    if read != document:
+        problems = [f"could not be read: {problem.found}" for problem in error.problems]
+        raise _refused(document, "; ".join(problems), CHANGE) from error
+    if copy != document:
         nodes = document.graph.nodes
-        other = [name for name, node in nodes.items() if read.graph.nodes[name] != node]
-        found = f"reads back as another graph ({', '.join(other) or 'its agents, or its rules'})."
+        changed = [name for name, node in nodes.items() if copy.graph.nodes[name] != node]
+        problem = f"reads back as another graph ({', '.join(changed) or 'its agents or rules'})."
         fix = "give the nodes an `__eq__` by their parameters, as dataclasses have."
-        raise GraphError(name, [Problem("the file", found, fix)])
+        raise _refused(document, problem, fix)
     return text
 
 
-def _depth(data: Data) -> int:
-    """Return how many levels deep values stand."""
-    depth, level = 0, [data]
-    while level:
+def _refused(document: Document, problem: str, fix: str) -> GraphError:
+    return GraphError(document.graph.name, [Problem("the file", problem, fix)])
+
+
+def _is_too_deep(data: Data) -> bool:
+    level = [data]
+    for _ in range(DEPTH_MAX):
         level = [
             inner
             for value in level
             if isinstance(value, dict | list)
             for inner in (value.values() if isinstance(value, dict) else value)
         ]
-        depth += 1
-    return depth
+    return bool(level)
 
 
 def _graph_data(document: Document, names: RegisteredNames, *, shortened: bool) -> dict[str, Data]:
@@ -163,15 +154,15 @@ def _nodes_data(document: Document, names: RegisteredNames) -> dict[str, Data]:
         except UnwritableError as error:
             problems.append(Problem(f"node {name!r}", f"cannot be written: {error}.", CHANGE))
         if ELSE in map(outcome_name, graph.table[name]):
-            found = "has an outcome named `else`, which stands for the rest in a file."
-            problems.append(Problem(f"node {name!r}", found, "rename the class."))
+            problem = "has an outcome named `else`, which stands for the rest in a file."
+            problems.append(Problem(f"node {name!r}", problem, "rename the class."))
     if problems:
         raise GraphError(graph.name, problems)
     return nodes
 
 
 def _row(row: Mapping[type[Outcome], str], *, shortened: bool) -> dict[str, Data]:
-    """Return a row; `else` replaces cells that it would read as."""
+    """Return a row; `else` replaces the cells at its end that it would read as."""
     cells = [(outcome_name(outcome), target) for outcome, target in row.items()]
     at = len(cells)
     while (
@@ -186,9 +177,7 @@ def _row(row: Mapping[type[Outcome], str], *, shortened: bool) -> dict[str, Data
 
 
 def _agent_data(entry: AgentEntry, names: RegisteredNames, *, shortened: bool) -> Data:
-    data: dict[str, Data] = {}
-    if entry.description:
-        data["description"] = entry.description
+    data: dict[str, Data] = {"description": entry.description} if entry.description else {}
     if entry.takes_over:
         data["takes_over"] = True
     if entry.document is None:
@@ -197,7 +186,7 @@ def _agent_data(entry: AgentEntry, names: RegisteredNames, *, shortened: bool) -
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes YAML without references, whose inner tables stand on one line."""
+    """Writes YAML without references; an inner table stands on one line."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - the dumper gives it.
         """Write equal values out each time."""
@@ -245,12 +234,12 @@ def node_data(node: AnyNode, names: RegisteredNames) -> dict[str, Data]:
         UnwritableError: no file can hold the node.
     """
     data = _node(node, names, is_part=False)
-    to = Reading(Diagnostics("the node"), names, graphs_run([node]))
+    reading = Reading(Diagnostics("the node"), names, graphs_run([node]))
     try:
-        read = NODE.validate_python({**data, "name": node.name}, context=to)
+        copy = NODE.validate_python({**data, "name": node.name}, context=reading)
     except ValidationError as error:
         raise UnwritableError("; ".join(map(_reason, error.errors(include_url=False)))) from error
-    if read != node:
+    if copy != node:
         raise UnwritableError(
             f"{node!r:.80} cannot be written: its text, {data!r:.200}, reads back as another node. "
             "Fix: register a class of your own with @registry.node"
@@ -266,92 +255,87 @@ def _reason(details: Mapping[str, Any]) -> str:
 
 
 def _node(node: AnyNode, names: RegisteredNames, *, is_part: bool) -> dict[str, Data]:
-    """Return a node; a part of another may need its name."""
+    """Return the data of a node; a part of another may need its name."""
     plain = node.node if isinstance(node, Included) else node
     name = str(getattr(plain, "name", ""))
-    for kind in _kinds(names):
-        if type(plain) is kind.made:
-            keys = {key: key in kind.model.needed for key in kind.model.forms if key != "use"}
-            if is_part:
-                keys, make = {**keys, "name": False}, kind.make
-            else:
-                del keys["name"]
-                make = partial(kind.make, name=name)
-            return {"use": kind.use, **_fields(plain, make, keys, names)}
-    for use in names.known("node"):
-        own = names.find("node", use)
-        if not is_node(own):
-            continue
-        if own == plain or (isinstance(own, Renamed) and own.renamed(name) == plain):
-            return {"use": use, "name": name} if is_part and own.name != name else {"use": use}
+    for use in (*LIBRARY, *names.known("node")):
+        meaning = meaning_of(use, names)
+        if isinstance(meaning, NodeKind):
+            if type(plain) is meaning.made:
+                return {"use": use, **_parameters(plain, name, meaning, names, is_part=is_part)}
+        elif meaning == plain or (isinstance(meaning, Renamed) and meaning.renamed(name) == plain):
+            return {"use": use, "name": name} if is_part and meaning.name != name else {"use": use}
     raise UnwritableError(
         f"{type(plain).__name__} {name!r} is made in Python and is not registered, so no file "
         "could name it: register it with @registry.node"
     )
 
 
-def _kinds(names: RegisteredNames) -> Iterator[NodeKind]:
-    yield from map(library_kind, LIBRARY)
-    for use in names.known("node"):
-        if isinstance(found := names.find("node", use), type):
-            yield node_kind(use, found)
+def _parameters(
+    node: AnyNode, name: str, kind: NodeKind, names: RegisteredNames, *, is_part: bool
+) -> dict[str, Data]:
+    keys = {key: key in kind.model.needed for key in kind.model.forms if key != "use"}
+    if is_part:
+        return _fields(node, kind.make, {**keys, "name": False}, names)
+    del keys["name"]
+    return _fields(node, partial(kind.make, name=name), keys, names)
 
 
 def _fields(
     value: object, make: Callable[..., object], keys: Mapping[str, bool], names: RegisteredNames
 ) -> dict[str, Data]:
     """Return the parameters of a value; `keys` marks required ones."""
-    given = {key: getattr(value, key, None) for key in keys}
+    values = {key: getattr(value, key, None) for key in keys}
     written: dict[str, Data] = {}
     for key, must in keys.items():
-        without = {other: each for other, each in given.items() if other != key}
+        without = {other: inner for other, inner in values.items() if other != key}
         if not must and _makes(make, without, value):
-            given = without
+            values = without
             continue
         try:
-            written[key] = _data(given[key], names, key)
+            written[key] = _data(values[key], names, key)
         except UnwritableError as error:
             raise UnwritableError(f"`{key}`: {error}") from error
     return written
 
 
-def _makes(make: Callable[..., object], given: Mapping[str, object], value: object) -> bool:
+def _makes(make: Callable[..., object], values: Mapping[str, object], value: object) -> bool:
     try:
-        return bool(make(**given) == value)
+        return bool(make(**values) == value)
     except (ConfigError, TypeError):
         return False
 
 
 def _data(value: object, names: RegisteredNames, key: str = "") -> Data:
     """Return the data of a value at a key."""
-    if isinstance(value, int | float):
-        return value if isinstance(value, bool) else _number(value)
-    if value is None or isinstance(value, str):
+    if value is None or isinstance(value, bool | str):
         return value
+    if isinstance(value, int | float):
+        return _number(value)
     if isinstance(value, Mapping):
         entries = cast("Mapping[object, object]", value)  # isinstance cannot tell its types.
-        return {str(_data(name, names)): _data(each, names) for name, each in entries.items()}
+        return {str(_data(name, names)): _data(inner, names) for name, inner in entries.items()}
     if isinstance(value, tuple | list | frozenset):
         if key == "caps":
             return _data(dict(cast("Iterable[tuple[object, object]]", value)), names)
         items = [_data(item, names) for item in cast("Iterable[object]", value)]
         items = sorted(items, key=str) if isinstance(value, frozenset) else items
         return _single(items) if key == "after" else items
-    return _made(value, names)
+    return _object_data(value, names)
 
 
 def _single(items: list[Data]) -> Data:
     return items[0] if len(items) == 1 else items
 
 
-def _made(value: object, names: RegisteredNames) -> Data:
+def _object_data(value: object, names: RegisteredNames) -> Data:
     """Return the data of a value that has fields, or of a class."""
     made: type = type(value)
     if isinstance(value, type):
         return outcome_name(cast("type[Outcome]", value))
     if isinstance(value, Rule):
-        said = {"when": value.condition, "ttl_s": value.ttl_s, "reason": value.reason}
-        kept = {name: _data(each, names) for name, each in said.items() if each}
+        options = {"when": value.condition, "ttl_s": value.ttl_s, "reason": value.reason}
+        kept = {name: _data(option, names) for name, option in options.items() if option}
         return {value.verdict: _single([*value.tools]), **kept}
     if is_node(value):
         return _node(value, names, is_part=True)

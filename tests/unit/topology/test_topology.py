@@ -285,9 +285,6 @@ def test_the_reason_reaches_the_agents_wherever_they_stand(tmp_path: Path) -> No
 def test_a_text_is_told_from_a_path_by_any_line_break() -> None:
     """Those of old systems are YAML's, too; what is neither is refused in words."""
     assert load(WRITER) == load(WRITER.replace("\n", "\r")) == load(WRITER.replace("\n", "\r\n"))
-    given: object = WRITER.encode()
-    with pytest.raises(ConfigError, match=r"found bytes\. Fix: decode"):
-        load(given)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def test_an_agent_that_nodes_run_may_have_any_name() -> None:

@@ -242,17 +242,6 @@ def test_another_graph_takes_the_place_of_the_first() -> None:
     assert made == load(dump(made))
 
 
-def test_a_reason_for_a_node_that_is_gone_is_refused() -> None:
-    """It would stand there for nothing, and no file could say it."""
-    said = dump(chain()) + "ignore: [{node: writer/model_call, code: GL6, reason: known}]\n"
-    loaded, step = load(said), PrepareStep("other")
-    other: Graph[None] = Graph("other", step, {step: {...: END}})
-
-    assert with_agents(loaded, {"judge": other}).ignore
-    with pytest.raises(ConfigError, match=r"'writer/model_call'.*no node 'model_call'.*Fix"):
-        with_agents(loaded, {"writer": other})
-
-
 def test_a_rule_about_nothing_is_refused() -> None:
     """It would hold for ever and guard nothing."""
     with pytest.raises(ConfigError, match="no node, outcome or tool 'nope'"):
