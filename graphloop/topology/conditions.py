@@ -72,7 +72,7 @@ RULE_MODELS: Final = {
 
 def _rule(data: object, info: ValidationInfo) -> Rule:
     reading, fields = context_of(info), mapping_of(data)
-    verdicts = [verdict for verdict in VERDICTS if verdict in fields]
+    verdicts: list[Verdict] = [verdict for verdict in VERDICTS if verdict in fields]
     if len(verdicts) != 1:
         hint = reading.diagnostics.nearest(next(iter(fields), ""), VERDICTS)
         listed = ", ".join(verdicts) or "none"

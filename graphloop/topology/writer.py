@@ -263,12 +263,16 @@ def _node(node: AnyNode, names: RegisteredNames, *, is_part: bool) -> dict[str, 
         if isinstance(meaning, NodeKind):
             if type(plain) is meaning.made:
                 return {"use": use, **_parameters(plain, name, meaning, names, is_part=is_part)}
-        elif meaning == plain or (isinstance(meaning, Renamed) and meaning.renamed(name) == plain):
+        elif meaning is not None and plain in (meaning, _as(meaning, name)):
             return {"use": use, "name": name} if is_part and meaning.name != name else {"use": use}
     raise UnwritableError(
         f"{type(plain).__name__} {name!r} is made in Python and is not registered, so no file "
         "could name it: register it with @registry.node"
     )
+
+
+def _as(node: AnyNode, name: str) -> AnyNode:
+    return node.renamed(name) if isinstance(node, Renamed) else node
 
 
 def _parameters(
