@@ -12,7 +12,9 @@ import typing
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from types import NoneType
-from typing import Any, Generic, TypeVar, cast, final, overload
+from typing import Any, Generic, cast, final, overload
+
+from typing_extensions import TypeVar
 
 from ..agent import (
     Agent,
@@ -41,7 +43,7 @@ from .sub_plan import ChildResult, SubPlan
 
 __all__ = ["SubGraph", "sub_graph"]
 
-S = TypeVar("S")
+S = TypeVar("S", default=Any)
 C = TypeVar("C")
 
 Prompt = Callable[[S], "str | Sequence[MessageInput]"]
@@ -53,13 +55,13 @@ class SubGraph(Generic[S]):
     """A node that runs a graph or an agent. Make one with `sub_graph`.
 
     It is left by `Answered`, by `Failed` when the child failed, and by `Aborted`. The answer is
-    this turn's reply too: lead `Answered` to an `Append` to add it to the conversation.
+    also the reply of this turn: lead `Answered` to an `Append` to add it to the conversation.
 
     Args:
         kernel: the node as the kernel knows it.
-        plan: how its child runs are opened.
+        plan: the terms of its child runs.
         graph: the child's graph.
-        reads: the fields of the parent's state that the functions read; None if that is not known.
+        reads: the fields of the parent's state that the functions read; None if unknown.
     """
 
     kernel: Child
@@ -74,7 +76,7 @@ class SubGraph(Generic[S]):
 
     @property
     def kind(self) -> Kind:
-        """It is a graph."""
+        """Always "graph"."""
         return "graph"
 
     @property
@@ -106,7 +108,7 @@ class SubGraph(Generic[S]):
 
     @property
     def state_type(self) -> object:
-        """The type of the parent's state, as the annotations of the functions tell it."""
+        """The type of the parent's state in the annotations of the functions."""
         plan = self.plan
         for function in (plan.output, plan.prompt, plan.state):
             annotation = Any if function is None else _first_annotation(function)
@@ -116,7 +118,7 @@ class SubGraph(Generic[S]):
 
     @property
     def carried(self) -> Bindings:
-        """The child, so that runs need not be given it."""
+        """The child, so that a run does not have to bring it."""
         return Bindings(agents={self.name: self.plan})
 
     def enter(self, run: Run[S], /) -> Reaction[S, ChildOutcome]:
@@ -126,24 +128,10 @@ class SubGraph(Generic[S]):
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, ChildOutcome]:
-        """Take the answer, and the state that was made of it."""
+        """Take the answer, and the new state."""
         return self.kernel.on(run, event, answered)
 
 
-@overload
-def sub_graph(
-    child: Agent, *, name: str = "", gate: Policy | None = None, budget: Budget | None = None
-) -> SubGraph[Any]: ...
-@overload
-def sub_graph(
-    child: Graph[None],
-    *,
-    name: str = "",
-    model: Model | None = None,
-    gate: Policy | None = None,
-    budget: Budget | None = None,
-    options: RunOptions | None = None,
-) -> SubGraph[Any]: ...
 @overload
 def sub_graph(
     child: Agent,
