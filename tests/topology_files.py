@@ -13,7 +13,7 @@ from graphloop.errors import Problem
 from graphloop.topology.diagnostics import TopologyError
 from graphloop.topology.loaded import Topology, load
 from graphloop.topology.reader import read_text
-from graphloop.topology.registration import RegisteredNames, Registry
+from graphloop.topology.registration import Registry
 
 __all__ = ["BAD", "RIGHT", "Bad", "desk", "lines_of", "problems", "with_line"]
 
@@ -104,9 +104,9 @@ def with_line(number: int, line: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def problems(text: str | bytes, names: RegisteredNames | None = None) -> tuple[Problem, ...]:
+def problems(text: str | bytes, names: Registry | None = None) -> tuple[Problem, ...]:
     """Return the problems of a text, which is refused as `a.yaml`; each has a fix."""
-    known = RegisteredNames(Registry(), installed=False) if names is None else names
+    known = Registry() if names is None else names
     with pytest.raises(TopologyError) as refused:
         read_text(text, known, "a.yaml")
     assert all(problem.fix for problem in refused.value.problems)

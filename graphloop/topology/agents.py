@@ -21,7 +21,8 @@ from ..rules import Rules, rules_of
 from .document import AnyNode, document_of, rows_with, with_graphs
 from .loaded import Topology
 from .references import refuse_unknown_words
-from .registration import RegisteredNames, Registry
+from .registration import Registry
+from .registration import registry as default_registry
 
 __all__ = ["with_agents"]
 
@@ -85,9 +86,9 @@ def with_agents(
     if registry is None and isinstance(graph, Topology):
         topology = graph.with_document(document, own_agents)
     else:
-        names = RegisteredNames() if registry is None else RegisteredNames(registry)
-        topology = Topology(document, names, own_agents=own_agents)
-    refuse_unknown_words(rules_of(rules), topology, document, topology.names)
+        own_registry = default_registry if registry is None else registry
+        topology = Topology(document, own_registry, own_agents=own_agents)
+    refuse_unknown_words(rules_of(rules), topology, document, topology.registry)
     return topology
 
 

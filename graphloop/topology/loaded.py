@@ -39,7 +39,7 @@ from ..tools import legal_name
 from .document import Document, Ignore, document_of, graphs_run, rows_with
 from .reader import read_path, read_text
 from .references import conditional_rules, known_tools
-from .registration import Category, RegisteredNames, Registry, registry
+from .registration import Category, Registry, registry
 from .writer import fingerprint_of, topology_text
 
 __all__ = ["Topology", "dump", "fingerprint", "load"]
@@ -56,14 +56,14 @@ class Topology(Graph[Any]):
 
     Attributes:
         document: all that the file says.
-        names: the meaning of the names in the file.
+        registry: the meaning of the names in the file.
         own_agents: the agents from Python by name; they take the place of those of the file.
     """
 
     def __init__(
         self,
         document: Document,
-        names: RegisteredNames,
+        registry: Registry,
         made: dict[int, Topology] | None = None,
         own_agents: OwnAgents | None = None,
     ) -> None:
@@ -73,14 +73,14 @@ class Topology(Graph[Any]):
         )
         self.source = graph.source
         self.document = document
-        self.names = names
+        self.registry = registry
         self.own_agents = own_agents or {}
         # An agent that is used at many places is one graph.
         made = {} if made is None else made
         self._agents = {
             name: _agent_graph(
                 _with_reasons(agent.document, name, document.ignore),
-                names,
+                registry,
                 made,
                 self.own_agents.get(name),
             )
@@ -103,13 +103,13 @@ class Topology(Graph[Any]):
     def _describe_runs(self) -> None:
         """Set what the proofs and drawings read of the file beside its table."""
         document = self.document
-        tools = {name: self.names.find("tool", name) for name in document.tools}
+        tools = {name: self.registry.get("tool", name) for name in document.tools}
         agents = {
             name: graph_of(tool.opener)
             for name, tool in tools.items()
             if isinstance(tool, AgentTool)
         }
-        self.tool_names = known_tools(document, self.names)
+        self.tool_names = known_tools(document, self.registry)
         self.agents = {**{name: self._agents.get(name) for name in document.agents}, **agents}
         self.called = frozenset(document.tools) & frozenset(self.agents)
         self.handoffs = self.called & {
@@ -177,7 +177,7 @@ class Topology(Graph[Any]):
     def with_document(self, document: Document, own_agents: OwnAgents | None = None) -> Topology:
         """Return the graph of another document with the same names, and with more agents."""
         agents = {**self.own_agents, **(own_agents or {})}
-        return Topology(document, self.names, own_agents=agents)
+        return Topology(document, self.registry, own_agents=agents)
 
     def with_tools(self, given: Tools = ()) -> Tools:
         """Return the registered tools of the file, and a run's own.
@@ -233,7 +233,7 @@ class Topology(Graph[Any]):
         silent = [node for node in unwrapped(self.nodes.values()) if contract_of(node) is None]
         names = [*functions_named(self.nodes.values())]
         names += [str(getattr(node, "callback", "")) for node in silent]
-        functions = {name: self.names.find("function", name) for name in names}
+        functions = {name: self.registry.get("function", name) for name in names}
         # The registry takes only functions; a node from Python brings its own.
         known = {name: function for name, function in functions.items() if function is not None}
         return cast("dict[str, Callback[Any]]", known)
@@ -248,7 +248,7 @@ class Topology(Graph[Any]):
         return graph.as_tool(None, name=called, description=described, takes_over=over, **passed)
 
     def _find(self, category: Category, name: str) -> object:
-        value = self.names.find(category, name)
+        value = self.registry.get(category, name)
         if value is None:
             raise ConfigError(
                 f"graph {self.name!r}: expected the {category} {name!r}, found it is not "
@@ -263,18 +263,16 @@ def load(source: str | Path, *, registry: Registry = registry) -> Topology:
     Args:
         source: the path of the file, JSON if it ends in `.json`; or the text itself, which has a
             line break or begins with a brace, and can include no files.
-        registry: the names that the file may use beside the library's nodes and the entry points
-            of installed packages.
+        registry: the names that the file may use beside the library's nodes.
 
     Raises:
         TopologyError: with every problem, each with its file, line and column.
     """
-    names = RegisteredNames(registry)
     if isinstance(source, str) and (
         any(sign in source for sign in NO_PATH) or source.lstrip("\ufeff \t").startswith("{")
     ):
-        return Topology(read_text(source, names), names)
-    return Topology(read_path(Path(source), names), names)
+        return Topology(read_text(source, registry), registry)
+    return Topology(read_path(Path(source), registry), registry)
 
 
 def dump(graph: NodeGraph[Any], *, registry: Registry = registry) -> str:
@@ -287,7 +285,7 @@ def dump(graph: NodeGraph[Any], *, registry: Registry = registry) -> str:
         GraphError: naming each node that no file can hold, and why; or the reason why the text
             could not be read again, such as too many levels.
     """
-    return topology_text(document_of(graph), RegisteredNames(registry))
+    return topology_text(document_of(graph), registry)
 
 
 def fingerprint(graph: NodeGraph[Any], *, registry: Registry = registry) -> str:
@@ -296,19 +294,19 @@ def fingerprint(graph: NodeGraph[Any], *, registry: Registry = registry) -> str:
     Raises:
         GraphError: naming each node that no file can hold, and why.
     """
-    return fingerprint_of(document_of(graph), RegisteredNames(registry))
+    return fingerprint_of(document_of(graph), registry)
 
 
 def _agent_graph(
     document: Document,
-    names: RegisteredNames,
+    registry: Registry,
     made: dict[int, Topology],
     own: Agent | Topology | None,
 ) -> Topology:
     """Return the graph of an agent, made once of each document."""
     if id(document) not in made:
         known = own.own_agents if isinstance(own, Topology) else None
-        made[id(document)] = Topology(document, names, made, known)
+        made[id(document)] = Topology(document, registry, made, known)
     return made[id(document)]
 
 

@@ -35,7 +35,7 @@ from ..outcomes import LIBRARY_OUTCOMES, Outcome
 from ..own_nodes import route_outcome
 from .diagnostics import FAULT, UNKNOWN_KEY, Diagnostics, ParseError
 from .document import AnyNode
-from .registration import FROM_OUTSIDE, Category, RegisteredNames
+from .registration import FROM_OUTSIDE, Category, Registry
 from .tree import Entry, Fields, Loc, Value, described, plain_data
 
 __all__ = [
@@ -93,7 +93,7 @@ class Reading:
     """
 
     diagnostics: Diagnostics
-    names: RegisteredNames
+    registry: Registry
     agents: Mapping[str, NodeGraph[Any] | None] = field(
         default_factory=dict[str, "NodeGraph[Any] | None"]
     )
@@ -185,12 +185,8 @@ Tools: TypeAlias = Annotated[
 
 def _registered(category: Category, name: str, info: ValidationInfo) -> str:
     reading = context_of(info)
-    try:
-        value = reading.names.find(category, name)
-    except ConfigError as error:
-        raise fault(f"{error}.", "mend the package, or remove it.") from error
-    if value is None:
-        known = reading.names.known(category)
+    if reading.registry.get(category, name) is None:
+        known = reading.registry.names(category)
         raise fault(
             f"no {category} is registered as {name!r}.{reading.diagnostics.nearest(name, known)} "
             f"Registered are {', '.join(known) or 'none'}.",

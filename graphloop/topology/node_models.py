@@ -61,7 +61,7 @@ from .models import (
     reference,
     validated,
 )
-from .registration import FROM_OUTSIDE, LIBRARY, RegisteredNames
+from .registration import FROM_OUTSIDE, LIBRARY, Registry
 
 __all__ = ["NODE", "SHORT", "NodeKind", "Renamed", "class_fields", "meaning_of", "model_of_use"]
 
@@ -104,7 +104,7 @@ class NodeKind:
 def _node(data: object, info: ValidationInfo) -> AnyNode:
     """Return the node that a mapping with a `use` stands for."""
     reading, fields = context_of(info), mapping_of(data)
-    uses = (*LIBRARY, *reading.names.known("node"))
+    uses = (*LIBRARY, *reading.registry.names("node"))
     use = fields.get("use", "")
     if "use" not in fields:
         fix = f"add `use: …`, one of {', '.join(uses)}."
@@ -112,7 +112,7 @@ def _node(data: object, info: ValidationInfo) -> AnyNode:
     if not isinstance(use, str):
         raise faults({("use",): "string_type"})
     try:
-        meaning = meaning_of(use, reading.names)
+        meaning = meaning_of(use, reading.registry)
     except ConfigError as error:
         raise faults({("use",): fault(f"{error}.", "change it in Python.")}) from error
     if meaning is None:
@@ -135,13 +135,13 @@ NODE: Final[TypeAdapter[AnyNode]] = TypeAdapter(Annotated[Any, PlainValidator(_n
 """Reads a node, and the nodes within it."""
 
 
-def meaning_of(use: str, names: RegisteredNames) -> NodeKind | AnyNode | None:
+def meaning_of(use: str, registry: Registry) -> NodeKind | AnyNode | None:
     """Return the library's meaning of a `use`, else a registered one; None without one.
 
     Raises:
         ConfigError: a registered class has a field that no file can hold.
     """
-    value = LIBRARY.get(use) or names.find("node", use)
+    value = LIBRARY.get(use) or registry.get("node", use)
     if isinstance(value, type):
         return _kind(use, value)
     return value if is_node(value) else None

@@ -33,7 +33,7 @@ from .models import (
 )
 from .node_models import NODE
 from .references import note_gate_rules, note_rules, note_tools
-from .registration import RegisteredNames
+from .registration import Registry
 from .schema import AGENT, GRAPH, IGNORE, SOURCES, TOPOLOGY
 from .table import Rows, made_graph, read_rows
 from .tree import Entry, Fields, Items, Mark, Value, entry_at, plain_data, value_at
@@ -61,7 +61,7 @@ GRAPH_KEYS: Final = _keys_of(GRAPH)
 TOPOLOGY_KEYS: Final = _keys_of(TOPOLOGY)
 
 
-def read_path(path: Path, names: RegisteredNames) -> Document:
+def read_path(path: Path, registry: Registry) -> Document:
     """Return the document of a file.
 
     Raises:
@@ -70,10 +70,10 @@ def read_path(path: Path, names: RegisteredNames) -> Document:
     own = path.resolve()
     place = IncludePlace(IncludeCache(own.parent), own, (own,))
     diagnostics = Diagnostics(str(path))
-    return _whole(diagnostics, lambda: _file(own, place, diagnostics, names))
+    return _whole(diagnostics, lambda: _file(own, place, diagnostics, registry))
 
 
-def read_text(text: str | bytes, names: RegisteredNames, title: str = "topology") -> Document:
+def read_text(text: str | bytes, registry: Registry, title: str = "topology") -> Document:
     """Return the document of a text, which can include nothing.
 
     Raises:
@@ -81,7 +81,7 @@ def read_text(text: str | bytes, names: RegisteredNames, title: str = "topology"
     """
     place = IncludePlace(IncludeCache(None), None)
     diagnostics = Diagnostics(title)
-    return _whole(diagnostics, lambda: _text(text, place, diagnostics, names))
+    return _whole(diagnostics, lambda: _text(text, place, diagnostics, registry))
 
 
 def _whole(diagnostics: Diagnostics, read: Callable[[], Document]) -> Document:
@@ -93,22 +93,22 @@ def _whole(diagnostics: Diagnostics, read: Callable[[], Document]) -> Document:
 
 
 def _file(
-    path: Path, place: IncludePlace, diagnostics: Diagnostics, names: RegisteredNames
+    path: Path, place: IncludePlace, diagnostics: Diagnostics, registry: Registry
 ) -> Document:
     content = bytes_of(path, diagnostics)
-    return _text(content, place, diagnostics, names, must_be_json=path.suffix == ".json")
+    return _text(content, place, diagnostics, registry, must_be_json=path.suffix == ".json")
 
 
 def _text(
     text: str | bytes,
     place: IncludePlace,
     diagnostics: Diagnostics,
-    names: RegisteredNames,
+    registry: Registry,
     *,
     must_be_json: bool = False,
 ) -> Document:
     tree = compose(text_at(text, diagnostics), diagnostics, must_be_json=must_be_json)
-    return _Reader(place, Reading(diagnostics, names), tree).document(TOPOLOGY_KEYS)
+    return _Reader(place, Reading(diagnostics, registry), tree).document(TOPOLOGY_KEYS)
 
 
 class _Reader:
@@ -193,11 +193,11 @@ class _Reader:
 
     def _note_references(self, document: Document, rules: dict[TemporalRule, Mark]) -> None:
         """Note names in tools and rules that mean nothing, and a graph that is too large."""
-        names = self._reading.names
+        registry = self._reading.registry
         note_tools(value_at(self._tree, ("tools",)), document, self._diagnostics)
         nodes = value_at(self._tree, ("nodes",))
-        note_gate_rules(nodes, document, names, self._diagnostics)
-        note_rules(rules, document, names, self._diagnostics)
+        note_gate_rules(nodes, document, registry, self._diagnostics)
+        note_rules(rules, document, registry, self._diagnostics)
         if document.size > NODES_MAX:
             problem = (
                 f"expected at most {NODES_MAX:,} nodes, with those of its agents once for each "
@@ -282,7 +282,7 @@ class _Reader:
             cache.read[path] = None
             title = str(Path(self._diagnostics.file).parent / name)
             inner = Diagnostics(title, self._diagnostics.problems)
-            cache.read[path] = _file(path, place, inner, self._reading.names)
+            cache.read[path] = _file(path, place, inner, self._reading.registry)
         document = cache.read[path]
         if document is None:
             raise ParseError("it could not be read before")

@@ -19,7 +19,7 @@ from ..rules import Rules, TemporalRule, resolve_words, spelled_tools
 from ..tools import legal_name
 from .diagnostics import Diagnostics
 from .document import AnyNode, Document, documents_below, graphs_run
-from .registration import RegisteredNames
+from .registration import Registry
 from .tree import Mark, Value, value_at
 
 __all__ = [
@@ -32,20 +32,20 @@ __all__ = [
 ]
 
 
-def known_tools(document: Document, names: RegisteredNames) -> tuple[str, ...] | None:
+def known_tools(document: Document, registry: Registry) -> tuple[str, ...] | None:
     """Return the tools of a file's runs; None if the runs bring them."""
     is_open = any(entry.document is None for entry in document.agents.values())
-    return None if is_open or not document.tools else (*_brought_tools(document, names),)
+    return None if is_open or not document.tools else (*_brought_tools(document, registry),)
 
 
-def _brought_tools(document: Document, names: RegisteredNames) -> dict[str, None]:
+def _brought_tools(document: Document, registry: Registry) -> dict[str, None]:
     """Return the tools of a file and of its agents at any depth, each once."""
     tools: dict[str, None] = {}
     for part in (document, *documents_below(document.agents)):
         tools |= dict.fromkeys(part.tools)
         for name in part.tools:
             # A registered tool that is an agent has tools of its own.
-            tool = None if name in part.agents else names.find("tool", name)
+            tool = None if name in part.agents else registry.get("tool", name)
             if isinstance(tool, AgentTool):
                 tools |= dict.fromkeys(tool.opener.terms.tool_names)
     return tools
@@ -58,7 +58,7 @@ def conditional_rules(nodes: Iterable[AnyNode]) -> list[Rule]:
 
 
 def refuse_unknown_words(
-    rules: Rules, graph: NodeGraph[Any], document: Document, names: RegisteredNames
+    rules: Rules, graph: NodeGraph[Any], document: Document, registry: Registry
 ) -> None:
     """Refuse temporal rules with a word that means nothing, or more than one thing.
 
@@ -67,20 +67,20 @@ def refuse_unknown_words(
     Raises:
         ConfigError: with every such word.
     """
-    tools = (*_brought_tools(document, names), *spelled_tools(rules)) if document.tools else None
+    tools = (*_brought_tools(document, registry), *spelled_tools(rules)) if document.tools else None
     resolve_words(rules, names_of(graph, tools))
 
 
 def note_rules(
     rules: Mapping[TemporalRule, Mark],
     document: Document,
-    names: RegisteredNames,
+    registry: Registry,
     diagnostics: Diagnostics,
 ) -> None:
     """Note temporal rules with a word that means nothing, or more than one thing."""
     for rule, mark in rules.items():
         try:
-            refuse_unknown_words(Rules((rule,)), document.graph, document, names)
+            refuse_unknown_words(Rules((rule,)), document.graph, document, registry)
         except ConfigError as error:
             problem, _, fix = str(error).partition(" Fix: ")
             diagnostics.note(mark, problem, fix or "mend the rule.")
@@ -105,13 +105,13 @@ def note_tools(value: Value, document: Document, diagnostics: Diagnostics) -> No
 
 
 def note_gate_rules(
-    nodes: Value, document: Document, names: RegisteredNames, diagnostics: Diagnostics
+    nodes: Value, document: Document, registry: Registry, diagnostics: Diagnostics
 ) -> None:
     """Note the rules of gates that name no tool of the graph, or decide nothing.
 
     A gate's rules hold for all runs below it too, so the tools of agents count.
     """
-    tools = _callable_below(document, names)
+    tools = _callable_below(document, registry)
     if tools is None:
         return
     for gate in [node for node in document.graph.nodes.values() if isinstance(node, Gate)]:
@@ -132,11 +132,11 @@ def note_gate_rules(
                 )
 
 
-def _callable_below(document: Document, names: RegisteredNames) -> Collection[str] | None:
+def _callable_below(document: Document, registry: Registry) -> Collection[str] | None:
     """Return the tools of all runs; None if the file cannot know them."""
     if not document.tools:
         return None
-    tools = {**_brought_tools(document, names), **dict.fromkeys(document.agents)}
+    tools = {**_brought_tools(document, registry), **dict.fromkeys(document.agents)}
     for part in (document, *documents_below(document.agents)):
         if any(entry.document is None for entry in part.agents.values()):
             return None

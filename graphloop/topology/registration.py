@@ -7,8 +7,8 @@
     @registry.predicate
     def over_limit(arguments, context) -> bool: ...
 
-A file is data. It can name things that were registered before it is read, and the entry points of
-installed packages; it cannot name a module, and the reader evaluates nothing in it.
+A file is data. It can name what was registered before it is read; it cannot name a module, and the
+reader evaluates nothing in it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import is_dataclass
-from functools import cached_property
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
-from typing import Final, Literal, TypeAlias, TypeVar, cast, final, get_args
+from typing import Final, Literal, TypeAlias, TypeVar, final, get_args
 
 from .. import nodes
 from ..errors import ConfigError
@@ -27,10 +25,8 @@ from ..node_protocol import is_node
 
 __all__ = [
     "FROM_OUTSIDE",
-    "GROUPS",
     "LIBRARY",
     "Category",
-    "RegisteredNames",
     "Registry",
     "registry",
     "snake_case",
@@ -39,14 +35,6 @@ __all__ = [
 T = TypeVar("T")
 
 Category: TypeAlias = Literal["node", "predicate", "function", "tool"]
-
-GROUPS: Final[Mapping[Category, str]] = {
-    "node": "graphloop.nodes",
-    "predicate": "graphloop.predicates",
-    "function": "graphloop.functions",
-    "tool": "graphloop.tools.tool",
-}
-"""The groups of entry points, by category."""
 
 FROM_OUTSIDE: Final = "on the command line: --with FILE.py, which does so"
 """How a user registers a name for a command, in messages."""
@@ -143,58 +131,6 @@ class Registry:
 
 registry = Registry()
 """The registry that files are read with by default."""
-
-
-@final
-class RegisteredNames:
-    """The names of a registry, then of the entry points of installed packages.
-
-    A package's code is loaded only when a file names its entry point. An entry point cannot take
-    the place of a node of the library.
-    """
-
-    def __init__(self, own: Registry = registry, *, installed: bool = True) -> None:
-        self._own = own
-        self._installed = installed
-
-    @cached_property
-    def _points(self) -> dict[Category, dict[str, EntryPoint]]:
-        """The entry points, looked up once: the search reads files."""
-        points = entry_points() if self._installed else EntryPoints()
-        return {
-            category: {
-                point.name: point
-                for point in points.select(group=group)
-                if category != "node" or point.name not in LIBRARY
-            }
-            for category, group in GROUPS.items()
-        }
-
-    def find(self, category: Category, name: str) -> object | None:
-        """Return the object of a name; None for an unknown name.
-
-        Raises:
-            ConfigError: the package that offers it cannot be loaded.
-        """
-        value = self._own.get(category, name)
-        point = None if value is not None else self._points[category].get(name)
-        if point is None:
-            return value
-        try:
-            return cast("object", point.load())
-        except Exception as error:
-            raise ConfigError(
-                f"{category} {name!r} of an installed package: expected to load {point.value}, "
-                f"found {type(error).__name__}: {error}"
-            ) from error
-
-    def known(self, category: Category) -> tuple[str, ...]:
-        """Return all names of a category."""
-        return tuple(dict.fromkeys((*self._own.names(category), *self._points[category])))
-
-    def registered(self, category: Category) -> tuple[str, ...]:
-        """Return the names of a category, without those of entry points."""
-        return self._own.names(category)
 
 
 def _callable(function: T) -> T:

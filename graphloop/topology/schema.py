@@ -17,7 +17,7 @@ from ..rules import rule_schema
 from .conditions import STOP_MODEL
 from .models import REF, Flag, Form, Model, Said, ToolName, Whole, fault, model_of, reference
 from .node_models import meaning_of, model_of_use
-from .registration import LIBRARY, RegisteredNames
+from .registration import LIBRARY, Registry
 from .table import ROW_FORM
 
 __all__ = ["AGENT", "CODES", "GRAPH", "IGNORE", "SOURCES", "TOPOLOGY", "VERSION", "topology_schema"]
@@ -139,30 +139,28 @@ AGENT: Final = model_of(
 )
 
 
-def topology_schema(names: RegisteredNames, *, open_to_others: bool = False) -> Schema:
+def topology_schema(registry: Registry, *, open_to_others: bool = False) -> Schema:
     """Return the schema of topologies of the library's nodes and of registered ones.
 
     With `open_to_others`, it takes nodes of other kinds as they are: they may be registered where
     the file is read.
     """
-    uses = [*LIBRARY, *names.registered("node")]
-    # Loading an installed node runs code, so the schema has only its name.
-    others: list[Schema] = [{"const": use} for use in names.known("node") if use not in uses]
-    if open_to_others:
-        taken = [*LIBRARY, *names.known("node")]
-        others.append({"type": "string", "not": {"enum": taken}})
+    uses = [*LIBRARY, *registry.names("node")]
     parts = {"agent": AGENT, "graph": GRAPH, "stop_condition": STOP_MODEL}
     models: dict[str, Model] = {
         "topology": TOPOLOGY,
         **parts,
-        **{f"use {use}": model_of_use(use, meaning_of(use, names)) for use in uses},
+        **{f"use {use}": model_of_use(use, meaning_of(use, registry)) for use in uses},
     }
     # A part of two models stands among the definitions once.
     by_key, shared = TypeAdapter.json_schemas(
         [(key, "validation", model.adapter) for key, model in models.items()]
     )
     schemas = {key: schema for (key, _), schema in by_key.items()}
-    nodes = [*[schemas[f"use {use}"] for use in uses], *map(_open, others)]
+    nodes = [schemas[f"use {use}"] for use in uses]
+    if open_to_others:
+        other = {"type": "string", "not": {"enum": uses}}
+        nodes.append({"type": "object", "properties": {"use": other}, "required": ["use"]})
     definitions = {
         **shared.get("$defs", {}),
         **{key: schemas[key] for key in parts},
@@ -175,7 +173,3 @@ def topology_schema(names: RegisteredNames, *, open_to_others: bool = False) -> 
     whole = {"$schema": DIALECT, **top, "$defs": definitions}
     schema: Schema = json.loads(json.dumps(whole).replace(f'"{REF}"', '"$ref"'))
     return schema
-
-
-def _open(use: Mapping[str, object]) -> Schema:
-    return {"type": "object", "properties": {"use": use}, "required": ["use"]}

@@ -30,7 +30,7 @@ from .document import AgentEntry, AnyNode, Document, Included, graphs_run
 from .models import ELSE, Reading
 from .node_models import NODE, SHORT, NodeKind, Renamed, class_fields, meaning_of
 from .reader import read_text
-from .registration import LIBRARY, RegisteredNames
+from .registration import LIBRARY, Registry
 from .schema import VERSION
 from .tree import DIGITS_MAX, is_text
 
@@ -48,20 +48,18 @@ class UnwritableError(Exception):
     """No file can hold a value; the message has the fix."""
 
 
-def data_of(
-    document: Document, names: RegisteredNames, *, shortened: bool = True
-) -> dict[str, Data]:
+def data_of(document: Document, registry: Registry, *, shortened: bool = True) -> dict[str, Data]:
     """Return a document as plain data, `shortened` by `else` in rows.
 
     Raises:
         GraphError: naming each node that no file can hold, and why.
     """
-    return {"graphloop": VERSION, **_graph_data(document, names, shortened=shortened)}
+    return {"graphloop": VERSION, **_graph_data(document, registry, shortened=shortened)}
 
 
-def fingerprint_of(document: Document, names: RegisteredNames) -> str:
+def fingerprint_of(document: Document, registry: Registry) -> str:
     """Return the SHA-256 of the canonical form; errors as for `data_of`."""
-    data = data_of(document, names, shortened=False)
+    data = data_of(document, registry, shortened=False)
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return sha256(text.encode()).hexdigest()
 
@@ -74,21 +72,21 @@ def yaml_of(data: Mapping[str, Data]) -> str:
     return text
 
 
-def topology_text(document: Document, names: RegisteredNames) -> str:
+def topology_text(document: Document, registry: Registry) -> str:
     """Return a document as YAML that `read_text` reads as an equal document.
 
     Raises:
         GraphError: naming each node that no file can hold, and why; or the reason why the text
             would be read as another.
     """
-    data = data_of(document, names)
+    data = data_of(document, registry)
     if _is_too_deep(data):
         problem = f"its values stand more than {DEPTH_MAX} levels deep."
         fix = "give its agents files of their own, which include one another (`include`)."
         raise _refused(document, problem, fix)
     text = yaml_of(data)
     try:
-        copy = read_text(text, names)
+        copy = read_text(text, registry)
     except TopologyError as error:
         problems = [f"could not be read: {problem.found}" for problem in error.problems]
         raise _refused(document, "; ".join(problems), CHANGE) from error
@@ -117,10 +115,10 @@ def _is_too_deep(data: Data) -> bool:
     return bool(level)
 
 
-def _graph_data(document: Document, names: RegisteredNames, *, shortened: bool) -> dict[str, Data]:
+def _graph_data(document: Document, registry: Registry, *, shortened: bool) -> dict[str, Data]:
     graph = document.graph
     agents: dict[str, Data] = {
-        name: _agent_data(entry, names, shortened=shortened)
+        name: _agent_data(entry, registry, shortened=shortened)
         for name, entry in document.agents.items()
     }
     # The order in which reasons were written counts only for people.
@@ -133,7 +131,7 @@ def _graph_data(document: Document, names: RegisteredNames, *, shortened: bool) 
         "start": graph.start,
         "tools": [*document.tools],
         "agents": agents,
-        "nodes": _nodes_data(document, names),
+        "nodes": _nodes_data(document, registry),
         "edges": {name: _row(row, shortened=shortened) for name, row in graph.table.items()},
         "rules": [{**rule} for rule in rules_to_data(document.rules)],
         "ignore": [
@@ -144,13 +142,13 @@ def _graph_data(document: Document, names: RegisteredNames, *, shortened: bool) 
     return {key: value for key, value in data.items() if value not in ("", [], {})}
 
 
-def _nodes_data(document: Document, names: RegisteredNames) -> dict[str, Data]:
+def _nodes_data(document: Document, registry: Registry) -> dict[str, Data]:
     graph = document.graph
     problems: list[Problem] = []
     nodes: dict[str, Data] = {}
     for name, node in graph.nodes.items():
         try:
-            nodes[name] = {**node_data(node, names)}
+            nodes[name] = {**node_data(node, registry)}
         except UnwritableError as error:
             problems.append(Problem(f"node {name!r}", f"cannot be written: {error}.", CHANGE))
         if ELSE in map(outcome_name, graph.table[name]):
@@ -176,13 +174,13 @@ def _row(row: Mapping[type[Outcome], str], *, shortened: bool) -> dict[str, Data
     return {**dict(cells[:at]), ELSE: cells[-1][1]}
 
 
-def _agent_data(entry: AgentEntry, names: RegisteredNames, *, shortened: bool) -> Data:
+def _agent_data(entry: AgentEntry, registry: Registry, *, shortened: bool) -> Data:
     data: dict[str, Data] = {"description": entry.description} if entry.description else {}
     if entry.takes_over:
         data["takes_over"] = True
     if entry.document is None:
         return {**data, "given": True}
-    return {**data, "graph": _graph_data(entry.document, names, shortened=shortened)}
+    return {**data, "graph": _graph_data(entry.document, registry, shortened=shortened)}
 
 
 class _Dumper(yaml.SafeDumper):
@@ -227,14 +225,14 @@ _Dumper.add_representer(dict, _mapping)
 _Dumper.add_representer(list, _listing)
 
 
-def node_data(node: AnyNode, names: RegisteredNames) -> dict[str, Data]:
+def node_data(node: AnyNode, registry: Registry) -> dict[str, Data]:
     """Return the data under a node's name, without parameters that change nothing.
 
     Raises:
         UnwritableError: no file can hold the node.
     """
-    data = _node(node, names, is_part=False)
-    reading = Reading(Diagnostics("the node"), names, graphs_run([node]))
+    data = _node(node, registry, is_part=False)
+    reading = Reading(Diagnostics("the node"), registry, graphs_run([node]))
     try:
         copy = NODE.validate_python({**data, "name": node.name}, context=reading)
     except ValidationError as error:
@@ -254,15 +252,15 @@ def _reason(details: Mapping[str, Any]) -> str:
     return f"`{place}`: {details['msg']}; found {details['input']!r:.60}"
 
 
-def _node(node: AnyNode, names: RegisteredNames, *, is_part: bool) -> dict[str, Data]:
+def _node(node: AnyNode, registry: Registry, *, is_part: bool) -> dict[str, Data]:
     """Return the data of a node; a part of another may need its name."""
     plain = node.node if isinstance(node, Included) else node
     name = str(getattr(plain, "name", ""))
-    for use in (*LIBRARY, *names.known("node")):
-        meaning = meaning_of(use, names)
+    for use in (*LIBRARY, *registry.names("node")):
+        meaning = meaning_of(use, registry)
         if isinstance(meaning, NodeKind):
             if type(plain) is meaning.made:
-                return {"use": use, **_parameters(plain, name, meaning, names, is_part=is_part)}
+                return {"use": use, **_parameters(plain, name, meaning, registry, is_part=is_part)}
         elif meaning is not None and plain in (meaning, _as(meaning, name)):
             return {"use": use, "name": name} if is_part and meaning.name != name else {"use": use}
     raise UnwritableError(
@@ -276,17 +274,17 @@ def _as(node: AnyNode, name: str) -> AnyNode:
 
 
 def _parameters(
-    node: AnyNode, name: str, kind: NodeKind, names: RegisteredNames, *, is_part: bool
+    node: AnyNode, name: str, kind: NodeKind, registry: Registry, *, is_part: bool
 ) -> dict[str, Data]:
     keys = {key: key in kind.model.needed for key in kind.model.forms if key != "use"}
     if is_part:
-        return _fields(node, kind.make, {**keys, "name": False}, names)
+        return _fields(node, kind.make, {**keys, "name": False}, registry)
     del keys["name"]
-    return _fields(node, partial(kind.make, name=name), keys, names)
+    return _fields(node, partial(kind.make, name=name), keys, registry)
 
 
 def _fields(
-    value: object, make: Callable[..., object], keys: Mapping[str, bool], names: RegisteredNames
+    value: object, make: Callable[..., object], keys: Mapping[str, bool], registry: Registry
 ) -> dict[str, Data]:
     """Return the parameters of a value; `keys` marks required ones."""
     values = {key: getattr(value, key, None) for key in keys}
@@ -297,7 +295,7 @@ def _fields(
             values = without
             continue
         try:
-            written[key] = _data(values[key], names, key)
+            written[key] = _data(values[key], registry, key)
         except UnwritableError as error:
             raise UnwritableError(f"`{key}`: {error}") from error
     return written
@@ -310,7 +308,7 @@ def _makes(make: Callable[..., object], values: Mapping[str, object], value: obj
         return False
 
 
-def _data(value: object, names: RegisteredNames, key: str = "") -> Data:
+def _data(value: object, registry: Registry, key: str = "") -> Data:
     """Return the data of a value at a key."""
     if value is None or isinstance(value, bool | str):
         return value
@@ -318,36 +316,38 @@ def _data(value: object, names: RegisteredNames, key: str = "") -> Data:
         return _number(value)
     if isinstance(value, Mapping):
         entries = cast("Mapping[object, object]", value)  # isinstance cannot tell its types.
-        return {str(_data(name, names)): _data(inner, names) for name, inner in entries.items()}
+        return {
+            str(_data(name, registry)): _data(inner, registry) for name, inner in entries.items()
+        }
     if isinstance(value, tuple | list | frozenset):
         if key == "caps":
-            return _data(dict(cast("Iterable[tuple[object, object]]", value)), names)
-        items = [_data(item, names) for item in cast("Iterable[object]", value)]
+            return _data(dict(cast("Iterable[tuple[object, object]]", value)), registry)
+        items = [_data(item, registry) for item in cast("Iterable[object]", value)]
         items = sorted(items, key=str) if isinstance(value, frozenset) else items
         return _single(items) if key == "after" else items
-    return _object_data(value, names)
+    return _object_data(value, registry)
 
 
 def _single(items: list[Data]) -> Data:
     return items[0] if len(items) == 1 else items
 
 
-def _object_data(value: object, names: RegisteredNames) -> Data:
+def _object_data(value: object, registry: Registry) -> Data:
     """Return the data of a value that has fields, or of a class."""
     made: type = type(value)
     if isinstance(value, type):
         return outcome_name(cast("type[Outcome]", value))
     if isinstance(value, Rule):
         options = {"when": value.condition, "ttl_s": value.ttl_s, "reason": value.reason}
-        kept = {name: _data(option, names) for name, option in options.items() if option}
+        kept = {name: _data(option, registry) for name, option in options.items() if option}
         return {value.verdict: _single([*value.tools]), **kept}
     if is_node(value):
-        return _node(value, names, is_part=True)
+        return _node(value, registry, is_part=True)
     if word := STOP_WORDS.get(made):
-        return {word: _data(getattr(value, class_fields(made)[0][0]), names)}
+        return {word: _data(getattr(value, class_fields(made)[0][0]), registry)}
     if not dataclasses.is_dataclass(made) and not issubclass(made, msgspec.Struct):
         raise UnwritableError(f"{value!r:.60} has no form in a file")
-    written = _fields(value, made, dict(class_fields(made)), names)
+    written = _fields(value, made, dict(class_fields(made)), registry)
     short = SHORT.get(made, "")
     return written[short] if [*written] == [short] else written
 

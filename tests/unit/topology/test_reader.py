@@ -12,11 +12,11 @@ from graphloop.proofs.report import PROPERTIES
 from graphloop.topology import includes
 from graphloop.topology.diagnostics import TopologyError
 from graphloop.topology.reader import read_path, read_text
-from graphloop.topology.registration import RegisteredNames, Registry
+from graphloop.topology.registration import Registry
 from graphloop.topology.schema import CODES
 from tests.topology_files import BAD, RIGHT, Bad, lines_of, problems, with_line
 
-NAMES = RegisteredNames(Registry(), installed=False)
+NAMES = Registry()
 
 
 @pytest.mark.parametrize("bad", BAD, ids=[bad.kind for bad in BAD])

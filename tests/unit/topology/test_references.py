@@ -12,7 +12,7 @@ from graphloop.topology.conditions import rules_of_texts
 from graphloop.topology.diagnostics import TopologyError
 from graphloop.topology.loaded import load
 from graphloop.topology.reader import read_text
-from graphloop.topology.registration import RegisteredNames, Registry
+from graphloop.topology.registration import Registry
 from tests.topology_files import lines_of, problems, with_line
 
 GATED = """\
@@ -58,7 +58,7 @@ def search(query: str) -> str:
     return query
 
 
-def names() -> RegisteredNames:
+def names() -> Registry:
     """Return tools, an agent with a tool among them, and a node that brings a graph."""
     registry = Registry()
     registry.tool(refund)
@@ -66,7 +66,7 @@ def names() -> RegisteredNames:
     helper = Agent(ScriptedModel(["done"]), tools=[search], name="helper")
     registry.tool(helper.as_tool(description="helps"))
     registry.node(sub_graph(helper, name="worker"))
-    return RegisteredNames(registry, installed=False)
+    return registry
 
 
 def gated(rule: str, more: str = "tools: [refund]\n") -> str:

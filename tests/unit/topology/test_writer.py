@@ -16,7 +16,7 @@ from graphloop.outcomes import Outcome
 from graphloop.rules import never
 from graphloop.topology.document import AgentEntry, Document, Included, document_of
 from graphloop.topology.reader import read_text
-from graphloop.topology.registration import RegisteredNames, Registry
+from graphloop.topology.registration import Registry
 from graphloop.topology.writer import data_of, fingerprint_of, topology_text, yaml_of
 from tests.strategies import wrong
 from tests.topology_files import RIGHT
@@ -154,7 +154,7 @@ def test_a_node_that_reads_back_as_another_is_told() -> None:
     graph: NodeGraph[None] = NodeGraph("a", fickle, {fickle: {...: END}})
 
     with pytest.raises(GraphError, match="node 'fickle': cannot be written"):
-        topology_text(document_of(graph), RegisteredNames(registry, installed=False))
+        topology_text(document_of(graph), registry)
 
 
 def test_what_is_set_aside_counts_in_no_order() -> None:
