@@ -202,12 +202,14 @@ def _hints(function: Callable[..., object], place: str) -> dict[str, object]:
 
 
 def _state(parameters: Sequence[inspect.Parameter], hints: dict[str, object], place: str) -> object:
-    required = [one for one in parameters if one.default is inspect.Parameter.empty]
+    required = [
+        parameter for parameter in parameters if parameter.default is inspect.Parameter.empty
+    ]
     if not parameters or len(required) > 2:
         raise _error(
             place,
             "expected the state as its first parameter and perhaps a NodeContext as its second, "
-            f"found parameters {', '.join(one.name for one in parameters) or 'none'}",
+            f"found parameters {', '.join(parameter.name for parameter in parameters) or 'none'}",
             "write `(state: <its type>)` or `(state: <its type>, context: NodeContext)`",
         )
     first = parameters[0]

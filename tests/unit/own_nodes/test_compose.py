@@ -66,9 +66,11 @@ def test_a_loop_is_a_table_that_is_complete_and_bounded() -> None:
 
     assert ["writer", "writer_append", "critique", "writer_limit"] == list(alone.nodes)
     assert Limit(3, "writer_limit") == alone.nodes["writer_limit"]
-    assert {"END"} == {one.target for one in alone.edges if one.outcome in {"accepted", "stop"}}
-    assert {"last"} == {one.target for one in within.edges if one.outcome in {"accepted", "stop"}}
-    assert not [one for one in check(alone).findings if one.severity == "error"]
+    assert {"END"} == {edge.target for edge in alone.edges if edge.outcome in {"accepted", "stop"}}
+    assert {"last"} == {
+        edge.target for edge in within.edges if edge.outcome in {"accepted", "stop"}
+    }
+    assert not [finding for finding in check(alone).findings if finding.severity == "error"]
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,7 @@ def test_a_function_that_keeps_its_cancellation_is_too_late(
     with pytest.raises(TimeoutError, match="node 'deaf' gave no answer within"):
         asyncio.run(asyncio.wait_for(scenario(), 5))
 
-    assert ([] if late else ["node 'deaf'"]) == [one.get_name() for one in tasks]
+    assert ([] if late else ["node 'deaf'"]) == [task.get_name() for task in tasks]
 
 
 def answered(function: Callable[..., object], text: str) -> NodeReturned | RequestYielded:

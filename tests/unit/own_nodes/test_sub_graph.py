@@ -120,7 +120,7 @@ def test_a_graph_is_checked_and_bounded_with_its_children() -> None:
     kid = sub_graph(payer(gate=allow("pay")), output=keep, reads=(), writes={"text"})
     graph = Graph("a", kid, {kid: {Answered: route, ...: END}, route: {...: END}})
 
-    assert not [one for one in graph.check().findings if one.severity == "error"]
+    assert not [finding for finding in graph.check().findings if finding.severity == "error"]
     assert 20 * 2 >= (bound(graph).model_calls or 0) >= 20
 
 
@@ -248,7 +248,7 @@ def nested() -> Graph[Open]:
     """Return a graph of a graph of an agent, each with a state of its own; new in each process."""
 
     def say(request: ModelRequest) -> Reply | str:
-        again = any(one.role == "assistant" for one in request.messages)
+        again = any(message.role == "assistant" for message in request.messages)
         return "all paid" if again else reply(call("refund", "r", '{"amount": 3}'))
 
     model = ScriptedModel([say, say], restart=True)
@@ -264,7 +264,7 @@ def test_a_child_that_parks_goes_on_in_another_process(tmp_path: Path) -> None:
     store = str(tmp_path / "runs.db")
 
     parked = asyncio.run(nested().run(Open("x"), store=store))
-    keys = [one.key for one in parked.pending]
+    keys = [call.key for call in parked.pending]
     done = asyncio.run(nested().resume(parked.run_id, store=store, approvals={keys[0]: True}))
 
     assert ["outer.1/writer.1/c0.0"] == keys

@@ -112,7 +112,7 @@ def test_what_is_set_aside_is_a_finding_that_there_is() -> None:
 
 @pytest.mark.parametrize("name", ["s\\e[2J", "a\\nb", "a\\Nb", " a", "k" * 201])
 @pytest.mark.parametrize("line", [2, 5, 22], ids=["graph", "node", "agent"])
-def test_a_name_that_drives_a_terminal_is_refused_where_it_stands(name: str, line: int) -> None:
+def test_a_name_that_drives_a_terminal_is_refused(name: str, line: int) -> None:
     """And the message shows it without doing so."""
     text = {
         2: with_line(2, f'name: "{name}"'),

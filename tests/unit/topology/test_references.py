@@ -176,7 +176,7 @@ def test_a_temporal_rule_about_nothing_is_refused(rule: str, said: str) -> None:
     assert said in problem.found
 
 
-def test_a_temporal_rule_may_name_the_tools_of_the_file_and_of_runs() -> None:
+def test_a_temporal_rule_may_name_tools_of_the_file_and_of_runs() -> None:
     """Those of the file and of registered agents by their names alone."""
     rules = "rules: [{never: search, before: 'tool:other'}]\n"
 
