@@ -47,6 +47,7 @@ __all__ = [
     "ToolContext",
     "ToolOptions",
     "ToolOutcome",
+    "provider_tool",
     "tool",
 ]
 
@@ -301,3 +302,24 @@ def tool(
 
 
 AnyTool: TypeAlias = Tool[..., object]
+
+
+class _NoParameters(BaseModel):
+    """The empty parameters of a provider's tool: only its server knows the real parameters."""
+
+
+def provider_tool(definition: Mapping[str, object]) -> AnyTool:
+    """Return a tool that the model's server runs, by its definition in the words of that server.
+
+    No call of it reaches this process.
+
+    Raises:
+        ToolDefinitionError: it is not JSON, or has no `type` or no legal `name`.
+    """
+    name = definition.get("name")
+    if not isinstance(name, str):
+        raise ToolDefinitionError(
+            f"provider_tool: expected a definition with a 'type' and a 'name', found "
+            f"{definition!r}. Fix: copy it from the provider's page."
+        )
+    return Tool(name=name, parameters=_NoParameters, kind="provider", definition=definition)

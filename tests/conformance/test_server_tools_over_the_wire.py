@@ -12,13 +12,13 @@ import pytest
 
 from graphloop import Agent, EndReason, ask
 from graphloop.errors import ConfigError
+from graphloop.providers.anthropic.server_tools import anthropic_code_execution
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import ModelSession, TextDelta, UsageSoFar
 from graphloop.providers.http import Endpoint, HttpProvider
 from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.run import History
 from graphloop.stores.sqlite import SqliteStore
-from graphloop.tools import anthropic_code_execution
 from graphloop.values import (
     FinishReason,
     Message,

@@ -24,7 +24,7 @@ from ...values import (
     Usage,
 )
 from ..base import Delta, ReasoningDelta, ServerEvent, TextDelta, UsageSoFar
-from ..finish_words import CHAT, meaning, worst
+from ..finish_words import FinishWords, meaning, worst
 from ..refusals import stream_error
 from ..text import TextJoiner, whole_text
 from ..wire_json import (
@@ -38,7 +38,7 @@ from ..wire_json import (
     parse_object,
 )
 from .calls import CallAssembler, CallDraft, add_field
-from .messages import REASONING_EXTRA, THINKING_EXTRA, WIRE
+from .messages import CHAT_REASONING, CHAT_WIRE, THINKING_EXTRA
 
 __all__ = ["ChatDecoder"]
 
@@ -92,8 +92,9 @@ class _Prose:
 class ChatDecoder:
     """Decodes the events of one stream (see `Decoder`)."""
 
-    def __init__(self) -> None:
-        """Start a stream without chunks."""
+    def __init__(self, words: FinishWords) -> None:
+        self.complete = False
+        self._words = words
         self._parts: list[_Prose | CallDraft | OpaquePart] = []
         self._prose: _Prose | None = None
         self._calls = CallAssembler()
@@ -108,7 +109,6 @@ class ChatDecoder:
         self._flowing: TextJoiner | None = None
         self._by_deltas = False
         self._refused = False
-        self._complete = False
 
     def feed(self, event: ServerEvent) -> Iterable[Delta | UsageSoFar]:
         """Take an event; return the deltas to show at once, and the usage if it reports one.
@@ -128,11 +128,6 @@ class ChatDecoder:
         """Whether any content has come: from then on a retry makes shown deltas void."""
         return bool(self._parts)
 
-    @property
-    def complete(self) -> bool:
-        """Whether `[DONE]` has come; a finish reason alone may be followed by the usage."""
-        return self._complete
-
     def reply(self) -> Reply:
         """Return the whole answer once the stream has ended.
 
@@ -143,7 +138,7 @@ class ChatDecoder:
         if self._details:
             extra["reasoning_details"] = self._details
         parts = tuple(map(_part, self._parts))
-        message = AssistantMessage(parts, WIRE, json_text(extra) if extra else "")
+        message = AssistantMessage(parts, CHAT_WIRE, json_text(extra) if extra else "")
         metadata = json_text(self._metadata) if self._metadata else ""
         reason = self._finish_reason(message)
         return Reply(message, reason, self._usage, self._finish, self._model, metadata)
@@ -153,17 +148,17 @@ class ChatDecoder:
         data = event.data
         deltas: list[Delta] = []
         self._flowing = None
-        if self._complete or not data:
+        if self.complete or not data:
             return deltas
         if data.startswith(b"[DONE]"):
-            self._complete = True
+            self.complete = True  # Only now: the usage may follow the finish reason.
             self._flush(deltas)
             return deltas
         if event.name == "error":
-            raise stream_error(WIRE, data)
+            raise stream_error(CHAT_WIRE, data)
         chunk = parse_object(data)
         if _is_error(chunk):
-            raise stream_error(WIRE, data)
+            raise stream_error(CHAT_WIRE, data)
         if not self._model:
             self._take_envelope(chunk)
         for choice in as_list(chunk.get("choices"), "choices"):
@@ -178,7 +173,7 @@ class ChatDecoder:
         return [*deltas, UsageSoFar(self._usage)] if told and self._usage != _NOTHING else deltas
 
     def _finish_reason(self, message: AssistantMessage) -> FinishReason:
-        reason = meaning(CHAT, self._finish)
+        reason = meaning(self._words, self._finish)
         if self._refused:
             return FinishReason.REFUSAL
         # Many servers say "stop" when the turn asks for tools.
@@ -212,7 +207,7 @@ class ChatDecoder:
         finish = choice.get("finish_reason")
         if finish:
             word = whole_text(finish) if isinstance(finish, str) else "other"
-            self._finish = worst(CHAT, self._finish, word)
+            self._finish = worst(self._words, self._finish, word)
 
     def _take_field(self, name: str, value: object, deltas: list[Delta]) -> None:
         match name, value:
@@ -254,8 +249,7 @@ class ChatDecoder:
         if text:
             self._reasoning_field = self._reasoning_field or field
             if field == self._reasoning_field:
-                extra = REASONING_EXTRA if field == "reasoning" else ""
-                self._say(ReasoningDelta, text, deltas, extra)
+                self._say(ReasoningDelta, text, deltas, CHAT_REASONING.get(field, ""))
 
     def _take_typed(self, content: list[object], deltas: list[Delta]) -> None:
         for item in content:

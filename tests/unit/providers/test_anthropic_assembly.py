@@ -5,7 +5,6 @@ import json
 import pytest
 
 from graphloop.errors import BadReply
-from graphloop.providers.anthropic.decode import AnthropicDecoder
 from graphloop.providers.base import (
     TextDelta,
     ToolCallDelta,
@@ -20,6 +19,7 @@ from graphloop.values import (
 from tests.anthropic_talk import (
     START,
     STOP,
+    WIRE,
     block_delta,
     block_start,
     block_stop,
@@ -208,7 +208,7 @@ def test_numbers_that_are_none_are_kept_as_null() -> None:
 
 def test_a_call_that_stops_twice_is_shown_once() -> None:
     """The stop of the block and the stop of the message both end it."""
-    decoder = AnthropicDecoder()
+    decoder = WIRE.decoder()
     stop = event({"type": "content_block_stop", "index": 0})
     events = (START, block_start(0, type="tool_use", id="a", name="f"), stop, stop, STOP)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from graphloop.errors import ConfigError
-from graphloop.providers.anthropic.container import kept_container
+from graphloop.providers.anthropic.container import container_to_keep
 from graphloop.run import History
 from graphloop.values import (
     AssistantMessage,
@@ -34,7 +34,7 @@ SKILLS = {"skills": [{"type": "anthropic", "skill_id": "xlsx"}]}
 
 def turn(container: str = "", wire: str = "anthropic", text: str = "Wait.") -> AssistantMessage:
     """Return a turn that told this container."""
-    return AssistantMessage((TextPart(text),), wire, kept_container({"id": container}))
+    return AssistantMessage((TextPart(text),), wire, container_to_keep({"id": container}))
 
 
 def sent(*messages: Message, options: object = None, tool: ToolSpec = CODE) -> Any:
@@ -59,7 +59,7 @@ def test_a_turn_keeps_the_id_of_its_container(container: object, kept: str) -> N
     """All else of it is for people, in the reply's metadata."""
     reply = heard(WIRE, (START, message_delta(stop_reason="x", container=container), STOP))[1]
 
-    assert reply.message.extra == kept_container(container) == kept
+    assert reply.message.extra == container_to_keep(container) == kept
 
 
 @pytest.mark.parametrize(

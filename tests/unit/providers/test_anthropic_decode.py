@@ -12,7 +12,6 @@ from graphloop.errors import (
     RequestRejected,
     StreamTruncated,
 )
-from graphloop.providers.anthropic.decode import AnthropicDecoder
 from graphloop.providers.base import (
     ReasoningDelta,
     Restarted,
@@ -189,7 +188,7 @@ def test_noise_before_and_after_and_between_is_ignored() -> None:
 
 def test_a_stream_without_its_end_is_no_answer() -> None:
     """Everything else may be there: without message_stop the rest may be missing."""
-    decoder = AnthropicDecoder()
+    decoder = WIRE.decoder()
     for one in (START, block_start(0, type="text", text="all"), message_delta(stop_reason="end")):
         list(decoder.feed(one))
 
@@ -223,7 +222,7 @@ def test_the_reason_to_stop_may_stand_in_the_start() -> None:
 
 def test_content_has_started_once_something_came_that_a_retry_would_repeat() -> None:
     """Until then a failed request can be sent again and nobody notices."""
-    decoder = AnthropicDecoder()
+    decoder = WIRE.decoder()
 
     started: list[bool] = []
     for one in (
@@ -261,7 +260,7 @@ def test_content_has_started_once_something_came_that_a_retry_would_repeat() -> 
 )
 def test_what_is_not_of_this_wire_is_reported_not_skipped(data: bytes) -> None:
     """A skipped event is a hole in an answer that looks whole."""
-    decoder = AnthropicDecoder()
+    decoder = WIRE.decoder()
     list(decoder.feed(START))
     list(decoder.feed(block_start(0, type="text", text="")))
 
@@ -271,7 +270,7 @@ def test_what_is_not_of_this_wire_is_reported_not_skipped(data: bytes) -> None:
 
 def test_a_stop_before_the_start_is_noise() -> None:
     """A proxy may hand on the end of another stream."""
-    decoder = AnthropicDecoder()
+    decoder = WIRE.decoder()
 
     assert list(decoder.feed(event({"type": "content_block_stop", "index": 0}))) == []
     assert list(decoder.feed(ServerEvent("ping", b""))) == []

@@ -19,7 +19,7 @@ from graphloop.providers.base import (
     ToolCallDelta,
     UsageSoFar,
 )
-from graphloop.providers.openai_chat.messages import REASONING_EXTRA
+from graphloop.providers.openai_chat.messages import CHAT_REASONING
 from graphloop.values import (
     FinishReason,
     OpaquePart,
@@ -134,9 +134,7 @@ def test_a_refusal_is_text_and_ends_the_turn_as_refusal() -> None:
     assert (found.finish_reason, found.raw_finish_reason) == (FinishReason.REFUSAL, "stop")
 
 
-@pytest.mark.parametrize(
-    ("field", "extra"), [("reasoning_content", ""), ("reasoning", REASONING_EXTRA)]
-)
+@pytest.mark.parametrize(("field", "extra"), CHAT_REASONING.items())
 def test_reasoning_is_read_under_either_name(field: str, extra: str) -> None:
     """DeepSeek says reasoning_content, Groq says reasoning; each wants its own name back."""
     deltas, found = heard_from(
@@ -162,7 +160,7 @@ def test_a_turn_of_reasoning_only_is_an_answer() -> None:
     """It happens when the limit is reached while thinking."""
     found = reply(chunk({"content": "", "reasoning": "Hm"}), chunk({}, "length"), DONE)
 
-    assert found.message.parts == (ReasoningPart("Hm", extra=REASONING_EXTRA),)
+    assert found.message.parts == (ReasoningPart("Hm", extra=CHAT_REASONING["reasoning"]),)
 
 
 def test_reasoning_details_grow_by_index_and_are_kept_verbatim() -> None:
@@ -273,7 +271,7 @@ def test_parts_keep_the_order_in_which_they_began() -> None:
     )
 
     assert found.message.parts == (
-        ReasoningPart("Hm", extra=REASONING_EXTRA),
+        ReasoningPart("Hm", extra=CHAT_REASONING["reasoning"]),
         TextPart("A"),
         ToolCall("a", "f", "{}"),
         TextPart("B"),

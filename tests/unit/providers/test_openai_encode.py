@@ -198,7 +198,7 @@ def test_a_tool_of_the_provider_is_refused_before_anything_is_sent() -> None:
     tool = ToolSpec("web_search", "", "", kind="provider", definition='{"type":"web_search"}')
     encoder = OpenAIChat("m").encoder()
 
-    with pytest.raises(ConfigError, match=r"'web_search'.*Anthropic"):
+    with pytest.raises(ConfigError, match=r"'web_search'.*another wire"):
         encoder.encode(ModelRequest((QUESTION,), (WEATHER, tool)))
 
     assert b"get_weather" in b"".join(encoder.encode(ModelRequest((QUESTION,), (WEATHER,))))

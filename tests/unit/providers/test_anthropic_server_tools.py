@@ -11,15 +11,13 @@ from anthropic.types import ToolUnionParam
 from pydantic import TypeAdapter
 
 from graphloop.errors import ToolDefinitionError
-from graphloop.tools.provider_tools import (
+from graphloop.providers.anthropic.server_tools import (
     anthropic_code_execution,
     anthropic_web_fetch,
     anthropic_web_search,
-    provider_tool,
 )
-from graphloop.tools.tool import AnyTool, ToolContext
+from graphloop.tools.tool import AnyTool, ToolContext, provider_tool
 from graphloop.tools.toolbox import Toolbox
-from tests.strategies import wrong
 
 CONTEXT = ToolContext("run-1", "c0.0", "call_1", 0, ())
 
@@ -82,36 +80,9 @@ def test_a_providers_tool_keeps_its_name() -> None:
         (lambda: provider_tool({"type": "web_search"}), "'name'"),
         (lambda: provider_tool({"name": "web_search"}), "'type'"),
         (lambda: provider_tool({"type": "x", "name": "a b"}), "name it 'a_b'"),
-        (
-            lambda: anthropic_web_search(allowed_domains=["a.org"], blocked_domains=["b.org"]),
-            "anthropic_web_search: expected allowed_domains or blocked_domains, found both",
-        ),
-        (
-            lambda: anthropic_web_fetch(allowed_domains=["a.org"], blocked_domains=["b.org"]),
-            "anthropic_web_fetch: expected allowed_domains or blocked_domains, found both",
-        ),
-        (lambda: anthropic_web_search(allowed_domains=[]), "allowed_domains: expected a list"),
-        (lambda: anthropic_web_search(blocked_domains="a.org"), "blocked_domains: expected a list"),
-        (lambda: anthropic_web_search(blocked_domains=["https://a.org"]), "without scheme"),
-        (lambda: anthropic_web_search(allowed_domains=wrong([3])), "without scheme, found 3"),
-        (lambda: anthropic_web_search(allowed_domains=[""]), "without scheme, found ''"),
-        (lambda: anthropic_web_search(max_uses=0), "max_uses: expected a whole number"),
-        (lambda: anthropic_web_fetch(max_uses=wrong(True)), "found True"),
-        (
-            lambda: anthropic_web_fetch(max_content_tokens=0),
-            "max_content_tokens: expected a whole number",
-        ),
-        (lambda: anthropic_web_fetch(citations=wrong("yes")), "citations: expected True or False"),
-        (lambda: anthropic_web_search(user_location={}), "found nothing"),
-        (
-            lambda: anthropic_web_search(user_location=wrong({"cty": "Oslo"})),
-            "found 'cty'. Did you mean 'city'?",
-        ),
-        (lambda: anthropic_web_search(version=wrong("1")), "version: expected one of '20250305'"),
-        (lambda: anthropic_code_execution(version=wrong("1")), "provider_tool(…)"),
     ],
 )
-def test_what_the_server_would_refuse_is_refused_here(
+def test_a_definition_that_no_server_takes_is_refused(
     define: Callable[[], object], expected: str
 ) -> None:
     """Before a model is asked, with what was found and what to do."""
