@@ -21,12 +21,12 @@ from ..turn import StepResult
 __all__ = [
     "AllOf",
     "AnyOf",
-    "Condition",
     "CostExceeds",
     "DurationExceeds",
     "HasToolCall",
     "Not",
     "StepCountIs",
+    "StopCondition",
     "StopInfo",
     "TotalTokensExceed",
     "all_of",
@@ -66,7 +66,7 @@ class StopInfo(Struct, frozen=True):
 
 
 @runtime_checkable
-class Condition(Protocol):
+class StopCondition(Protocol):
     """A pure stop condition: a named, frozen value."""
 
     @property
@@ -168,7 +168,7 @@ class DurationExceeds:
 class AnyOf:
     """Holds when at least one of the conditions holds."""
 
-    conditions: tuple[Condition, ...]
+    conditions: tuple[StopCondition, ...]
 
     def __post_init__(self) -> None:
         """Refuse a condition that could never hold."""
@@ -188,7 +188,7 @@ class AnyOf:
 class AllOf:
     """Holds when every one of the conditions holds."""
 
-    conditions: tuple[Condition, ...]
+    conditions: tuple[StopCondition, ...]
 
     def __post_init__(self) -> None:
         """Refuse a condition that would always hold."""
@@ -208,7 +208,7 @@ class AllOf:
 class Not:
     """Holds when the condition does not."""
 
-    condition: Condition
+    condition: StopCondition
 
     def __post_init__(self) -> None:
         """Refuse a value that is not a condition."""
@@ -224,7 +224,7 @@ class Not:
         return not self.condition.holds(info)
 
 
-def parts_of(condition: Condition) -> tuple[Condition, ...]:
+def parts_of(condition: StopCondition) -> tuple[StopCondition, ...]:
     """Return the conditions combined in this condition, at any depth; itself if it is simple."""
     match condition:
         case AnyOf(conditions=conditions) | AllOf(conditions=conditions):
@@ -235,42 +235,42 @@ def parts_of(condition: Condition) -> tuple[Condition, ...]:
             return (condition,)
 
 
-def any_of(*conditions: Condition) -> Condition:
+def any_of(*conditions: StopCondition) -> StopCondition:
     """Stop once at least one of these holds."""
     return AnyOf(conditions)
 
 
-def all_of(*conditions: Condition) -> Condition:
+def all_of(*conditions: StopCondition) -> StopCondition:
     """Stop once all of these hold at the same time."""
     return AllOf(conditions)
 
 
-def not_(condition: Condition) -> Condition:
+def not_(condition: StopCondition) -> StopCondition:
     """Stop once this does not hold."""
     return Not(condition)
 
 
-def step_count_is(count: int) -> Condition:
+def step_count_is(count: int) -> StopCondition:
     """Stop once the run has taken `count` turns."""
     return StepCountIs(count)
 
 
-def has_tool_call(tool: str) -> Condition:
+def has_tool_call(tool: str) -> StopCondition:
     """Stop after a turn that called `tool`; denied and failed calls count too."""
     return HasToolCall(tool)
 
 
-def total_tokens_exceed(tokens_max: int) -> Condition:
+def total_tokens_exceed(tokens_max: int) -> StopCondition:
     """Stop once the run has used at least `tokens_max` tokens."""
     return TotalTokensExceed(tokens_max)
 
 
-def cost_exceeds(usd_max: float) -> Condition:
+def cost_exceeds(usd_max: float) -> StopCondition:
     """Stop once the run has cost at least `usd_max` US dollars."""
     return CostExceeds(usd_max)
 
 
-def duration_exceeds(seconds_max: float) -> Condition:
+def duration_exceeds(seconds_max: float) -> StopCondition:
     """Stop at the next boundary once the run has worked for at least `seconds_max` seconds.
 
     Waiting for people does not count.
@@ -282,7 +282,7 @@ def _conditions(name: str, given: tuple[object, ...]) -> None:
     if not given:
         raise ConfigError(f"`{name}`: expected conditions, found none. Fix: give at least one.")
     for condition in given:
-        if isinstance(condition, type) or not isinstance(condition, Condition):
+        if isinstance(condition, type) or not isinstance(condition, StopCondition):
             raise ConfigError(
                 f"`{name}`: expected conditions of graphloop.stop, found {condition!r:.80}. "
                 "Fix: put a function beside it in `stop_when`."
