@@ -215,6 +215,8 @@ def _annotate(
 
 
 def _docstring(text: str) -> tuple[str, dict[str, str]]:
+    if "\n" not in text.strip():
+        return _paragraph(text), {}  # The parser would try four styles on it.
     try:
         parsed = docstring_parser.parse(text)
     except (docstring_parser.ParseError, IndexError):

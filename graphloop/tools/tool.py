@@ -118,10 +118,6 @@ class Tool(Generic[P, R_co]):
         """Check and compile everything now, so that a call costs next to nothing."""
         place = f"tool {name!r}"
         check_name(name)
-        if not isinstance(description, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ToolDefinitionError(
-                f"{place}: description: expected a string, found {description!r}. Fix: quote it."
-            )
         own_kind = kind_of(kind, execute, place)
         self._options = options
         self.policy: Final[ToolPolicy] = tool_policy_of(options, own_kind, execute, place)

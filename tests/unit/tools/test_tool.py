@@ -470,7 +470,6 @@ class Yielding:
     [
         (lambda: Tool(name="a b!", parameters=Query), "name it 'a_b'"),
         (lambda: tool(search, timeout_s=0), "timeout_s: expected more than 0"),
-        (lambda: tool(search, description=5), "description: expected a string, found 5"),  # type: ignore[call-overload]
         (lambda: tool(search, parameters=Query), "no option 'parameters'"),  # type: ignore[call-overload]
         (lambda: tool(timeout=5), "no option 'timeout'. Did you mean 'timeout_s'?"),  # type: ignore[call-overload]
         (lambda: Tool(name="x", parameters=Query, bogus=1), "tool 'x' has no option 'bogus'"),  # type: ignore[call-arg]
@@ -480,7 +479,7 @@ class Yielding:
         (lambda: tool(search, thread=True), "plain functions"),
         (lambda: tool(lambda: 1, name="x", timeout_s=1), "thread=True"),
         (lambda: Tool(name="x", parameters=Query, timeout_s=1), "need `execute`"),
-        (lambda: Tool(name="x", parameters=Query, execute=3), "execute must be"),  # type: ignore[arg-type]
+        (lambda: Tool(name="x", parameters=Query, execute=3), "found 3"),  # type: ignore[arg-type]
         (lambda: Tool(name="x", parameters=Query, execute=lambda: 1), "as one parameter"),
         (lambda: tool(partial(search, "a")), "found partial"),
         (lambda: Tool(name="x", parameters=Query, execute=print, kind="agent"), "leave `kind` out"),
