@@ -213,18 +213,14 @@ def test_only_words_are_shown_and_searches_are_counted() -> None:
     assert {type(one) for one in live} == {TextDelta, UsageSoFar}
 
 
-def test_a_wire_without_such_tools_says_so_before_anything_is_sent() -> None:
+async def test_a_wire_without_such_tools_says_so_before_anything_is_sent() -> None:
     """The caller must know that nobody will look anything up."""
-
-    async def main() -> None:
-        async with WireServer() as server:
-            provider = HttpProvider(OpenAIChat("m"), Endpoint(server.url, "k"))
-            with pytest.raises(ConfigError, match="'web_search'"):
-                await anext(provider.session().stream(ModelRequest(ASK, (SEARCH,))))
-            assert server.requests == []
-            await provider.aclose()
-
-    asyncio.run(main())
+    async with WireServer() as server:
+        provider = HttpProvider(OpenAIChat("m"), Endpoint(server.url, "k"))
+        with pytest.raises(ConfigError, match="'web_search'"):
+            await anext(provider.session().stream(ModelRequest(ASK, (SEARCH,))))
+        assert server.requests == []
+        await provider.aclose()
 
 
 CALL: tuple[Block, ...] = ({"type": "tool_use", "id": "t1", "name": "pay", "input": {}},)

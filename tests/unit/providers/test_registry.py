@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -54,26 +53,22 @@ def test_a_name_and_the_usual_environment_make_a_provider(
     assert f"base_url={base_url!r}" in repr(provider)
 
 
-def test_an_argument_wins_over_the_environment() -> None:
+async def test_an_argument_wins_over_the_environment() -> None:
     """And key and URL reach the server."""
-
-    async def main() -> None:
-        async with WireServer([Answer(CHAT)]) as server:
-            provider = resolve(
-                "openai:m",
-                api_key="mine",
-                base_url=server.url,
-                environ={"OPENAI_API_KEY": "theirs", "OPENAI_BASE_URL": "http://127.0.0.1:1"},
-            )
-            stream = provider.session().stream(ModelRequest((UserMessage("Hello"),)))
-            reply = [part async for part in stream][-1]
-            await provider.aclose()
-            assert isinstance(reply, Reply)
-            assert reply.message.text == "Hi"
-            assert server.requests[0].path == "/chat/completions"
-            assert server.requests[0].headers["authorization"] == "Bearer mine"
-
-    asyncio.run(main())
+    async with WireServer([Answer(CHAT)]) as server:
+        provider = resolve(
+            "openai:m",
+            api_key="mine",
+            base_url=server.url,
+            environ={"OPENAI_API_KEY": "theirs", "OPENAI_BASE_URL": "http://127.0.0.1:1"},
+        )
+        stream = provider.session().stream(ModelRequest((UserMessage("Hello"),)))
+        reply = [part async for part in stream][-1]
+        await provider.aclose()
+        assert isinstance(reply, Reply)
+        assert reply.message.text == "Hi"
+        assert server.requests[0].path == "/chat/completions"
+        assert server.requests[0].headers["authorization"] == "Bearer mine"
 
 
 def test_limits_and_retries_reach_the_provider() -> None:

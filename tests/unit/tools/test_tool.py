@@ -259,20 +259,17 @@ def test_an_error_tells_its_message_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("error", [asyncio.CancelledError, KeyboardInterrupt, SystemExit])
-def test_cancellation_and_exits_pass_through(error: type[BaseException]) -> None:
+async def test_cancellation_and_exits_pass_through(error: type[BaseException]) -> None:
     """A run that is stopped must stop, whatever its tools do."""
 
     def stop() -> str:
         raise error
 
-    async def main() -> None:
-        with pytest.raises(error):
-            await tool(stop).run("{}", CONTEXT)
-
-    asyncio.run(main())
+    with pytest.raises(error):
+        await tool(stop).run("{}", CONTEXT)
 
 
-def test_cancelling_a_run_cancels_its_tool() -> None:
+async def test_cancelling_a_run_cancels_its_tool() -> None:
     """A cancelled run must not leave its tools behind, nor turn the stop into an answer."""
     seen: list[str] = []
     started = asyncio.Event()
@@ -287,16 +284,13 @@ def test_cancelling_a_run_cancels_its_tool() -> None:
             raise
         return "never"
 
-    async def main() -> None:
-        for one in (tool(hang), tool(hang, timeout_s=1e6)):
-            task = asyncio.ensure_future(one.run("{}", CONTEXT))
-            await started.wait()
-            started.clear()
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-
-    asyncio.run(main())
+    for one in (tool(hang), tool(hang, timeout_s=1e6)):
+        task = asyncio.ensure_future(one.run("{}", CONTEXT))
+        await started.wait()
+        started.clear()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
 
     assert seen == ["started", "cancelled"] * 2
 
@@ -428,19 +422,14 @@ def test_a_lookup_that_fails_leaves_the_call_unknown() -> None:
     assert reconciled(looking_up(NOT_DONE), "not JSON") == "unknown"
 
 
-def test_cancelling_a_lookup_cancels_it() -> None:
+async def test_cancelling_a_lookup_cancels_it() -> None:
     """A process that stops again must stop."""
 
     def stop(_: object, __: object) -> Reconciliation:
         raise asyncio.CancelledError
 
-    async def main() -> None:
-        with pytest.raises(asyncio.CancelledError):
-            await tool(search, effect="reconcile", reconcile=stop).reconciled(
-                '{"text": "a"}', CONTEXT
-            )
-
-    asyncio.run(main())
+    with pytest.raises(asyncio.CancelledError):
+        await tool(search, effect="reconcile", reconcile=stop).reconciled('{"text": "a"}', CONTEXT)
 
 
 def test_a_lock_belongs_to_a_tool_or_is_shared_by_name() -> None:
