@@ -191,6 +191,8 @@ async def test_only_https_reads_the_trust_store_and_only_once(
         made.append(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
         return made[-1]
 
+    monkeypatch.setattr(httpx, "create_ssl_context", counted)
+
     async def refused(base_url: str) -> None:
         quick = Retries(attempts_max=1)
         provider = HttpProvider(EchoWire(), Endpoint(base_url), retries=quick)
@@ -205,8 +207,6 @@ async def test_only_https_reads_the_trust_store_and_only_once(
     await refused(server.url.replace("http", "https"))
     await refused(server.url.replace("http", "https"))
     assert len(made) == 1
-
-    monkeypatch.setattr(httpx, "create_ssl_context", counted)
 
 
 SPENT = '{"spent": 5}'
