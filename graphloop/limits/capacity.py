@@ -54,8 +54,8 @@ def queued(turn: Turn, places: Iterable[int]) -> tuple[Queue, ...]:
         waiting.setdefault(turn.calls[place].name, []).append(place)
     named = {tool.name: tool for tool in turn.tools} if waiting else {}
     queues: list[Queue] = []
-    for name, found in waiting.items():
-        queues.append(Queue(named.get(name, NO_TOOL), tuple(found)))
+    for name, own_places in waiting.items():
+        queues.append(Queue(named.get(name, NO_TOOL), tuple(own_places)))
     return tuple(queues)
 
 

@@ -190,11 +190,11 @@ class AnthropicDecoder:
         return self._shown(self._by_index[fields["index"]].closed())
 
     def _on_message_delta(self, fields: JsonObject) -> _Shown:
-        for said in (fields, fields["delta"]):
-            string(said, "stop_reason")
+        for source in (fields, fields["delta"]):
+            string(source, "stop_reason")
             for key in ("stop_reason", *_METADATA):
-                if said.get(key) is not None:
-                    self._message[key] = said[key]
+                if source.get(key) is not None:
+                    self._message[key] = source[key]
         return self._merge_usage(fields.get("usage"))
 
     def _on_message_stop(self, fields: JsonObject) -> _Shown:  # noqa: ARG002 - says nothing

@@ -19,7 +19,7 @@ _LISTS: Final = ("anyOf", "allOf", "oneOf", "prefixItems")
 _MAPPINGS: Final = ("properties", "$defs", "definitions")
 
 # The API refuses these limits; Anthropic's own SDK writes them into the description.
-_TOLD_WORDS: Final[tuple[str, ...]] = (
+_DESCRIBED_WORDS: Final[tuple[str, ...]] = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     *("minLength", "maxLength", "maxItems", "uniqueItems", "minProperties", "maxProperties"),
 )
@@ -117,12 +117,12 @@ def _closed(schema: JsonObject) -> JsonObject:
     if "oneOf" in closed and "anyOf" not in closed:
         closed["anyOf"] = closed.pop("oneOf")
         closed.pop("discriminator", None)
-    told = {word: closed.pop(word) for word in _TOLD_WORDS if word in closed}
+    described = {word: closed.pop(word) for word in _DESCRIBED_WORDS if word in closed}
     # Of a least number of items the API enforces 0 and 1.
     if closed.get("minItems") not in {None, 0, 1}:
-        told["minItems"] = closed.pop("minItems")
-    if told:
-        limits = ", ".join(f"{word}: {json_text(value)}" for word, value in told.items())
+        described["minItems"] = closed.pop("minItems")
+    if described:
+        limits = ", ".join(f"{word}: {json_text(value)}" for word, value in described.items())
         closed["description"] = f"{closed.get('description', '')} ({limits})".lstrip()
     return closed
 

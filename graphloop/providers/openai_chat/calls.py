@@ -152,7 +152,7 @@ def _text(value: object) -> str:
     return "" if value is None else json_text(value)
 
 
-def _keep_unknown(into: JsonObject, found: JsonObject, known: frozenset[str]) -> None:
-    for name, value in found.items():
+def _keep_unknown(into: JsonObject, fields: JsonObject, known: frozenset[str]) -> None:
+    for name, value in fields.items():
         if name not in known:
             add_field(into, name, value)

@@ -165,12 +165,12 @@ class ChatDecoder:
             entry = as_object(choice, "choices[]")
             if not entry.get("index"):  # 0, or not there at all
                 self._take_choice(entry, deltas)
-        told = chunk.get("usage")
-        if self._finish or told:
+        usage = chunk.get("usage")
+        if self._finish or usage:
             self._take_envelope(chunk)
         if self._finish:
             self._flush(deltas)
-        return [*deltas, UsageSoFar(self._usage)] if told and self._usage != _NOTHING else deltas
+        return [*deltas, UsageSoFar(self._usage)] if usage and self._usage != _NOTHING else deltas
 
     def _finish_reason(self, message: AssistantMessage) -> FinishReason:
         reason = meaning(self._words, self._finish)
