@@ -246,7 +246,7 @@ async def test_half_an_answer_is_no_answer(case: Case, cut: bool) -> None:
 
 @on_every_wire
 @pytest.mark.parametrize("kept", range(1, 40))
-def test_a_stream_cut_in_its_last_event_is_an_answer_or_truncated(case: Case, kept: int) -> None:
+def test_a_cut_last_event_is_an_answer_or_truncated(case: Case, kept: int) -> None:
     """Half a marker is not half an answer, and no reason to doubt the server's wire."""
     *events, last = case.events
     cut = last[: min(kept, len(last) - 3)]

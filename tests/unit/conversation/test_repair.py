@@ -160,7 +160,7 @@ def test_a_paired_history_is_left_alone_whatever_its_ids(history: list[Message])
 
 
 @given(history=histories)
-def test_repair_that_keeps_calls_open_keeps_exactly_the_open_ones(history: list[Message]) -> None:
+def test_repair_keeps_exactly_the_open_calls(history: list[Message]) -> None:
     """A client tool's call is handed in without its result on purpose."""
     mended = repaired(history, keep_open=True).messages
     awaited = open_calls(history)
@@ -183,7 +183,7 @@ def test_a_call_without_a_result_is_answered_as_unknown(call_id: str) -> None:
     assert UNKNOWN.startswith("It is not known whether this call took effect: ")
 
 
-def test_a_parallel_call_without_a_result_does_not_shift_the_others() -> None:
+def test_a_missing_result_shifts_no_other() -> None:
     """openai-agents-python #4827: the second of three is missing."""
     turn = calling(call("a"), call("b"), call("c"))
 
@@ -296,7 +296,7 @@ def test_an_id_that_is_used_again_does_not_reach_back() -> None:
     assert (turn, unknown("call_0"), LATER, turn, result("call_0", "1")) == mended.messages
 
 
-def test_the_open_calls_are_those_of_the_last_turn_without_result() -> None:
+def test_open_calls_are_of_the_last_turn() -> None:
     """What a stateless resume has to settle (CONTRACT §3.5, §9 #45)."""
     turn = calling(call("a"), call("b"), call("a"))
 

@@ -64,7 +64,7 @@ def test_only_the_latest_turn_counts_for_a_tool_call() -> None:
         (stop.duration_exceeds, 0),
     ],
 )
-def test_a_condition_that_cannot_work_is_refused_where_it_is_made(
+def test_an_impossible_condition_is_refused(
     condition: Callable[[object], StopCondition], number: object
 ) -> None:
     """Otherwise it would never hold, always hold, or fail after the tools have run."""
@@ -92,7 +92,7 @@ def test_conditions_combine_and_nest(condition: StopCondition, holds: bool, name
     assert name.replace("not_(…)", "not_(step_count_is)") == condition.name
 
 
-def test_the_parts_of_a_combined_condition_are_those_it_is_made_of() -> None:
+def test_a_combined_condition_has_its_parts() -> None:
     """What looks for a condition, such as one on the cost, finds it at any depth."""
     assert (YES, NO, YES) == stop.parts_of(stop.any_of(YES, stop.all_of(NO, stop.not_(YES))))
 

@@ -124,7 +124,7 @@ def test_later_instructions_stand_where_they_were_given() -> None:
     assert messages[2]["content"] == [{"type": "text", "text": "<system>\nHurry.\n</system>"}]
 
 
-def test_thinking_that_was_cut_before_its_signature_does_not_go_back() -> None:
+def test_thinking_without_its_signature_does_not_go_back() -> None:
     """The API answers 400 to thinking without a signature, for as long as the history holds it."""
     cut = turn(ReasoningPart("Whole.", "sig"), TextPart("So"), ReasoningPart("And th"))
     only = turn(ReasoningPart("Hm, I th"))

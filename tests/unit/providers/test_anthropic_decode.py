@@ -70,7 +70,7 @@ def test_overlapping_blocks_are_assembled_by_index() -> None:
     assert reply.usage == Usage(1, 9, cache_read_tokens=19)
 
 
-def test_a_paused_turn_tells_its_container_and_context_management() -> None:
+def test_a_paused_turn_names_its_container() -> None:
     """The next request may need them; they are no part of the message."""
     _, reply = recorded("server_tools")
 
@@ -109,7 +109,7 @@ def test_a_second_message_start_starts_over() -> None:
     assert json.loads(reply.metadata) == {"id": "msg_new"}
 
 
-def test_a_listener_is_told_that_an_answer_which_starts_over_is_void() -> None:
+def test_an_answer_that_starts_over_announces_it() -> None:
     """Else half an answer would stand before the whole one; where nothing came, nothing is void."""
     text = block_start(0, type="text", text="Half")
     decoder = WIRE.decoder()
@@ -188,7 +188,7 @@ def test_a_server_that_does_not_stream_itself_is_read() -> None:
     assert heard(WIRE, (start, STOP))[1].finish_reason == FinishReason.STOP
 
 
-def test_content_has_started_once_something_came_that_a_retry_would_repeat() -> None:
+def test_content_starts_with_the_first_shown_delta() -> None:
     """Until then a failed request can be sent again and nobody notices."""
     decoder = WIRE.decoder()
 
@@ -264,7 +264,7 @@ def test_an_error_in_any_form_ends_the_stream(report: object, kind: type[Provide
     assert type(caught.value) is kind
 
 
-def test_halves_of_characters_in_what_is_said_beside_the_message_are_replaced() -> None:
+def test_half_characters_in_metadata_are_replaced() -> None:
     """A half anywhere in a reply makes the journal fail that must hold it."""
     start = event({"type": "message_start", "message": {"id": "i\ud83d", "model": "m\udc69"}})
 
@@ -324,7 +324,7 @@ def test_usage_of_a_recorded_stream_is_complete(recording: str, usage: Usage) ->
     assert recorded(recording)[1].usage == usage
 
 
-def test_what_is_spent_is_told_with_the_start_and_with_each_later_count() -> None:
+def test_usage_is_reported_at_the_start_and_with_each_count() -> None:
     """A turn that is aborted is paid for all the same."""
     decoder = WIRE.decoder()
 

@@ -25,7 +25,7 @@ def test_the_smallest_request_is_exactly_this() -> None:
     )
 
 
-def test_results_and_what_follows_are_one_user_message_with_results_first() -> None:
+def test_results_come_first_in_their_user_message() -> None:
     """The API wants results at once after the calls, and text only after them."""
     messages = sent(
         HELLO,

@@ -175,7 +175,7 @@ async def test_only_so_much_of_an_error_is_read() -> None:
         await server.client_left.wait()
 
 
-async def test_the_wait_of_a_server_that_is_too_long_is_told_with_the_error() -> None:
+async def test_a_wait_that_is_too_long_is_told_with_the_error() -> None:
     """To ask earlier than the server wishes is to be refused again, or to be shut out."""
     async with WireServer([json_answer(429, "slow down", retry_after="60")]) as server:
         talk = Talk(server)

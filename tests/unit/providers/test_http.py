@@ -61,7 +61,7 @@ async def test_the_connection_is_used_again_after_a_whole_answer() -> None:
         await provider.aclose()
 
 
-async def test_a_server_that_never_hangs_up_does_not_hold_the_reply_back() -> None:
+async def test_a_server_that_never_hangs_up_delays_no_reply() -> None:
     """The terminal marker ends an answer, not the end of the body."""
     answer = Answer(HI, gates={len(HI): asyncio.Event()})
     async with WireServer([answer]) as server:
@@ -170,7 +170,7 @@ def test_the_key_is_taken_out_of_an_error_and_its_causes(key: str, said: str, to
         ("https://host", "sécret", "ASCII"),
     ],
 )
-def test_an_endpoint_that_cannot_work_is_refused_without_quoting_secrets(
+def test_an_endpoint_is_refused_without_quoting_secrets(
     base_url: str, api_key: str, says: str
 ) -> None:
     """httpx would say so only in the middle of a run, and quote the header."""
@@ -269,7 +269,7 @@ def test_failed_attempts_are_paid_for_as_well(together: bool) -> None:
     assert reply.usage == Usage(14)
 
 
-def test_an_attempt_that_broke_off_after_content_is_paid_for_as_well() -> None:
+def test_an_attempt_that_broke_off_is_paid_for() -> None:
     """What it had told last is what it has cost."""
     broken = sse(SPENT, '{"text": "a"}', '{"spent": 8}')
 
@@ -291,9 +291,7 @@ def test_an_attempt_that_broke_off_after_content_is_paid_for_as_well() -> None:
 
 @pytest.mark.parametrize("last", [SPENT, "{}"])
 @pytest.mark.parametrize("first", [SPENT, "{}"])
-def test_an_attempt_with_content_that_told_no_usage_is_counted_as_untold(
-    first: str, last: str
-) -> None:
+def test_an_attempt_without_usage_is_counted_as_untold(first: str, last: str) -> None:
     """Its server bills it like the others: nothing is not what it has cost."""
     items, error = asked(
         Answer(sse(first, '{"text": "a"}')), Answer(sse(last, '{"text": "b"}', "[DONE]"))
@@ -309,7 +307,7 @@ def test_an_attempt_with_content_that_told_no_usage_is_counted_as_untold(
     assert (spent.told_usage is None) is (told == 0)
 
 
-def test_a_call_that_fails_for_good_tells_the_attempts_whose_usage_is_unknown() -> None:
+def test_a_failed_call_counts_attempts_without_usage() -> None:
     """There is no reply to read it from, and a later failure hides none of them."""
     broken = Answer(sse('{"text": "a"}'))
 
@@ -333,7 +331,7 @@ def test_an_answer_without_content_is_an_answer() -> None:
     assert reply.usage == Usage(5)
 
 
-async def test_a_call_that_is_given_up_between_two_attempts_leaves_nothing_open() -> None:
+async def test_a_call_given_up_between_attempts_leaves_nothing_open() -> None:
     """The wait may be long, and whoever asked may not want to wait."""
     waiting = asyncio.Event()
 

@@ -229,7 +229,7 @@ def test_metadata_is_read_at_the_start_and_with_or_after_the_end() -> None:
     assert json.loads(found.metadata) == {"id": "c1", "system_fingerprint": "fp", **last}
 
 
-def test_content_has_started_with_the_first_content_and_not_before() -> None:
+def test_content_starts_with_the_first_content() -> None:
     """Until then a retry repeats nothing anyone has seen."""
     assert not fed(chunk({"role": "assistant", "content": ""})).content_started
     assert fed(chunk({"content": "a"})).content_started
@@ -367,7 +367,7 @@ def test_what_is_not_this_wire_is_a_bad_reply(data: bytes) -> None:
         fed(ServerEvent("", data))
 
 
-def test_a_server_that_counts_in_every_chunk_tells_behind_the_text() -> None:
+def test_usage_in_every_chunk_comes_behind_the_text() -> None:
     """Each count stands for all before it; one that is empty says nothing."""
     decoder = WIRE.decoder()
     nothing = {"prompt_tokens": 0}

@@ -53,7 +53,7 @@ def test_the_six_message_example_is_encoded_to_exactly_its_array() -> None:
     assert head + SIX_MESSAGES + "}" == encoded
 
 
-def test_tools_and_choice_come_after_the_settings_and_before_the_messages() -> None:
+def test_the_head_has_one_order() -> None:
     """The head is the same in every turn, and a tool's schema is sent as it was written."""
     request = ModelRequest(
         (QUESTION,), (WEATHER,), ToolChoice("required"), Settings(temperature=0.5)
@@ -143,7 +143,7 @@ def test_two_forms_of_one_answer_are_refused() -> None:
         with_settings(options, output=OutputSpec("answer", SCHEMA))
 
 
-def test_a_tool_of_the_provider_is_refused_before_anything_is_sent() -> None:
+def test_a_providers_tool_is_refused_before_sending() -> None:
     """Dropped in silence, the model would make up what it should have looked up."""
     tool = ToolSpec("web_search", "", "", kind="provider", definition='{"type":"web_search"}')
     encoder = OpenAIChat("m").encoder()

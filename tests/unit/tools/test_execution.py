@@ -133,7 +133,7 @@ def test_a_tools_own_timeout_error_is_an_ordinary_error() -> None:
     assert raising(TimeoutError("service")).status == "error"
 
 
-def test_a_plain_function_runs_inline_unless_it_asks_for_a_thread() -> None:
+def test_a_plain_function_runs_inline_or_in_a_thread() -> None:
     """Threads are for functions that block; the others should not pay."""
 
     def where() -> int:

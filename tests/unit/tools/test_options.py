@@ -130,7 +130,7 @@ def test_what_nobody_here_runs_has_no_effect_here(options: ToolOptions, kind: To
         tool_policy_of(options, kind, None, "tool 'x'")
 
 
-def test_a_client_orders_its_calls_itself_and_agents_are_ordered_here() -> None:
+def test_a_lock_is_for_tools_and_agents_only() -> None:
     """Only what this process starts can wait for a lock."""
     assert tool_policy_of({"sequential": True}, "agent", None, "tool 'x'").sequential is True
     with pytest.raises(ToolDefinitionError, match="sequential needs `execute`"):
@@ -138,7 +138,7 @@ def test_a_client_orders_its_calls_itself_and_agents_are_ordered_here() -> None:
 
 
 @pytest.mark.parametrize("kind", ["client", "agent"])
-def test_a_call_that_others_run_may_need_approval_and_end_the_run(kind: ToolKind) -> None:
+def test_clients_and_agents_take_two_options(kind: ToolKind) -> None:
     """Both are decided before and after the call."""
     options: ToolOptions = {"needs_approval": ask, "ends_run": True}
 

@@ -79,7 +79,7 @@ def test_a_result_is_text_or_compact_json(value: object, expected: str) -> None:
     assert type(outcome.content) is str
 
 
-def test_a_result_that_cannot_be_serialised_is_shown_all_the_same() -> None:
+def test_a_result_that_is_no_json_is_shown() -> None:
     """The tool has run: its call must be answered, and not as an error."""
     circle: list[object] = []
     circle.append(circle)
