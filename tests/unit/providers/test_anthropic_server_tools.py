@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 
 import pytest
 from anthropic.types import ToolUnionParam
@@ -16,8 +15,7 @@ from graphloop.providers.anthropic.server_tools import (
     anthropic_web_fetch,
     anthropic_web_search,
 )
-from graphloop.tools.tool import AnyTool, ToolContext, provider_tool
-from graphloop.tools.toolbox import Toolbox
+from graphloop.tools.tool import AnyTool, ToolContext
 
 CONTEXT = ToolContext("run-1", "c0.0", "call_1", 0, ())
 
@@ -63,31 +61,3 @@ def test_a_providers_tool_never_runs_here(tool: AnyTool) -> None:
     assert asyncio.run(tool.reconciled("{}", CONTEXT)) == "unknown"
     with pytest.raises(ToolDefinitionError, match=r"provider tool .* cannot be called"):
         tool()
-
-
-def test_a_providers_tool_keeps_its_name() -> None:
-    """The server would not know it by another."""
-    box = Toolbox({"web_search": EVERY["search"]})
-
-    assert box.specs == (EVERY["search"].spec,)
-    with pytest.raises(ToolDefinitionError, match="do not rename it"):
-        Toolbox({"find": EVERY["search"]})
-
-
-@pytest.mark.parametrize(
-    ("define", "expected"),
-    [
-        (lambda: provider_tool({"type": "web_search"}), "'name'"),
-        (lambda: provider_tool({"name": "web_search"}), "'type'"),
-        (lambda: provider_tool({"type": "x", "name": "a b"}), "name it 'a_b'"),
-    ],
-)
-def test_a_definition_that_no_server_takes_is_refused(
-    define: Callable[[], object], expected: str
-) -> None:
-    """Before a model is asked, with what was found and what to do."""
-    with pytest.raises(ToolDefinitionError) as caught:
-        define()
-
-    assert expected in str(caught.value)
-    assert "Fix: " in str(caught.value)

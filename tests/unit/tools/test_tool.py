@@ -16,12 +16,18 @@ from pydantic import BaseModel
 from graphloop.driver.callback_results import answer_of
 from graphloop.errors import ToolDefinitionError, ToolError
 from graphloop.tools.options import NOT_DONE, UNKNOWN, Found, NotFound, Reconciliation
-from graphloop.tools.tool import AnyTool, Approval, Tool, ToolContext, ToolOutcome, tool
-from graphloop.values import ToolCall, UserMessage
+from graphloop.tools.tool import (
+    AnyTool,
+    Approval,
+    Tool,
+    ToolContext,
+    ToolOutcome,
+    provider_tool,
+    tool,
+)
+from graphloop.values import ToolCall
 from tests.strategies import wrong
-
-CONTEXT = ToolContext("run-1", "c0.0", "call_1", 0, (UserMessage("hi"),))
-
+from tests.unit.tools.doubles import CONTEXT, Query, Unspeakable, run, search
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -36,28 +42,11 @@ LIKELY = st.fixed_dictionaries(
 )
 
 
-class Query(BaseModel):
-    text: str
-    limit: int = 10
-
-
-class Unspeakable(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError("no text")
-
-    __repr__ = __str__
-
-
 RAW_SCHEMA: Mapping[str, object] = {
     "type": "object",
     "properties": {"text": {"type": "string"}, "limit": {"type": "integer"}},
     "required": ["text"],
 }
-
-
-async def search(text: str, limit: int = 10) -> str:
-    """Search."""
-    return f"{text}:{limit}"
 
 
 def three_forms() -> tuple[AnyTool, ...]:
@@ -72,10 +61,6 @@ def three_forms() -> tuple[AnyTool, ...]:
         Tool(name="search", parameters=Query, execute=of_model),
         Tool(name="search", parameters=RAW_SCHEMA, execute=of_mapping),
     )
-
-
-def run(one: AnyTool, arguments: str = "{}", context: ToolContext = CONTEXT) -> ToolOutcome:
-    return asyncio.run(one.run(arguments, context))
 
 
 def raising(error: BaseException) -> ToolOutcome:
@@ -441,6 +426,9 @@ def test_a_lock_belongs_to_a_tool_or_is_shared_by_name() -> None:
     assert [one.renamed("find").spec.lock for one in (alone, shared)] == ["find", "db"]
 
 
+SEARCH = provider_tool({"type": "web_search_1", "name": "web_search"})
+
+
 def yielding(query: Query) -> Iterator[str]:
     yield query.text
 
@@ -474,6 +462,10 @@ class Yielding:
         (lambda: Tool(name="x", parameters=Query, execute=print, kind="agent"), "leave `kind` out"),
         (lambda: Tool(name="x", parameters=Query, kind="provider"), "found None"),
         (lambda: Tool(name="x", parameters=Query, definition={}), "with kind 'provider' only"),
+        (lambda: provider_tool({"type": "web_search"}), "'name'"),
+        (lambda: provider_tool({"name": "web_search"}), "'type'"),
+        (lambda: provider_tool({"type": "x", "name": "a b"}), "name it 'a_b'"),
+        (lambda: SEARCH.renamed("find"), "do not rename it"),
     ],
 )
 def test_a_definition_that_cannot_work_is_refused(
