@@ -382,6 +382,8 @@ def test_a_lookup_gets_the_call_and_tells_what_became_of_it() -> None:
     assert seen == [({"text": "a"}, CONTEXT.idempotency_key)]
     assert reconciled(looking_up(NOT_DONE)) == "not_done"
     assert reconciled(looking_up(UNKNOWN)) == "unknown"
+    assert reconciled(tool(search)) == "unknown"
+    assert reconciled(tool(search, effect="pure")) == "not_done"
 
 
 @given(JSON_VALUES | st.sampled_from([Agreeable(), "not_done", NotFound, Found]))
