@@ -40,8 +40,8 @@ from graphloop.outcomes import Answered, Done, Outcome
 from graphloop.own_nodes import sub_graph
 from graphloop.policy.policy import Policy, Rule, allow, ask, deny
 from graphloop.proofs.comparison import Comparison, compare
-from graphloop.proofs.nested import NEST_MAX
 from graphloop.proofs.guards import gate_changes
+from graphloop.proofs.nested import NEST_MAX
 from graphloop.proofs.parameter_changes import node_changes, written
 from graphloop.rules import Rules, at_most, never, only_after
 from graphloop.testing import ScriptedModel
