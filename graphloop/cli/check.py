@@ -58,7 +58,8 @@ def check_command(  # noqa: PLR0913 - the options of a command are its parameter
 ) -> Status:
     """Print the report on `target`, also if it cannot be built."""
     register(registers)
-    drawing, sarif_file = findings_file(draw), Destination.of("--sarif", sarif, SARIF_SUFFIXES)
+    drawing = findings_file(draw)
+    sarif_file = None if sarif is None else Destination.of("--sarif", sarif, SARIF_SUFFIXES)
     refuse_mixed(sarif_file, drawing, as_json=as_json)
     wanted = _wanted(proven)
     own = rules_of_texts(rule or (), "--rule")
@@ -68,7 +69,7 @@ def check_command(  # noqa: PLR0913 - the options of a command are its parameter
         rules = rules_of(loop.options.get("rules", ())) & own if isinstance(loop, Agent) else own
         report = graph.check(rules=rules, tools=tools)
         if drawing is not None:
-            drawing.draw(picture(graph, proof_marks(graph, report)))
+            drawing.draw(picture(graph, proof_marks(graph, report.findings)))
     except GraphError as error:
         # There is no graph to draw.
         report = Report.from_error(error)

@@ -49,7 +49,7 @@ def diff_command(  # noqa: PLR0913 - the options of a command are its parameters
 ) -> Status:
     """Print how two graphs differ; failed if the later promises less."""
     register(registers)
-    drawing = Destination.of("-o", output, PICTURES)
+    drawing = None if output is None else Destination.of("-o", output, PICTURES)
     refuse_mixed(drawing, as_json=as_json)
     own = rules_of_texts(rule or (), "--rule")
     # Both may register tools of the same names.

@@ -42,10 +42,8 @@ class Destination:
     suffix: str | None
 
     @classmethod
-    def of(cls, option: str, given: str | None, suffixes: Sequence[str]) -> Destination | None:
-        """Return the destination that a command line gives; `-` has the first suffix."""
-        if given is None:
-            return None
+    def of(cls, option: str, given: str, suffixes: Sequence[str]) -> Destination:
+        """Return the destination that an option names; `-` has the first suffix."""
         is_stdout = Path(given).name == given and (given == "-" or given.startswith("-."))
         suffix = (given[1:].lower() or suffixes[0]) if is_stdout else None
         if suffix is not None and suffix not in suffixes:
@@ -91,7 +89,7 @@ def findings_file(path: str | None) -> Destination | None:
             f"--draw {path}: expected a picture, found a state machine, which shows no findings. "
             "Fix: choose .svg, .png, .pdf, .mmd, .dot or .txt."
         )
-    return Destination.of("--draw", path, PICTURES)
+    return None if path is None else Destination.of("--draw", path, PICTURES)
 
 
 def refuse_mixed(*files: Destination | None, as_json: bool) -> None:

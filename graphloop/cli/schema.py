@@ -34,6 +34,5 @@ def schema_command(output: Output = None, registers: Registers = None) -> Status
     found = topology_schema(RegisteredNames(), open_to_others=not registers)
     text = json.dumps(found, indent=2, ensure_ascii=False)
     file = Destination.of("-o", output or "-", (".json",))
-    assert file is not None, "without an output, it is stdout"
     file.write(text)
     return Status.OK

@@ -153,8 +153,8 @@ def limited(loop: Loop, max_steps: int | None, unbounded: str | None) -> Loop:
 
 
 def refuse_options(given: Mapping[str, object], why: str) -> None:
-    """Refuse given options, which are not None, that have no effect."""
-    names = [name for name, value in given.items() if value is not None]
+    """Refuse options that have no effect; None and False mean that one is not given."""
+    names = [name for name, value in given.items() if value is not None and value is not False]
     if names:
         raise ConfigError(f"{' and '.join(names)} would have no effect: {why}. Fix: leave it out.")
 

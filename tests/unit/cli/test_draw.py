@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from graphloop import Agent, agent_tool
 from graphloop.agent.graph import Graph
-from graphloop.cli.draw import family_of
+from graphloop.agent import Tools
+from graphloop.cli.draw import graph_with_tools
 from graphloop.cli.errors import Status
-from graphloop.graph import END
+from graphloop.cli.target import Loop
+from graphloop.graph import END, NodeGraph
 from graphloop.nodes import Append
 from graphloop.outcomes import Answered
 from graphloop.own_nodes import sub_graph
 from graphloop.testing import ScriptedModel
 from graphloop.topology.agents import with_agents
 from graphloop.topology.loaded import load
-from graphloop.views.family import Family, members
+from graphloop.views.levels import child_graphs
 from tests.unit.cli.command_line import called, here, printed, refused
 from tests.unit.cli.pay_desk import parked, run_ids
 from tests.unit.topology.test_with_agents import CHAIN, REPLY
@@ -179,9 +182,8 @@ def test_the_messages_of_a_run_are_drawn_in_their_order(pay_desk: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--sequence", "--run", "a", "--run", "a"), "expected one --run, found 2"),
         (("--sequence",), "expected one --run, found 0"),
-        (("--check", "--run", "a"), "lie upon each other"),
+        (("--check", "--run", "a"), "a proof or runs, not both"),
         (("--sequence", "--run", "a", "--expand"), "--expand"),
         (("--sequence", "--run", "a", "--level", "phase"), "--level"),
         (("-o", "a.scxml", "--level", "phase", "--theme", "dark"), "--level and --theme would"),
@@ -202,6 +204,9 @@ def test_options_that_cannot_work_are_refused(
 
 
 LEAF = agent_tool(ScriptedModel(()), name="leaf", description="Ends.")
+CHILD = sub_graph(Agent(ScriptedModel(()), tools=[LEAF], name="writer"))
+APPEND = Append()
+WRITER: Graph[None] = Graph("g", CHILD, {CHILD: {Answered: APPEND, ...: END}, APPEND: {...: END}})
 KID = agent_tool(ScriptedModel(()), name="kid", description="Asks the leaf.", tools=[LEAF])
 
 FILE = """
@@ -225,34 +230,30 @@ edges:
 """
 
 
-def members_of(family: Family) -> list[object]:
-    """Return who is run where, as a tree."""
-    return [(one.node, one.name, members_of(one.family)) for one in members(family)]
+def children_of(graph: NodeGraph[Any]) -> list[object]:
+    """Return the child graphs of a graph and of its child graphs."""
+    return [(node, name, children_of(child)) for node, name, child in child_graphs(graph)]
 
 
-def test_the_agents_of_an_agent_are_found_at_any_depth() -> None:
-    """They run where its tools run."""
-    assert [("execute", "kid", [("execute", "leaf", [])])] == members_of(
-        family_of(Agent(ScriptedModel(()), tools=[KID]))
-    )
-    assert [] == members_of(family_of(Agent(ScriptedModel(()))))
-
-
-def test_the_agents_of_a_graph_are_its_nodes_and_those_it_is_given() -> None:
-    """A node that is a graph brings its own agents along."""
-    child = sub_graph(Agent(ScriptedModel(()), tools=[LEAF], name="writer"))
-    append = Append()
-    graph: Graph[None] = Graph(
-        "g", child, {child: {Answered: append, ...: END}, append: {...: END}}
-    )
-
-    assert [("writer", "writer", [("execute", "leaf", [])])] == members_of(family_of(graph))
-    standard = Agent(ScriptedModel(())).graph
-    assert [("execute", "leaf", [])] == members_of(family_of(standard, [LEAF]))
-
-
-def test_the_agents_of_a_file_are_those_that_it_says() -> None:
-    """As tools, and as nodes."""
-    assert [("execute", "helper", [])] == members_of(family_of(load(FILE)))
-    chain = with_agents(CHAIN, {"writer": REPLY, "judge": REPLY})
-    assert [("draft", "writer", []), ("vote", "judge", [])] == members_of(family_of(chain))
+@pytest.mark.parametrize(
+    ("loop", "tools", "children"),
+    [
+        (Agent(ScriptedModel(())), (), []),
+        (
+            Agent(ScriptedModel(()), tools=[KID]),
+            (),
+            [("execute", "kid", [("execute", "leaf", [])])],
+        ),
+        (Agent(ScriptedModel(())).graph, [LEAF], [("execute", "leaf", [])]),
+        (WRITER, (), [("writer", "writer", [("execute", "leaf", [])])]),
+        (load(FILE), (), [("execute", "helper", [])]),
+        (
+            with_agents(CHAIN, {"writer": REPLY, "judge": REPLY}),
+            (),
+            [("draft", "writer", []), ("vote", "judge", [])],
+        ),
+    ],
+)
+def test_agents_are_drawn_where_they_run(loop: Loop, tools: Tools, children: list[object]) -> None:
+    """Agents come from an agent's tools, from TOOLS, from nodes and from topology files."""
+    assert children_of(graph_with_tools(loop, tools)) == children
