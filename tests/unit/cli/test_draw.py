@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from graphloop import Agent, agent_tool
-from graphloop.agent.graph import Graph
 from graphloop.agent import Tools
+from graphloop.agent.graph import Graph
 from graphloop.cli.draw import graph_with_tools
 from graphloop.cli.errors import Status
 from graphloop.cli.target import Loop
