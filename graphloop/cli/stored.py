@@ -18,7 +18,7 @@ from ..agent import Answers, Graph, approval_from
 from ..errors import ConfigError, nearest
 from ..events import Event
 from ..stores import LOCK, SUFFIX, Catalog, Mailbox, SqliteStore, Store, open_store
-from .target import MODULE_FORM, STANDARD, load_graph, register
+from .target import absolute_target, load_graph, register
 from .text import one_line
 
 __all__ = [
@@ -140,10 +140,7 @@ class Start(NamedTuple):
 
     def words(self) -> Sequence[str]:
         """Return the words of a note, which mean the same in any directory."""
-        target = self.target
-        if target != STANDARD and not MODULE_FORM.fullmatch(target):
-            target = str(Path(target).absolute())
-        words = [target]
+        words = [absolute_target(self.target)]
         steps = None if self.max_steps is None else str(self.max_steps)
         given = ("--base-url", self.base_url), ("--max-steps", steps)
         for name, value in (*given, ("--unbounded", self.unbounded)):

@@ -92,4 +92,5 @@ def _tool_of(given: object, name: str | None = None) -> AnyTool:
     if callable(given):
         return make_tool(given, name=name)
     fix = ".as_tool(…) makes a tool of it" if hasattr(given, "as_tool") else "use @tool or Tool(…)"
-    raise ToolDefinitionError(f"tools: expected tools and functions, found {given!r}. Fix: {fix}.")
+    found = f"{type(given).__name__} {getattr(given, 'name', given)!r:.60}"
+    raise ToolDefinitionError(f"tools: expected tools and functions, found {found}. Fix: {fix}.")

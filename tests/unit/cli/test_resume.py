@@ -261,3 +261,8 @@ def test_ctrl_c_ends_a_run_that_was_resumed(pay_desk: Path) -> None:
     assert "interrupted: ending the run" in err
     listed = graphloop("runs", "--all", "--store", "runs.db", cwd=pay_desk).stdout
     assert "cancelled" in listed
+    again = graphloop("resume", run_id, "--store", "runs.db", cwd=pay_desk)
+    assert again.returncode == Status.FAILED
+    assert "aborted (interrupted)" in again.stdout
+    fork = f"graphloop fork {run_id} --at N --store runs.db"
+    assert again.stderr == f"the run is over. Go on from an earlier event with: {fork}\n"

@@ -103,6 +103,17 @@ def test_a_module_is_found_from_the_current_directory() -> None:
     assert load_graph("desk_of_mine.loops:graph") == load_graph("desk_of_mine.loops:make")
 
 
+@pytest.mark.usefixtures("desk")
+def test_a_name_in_a_file_is_a_target() -> None:
+    write({"own/slow.py": GRAPH + "other = graph\n", "own/script.yaml": "- text: Hi.\n"})
+
+    target = load_target("own/slow.py:other")
+
+    assert names_target("own/slow.py:other")
+    assert target.loop(MODEL) == load_graph("own/slow.py")
+    assert (target.place, target.script) == ("own/slow.py:other", Path("own/script.yaml"))
+
+
 def test_agent_is_the_standard_loop() -> None:
     """`graphloop draw agent` draws what every Agent runs."""
     assert load_graph("agent") == Agent(MODEL).graph
@@ -122,13 +133,13 @@ def test_agent_is_the_standard_loop() -> None:
         (
             {"own.py": GRAPH.replace("graph =", "table =")},
             "own.py",
-            "found table. Fix: add one, or name what is there as module:name.",
+            "found table. Fix: add one, or name what is there: own.py:NAME.",
         ),
         ({"none.py": "x = 1\n"}, "none.py", "found no agent, graph or build function"),
         (
             {"mine_a.py": GRAPH},
             "mine_a:grahp",
-            "'grahp' in module 'mine_a', found graph. Did you mean 'graph'?",
+            "'grahp' in mine_a, found graph. Did you mean 'graph'?",
         ),
         ({"mine_b.py": "x = 1\n"}, "mine_b:graph", "found no agent, graph or build function"),
         ({}, "no_such_mine:graph", "expected a module 'no_such_mine', found none"),
@@ -138,11 +149,15 @@ def test_agent_is_the_standard_loop() -> None:
             "ModuleNotFoundError: No module named 'no_such_thing'",
         ),
         ({}, "agnet", "Did you mean 'agent'?"),
+        ({"slow.py": GRAPH}, "slow.py:grahp", "slow.py:grahp: expected 'grahp' in slow.py, found"),
+        ({"slow.py": GRAPH}, "slow.py:grahp", "found graph. Did you mean 'graph'?"),
+        ({"slow.py": GRAPH}, "slwo.py:graph", "slwo.py: expected a directory, a .py file"),
+        ({"slow.py": GRAPH}, "slwo.py:graph", "Did you mean 'slow.py'?"),
         ({"deep/x.py": ""}, "deap/x.py", "Did you mean 'deep'?"),
         (
             {f"deep/loop_{number:02}.py": BUILD for number in range(12)},
             "deep/lop_03.py",
-            "Did you mean 'deep/loop_03.py'? In 'deep' is deep/loop_00.py",
+            "Did you mean 'deep/loop_03.py'?",
         ),
     ],
 )
