@@ -7,9 +7,9 @@
   graphloop draw --run 4f2a --sequence --text
   graphloop draw my_package.desk:graph --check -o proof.svg
 
-Without TARGET, the standard loop is drawn, or the graph of --run. A file's suffix says how it is
-drawn: svg, png, pdf, mmd (Mermaid), dot, txt, scxml, xstate.json; a --sequence is mmd or txt only.
-`-` is stdout; -.txt, -.dot, -.svg and so on say in which notation.
+Without TARGET, the standard loop is drawn, or the graph of --run. The file's suffix is the format:
+svg, png, pdf, mmd (Mermaid), dot, txt, scxml, xstate.json; a --sequence is mmd or txt only. `-` is
+stdout, and -.txt, -.dot, -.svg and so on are stdout in that format.
 """
 
 from __future__ import annotations
@@ -59,22 +59,20 @@ Output: TypeAlias = Annotated[
         "-o",
         "--output",
         metavar="FILE",
-        help="svg, png, pdf, mmd, dot or txt; - is stdout, -.txt or -.dot say how.",
+        help="svg, png, pdf, mmd, dot or txt; - is stdout, as is -.txt or -.dot.",
     ),
 ]
 AsText: TypeAlias = Annotated[bool, typer.Option("--text", help="Print it for a terminal.")]
-Expand: TypeAlias = Annotated[
-    bool, typer.Option("--expand", help="Draw the graphs that nodes run, too.")
-]
+Expand: TypeAlias = Annotated[bool, typer.Option("--expand", help="Draw the child graphs, too.")]
 Check: TypeAlias = Annotated[
     bool,
     typer.Option(
-        "--check", help="Draw what check finds: gated nodes shaded, a way to a fault numbered."
+        "--check", help="Draw the findings: gated nodes are shaded, a run to a fault is numbered."
     ),
 ]
 Runs: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--run", metavar="RUN", help="Draw what this run did; may be repeated."),
+    typer.Option("--run", metavar="RUN", help="Draw the path of this run; repeatable."),
 ]
 InOrder: TypeAlias = Annotated[
     bool, typer.Option("--sequence", help="Draw the messages of one --run in their order.")

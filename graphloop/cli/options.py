@@ -80,7 +80,10 @@ BaseUrl: TypeAlias = Annotated[
 ]
 Decision: TypeAlias = Annotated[
     ApproveMode | None,
-    typer.Option("--approve", help="What happens to calls that need approval; without a terminal, ask parks them."),
+    typer.Option(
+        "--approve",
+        help="What happens to calls that need approval; without a terminal, ask parks them.",
+    ),
 ]
 Unbounded: TypeAlias = Annotated[
     Text,
