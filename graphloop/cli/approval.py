@@ -126,7 +126,7 @@ async def _answer(pending: Pending, *, kept: bool) -> Approval:
                 if edit := await _edit(pending):
                     return edit
             case "" if line:
-                tell_error("  nothing was said, and nothing is decided")
+                tell_error("  no answer: nothing is decided yet")
             case "":
                 tell_error("")
                 if kept:

@@ -4,9 +4,9 @@
   graphloop diff old/desk.py desk.py -o changes.svg
   graphloop diff old.yaml new.yaml --rule '{never: pay, before: review}'
 
-It lists changed rows and parameters, and each lost promise: a guard that runs can avoid, a gate that
-lets more calls run, a larger bound, a removed rule or one that can be broken, a new act, tool or
-agent. A renamed node is another node. The code of functions is not compared.
+It lists changed rows and parameters, and each lost promise: a guard that runs can avoid, a gate
+that lets more calls run, a larger bound, a removed rule or a rule that can be broken, a new act,
+tool or agent. A renamed node is another node. The code of functions is not compared.
 
 Exit status: 0 the later graph is not weaker, 1 it is weaker, 2 wrong usage.
 """
