@@ -21,16 +21,15 @@ from graphloop.testing import ScriptedModel
 from graphloop.topology.agents import with_agents
 from graphloop.topology.loaded import load
 from graphloop.views.levels import child_graphs
-from tests.unit.cli.command_line import called, here, printed, refused
-from tests.unit.cli.pay_desk import parked, run_ids
+from tests.unit.cli.command_line import STORE, called, here, printed, refused, shown, write
+from tests.unit.cli.pay_desk import TEAM, parked, run_ids
 from tests.unit.topology.test_with_agents import CHAIN, REPLY
 
 MAGIC = {"svg": b"<svg", "png": b"\x89PNG", "mmd": b"flowchart", "dot": b"digraph", "txt": b"start"}
-STORE = ("--store", "runs.db")
 
 
 def drawn(*arguments: str) -> str:
-    """Return what is printed."""
+    """Return what a command without warnings prints."""
     done = here("draw", *arguments)
     assert (done.returncode, done.stderr) == (Status.OK, "")
     return done.stdout
@@ -38,25 +37,23 @@ def drawn(*arguments: str) -> str:
 
 @pytest.mark.parametrize("suffix", MAGIC)
 def test_a_file_is_drawn_by_its_suffix(suffix: str, desk: Path) -> None:
-    """And the command says what it wrote."""
-    told = drawn("agent", "-o", f"loop.{suffix}")
+    report = drawn("agent", "-o", f"loop.{suffix}")
 
     assert MAGIC[suffix] in (desk / f"loop.{suffix}").read_bytes()
-    assert told.startswith(f"loop.{suffix}: graph 'agent', 9 nodes, ")
+    assert report.startswith(f"loop.{suffix}: graph 'agent', 9 nodes, ")
 
 
 @pytest.mark.parametrize("suffix", ["mmd", "dot", "txt", "svg", "scxml", "xstate.json"])
-def test_every_notation_that_is_text_is_printed(suffix: str, desk: Path) -> None:
-    """The same as the file of that suffix has in it, and no file is left behind."""
-    shown = drawn("-o", f"-.{suffix}")
+def test_every_text_notation_is_printed(suffix: str, desk: Path) -> None:
+    """The output is that of a file, and no file is written."""
+    out = drawn("-o", f"-.{suffix}")
     drawn("-o", f"a.{suffix}")
 
-    assert shown.strip() == (desk / f"a.{suffix}").read_text(encoding="utf-8").strip()
+    assert out.strip() == (desk / f"a.{suffix}").read_text(encoding="utf-8").strip()
     assert not (desk / f"-.{suffix}").exists()
 
 
-def test_without_a_file_it_is_mermaid() -> None:
-    """Ready to be pasted where Markdown is read; or text, where a terminal is asked for."""
+def test_the_default_is_mermaid_of_the_standard_loop() -> None:
     assert drawn().strip() == Agent(ScriptedModel(())).graph.mermaid().strip()
     assert drawn() == drawn("-o", "-")
     assert "├━━━ ready ━" in (text := drawn("--text"))
@@ -64,107 +61,91 @@ def test_without_a_file_it_is_mermaid() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
-def test_it_is_printed_where_stdout_lacks_its_signs(encoding: str) -> None:
-    """Windows and LC_ALL=C: plain signs in place of a trace, and columns as they were."""
-    shown = printed("draw", "agent", "--text", encoding=encoding).decode(encoding).splitlines()
+def test_a_narrow_stdout_gets_ascii_signs(encoding: str) -> None:
+    """Columns keep their places."""
+    narrow = printed("draw", "agent", "--text", encoding=encoding).decode(encoding).splitlines()
     whole = called("draw", "agent", "--text").stdout.splitlines()
 
-    assert [len(line) for line in whole] == [len(line) for line in shown]
-    assert "* start => prepare_step" in shown
-    assert "?" not in "".join(shown)
+    assert [len(line) for line in whole] == [len(line) for line in narrow]
+    assert "* start => prepare_step" in narrow
+    assert "?" not in "".join(narrow)
 
 
-def test_a_file_that_is_printed_is_utf_8_whatever_stdout_is(desk: Path) -> None:
-    """`graphloop draw -o - > loop.mmd` writes what `-o loop.mmd` does."""
-    (desk / "snow.py").write_text(
-        "from graphloop import END, Graph\nfrom graphloop.nodes import Limit\n"
-        "from graphloop.outcomes import Go, Stop\n"
-        "one = Limit(3, 'Schnee ❄')\n"
-        "graph = Graph('Bär', one, {one: {Go: END, Stop: END}})\n",
-        encoding="utf-8",
-    )
+def test_a_printed_file_is_utf_8_for_any_stdout(desk: Path) -> None:
+    """A text picture is for the stdout, and has its encoding."""
+    node = "one = Limit(3, 'Schnee ❄')\ngraph = Graph('Bär', one, {one: {Go: END, Stop: END}})\n"
+    imports = "from graphloop import END, Graph\nfrom graphloop.nodes import Limit\n"
+    write({"snow.py": f"{imports}from graphloop.outcomes import Go, Stop\n{node}"})
 
-    shown = printed("draw", "snow.py", "-o", "-.mmd", encoding="cp1252", cwd=desk)
+    out = printed("draw", "snow.py", "-o", "-.mmd", encoding="cp1252", cwd=desk)
     drawn("snow.py", "-o", "snow.mmd")
 
-    assert shown.strip() == (desk / "snow.mmd").read_bytes().strip()
+    assert out.strip() == (desk / "snow.mmd").read_bytes().strip()
     text = printed("draw", "snow.py", "--text", encoding="cp1252", cwd=desk).decode("cp1252")
     assert text.startswith("Bär\n")
     assert "Schnee ?" in text
 
 
-@pytest.mark.usefixtures("desk")
-def test_a_check_is_laid_over_the_graph() -> None:
-    """In the theme that is asked for."""
+@pytest.mark.usefixtures("pay_desk")
+def test_a_proof_is_drawn_on_the_graph_and_its_agents() -> None:
     text = drawn("--check", "--theme", "dark", "-o", "-.dot")
 
     assert "no problem found; shaded: behind a gate" in text
     assert "bgcolor=white" not in text
+    assert "payer (no problem found" in drawn("team", "--check", "--expand", "--text")
 
 
 @pytest.mark.usefixtures("pay_desk")
-def test_a_run_is_laid_over_its_own_graph() -> None:
-    """By its id alone: the store knows what it was started from."""
+def test_a_run_is_drawn_on_its_own_graph() -> None:
     run_id = parked()
     waiting = drawn("--run", run_id[:8], "--text", *STORE)
 
     assert "▶ ◇ gate  1x" in waiting
     assert "waits for approval of pay" in waiting
     assert "twice" in refused("draw", "--run", run_id, "--run", run_id[:8], *STORE)
-    here("approve", run_id, "pay", *STORE)
+    shown("approve", run_id, "pay", *STORE)
     answered = drawn("--run", run_id, "--text", *STORE)
     assert "waits for" not in answered
     assert "pay: approved, not resumed yet" in answered
-    here("resume", run_id, *STORE)
+    shown("resume", run_id, *STORE)
     runs = ("--run", run_id, "--run", parked())
     assert drawn(*runs, "--text", *STORE).startswith("agent (2 runs: 1 completed, 1 not over)\n")
 
 
 @pytest.mark.usefixtures("pay_desk")
-def test_what_child_runs_did_is_laid_over_the_agents() -> None:
-    """Of several runs together; where a child stands is lit, with what it waits for."""
+def test_child_runs_are_drawn_on_the_graphs_of_their_agents() -> None:
     first, second = parked("team"), parked("team")
     runs = ("--run", first, "--run", second, "--expand", "--text", *STORE)
-    above, _, child = drawn(*runs).partition("run by execute")
+    parent, _, child = drawn(*runs).partition("run by execute")
 
-    assert "▶ ▣ execute  2x (1+1)" in above
-    assert "waits for the agent payer" in above
+    assert "▶ ▣ execute  2x (1+1)" in parent
+    assert "waits for the agent payer" in parent
     assert "│ payer (2 runs: 2 not over)" in child
     assert "│ ▶ ◇ gate  2x (1+1)" in child
     assert "waits for approval of pay" in child
     assert "tokens" in child
-    here("approve", second, "pay", "--deny", *STORE)
+    shown("approve", second, "pay", "--deny", *STORE)
     assert "pay: denied, not resumed yet" in drawn(*runs)
-    here("resume", first, "--approve", "always", *STORE)
+    shown("resume", first, "--approve", "always", *STORE)
     assert "payer (2 runs: 1 completed, 1 not over)" in drawn(*runs, "--level", "phase")
 
 
 @pytest.mark.usefixtures("pay_desk")
-def test_an_agent_that_no_run_has_asked_is_pale() -> None:
-    """And an agent that is not drawn changes nothing."""
-    script = Path("team/agent.py").read_text(encoding="utf-8")
-    Path("team/agent.py").write_text(
-        script.replace(
-            "\nPROMPT", "\nagent = Agent(talk('Hm.', 'x'), tools=[*agent.options['tools']])\nPROMPT"
-        ).replace("else call", "else last"),
-        encoding="utf-8",
-    )
-    here("run", "team", *STORE)
+def test_an_agent_that_no_run_called_is_pale() -> None:
+    own = "\nagent = Agent(talk('Hm.', 'x'), tools=[*agent.options['tools']])\nPROMPT"
+    write({"team/agent.py": TEAM.replace("\nPROMPT", own).replace("else call", "else last")})
+    shown("run", "team", *STORE)
     (run_id,) = run_ids("runs.db")
 
     assert "│ payer (no run)" in drawn("--run", run_id, "--expand", "--text", *STORE)
 
 
-@pytest.mark.usefixtures("pay_desk")
 def test_every_level_is_printed() -> None:
-    """From far, the phases of a loop; near by, the promises; and the agents that are tools."""
     assert "┊   prepare_step, compact, extend" in drawn("--level", "phase", "--text")
     assert "┊   go at most 19x" in drawn("--level", "detail", "--text")
-    assert "payer (no problem found" in drawn("team", "--check", "--expand", "--text")
 
 
-def test_the_messages_of_a_run_are_drawn_in_their_order(pay_desk: Path) -> None:
-    """As text, as Mermaid, and into a file."""
+def test_the_messages_of_a_run_are_drawn_in_order(pay_desk: Path) -> None:
     sequence = ("--run", parked(), "--sequence", *STORE)
 
     assert "may pay run?" in drawn(*sequence, "--text")
@@ -198,7 +179,7 @@ def test_the_messages_of_a_run_are_drawn_in_their_order(pay_desk: Path) -> None:
 def test_options_that_cannot_work_are_refused(
     options: tuple[str, ...], words: str, desk: Path
 ) -> None:
-    """Rather than having no effect; no file is made whose name looks like an option."""
+    """No file is written, not even one called `-.png`."""
     assert words in refused("draw", *options)
     assert not list(desk.iterdir())
 
