@@ -48,10 +48,10 @@ class Ahead(Struct, Generic[S], eq=False):
     heard: list[Event] = field(default_factory=list[Event])
     _noted: tuple[int, ...] = ()
 
-    def begin(self, first: Iterable[Event], *, over: bool) -> None:
-        """Make ready the first events of a leg; a run that is over hears none of them."""
-        asides, self.asides = self.asides, []
-        self.heard = [] if over else [*(first_events(first, asides) if asides else first)]
+    def first(self, events: Iterable[Event]) -> Iterable[Event]:
+        """Return the first events of a leg, with what was said before it."""
+        said, self.asides = self.asides, []
+        return first_events(events, said) if said else events
 
     def pop(self, run: Run[S] | None) -> Event:
         """Take the next of the events that are known."""

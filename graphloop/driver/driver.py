@@ -121,7 +121,8 @@ class AsyncDriver(Generic[S]):
     @property
     def state(self) -> DriverState:
         """How the run stands, once there is no more to be seen of it."""
-        return DriverState.ENDED if self._recorder.is_over else self._state
+        run = self._recorder.run
+        return self._state if run is None or run.node != "END" else DriverState.ENDED
 
     @property
     def exception(self) -> Exception | None:
@@ -254,7 +255,7 @@ class AsyncDriver(Generic[S]):
                         await recorder.keep()
                         while recorder.unseen:
                             yield recorder.unseen.pop(0)
-                        if recorder.is_over:
+                        if (run := recorder.run) is not None and run.node == "END":
                             break
                         scope.enter()
                         item = await self._next()
@@ -295,8 +296,8 @@ class AsyncDriver(Generic[S]):
             await self._read_again()
             if recorder.run is not None:
                 first = [event for event in first if not isinstance(event, Started)]
-        self._ahead.begin(first, over=recorder.is_over)
-        heard = self._ahead.heard
+        is_over = recorder.run is not None and recorder.run.node == "END"
+        heard = self._ahead.heard = [] if is_over else [*self._ahead.first(first)]
         if resumed and not (heard or self._in_flight.todo):
             await recorder.refuse_outrun()
         elif resumed:

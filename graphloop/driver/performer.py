@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct, field
@@ -282,28 +282,29 @@ class Performer(Struct, Generic[S], eq=False):
         No function of the user's is called but what their arguments are parsed by.
         """
         ports = self._ports
-        if ports.own is not None or run.setup.rules or ports.gates:
+        if ports.own is not None or run.setup.rules or ports.gates or effect.key:
             return None
         for call in effect.calls:
             tool = ports.toolbox.get(call.name)
             if tool is not None and tool.policy.needs_approval is not False:
                 return None
-        checks = [self._unfit(key, call) or UNGATED for key, call in self._open_calls(effect)]
+        self._values.clear()  # They are another turn's.
+        # Two calls may be equal, even the same object: their places tell them apart.
+        checks = [
+            self._unfit(call_key(effect.turn, at), call) or UNGATED
+            for at, call in zip(effect.places, effect.calls, strict=True)
+        ]
         return CallsChecked(ports.clock(), effect.id, tuple(checks))
 
     async def _check_calls(self, effect: CheckCalls, run: Run[S]) -> Answering:
         checks: list[CallCheck] = []
-        for key, call in self._open_calls(effect):
+        if not effect.key:
+            self._values.clear()
+        for at, call in zip(effect.places, effect.calls, strict=True):
+            key = call_key(effect.turn, at)
             unfit = self._unfit(key, call)
             checks.append(unfit or await self._check_rules(key, call, run))
         return CallsChecked(self._ports.clock(), effect.id, tuple(checks))
-
-    def _open_calls(self, effect: CheckCalls) -> Iterator[tuple[str, ToolCall]]:
-        """Yield the calls to check, by their keys: two calls may be equal, even the same object."""
-        if not effect.key:
-            self._values.clear()  # They are another turn's.
-        for at, call in zip(effect.places, effect.calls, strict=True):
-            yield call_key(effect.turn, at), call
 
     def _unfit(self, key: str, call: ToolCall) -> CallCheck | None:
         """Return the check of a call that cannot run; keep what another's arguments say.
