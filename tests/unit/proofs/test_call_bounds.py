@@ -55,13 +55,6 @@ def test_a_run_ends_where_no_cycle_is_without_a_bound() -> None:
     assert "not bounded: the cycle poll -> poll" in str(replace(dark, cycles=("poll -> poll",)))
 
 
-def test_nothing_is_known_of_an_agent_whose_graph_nobody_knows() -> None:
-    """Each number says so."""
-    assert {"the graph of the agent 'helper' is not known."} == {
-        *Bound.unknown("helper").missing.values()
-    }
-
-
 EVERY = ModelCalls(inf, inf, (), "as often as a model likes")
 OWN = ModelCalls(4.0, 2.0, ("two turns",), "")
 
@@ -99,22 +92,6 @@ def test_a_number_of_calls_bounds_what_nothing_else_does() -> None:
     assert EVERY == with_agent_calls(EVERY, OWN, (7.0, ""), None)
     assert ModelCalls(25.0, 23.0, why, "") == with_agent_calls(EVERY, OWN, (7.0, ""), 3)
     assert OWN.most == with_agent_calls(EVERY, OWN, (inf, "nobody says"), 0).most
-
-
-def test_the_lower_of_two_bounds_holds() -> None:
-    """One that needs no number of calls stays as it is."""
-    less = ModelCalls(20.0, 9.0, ("once a turn",), "")
-
-    assert less == with_agent_calls(less, OWN, (7.0, ""), 3)
-    assert 18.0 == with_agent_calls(less, OWN, (7.0, ""), 2).most
-
-
-def test_what_has_no_bound_says_why_in_spite_of_the_number() -> None:
-    """The run's own cycles come first, then the agent that nobody knows."""
-    endless = ModelCalls(inf, inf, (), "nothing bounds it")
-
-    assert "nothing bounds it" == with_agent_calls(EVERY, endless, (7.0, ""), 3).problem
-    assert "nobody says" == with_agent_calls(EVERY, OWN, (inf, "nobody says"), 3).problem
 
 
 def most(graph: Kernel[Any], budget: Budget = Budget()) -> int | None:  # noqa: B008 - frozen.

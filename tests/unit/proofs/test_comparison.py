@@ -39,8 +39,7 @@ from graphloop.nodes import (
 from graphloop.outcomes import Answered, Done, Outcome
 from graphloop.own_nodes import sub_graph
 from graphloop.policy.policy import Policy, Rule, allow, ask, deny
-from graphloop.proofs.comparison import Comparison, compare
-from graphloop.proofs.nested import NEST_MAX
+from graphloop.proofs.comparison import compare
 from graphloop.proofs.guards import gate_changes
 from graphloop.proofs.parameter_changes import node_changes, written
 from graphloop.rules import Rules, at_most, never, only_after
@@ -102,17 +101,6 @@ def test_the_same_graph_has_no_difference_and_says_so() -> None:
     assert found.none
     assert str(found) == "graph agent: no difference"
     assert json.loads(found.to_json())["weaker"] is False
-
-
-def test_json_holds_the_same_as_the_text() -> None:
-    """For a bot that comments on reviews."""
-    data = json.loads(compare(changed(), changed(bypassed)).to_json())
-
-    assert data["weaker"] is True
-    assert data["changes"][0]["witness"] == ["prepare_step", "model_call", "execute"]
-    assert data["rows_added"] == [
-        {"source": "model_call", "outcome": "calls", "target": "execute"},
-    ]
 
 
 def test_a_graph_of_another_name_or_start_is_another() -> None:
@@ -300,19 +288,6 @@ def test_any_other_change_is_told_as_a_change(
     assert effects(old, new) == {"changed"}
 
 
-def test_a_node_without_fields_is_told_by_its_attributes() -> None:
-    """A class of the user's own need not be a dataclass."""
-
-    class Own:
-        name, kind, outcomes = "own", "check", frozenset(OUTCOMES[:1])
-
-        def __init__(self, least: int) -> None:
-            self.least = least
-
-    (found,) = node_changes(*[Own(least) for least in (1, 2)])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    assert found.message == "least of `own`: 1 -> 2"
-
-
 def test_a_value_is_written_as_a_reader_sees_it() -> None:
     """The same for each load of its file, so no address is in it."""
 
@@ -453,14 +428,6 @@ def test_what_runs_are_given_is_compared(
     assert compare(before(), before()).none
 
 
-def test_a_secret_is_not_told() -> None:
-    """A comparison is printed."""
-    graph = agent(tools=[asking()], approval_secret="b" * 32)
-
-    assert "b" * 32 not in str(graph.run_options)
-    assert graph.run_options["signed"] is True
-
-
 def test_what_check_sets_aside_is_compared() -> None:
     """A finding that nothing tells any more is a promise less."""
     text = "graphloop: 1\nname: g\nstart: a\nnodes: {a: {use: append}}\nedges: {a: {else: END}}\n"
@@ -519,19 +486,6 @@ def test_an_agent_that_is_new_unknown_or_under_a_softer_gate_is_weaker() -> None
     assert "the gate of the agent 'kid' may allow 'pay', and did ask about it before" in softer
 
 
-def test_an_agent_that_is_too_deep_is_told_unless_it_is_the_same() -> None:
-    """Where the bound stands, a change is no silence."""
-
-    def deep(inner: NodeGraph[None]) -> NodeGraph[None]:
-        for _ in range(NEST_MAX + 1):
-            inner = parent(inner)
-        return inner
-
-    lowest = changed()
-    assert compare(deep(lowest), deep(changed(bypassed))).weaker
-    assert compare(deep(lowest), deep(lowest)).none
-
-
 def test_a_graph_that_many_run_is_compared_once() -> None:
     """Else a text would be as long as there are ways to it, which are beyond counting."""
 
@@ -569,12 +523,3 @@ def test_the_options_of_an_agent_are_compared(as_node: bool) -> None:
 
     assert "instructions of the runs: 'a' -> 'b'" in str(found)
     assert compare(told_of("a", as_node=as_node), told_of("a", as_node=as_node)).none
-
-
-def test_a_graph_compares_itself_with_what_became_of_it() -> None:
-    """The door in Python."""
-    before = load(
-        "graphloop: 1\nname: g\nstart: a\nnodes: {a: {use: append}}\nedges: {a: {else: END}}"
-    )
-
-    assert before.diff(before) == Comparison("g", "g")

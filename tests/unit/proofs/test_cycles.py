@@ -13,11 +13,10 @@ from graphloop.node_protocol import Node
 from graphloop.nodes import Append, Approve, Child, Function, Limit, Retrying, Router
 from graphloop.outcomes import Answered, Failed, Go, Outcome, Rejected, Resend
 from graphloop.outcomes import Final as FinalOutcome
-from graphloop.proofs.bounds import bound
 from graphloop.proofs.checking import check
 from graphloop.proofs.cycles import CYCLES_MAX
 from graphloop.proofs.endless_cycles import endless
-from tests.endless_graphs import POLLS, Empty, Found, poll, poller, silent
+from tests.endless_graphs import POLLS, Empty, Found, poll, poller
 from tests.topology_data import MUTANTS, graph_of, standard
 
 NAMES = ("bound dropped", "cap reset", "bound bypassed", "loop without a bound")
@@ -47,14 +46,6 @@ def test_a_cycle_of_a_node_that_promises_nothing_is_unknown() -> None:
 
     assert report.ok
     assert any(one.code == "GL4" and "'own'" in one.reason for one in report.unknown)
-
-
-def test_a_stop_check_that_may_count_nothing_is_unknown() -> None:
-    """Steps may be recorded every round, or not."""
-    topology = standard()
-    topology["edges"]["stop"]["go"] = "model"
-
-    assert "GL4" in {one.code for one in check(graph_of(topology)).unknown}
 
 
 @pytest.mark.parametrize("compacting", [False, True])
@@ -145,31 +136,6 @@ def test_a_reason_for_the_cycle_is_a_reason_to_go_on() -> None:
     assert endless(poller({("other", "GL4"): POLLS}))
 
 
-def test_a_cycle_that_nobody_can_tell_is_endless_too() -> None:
-    """A node that promises nothing may go round for ever."""
-    graph = silent(again=True)
-    (found,) = endless(graph)
-
-    assert "is not known: give" in found.words
-    assert "`contract`" in found.words
-    assert () == endless(silent(again=True, ignore={(found.node, "GL4"): POLLS}))
-
-
-@pytest.mark.parametrize("again", [False, True])
-def test_it_is_what_the_bound_calls_cycles(again: bool) -> None:
-    """Two ways to say one thing would disagree one day."""
-    graph = silent(again=again)
-
-    assert len(bound(graph).cycles) == len(endless(graph)) == again
-
-
-def test_a_graph_without_a_cycle_is_bounded() -> None:
-    """Nothing to excuse."""
-    once: Graph[None] = Graph("once", poll, {poll: {...: END}})
-
-    assert () == endless(once)
-
-
 def pollers(count: int, ignore: Mapping[tuple[str, str], str] | None = None) -> Graph[None]:
     """Return so many cycles in a row that nothing bounds."""
     row = [poll.renamed(f"poll{number}") for number in range(count)]
@@ -224,16 +190,6 @@ def test_every_node_that_nothing_bounds_is_on_a_cycle_that_is_told() -> None:
     assert "nothing bounds the cycle d -> poll -> a -> b -> c -> d" in found.words
     assert () == round_poll("a b c d", reasons).endless
     assert 1 == len(round_poll("a b c d").endless)
-
-
-def test_one_reason_for_many_cycles_is_found_in_bounded_time() -> None:
-    """A thousand nodes in a ring that all come back to one: one way round is on all of them."""
-    words = " ".join(f"n{number}" for number in range(1_000))
-    free = round_poll(words).unbounded(POLLS)
-
-    assert () == free.endless
-    assert 2 == len(free.ignore)
-    assert 1 == len(round_poll(words, {("poll", "GL4"): POLLS}).endless)
 
 
 def test_of_very_many_beside_what_is_excused_the_first_are_told() -> None:

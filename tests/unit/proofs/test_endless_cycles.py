@@ -27,7 +27,6 @@ from graphloop.nodes import (
     Parallel,
     PrepareStep,
     Retrying,
-    StopCheck,
     Verify,
 )
 from graphloop.outcomes import (
@@ -202,14 +201,6 @@ def test_a_map_over_has_nothing_to_wait_for_without_a_plan() -> None:
         simulate(graph, QUESTION, NOBODY, None, setup=SETUP)
 
 
-def test_a_function_of_the_callers_makes_a_node_wait() -> None:
-    """Its answer is an effect's: `Ready` and `Go` come after it."""
-    prepared, checked = PrepareStep(callback="prepare"), StopCheck(callback="stop")
-
-    assert "GL4" in check(round_by(prepared, Ready)).proven
-    assert "GL4" in check(round_by(checked, Go)).proven
-
-
 @pytest.mark.parametrize(("times", "proven"), [(SETTLE_MAX - 3, True), (SETTLE_MAX - 2, False)])
 def test_who_waits_before_and_after_is_passed_as_well(times: int, *, proven: bool) -> None:
     """The engine counts what it leaves, and what it comes to, too."""
@@ -239,14 +230,6 @@ def test_who_waits_before_and_after_is_passed_as_well(times: int, *, proven: boo
 def test_what_the_engine_goes_along_with_is_proven(graph: NodeGraph[None]) -> None:
     """However often a loop goes round that waits for its model."""
     assert "GL4" in check(graph).proven
-
-
-@pytest.mark.parametrize("graph", [spin(SETTLE_MAX - 1), row(SETTLE_MAX)], ids=["spin", "row"])
-def test_the_engine_goes_along_with_it(graph: NodeGraph[None]) -> None:
-    """The bound is exact where a run can come to it."""
-    simulation = simulate(graph, QUESTION, NOBODY, None, setup=SETUP)
-
-    assert simulation.run.ending is not None
 
 
 def critic_led_to(target: str) -> NodeGraph[None]:

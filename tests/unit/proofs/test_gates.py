@@ -86,21 +86,6 @@ def test_the_no_of_a_person_lets_nothing_act() -> None:
     assert found[:2] == ("GL2", "publish")
 
 
-def test_the_no_of_a_second_person_undoes_the_yes_of_the_first() -> None:
-    """The last word counts: a no in a row of approvals is a no."""
-    first, second = Approve("lawyer"), Approve("boss")
-    edges: Edges[None] = {
-        **ASKED,
-        APPEND: {Final: first, ...: END},
-        first: {Accepted: second, ...: END},
-        second: {Accepted: publish, Rejected: publish, ...: END},
-    }
-
-    (found,) = [one for one in check(Graph("g", PREPARE, edges)).findings if one.code == "GL2"]
-
-    assert "boss -rejected-> publish" in found.path
-
-
 def test_an_approval_is_over_once_a_model_is_asked_again() -> None:
     """The person has not seen what came after."""
     later: Edges[None] = {

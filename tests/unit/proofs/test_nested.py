@@ -9,19 +9,10 @@ from graphloop.own_nodes.sub_graphs import sub_graph
 from graphloop.policy.policy import allow, ask, deny
 from graphloop.proofs.checking import check
 from graphloop.proofs.nested import NEST_MAX, USES_MAX, graph_uses, unknown_children
-from graphloop.proofs.report import PROPERTIES, Finding, Unknown
+from graphloop.proofs.report import PROPERTIES, Finding
 from graphloop.providers.script import ScriptedModel
 from graphloop.spending import Budget
 from tests.nested_graphs import nest, shared, ungated
-
-
-def test_uses_are_found_nearest_first_with_the_names_that_lead_to_them() -> None:
-    """The names of a finding's node are those names, and its own."""
-    uses = graph_uses(shared(ungated(), 2), None).reported
-
-    assert ["", "c1-0/", "c1-1/", "c1-0/c0-0/"] == [one.prefix for one in uses][:4]
-    assert 1 + 2 + 4 == len(uses)
-    assert 3 == len({one.key for one in uses})
 
 
 def test_no_graph_is_left_out_however_many_uses_there_are() -> None:
@@ -30,31 +21,6 @@ def test_no_graph_is_left_out_however_many_uses_there_are() -> None:
 
     assert 41 == len({one.key for one in uses})
     assert len(uses) <= USES_MAX + 41
-
-
-def test_a_child_may_spend_what_its_parent_may() -> None:
-    """What it claims is held against that."""
-    budget = Budget(tokens=7)
-
-    assert {budget} == {one.budget for one in graph_uses(nest(ungated(), 2), budget).reported}
-
-
-def test_what_was_found_is_told_of_the_outermost_graph() -> None:
-    """Nobody has to know which graph a node is in."""
-    use = graph_uses(nest(ungated(), 2), None).reported[-1]
-    finding = Finding("GL2", "error", "node 'gate'", "wrong", (), "mend it", node="gate")
-
-    told, open_ = use.in_outermost(finding), use.in_outermost(Unknown("GL6", "dark", "gate"))
-    assert isinstance(told, Finding)
-    assert isinstance(open_, Unknown)
-    assert ("k1/k0/gate", "node 'gate' of the child 'k0' of the child 'k1'") == (
-        told.node,
-        told.place,
-    )
-    assert ("k1/k0/gate", "in the child 'k1': in the child 'k0': dark") == (
-        open_.node,
-        open_.reason,
-    )
 
 
 def test_nothing_is_known_of_an_agent_that_is_only_named_or_too_deep() -> None:

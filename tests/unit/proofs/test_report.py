@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-
 import pytest
 
 from graphloop.errors import GraphError, Problem
@@ -69,13 +66,6 @@ def test_a_report_without_gaps_or_findings_says_only_what_is_proven() -> None:
     assert str(report).startswith("graph 'g': no problem found\n")
 
 
-def test_a_finding_without_a_path_shows_no_witness() -> None:
-    """Nothing can be walked in a table that does not fit its nodes."""
-    finding = Finding("GL5", "error", "row of 'a'", "leads nowhere.", (), "add it.")
-
-    assert str(finding) == "error GL5 at row of 'a': leads nowhere.\n  fix: add it."
-
-
 def test_a_witness_without_outcomes_is_a_list_of_nodes() -> None:
     """Whoever makes a finding of its own need not know the outcomes."""
     assert Finding("GL1", "error", "p", "m", ("a", "b"), "f").path == "a -> b"
@@ -88,38 +78,6 @@ def test_a_warning_alone_leaves_a_report_ok() -> None:
     assert Report.of("g", (warning,)).ok
     assert not Report.of("g", (warning, FINDING)).ok
     assert "2 problems found" in str(Report.of("g", (warning, FINDING)))
-
-
-def test_the_line_that_was_written_stands_before_where_it_is_defined() -> None:
-    """It is what its author has to change."""
-    lines = str(replace(FINDING, written="desk.py:9")).splitlines()
-
-    assert ["  written: desk.py:9", "  defined: own.py:3"] == lines[1:3]
-
-
-def test_json_holds_every_field() -> None:
-    """Other programs read what people read."""
-    found = json.loads(Report.of("gräph", (FINDING,), (OPEN,), (ASIDE,)).to_json())
-
-    assert (False, "gräph") == (found["ok"], found["graph"])
-    assert [{"code": "GL4", "reason": "nobody says.", "node": "", "fails": False}] == found[
-        "unknown"
-    ]
-    assert found["suppressed"][0]["reason"] == "known"
-    assert {
-        "code": "GL1",
-        "severity": "error",
-        "place": "node 'a'",
-        "message": "never ends.",
-        "witness": ["s", "a", "a"],
-        "fix": "add END.",
-        "outcomes": ["go", "go"],
-        "node": "a",
-        "outcome": "go",
-        "location": "own.py:3",
-        "written": None,
-        "rows": [],
-    } == found["findings"][0]
 
 
 def test_a_graph_that_could_not_be_built_has_proven_nothing() -> None:
@@ -137,16 +95,6 @@ def test_a_graph_that_could_not_be_built_has_proven_nothing() -> None:
 
 
 FOUND = Finding("GL3", "error", "node 'a'", "m", (), "f", node="a")
-
-
-def test_a_finding_is_set_aside_by_node_and_code() -> None:
-    """A reason for one node is none for another."""
-    other = Finding("GL3", "error", "node 'b'", "m", (), "f", node="b")
-
-    counted, aside = suppress([FOUND, other], {("a", "GL3"): "known"})
-
-    assert (other,) == counted
-    assert [(FOUND, "known")] == [(one.finding, one.reason) for one in aside]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ from graphloop.outcomes import (
     Answered,
     AnsweredCalls,
     Calls,
-    Done,
     Failed,
     Final,
     FollowUp,
@@ -75,29 +74,6 @@ def loop() -> NodeGraph[None]:
         append: {AnsweredCalls: prepare, ...: END},
     }
     return NodeGraph("loop", prepare, edges)
-
-
-def test_a_way_that_a_run_takes_is_walked_to_its_end() -> None:
-    """The ordinary turn, twice."""
-    graph = loop()
-    turn = (
-        ("prepare_step", Ready),
-        ("model_call", Calls),
-        ("gate", Settled),
-        ("execute", Done),
-        ("append", AnsweredCalls),
-    )
-
-    assert 10 == RunSearch(graph).walk(way(graph, *turn, *turn))
-
-
-def test_calls_are_handed_in_once() -> None:
-    """A second turn takes up no calls: nobody has handed any in."""
-    graph = loop()
-    first = (("prepare_step", Calls), ("gate", Settled), ("execute", Done))
-    walked = way(graph, *first, ("append", AnsweredCalls), *first)
-
-    assert 4 == RunSearch(graph).walk(walked)
 
 
 def test_a_function_leaves_by_each_of_its_outcomes() -> None:

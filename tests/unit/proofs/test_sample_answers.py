@@ -91,16 +91,6 @@ def test_a_value_is_of_its_type(of: Any) -> None:
     TypeAdapter(of).validate_python(sample(of), strict=True)
 
 
-def test_what_has_a_default_has_it_and_what_is_empty_proves_nothing() -> None:
-    """A list of nothing would come back from anywhere."""
-    made = sample(Model)
-
-    assert isinstance(made, Model)
-    assert ("y", 7, 3) == (made.told, made.tree.size, made.tree.built)
-    assert made.tree.more
-    assert sample(list[int])
-
-
 @pytest.mark.parametrize("of", [object, bytes, list, complex])
 def test_of_what_is_not_known_there_is_no_value(of: object) -> None:
     """The proof says so, then."""
