@@ -125,16 +125,6 @@ def test_an_agent_that_is_only_named_is_not_proven(node: Node[None, Outcome]) ->
     assert {*PROPERTIES} - {"GL12"} == {*check(with_agents(graph, given)).proven}
 
 
-def test_an_agent_that_somebody_answers_for_is_set_aside() -> None:
-    """Its maker may have proven it elsewhere."""
-    desk, append = Child("desk"), Append()
-    edges: Edges[None] = {desk: {Answered: append, ...: END}, append: {...: END}}
-    report = check(Graph("named", desk, edges), ignore={("desk", "GL2"): "proven where it is made"})
-
-    assert ["GL2"] == [one.finding.code for one in report.suppressed]
-    assert "GL2" not in {one.code for one in report.unknown} | {*report.proven}
-
-
 NEVER = never("node:model_call")
 BROKEN = "the rule 'never node:model_call' can be broken."
 FILE = """
@@ -233,7 +223,7 @@ def test_a_rule_of_an_included_file_is_decided_in_the_file_above(tmp_path: Path)
     assert "GL12" in kept.proven
 
 
-def test_of_rules_that_are_given_in_too_many_places_nothing_is_claimed() -> None:
+def test_rules_in_too_many_places_are_unknown() -> None:
     """One graph with other rules each time; the last one's can be broken."""
     graph = around(sub_graph(Agent(ScriptedModel([])), name="model_call"))
     rules = [at_most("node:END", times) for times in range(1, USES_MAX + 3)]

@@ -138,7 +138,7 @@ WRITERS: Mapping[str, tuple[Node[Post, Outcome], frozenset[str]]] = {
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_what_may_be_written_has_not_been_written_on_every_way_out(writer: str) -> None:
+def test_a_field_is_written_only_by_the_declared_outcomes(writer: str) -> None:
     """A node that failed has written nothing, nor has one that returned no state."""
     node, written = WRITERS[writer]
     for outcome in node.outcomes:
@@ -158,7 +158,7 @@ def in_vain(after: Node[Post, Outcome], *, failed: Node[Post, Outcome] | None = 
     return "GL6" in [one.code for one in find_field_faults(ProofGraph(graph))]
 
 
-def test_a_write_is_in_vain_only_if_what_comes_then_surely_writes() -> None:
+def test_a_write_is_in_vain_only_before_a_sure_write() -> None:
     """What it wrote is the run's result else; a run that failed has none."""
     again = write.renamed("again")
 

@@ -33,22 +33,6 @@ def test_the_standard_loop_comes_apart_at_its_stop_check_first() -> None:
     assert {("execute", "held")} in rest
 
 
-def test_checks_bound_what_they_send_back_where_nobody_asks_again() -> None:
-    """A follow-up that does not lead back leaves them their number."""
-    topology = standard(retries=(1,))
-    topology["edges"]["verify"]["follow_up"] = "END"
-
-    assert {("stop", "go"), ("verify", "rejected")} == bounded(topology)[0]
-
-
-def test_a_turn_that_is_opened_anew_does_not_count() -> None:
-    """A conversation that was made shorter is asked about again, in the same turn."""
-    topology = standard(context_window=1_000)
-    topology["edges"]["compact"]["compacted"] = "stop"
-
-    assert ("stop", "go") not in bounded(topology)[0]
-
-
 def test_a_turn_that_failed_to_open_is_no_way_round() -> None:
     """Whoever was broken off leaves the Append by Aborted, and is over."""
     topology = standard()

@@ -58,7 +58,7 @@ def assert_real(graph: NodeGraph[None], witness: tuple[str, ...]) -> None:
 
 
 @given(good_graphs())
-def test_a_graph_whose_every_node_lies_between_start_and_end_is_proven(
+def test_a_graph_between_start_and_end_is_proven(
     graph: NodeGraph[None],
 ) -> None:
     """A proof that refuses good graphs is turned off within a week."""

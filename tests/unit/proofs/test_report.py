@@ -41,7 +41,7 @@ def test_every_property_is_in_exactly_one_place() -> None:
     assert (OPEN,) == report.unknown
 
 
-def test_a_report_reads_as_what_is_proven_wrong_set_aside_and_unknown() -> None:
+def test_a_report_shows_every_kind_of_result() -> None:
     """It is read in a terminal, and pasted into a review."""
     text = str(Report.of("g", (FINDING,), (OPEN,), (ASIDE,))).splitlines()
 
@@ -58,17 +58,12 @@ def test_a_report_reads_as_what_is_proven_wrong_set_aside_and_unknown() -> None:
     ] == text[-7:]
 
 
-def test_a_report_without_gaps_or_findings_says_only_what_is_proven() -> None:
+def test_a_clean_report_shows_only_proven_properties() -> None:
     """No empty headings."""
     report = Report.of("g", ())
 
     assert 1 + len(PROPERTIES) == len(str(report).splitlines())
     assert str(report).startswith("graph 'g': no problem found\n")
-
-
-def test_a_witness_without_outcomes_is_a_list_of_nodes() -> None:
-    """Whoever makes a finding of its own need not know the outcomes."""
-    assert Finding("GL1", "error", "p", "m", ("a", "b"), "f").path == "a -> b"
 
 
 def test_a_warning_alone_leaves_a_report_ok() -> None:
@@ -117,7 +112,7 @@ def test_a_suppression_that_is_wrong_is_a_finding_itself(
     assert () == aside
 
 
-def test_what_nobody_can_tell_is_a_finding_for_whoever_answers_for_it() -> None:
+def test_a_suppressed_unknown_becomes_a_finding() -> None:
     """Only where it is about a node; and of that node and code."""
     open_ = Unknown("GL4", "nobody says.", "a")
     ignore = {("a", "GL4"): " known "}

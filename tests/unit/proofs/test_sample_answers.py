@@ -39,7 +39,7 @@ def test_a_model_may_answer_by_every_finish_reason_or_not_at_all() -> None:
     assert isinstance(events[-1], Cancelled)
 
 
-def test_a_person_may_say_more_while_a_run_waits_and_does_so_once() -> None:
+def test_a_caller_adds_each_kind_of_message_once() -> None:
     """A message to steer by, and one to follow up with; the run reads it before another comes."""
     graph = agent()
     started = Started(0.0, "r", graph.name, CONVERSATIONS[""], SETUPS[0], None)

@@ -157,7 +157,7 @@ def test_a_rule_is_decided_with_a_shortest_path(
     assert expected == " ".join([status, *nodes])
 
 
-def test_a_person_who_is_asked_about_an_answer_lets_no_tool_through() -> None:
+def test_an_approved_answer_lets_no_tool_through() -> None:
     """So a plan that is approved before the first gate proves that no tool runs before."""
     approve, plan = Approve(), Limit(1)
     rows: Edges[None] = {
@@ -170,20 +170,7 @@ def test_a_person_who_is_asked_about_an_answer_lets_no_tool_through() -> None:
     assert "proven" == decide(of, only_after("tool:*", "outcome:approve.accepted")).status
 
 
-def test_a_rule_that_only_a_tool_can_put_into_force_is_unknown() -> None:
-    """It holds in every run in which the tool is not called."""
-    one = decide(REVIEWED, always_followed_by("tool:deploy", "plan"))
-
-    approved = decide(REVIEWED, always_followed_by("approval:deploy", "plan"))
-    for told in (one, approved):
-        assert ("unknown", "END") == (told.status, told.node)
-        assert told.reason == (
-            "which tools run is not in the graph: the run may end at 'END' while it is owed. "
-            "Only the monitor can decide; it tells, for no gate can stop that."
-        )
-
-
-def test_what_is_denied_and_what_is_only_told_is_said_of_each_rule() -> None:
+def test_a_reason_says_what_the_monitor_does() -> None:
     """Who reads that a call is stopped relies on it."""
     approvals = decide(SKIPPED, at_most("approval:deploy", 1))
     counted = decide(SKIPPED, at_most("execute", 1, per="tool:verify"))
@@ -203,7 +190,7 @@ def test_what_is_denied_and_what_is_only_told_is_said_of_each_rule() -> None:
     )
 
 
-def test_a_conversation_that_is_handed_in_may_owe_what_no_new_run_does() -> None:
+def test_a_handed_in_conversation_may_owe_a_rule() -> None:
     """It goes on where it stopped, at the first node: what follows a tool may not come again."""
     audited = graph("plan: gate END; gate: execute; execute: audit; audit: plan END")
     begins = graph("audit: gate; gate: execute; execute: audit END")
@@ -303,7 +290,7 @@ def test_a_node_that_only_the_table_leads_to_is_visited_no_time() -> None:
     assert "proven" == decide(of, at_most("node:limit", 1)).status
 
 
-def test_a_rule_that_is_broken_far_down_a_large_graph_is_shown_by_a_run() -> None:
+def test_a_late_violation_in_a_large_graph_has_a_run() -> None:
     """The nearest way there is none that a run takes, and others are as far."""
     loops = [standard(prefix=f"l{at}-", max_steps=5_000) for at in range(600)]
     whole = loops[0]
