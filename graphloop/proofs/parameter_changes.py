@@ -27,25 +27,21 @@ S = TypeVar("S")
 
 Effect: TypeAlias = Literal["weaker", "changed", "stronger"]
 
-LIMITS: Final = frozenset(
-    {
-        *("max_steps", "max_tool_errors", "max_denials", "max_pauses", "max_items", "max_tokens"),
-        *("max_agent_depth", "times", "count", "tokens_max", "usd_max", "seconds_max", "ttl_s"),
-        *("timeout_s", "step_timeout_s", "approval_ttl_s", "attempts_max", "tokens", "usd"),
-        *("seconds", "tool_calls", "agent_calls", "retries", "caps"),
-    }
-)
+LIMITS: Final = {
+    *("max_steps", "max_tool_errors", "max_denials", "max_pauses", "max_items", "max_tokens"),
+    *("max_agent_depth", "times", "count", "tokens_max", "usd_max", "seconds_max", "ttl_s"),
+    *("timeout_s", "step_timeout_s", "approval_ttl_s", "attempts_max", "tokens", "usd"),
+    *("seconds", "tool_calls", "agent_calls", "retries", "caps"),
+}
 """Parameters that allow more the higher they are; None is no limit."""
 
-GUARDING: Final = frozenset(
-    {
-        *("active_tools", "approve_tool_call", "done_when", "hold", "needs_approval"),
-        *("output_type", "price", "prices", "reconcile", "signed", "stop_when", "verify"),
-    }
-)
+GUARDING: Final = {
+    *("active_tools", "approve_tool_call", "done_when", "hold", "needs_approval"),
+    *("output_type", "price", "prices", "reconcile", "signed", "stop_when", "verify"),
+}
 """Parameters that prevent something, in whatever value they stand."""
 
-COLLECTED: Final = frozenset({"checks", "conditions", "stop_when"})
+COLLECTED: Final = {"checks", "conditions", "stop_when"}
 """Parameters of which each member prevents something by itself."""
 
 CARE: Final = {"at_least_once": 0, "idempotent": 1, "pure": 1, "at_most_once": 2, "reconcile": 2}
@@ -58,13 +54,10 @@ class Change:
     """A difference between two graphs.
 
     Attributes:
-        effect: whether the later graph promises less, more, or something else.
         subject: `guard`, `acts`, `gate`, `bound`, `rule`, `node`, `tool`, `given`, `agent`,
             `ignore`, `start`, or the code of a property of `check`.
-        message: the change in words.
-        node: the node in question; empty for none.
         witness: the nodes of a shortest path of the later graph that shows it; empty for none.
-        outcomes: the outcomes along the witness.
+            `outcomes` are the outcomes along it.
     """
 
     effect: Effect
@@ -121,13 +114,7 @@ def value_changes(
 ) -> Iterator[Change]:
     """Yield the parameters of two values whose written forms differ.
 
-    Args:
-        subject: the subject of the changes.
-        owner: the node or tool that has the value, in words.
-        path: the name of the parameter, with dots.
-        old: the earlier value.
-        new: the later value.
-        guards: whether the owner prevents something.
+    `path` names the parameter of `owner`, with dots. `guards` says that `owner` prevents something.
     """
     sides = written(old), written(new)
     if sides[0] == sides[1]:
@@ -137,10 +124,8 @@ def value_changes(
     changes: list[Change] = []
     for key, was, now in _pairs(name, old, new):
         changes += value_changes(subject, owner, f"{path}{key}", was, now, guards=guards)
-    if not changes:
-        said = f"{path} of {owner}: {sides[0]:.60} -> {sides[1]:.60}"
-        changes = [Change(_effect(name, old, new, guards=guards), subject, said)]
-    yield from changes
+    said = f"{path} of {owner}: {sides[0]:.60} -> {sides[1]:.60}"
+    yield from changes or [Change(_effect(name, old, new, guards=guards), subject, said)]
 
 
 def _pairs(name: str, old: object, new: object) -> Iterator[tuple[str, object, object]]:
