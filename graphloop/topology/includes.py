@@ -1,4 +1,4 @@
-"""Includes: files that a topology's file names, all in the folder of the first or below it."""
+"""Includes: the files that a topology's file names."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class IncludeCache:
 @final
 @dataclass(frozen=True)
 class IncludePlace:
-    """The file that is being read, and the chain of includes to it."""
+    """The file in work, and the chain of includes to it."""
 
     cache: IncludeCache
     path: Path | None
     chain: tuple[Path, ...] = ()
 
     def find(self, name: str, mark: Mark, diagnostics: Diagnostics) -> tuple[Path, IncludePlace]:
-        """Return the file of this name, which stands at `mark`, and its place.
+        """Return the file of the name at `mark`, and its place.
 
         Raises:
             ParseError: a file cannot have this name, or the file is being read already.

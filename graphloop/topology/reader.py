@@ -1,4 +1,4 @@
-"""Reader: a topology's file as a `Document`, or all problems of it and of its includes.
+"""Reader: a topology's file as a `Document`, or all its problems.
 
 It knows every key, evaluates nothing and imports no module.
 """
@@ -53,7 +53,7 @@ LISTED: Final = TypeAdapter(list[object])
 
 
 def _keys_of(model: Model) -> Model:
-    """Return the model that knows the keys of another, and takes any values."""
+    """Return a model's keys with any values."""
     return model_of("keys", dict.fromkeys(model.forms, Any), model.needed)
 
 
@@ -163,7 +163,7 @@ class _Reader:
             raise ParseError("a topology")
 
     def _part(self, key: str, read: Callable[[Value], T], default: T) -> T:
-        """Return the part at a key; `default` if it is missing or its problem was noted."""
+        """Return the part at a key; `default` if missing or unreadable."""
         entry = entry_at(self._tree, key)
         if entry is None:
             return default
@@ -173,7 +173,7 @@ class _Reader:
             return default
 
     def _value(self, key: str) -> Form:
-        """Return the value of a key of `FIELDS`; "" if it has none."""
+        """Return the value of a key; "" if missing or unreadable."""
         return self._part(key, lambda value: parse(FIELDS[key], value, self._reading, key), "")
 
     def _refuse_any(self) -> None:
@@ -192,7 +192,7 @@ class _Reader:
         return made_graph(name, start, rows, place, self._diagnostics)
 
     def _note_references(self, document: Document, rules: dict[TemporalRule, Mark]) -> None:
-        """Note names in tools and rules that mean nothing, and a graph that is too large."""
+        """Note unknown names in tools and rules, and a large graph."""
         registry = self._reading.registry
         note_tools(value_at(self._tree, ("tools",)), document, self._diagnostics)
         nodes = value_at(self._tree, ("nodes",))
