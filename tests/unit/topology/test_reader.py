@@ -94,6 +94,20 @@ def test_a_part_of_no_form_hides_no_other(part: str) -> None:
     assert {4, 5} <= {*lines_of(found)}
 
 
+def test_nodes_of_agents_count_once_for_each_agent() -> None:
+    """Agents within agents could be a billion nodes in a few lines."""
+    count = 700
+    nodes = ", ".join(f"n{n}: {{use: append}}" for n in range(count))
+    rows = ", ".join(f"n{n}: {{else: END}}" for n in range(count))
+    graph = f"{{graph: {{name: w, start: n0, nodes: {{{nodes}}}, edges: {{{rows}}}}}}}"
+
+    (problem,) = problems(f"{RIGHT}agents: {{a: {graph}, b: {graph}, c: {graph}}}\n")
+
+    assert "a.yaml:1:1" == problem.place
+    assert "expected at most 2,000 nodes" in problem.found
+    assert "found 2,106" in problem.found
+
+
 def test_an_agent_that_could_not_be_read_is_told_once() -> None:
     """It is called as a tool; that models know nothing of it is not its mistake."""
     text = RIGHT + "tools: [a]\nagents: {a: {description: x, graph: {name: 3}}}\n"
