@@ -19,7 +19,7 @@ from .compose import bytes_of, compose, text_at
 from .conditions import read_rules
 from .diagnostics import Diagnostics, ParseError
 from .document import AgentEntry, AnyNode, Document
-from .includes import IncludeCache, IncludePlace
+from .includes import IncludePlace
 from .models import (
     Form,
     Model,
@@ -68,7 +68,7 @@ def read_path(path: Path, registry: Registry) -> Document:
         TopologyError: with every problem of the file and of those that it includes.
     """
     own = path.resolve()
-    place = IncludePlace(IncludeCache(own.parent), own, (own,))
+    place = IncludePlace(own.parent, own, (own,))
     diagnostics = Diagnostics(str(path))
     return _whole(diagnostics, lambda: _file(own, place, diagnostics, registry))
 
@@ -79,9 +79,8 @@ def read_text(text: str | bytes, registry: Registry, title: str = "topology") ->
     Raises:
         TopologyError: with every problem of the text.
     """
-    place = IncludePlace(IncludeCache(None), None)
     diagnostics = Diagnostics(title)
-    return _whole(diagnostics, lambda: _text(text, place, diagnostics, registry))
+    return _whole(diagnostics, lambda: _text(text, IncludePlace(), diagnostics, registry))
 
 
 def _whole(diagnostics: Diagnostics, read: Callable[[], Document]) -> Document:
@@ -277,13 +276,12 @@ class _Reader:
 
     def _included(self, name: str, mark: Mark) -> Document:
         path, place = self._place.find(name, mark, self._diagnostics)
-        cache = place.cache
-        if path not in cache.read:
-            cache.read[path] = None
+        if path not in place.read:
+            place.read[path] = None
             title = str(Path(self._diagnostics.file).parent / name)
             inner = Diagnostics(title, self._diagnostics.problems)
-            cache.read[path] = _file(path, place, inner, self._reading.registry)
-        document = cache.read[path]
+            place.read[path] = _file(path, place, inner, self._reading.registry)
+        document = place.read[path]
         if document is None:
             raise ParseError("it could not be read before")
         return document
