@@ -115,7 +115,7 @@ def test_an_agent_that_could_not_be_read_is_told_once() -> None:
     assert {23} == {*lines_of(problems(text))}
 
 
-def test_what_is_set_aside_is_a_finding_that_there_is() -> None:
+def test_ignore_takes_the_codes_of_findings_only() -> None:
     """A number too many sets nothing aside."""
     (problem,) = problems(RIGHT + "ignore: [{node: gate, code: GL66, reason: x}]\n")
 
@@ -233,7 +233,7 @@ def test_circles_of_includes_are_told(tmp_path: Path) -> None:
         ("wirter.yaml", "Did you mean 'writer.yaml'? Fix: write its path from the folder of this"),
     ],
 )
-def test_nothing_else_can_be_included(tmp_path: Path, name: str, said: str) -> None:
+def test_an_include_of_another_kind_is_refused(tmp_path: Path, name: str, said: str) -> None:
     """A file of data reaches no other file; each problem is told where that is named."""
     folder = tmp_path / "in"
     (folder / "folder.yaml").mkdir(parents=True)

@@ -130,7 +130,7 @@ def test_a_run_needs_a_model_and_nothing_else(desk: Topology) -> None:
     assert "Done." == result.text
 
 
-def test_what_is_included_stands_in_what_is_dumped(desk: Topology) -> None:
+def test_a_dumped_topology_holds_its_includes(desk: Topology) -> None:
     """The text is whole: it reads back without its files."""
     back = load(dump(desk, registry=REGISTRY), registry=REGISTRY)
 

@@ -193,7 +193,7 @@ ignore: [{node: m, code: GL3, reason: seen}]
 """
 
 
-def test_what_a_loaded_topology_says_stays() -> None:
+def test_a_loaded_topology_keeps_the_rest_of_its_file() -> None:
     """Its rules, too: to fill in its agent must not take off what it is held to."""
     ran: list[str] = []
 
