@@ -223,7 +223,7 @@ def tossing(ticket: Ticket) -> Asking[Billing]:
 
 
 def test_a_generator_that_changes_its_request_has_no_outcome() -> None:
-    """Whatever `raises` says: it would be a wrong answer that nobody sees."""
+    """`raises` does not catch the error: it would hide a wrong answer."""
     with pytest.raises(NotDeterministic):
         answered(tossing, "yes")
 

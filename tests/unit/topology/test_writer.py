@@ -118,7 +118,7 @@ def test_agents_too_deep_within_one_another_are_not_written(depth: int) -> None:
     ids=["prompt", "tool", "agent", "rule", "size"],
 )
 def test_a_document_that_no_reader_takes_is_refused(document: Document, said: str) -> None:
-    """Whatever the reason: what is written is read before anybody gets it."""
+    """The writer reads each text before it returns it."""
     with pytest.raises(GraphError, match=said):
         topology_text(document, NAMES)
 
