@@ -112,7 +112,7 @@ RulesForm: TypeAlias = Annotated[
 """The rules of one gate."""
 
 
-STOPS: Final[Mapping[str, Callable[[Any], stop.Condition]]] = {
+STOPS: Final[Mapping[str, Callable[[Any], stop.StopCondition]]] = {
     snake_case(made): made
     for made in (
         *(stop.StepCountIs, stop.HasToolCall, stop.TotalTokensExceed, stop.CostExceeds),
@@ -121,7 +121,7 @@ STOPS: Final[Mapping[str, Callable[[Any], stop.Condition]]] = {
 }
 
 
-def _condition(data: object, info: ValidationInfo) -> stop.Condition:
+def _condition(data: object, info: ValidationInfo) -> stop.StopCondition:
     reading, fields = context_of(info), mapping_of(data)
     word = next(iter(fields), "")
     if len(fields) != 1 or word not in STOPS:
@@ -135,7 +135,7 @@ def _condition(data: object, info: ValidationInfo) -> stop.Condition:
 
 
 StopForm: TypeAlias = Annotated[
-    stop.Condition, PlainValidator(_condition), reference("stop_condition")
+    stop.StopCondition, PlainValidator(_condition), reference("stop_condition")
 ]
 Stops: TypeAlias = Annotated[tuple[StopForm, ...], Field(min_length=1)]
 STOP_MODEL: Final = model_of(

@@ -17,12 +17,12 @@ from graphloop.graph import END, EndType, NodeGraph
 from graphloop.limits.stop import (
     AllOf,
     AnyOf,
-    Condition,
     CostExceeds,
     DurationExceeds,
     HasToolCall,
     Not,
     StepCountIs,
+    StopCondition,
 )
 from graphloop.node_protocol import Node, control_in, node_flaw_of
 from graphloop.nodes import (
@@ -136,7 +136,7 @@ def rules(draw: st.DrawFn) -> Rule:
     )
 
 
-conditions: st.SearchStrategy[Condition] = st.recursive(
+conditions: st.SearchStrategy[StopCondition] = st.recursive(
     st.builds(StepCountIs, numbers)
     | st.builds(HasToolCall, words)
     | st.builds(CostExceeds, amounts)
