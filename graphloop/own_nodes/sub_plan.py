@@ -1,4 +1,4 @@
-"""SubPlan: a child run made of its parent's state, and the parent's state made of its result.
+"""SubPlan: the functions between a parent's state and its child run.
 
 The functions are pure mappings. The child's journal keeps its question, the parent's the new state:
 neither a replay nor a resumed run calls the functions again.
