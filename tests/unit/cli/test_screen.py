@@ -121,8 +121,14 @@ def test_a_pipe_gets_plain_lines(
 def test_warnings_are_on_stderr_and_messages_of_nodes_on_stdout(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    messages = History((UserMessage("Shorter.", origin="critique"),))
-    run = Run(id="r", node="model_call", state=None, setup=Setup("m"), at=0.0, messages=messages)
+    run = Run(
+        id="r",
+        node="model_call",
+        state=None,
+        setup=Setup("m"),
+        at=0.0,
+        messages=History((UserMessage("Shorter.", origin="critique"),)),
+    )
     screen = TextScreen()
     screen.show(StepStart(1), run)
     screen.show(Warned("careful"), run)
