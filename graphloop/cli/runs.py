@@ -9,7 +9,7 @@ The status of a run:
   ready        a fork that no driver has run
   running      a driver runs it now
   interrupted  its driver is gone: graphloop resume goes on
-  suspended    it waits: graphloop approve answers, graphloop resume goes on
+  parked       it waits: graphloop approve answers, graphloop resume goes on
   done, failed, cancelled   it is over
   -            a directory of JSON lines has no status: see graphloop replay
 
@@ -44,7 +44,7 @@ __all__ = ["runs_command"]
 STATUSES: Final[tuple[str, ...]] = ("ready", "running", "interrupted", *get_args(ReleaseStatus))
 OVER: Final = ("done", "failed", "cancelled")
 STYLES: Final = {
-    "suspended": "yellow",
+    "parked": "yellow",
     "running": "cyan",
     "interrupted": "red",
     "failed": "red",
@@ -121,8 +121,8 @@ async def _rows(where: str | None) -> Sequence[_Row]:
 
 
 def _status(record: RunRecord) -> str:
-    """Return the status of a run; a suspended run that waits for nothing is interrupted."""
-    is_interrupted = record.status == "suspended" and not record.asks
+    """Return the status of a run; a parked run that waits for nothing is interrupted."""
+    is_interrupted = record.status == "parked" and not record.asks
     return "interrupted" if is_interrupted else record.status
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ..topology import RegisteredNames, topology_schema
+from ..topology import registry, topology_schema
 from .errors import Status
 from .options import Registers, Text
 from .output import Destination
@@ -31,7 +31,7 @@ Output: TypeAlias = Annotated[
 def schema_command(output: Output = None, registers: Registers = None) -> Status:
     """Write the schema into a file, or print it."""
     register(registers)
-    schema = topology_schema(RegisteredNames(), open_to_others=not registers)
+    schema = topology_schema(registry, open_to_others=not registers)
     text = json.dumps(schema, indent=2, ensure_ascii=False)
     file = Destination.of("-o", output or "-", (".json",))
     file.write(text)

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias, TypeVar, final
 
 from ..graph import Edge, NodeGraph
 from ..node_protocol import Kind
-from ..proofs import groups
+from ..proofs import strong_components
 from .drawing import Look, Role, lines, notes
 from .marks import Marks, Tone, Way, loudest, total
 from .pictures import Picture, Shape, Stroke, Word, end_shape
@@ -49,7 +49,7 @@ def phases(graph: NodeGraph[S]) -> tuple[Box, ...]:
     """Return the boxes of a graph, in the order of its table."""
     pairs = [(edge.source, edge.target) for edge in graph.edges if edge.target != "END"]
     speakers = _speakers(graph)
-    loops = _with_appends(graph, list(groups(graph.nodes, pairs)), speakers)
+    loops = _with_appends(graph, list(strong_components(graph.nodes, pairs)), speakers)
     if len(loops) > 1:
         return tuple(_boxes(graph, loops))
     kinds = _with_appends(graph, _by_kind(graph, speakers), speakers)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ..graph import NodeGraph
 from ..node_protocol import Kind
-from ..proofs import Dominance, Finding, Ground
+from ..proofs import Dominance, Finding, ProofGraph
 from .levels import child_graphs
 from .marks import Marks, Tone, Way
 
@@ -88,6 +88,6 @@ def _way_back(graph: NodeGraph[Any], finding: Finding) -> Way:
 
 
 def _guarded(graph: NodeGraph[Any]) -> frozenset[str]:
-    passed = Dominance(Ground(graph))
+    passed = Dominance(ProofGraph(graph))
     guards = {name for name, node in graph.nodes.items() if node.kind in _GUARDS}
     return frozenset(name for name in graph.nodes if passed.before(name) & guards)

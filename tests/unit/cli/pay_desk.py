@@ -64,7 +64,7 @@ def left(run_id: str, *asks: Ask) -> str:
     async def leave() -> None:
         store = SqliteStore("runs.db")
         await store.claim(run_id)
-        await store.release(run_id, "suspended", asks)
+        await store.release(run_id, "parked", asks)
         await store.aclose()
 
     asyncio.run(leave())

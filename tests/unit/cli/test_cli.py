@@ -65,7 +65,7 @@ def test_every_exit_status_is_documented(command: str) -> None:
         (("draw", "agent", "--level", "near"), "phase"),
         (("draw", "agent", "-o", "loop.bmp"), "expected a picture, which ends in"),
         (("check", "exmples/x"), "Did you mean 'examples'?"),
-        (("runs", "--status", "suspend", "--store", "x"), "Did you mean 'suspended'?"),
+        (("runs", "--status", "park", "--store", "x"), "Did you mean 'parked'?"),
         (("runs",), "error: --store: expected a store to look into, found none. Fix: name it"),
     ],
 )

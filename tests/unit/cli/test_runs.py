@@ -31,7 +31,7 @@ def test_a_run_is_listed_with_its_questions() -> None:
 
     assert listed() == (
         "RUN       STATUS     GRAPH  EVENTS  UPDATED\n"
-        f"{run_id[:8]}  suspended  agent       3  TIME\n"
+        f"{run_id[:8]}  parked  agent       3  TIME\n"
         f"{run_id[:8]} waits for c0.0: approval of pay(amount=5)\n"
         f"{run_id[:8]} waits for c0.1: approval of pay(amount=7): denied\n",
         "",
@@ -55,8 +55,8 @@ def test_child_runs_are_listed_below_their_parents() -> None:
     run_id = parked("team")
 
     assert listed()[0].splitlines()[1:] == [
-        f"{run_id[:8]}         suspended  desk        3  TIME",
-        f"└ {run_id[:8]}/c0.0  suspended  payer       3  TIME",
+        f"{run_id[:8]}         parked  desk        3  TIME",
+        f"└ {run_id[:8]}/c0.0  parked  payer       3  TIME",
         f"{run_id[:8]} waits for c0.0/c0.0: approval of payer > pay(amount=5)",
     ]
 
@@ -67,12 +67,12 @@ def test_runs_that_are_over_are_listed_on_request() -> None:
     assert listed() == ("", "2 runs that are over: --all\n")
     assert len(listed("--all")[0].splitlines()) == 3
     assert len(listed("--status", "done")[0].splitlines()) == 3
-    assert listed("--status", "suspended") == ("", "no such run\n")
-    wrong = refused("runs", *STORE, "--status", "suspend")
-    assert "found 'suspend'. Did you mean 'suspended'?" in wrong
+    assert listed("--status", "parked") == ("", "no such run\n")
+    wrong = refused("runs", *STORE, "--status", "park")
+    assert "found 'park'. Did you mean 'parked'?" in wrong
 
 
-def test_a_suspended_run_without_questions_is_interrupted() -> None:
+def test_a_parked_run_without_questions_is_interrupted() -> None:
     left(parked())
     shown("fork", parked("team"), "--at", "3", "--as", "f", *STORE)
     left("f")
@@ -89,7 +89,7 @@ def test_json_has_whole_ids_and_all_fields() -> None:
     listing = json.loads(listed("--json")[0])
 
     assert listing["run_id"] == run_id
-    assert (listing["graph"], listing["status"]) == ("agent", "suspended")
+    assert (listing["graph"], listing["status"]) == ("agent", "parked")
     assert (listing["events"], listing["parent"]) == (3, None)
     assert listing["target"].endswith("/pay")
     assert listing["asks"] == [

@@ -26,7 +26,7 @@ from graphloop.parts.parts import (
 from graphloop.providers.base import ReasoningDelta, TextDelta
 from graphloop.run import History, Run
 from graphloop.testing import ScriptedModel
-from graphloop.values import FinishReason, ToolResult, UserMessage
+from graphloop.values import FinishReason, Message, ToolResult, UserMessage
 from tests.unit.cli.command_line import ROOT, STORE, shown, write
 from tests.unit.cli.terminal import Terminal
 
@@ -121,14 +121,8 @@ def test_a_pipe_gets_plain_lines(
 def test_warnings_are_on_stderr_and_messages_of_nodes_on_stdout(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    run = Run(
-        id="r",
-        node="model_call",
-        state=None,
-        setup=Setup("m"),
-        at=0.0,
-        messages=History((UserMessage("Shorter.", origin="critique"),)),
-    )
+    messages = History[Message]((UserMessage("Shorter.", origin="critique"),))
+    run = Run(id="r", node="model_call", state=None, setup=Setup("m"), at=0.0, messages=messages)
     screen = TextScreen()
     screen.show(StepStart(1), run)
     screen.show(Warned("careful"), run)
