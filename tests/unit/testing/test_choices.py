@@ -16,9 +16,7 @@ values = st.lists(st.integers(0, 255), max_size=40)
 
 
 @given(seed=st.integers(0, 999), asked=counts)
-def test_a_seed_draws_the_same_numbers_every_time_and_its_list_draws_them_again(
-    seed: int, asked: list[int]
-) -> None:
+def test_a_seed_and_its_list_draw_the_same_numbers(seed: int, asked: list[int]) -> None:
     """That is what replaying and shrinking stand on."""
     first, second = Choices.seeded(seed), Choices.seeded(seed)
     drawn = [first.draw(count) for count in asked]

@@ -86,7 +86,7 @@ def test_what_was_raised_is_told_as_what_it_means() -> None:
     assert ["broken"] == codes(broken)
 
 
-def test_rules_are_judged_at_their_event_and_what_is_owed_at_the_end() -> None:
+def test_a_broken_rule_has_its_event_and_an_owed_one_the_end() -> None:
     """Both kinds of rule: what must not happen, and what has to."""
     found = [
         (one.code, one.event)

@@ -36,7 +36,7 @@ def test_a_failure_is_told_with_its_seed_its_story_and_a_command() -> None:
     assert "note: a note" in text
 
 
-def test_a_long_story_is_cut_in_the_middle_and_after_what_was_found() -> None:
+def test_a_long_trace_is_cut_in_the_middle_and_after_the_failure() -> None:
     """Nobody reads two thousand lines."""
     whole = Failing((Violation("endless", "no end", 100),), None, "t", LINES)
     found = Failing((Violation("gate", "ran", 3),), None, "t", LINES)

@@ -42,7 +42,7 @@ def trace_of(simulation: Simulation[None], graph: Graph[None] | None = None) -> 
     return traced(Subject(graph or loop(), None, SETUP), simulation.events)
 
 
-def test_a_story_has_a_chapter_for_each_event_and_ends_where_the_run_did() -> None:
+def test_a_trace_has_a_step_for_each_event_and_the_last_run() -> None:
     """It is the replay of the journal."""
     for crashes in ((), (2, 5)):
         simulation = ASKED.run(loop(), crash_after=crashes)
