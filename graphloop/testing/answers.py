@@ -232,13 +232,11 @@ class _Ledger:
         if in_turn is not None:
             if in_turn != result:
                 yield f"{text}, and its turn has {_end(in_turn)}"
-        elif end is not None:
-            if not end.fits(result):
-                yield f"{text}, and {end} came of it"
-        elif result.status == "ok" and (
-            result.key or (result.name, result.content) not in self.by_tool
-        ):
-            yield f"{text}, and nothing came of it"
+        elif result.status == "ok":
+            # A result without a key belongs to any call of its tool.
+            known = not result.key and (result.name, result.content) in self.by_tool
+            if not (known if end is None else end.fits(result)):
+                yield f"{text}, and {end or 'nothing'} came of it"
 
     def _why_not(self, move: Move[S], key: str) -> str:
         """Return why a call without an end cannot have gone well; empty if it can."""

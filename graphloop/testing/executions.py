@@ -150,16 +150,13 @@ class _Desk:
     @staticmethod
     def _lacking(verdicts: list[Verdict], ran: dict[str, bool]) -> str:
         """Return the verdict of a gate that lets fewer of these equal calls run than have run."""
-        allowed, asked = verdicts.count("allow"), verdicts.count("ask")
-        if sum(not approved for approved in ran.values()) > allowed:
-            if asked:
-                return "and no person has approved it"
-            if "invalid" in verdicts:
-                return "although its check found it invalid"
-            return "although its gate's rules deny it"
-        if len(ran) > allowed + asked:
-            return f"and only {allowed + asked} such call(s) were let through"
-        return ""
+        if sum(not approved for approved in ran.values()) <= verdicts.count("allow"):
+            return ""
+        if "ask" in verdicts:
+            return "and no person has approved it"
+        if "invalid" in verdicts:
+            return "although its check found it invalid"
+        return "although its gate's rules deny it"
 
 
 def _verdict(levels: tuple[tuple[Rule, ...], ...], call: ToolCall, check: CallCheck) -> Verdict:
