@@ -91,7 +91,7 @@ def untrue_additions(trace: Trace[S]) -> Iterator[Violation]:
         sent = new_in(move.run.messages, move.before.messages)
         added = new_in(move.run.record.added, move.before.record.added)
         if sent is not None and added is not None and ledger.own(sent) != ledger.own(added):
-            text = f"{by} adds other messages to the conversation than to what the run has added"
+            text = f"{by} adds other messages to the conversation than to the record"
             yield Violation("history", text, move.number)
         problems = [
             *ledger.in_turn(move),

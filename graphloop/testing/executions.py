@@ -51,7 +51,7 @@ def repeated_calls(trace: Trace[S]) -> Iterator[Violation]:
 
 
 def crowded(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
-    """Yield each time when more is under way than there is room for.
+    """Yield each event that starts more than there is room for.
 
     The calls of a turn wait for its client tools, an `Execute` runs `concurrency` calls at once,
     and child runs share the remaining budget.
@@ -61,7 +61,8 @@ def crowded(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
         if not new:
             continue
         run, node = step.run, subject.graph.nodes[step.run.node]
-        calls = [one for one in run.pending.values() if isinstance(one, CallTool | StartRun)]
+        pending = run.pending.values()
+        calls = [effect for effect in pending if isinstance(effect, CallTool | StartRun)]
         local = [effect for effect in calls if not _is_client(effect)]
         if isinstance(node, Execute):
             clients = len(calls) - len(local)

@@ -156,7 +156,7 @@ class Fuzzer(Generic[S]):
             mark: the mark of the subject that they were made for.
         """
         coverage = Coverage.of(self.subject.graph)
-        trial, wrong = self.tried(Choices.given(values))
+        trial, wrong = self.tried(Choices.replayed(values))
         coverage.add(self.subject.graph, trial.trace)
         judged = replace(trial, choices=values), wrong
         failing = [self._failing(violation.code, None, judged) for violation in wrong[:1]]
@@ -197,7 +197,7 @@ class Fuzzer(Generic[S]):
         return self._beside(judged, self._repeated(judged)) if twice else judged
 
     def _repeated(self, judged: Judged[S]) -> Trial[S]:
-        return self.tried(Choices.given(judged[0].choices))[0]
+        return self.tried(Choices.replayed(judged[0].choices))[0]
 
     @staticmethod
     def _beside(judged: Judged[S], again: Trial[S], *, surely: bool = False) -> Judged[S]:
@@ -228,13 +228,13 @@ class Fuzzer(Generic[S]):
         most = event + 1 if event and code != "endless" else None
 
         def fails(candidate: tuple[int, ...]) -> tuple[int, ...] | None:
-            shorter, violations = self.tried(Choices.given(candidate), most)
+            shorter, violations = self.tried(Choices.replayed(candidate), most)
             return shorter.choices if any(v.code == code for v in violations) else None
 
         values = trial.choices
         if fails(values) is not None:
             values = shrunk(values, fails)
-        again = self.tried(Choices.given(values))
+        again = self.tried(Choices.replayed(values))
         if any(violation.code == code for violation in again[1]):
             return again
         # The run has not failed again, so it is reported as it was seen.

@@ -44,7 +44,7 @@ def replies(tools: Sequence[ToolSpec] = ()) -> st.SearchStrategy[Reply]:
 
     def answered(values: list[int]) -> Reply | None:
         try:
-            return answered_by_a_model(CallModel(1, "model", request), Choices.given(values))
+            return answered_by_a_model(CallModel(1, "model", request), Choices.replayed(values))
         except Exception:  # noqa: BLE001 - a request that fails has no reply.
             return None
 
@@ -73,7 +73,7 @@ def simulations(
     subject = subject_of(graph, tools, state)
 
     def simulated(values: list[int]) -> Simulation[Any]:
-        trial = tried(subject, Choices.given(values), events_max)
+        trial = tried(subject, Choices.replayed(values), events_max)
         if trial.simulation is None:
             assert trial.error is not None, "a simulation ends, or raises"
             raise trial.error

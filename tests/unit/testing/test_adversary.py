@@ -172,7 +172,7 @@ SCHEMA = {
 @given(values=st.lists(st.integers(0, 255), max_size=30))
 def test_arguments_fit_the_schema(values: list[int]) -> None:
     """Otherwise a forced choice would never be made, and half a graph never seen."""
-    arguments = json.loads(fitting(json.dumps(SCHEMA), Choices.given(values)))
+    arguments = json.loads(fitting(json.dumps(SCHEMA), Choices.replayed(values)))
 
     jsonschema.validate(arguments, SCHEMA)
 
@@ -183,7 +183,7 @@ def test_a_schema_that_goes_round_in_circles_ends() -> None:
     for _ in range(50):
         schema = {"type": "object", "properties": {"in": schema}, "required": ["in"]}
 
-    assert '"deep"' in fitting(json.dumps(schema), Choices.given(()))
+    assert '"deep"' in fitting(json.dumps(schema), Choices.replayed(()))
 
 
 @dataclass(frozen=True)

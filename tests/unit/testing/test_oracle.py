@@ -30,8 +30,8 @@ from tests.unit.testing.planted import Decision, Twisted, deciding, table, twist
 
 GRAPH = loop()
 SETUP = Setup("model", invented_tools(GRAPH))
-CALM = tried(Subject(GRAPH, None, SETUP), Choices.given(()), 100)
-CALLING = tried(Subject(GRAPH, None, SETUP), Choices.given([0] * 9 + [1]), 100)
+CALM = tried(Subject(GRAPH, None, SETUP), Choices.replayed(()), 100)
+CALLING = tried(Subject(GRAPH, None, SETUP), Choices.replayed([0] * 9 + [1]), 100)
 
 
 def codes(trial: Trial[None]) -> list[str]:
@@ -112,7 +112,7 @@ def test_a_broken_rule_has_its_event_and_an_owed_one_the_end() -> None:
 
 PLAIN = table()
 PLAIN_SUBJECT: Subject[None] = Subject(PLAIN, None, Setup("model", invented_tools(PLAIN)))
-ANSWERED = tried(PLAIN_SUBJECT, Choices.given(()), 100)
+ANSWERED = tried(PLAIN_SUBJECT, Choices.replayed(()), 100)
 
 
 def silenced(_: Run[None], __: Event | None, reaction: Decision) -> Decision:

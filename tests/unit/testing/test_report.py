@@ -68,7 +68,7 @@ def covered() -> Coverage:
     coverage = Coverage.of(GRAPH)
     for _ in range(2):
         subject = Subject(GRAPH, None, Setup())
-        coverage.add(GRAPH, tried(subject, Choices.given(()), 100).trace)
+        coverage.add(GRAPH, tried(subject, Choices.replayed(()), 100).trace)
     return coverage
 
 

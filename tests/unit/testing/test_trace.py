@@ -103,7 +103,7 @@ def test_a_watched_graph_runs_as_the_graph_does() -> None:
 
 GRAPH = loop()
 SUBJECT = Subject(GRAPH, None, Setup("model", invented_tools(GRAPH)))
-TRACE = tried(SUBJECT, Choices.given([0] * 9 + [1]), 100).trace
+TRACE = tried(SUBJECT, Choices.replayed([0] * 9 + [1]), 100).trace
 
 
 def test_each_move_begins_where_the_last_one_ended() -> None:
