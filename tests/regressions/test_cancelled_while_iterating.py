@@ -37,12 +37,12 @@ class AtOne:
         self.free = asyncio.Event()
         self._seq = seq
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event."""
-        if seq == self._seq:
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events."""
+        if seq <= self._seq < seq + len(events):
             self.there.set()
             await self.free.wait()
-        await self.disk.append(run_id, seq, event)
+        await self.disk.append(run_id, seq, *events)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return a journal."""

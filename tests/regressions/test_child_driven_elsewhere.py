@@ -40,7 +40,7 @@ async def test_a_run_waits_for_a_child_that_another_process_drives(
     await theirs.claim(busy)
     parked = await tree(ledger, plans, mine).generate("go", run_id="r")
     by_then = list(ledger.names.elements())
-    await theirs.release(busy, "suspended", ())
+    await theirs.release(busy, "parked", ())
     result = await tree(ledger, plans, mine).resume("r")
     await mine.aclose()
     await theirs.aclose()
@@ -67,7 +67,7 @@ async def test_an_answer_for_a_child_driven_elsewhere_is_not_lost(tmp_path: Path
     await tree(ledger, GATED, mine).generate("go", run_id="r")
     await theirs.claim("r/c0.1")
     await resumed(yes=True)
-    await theirs.release("r/c0.1", "suspended", ())
+    await theirs.release("r/c0.1", "parked", ())
     await resumed()
     await mine.aclose()
     await theirs.aclose()
@@ -85,7 +85,7 @@ async def test_an_abort_waits_for_no_child_that_is_driven_elsewhere(tmp_path: Pa
     stream = tree(Ledger(), GATED, mine).resume_stream("r")
     stream.abort("enough")
     result = await stream.result()
-    await theirs.release("r/c0.1", "suspended", ())
+    await theirs.release("r/c0.1", "parked", ())
     last = type((await mine.load("r/c0.1"))[-1]).__name__
     await mine.aclose()
     await theirs.aclose()
@@ -138,7 +138,7 @@ async def test_an_abandoned_child_driven_elsewhere_is_waited_for(
     parked = await graph.resume(
         "r", agents=agents, store=mine, tool_results={"parallel.2/c0.0": "told"}, max_agent_depth=2
     )
-    await theirs.release(busy, "suspended", ())
+    await theirs.release(busy, "parked", ())
     result = await graph.resume("r", agents=agents, store=mine, max_agent_depth=2)
     ends = [type((await mine.load(one))[-1]).__name__ for one in sorted({busy, "r/parallel.1"})]
     await mine.aclose()

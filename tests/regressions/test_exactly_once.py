@@ -24,12 +24,12 @@ class Dying:
         self._kept = MemoryStore()
         self._dies = True
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event, but for the first result of a tool."""
-        if self._dies and isinstance(event, ToolReturned):
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events, but for the first result of a tool."""
+        if self._dies and any(isinstance(event, ToolReturned) for event in events):
             self._dies = False
             raise StoreError("the process died")
-        await self._kept.append(run_id, seq, event)
+        await self._kept.append(run_id, seq, *events)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return what was kept."""

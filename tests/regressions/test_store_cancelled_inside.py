@@ -33,11 +33,11 @@ class Closing:
         self.is_open = False
         self._below = below
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event."""
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events."""
         if not self.is_open and seq > 1 and run_id.count("/") == self._below:
             raise asyncio.CancelledError
-        await self.disk.append(run_id, seq, event)
+        await self.disk.append(run_id, seq, *events)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return a journal."""

@@ -42,17 +42,18 @@ class Late:
         self._place = (run_id, seq)
         self._keeps = keeps
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event."""
-        if (run_id, seq) == self._place and not self.there.is_set():
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events."""
+        numbers = [(run_id, seq + at) for at in range(len(events))]
+        if self._place in numbers and not self.there.is_set():
             self.there.set()
             try:
                 await asyncio.Event().wait()
             finally:
                 if self._keeps:
-                    await self.disk.append(run_id, seq, event)
+                    await self.disk.append(run_id, seq, *events)
             return
-        await self.disk.append(run_id, seq, event)
+        await self.disk.append(run_id, seq, *events)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return a journal."""
