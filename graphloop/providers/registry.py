@@ -1,4 +1,4 @@
-"""The registry: the services that a model's name leads to, each with its wire.
+"""The registry: services by name, each with its wire.
 
 A new wire is a folder, and a row for its first service; a new service of a known wire is a row. A
 wire, and httpx, are imported only for a model that needs them.
@@ -29,7 +29,7 @@ OPENAI_CHAT: Final = ".openai_chat.wire:OpenAIChat"
 @final
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A server that a model's name leads to, and how it differs from others of its wire.
+    """A server that a name leads to, and its differences.
 
     Args:
         wire: the class of the wire that it speaks, as `module:class`.
@@ -56,7 +56,7 @@ class Service:
         return cast("Wire", _load(self.wire)(name, **self.quirks))
 
     def refused_output(self, schema: str, *, place: str) -> str:
-        """Return the part of `schema` that the server refuses as a form, or nothing.
+        """Return the part of `schema` that the server refuses, or nothing.
 
         Raises:
             ConfigError: `schema` is no JSON object; the message names `place`.
@@ -87,7 +87,7 @@ SCRIPT: Final = "script"
 
 
 def service_of(label: str) -> Service | None:
-    """Return the service that a model's label names; None for a provider without one."""
+    """Return the service that a model's label names, or None."""
     return SERVICES.get(label.partition(":")[0])
 
 
@@ -100,7 +100,7 @@ def resolve(
     retries: Retries | None = None,
     environ: Mapping[str, str],
 ) -> Provider:
-    """Return the provider that `model` names, or `model` itself if it is a provider.
+    """Return the provider that `model` names or is.
 
     Args:
         model: `"anthropic:NAME"`, `"openai:NAME"`, `"script:PATH"`, or a provider.

@@ -31,7 +31,7 @@ def whole_text(text: str) -> str:
 
 @final
 class TextJoiner:
-    """Joins the text pieces of a stream; no character is ever shown in halves.
+    """Joins the text pieces of a stream in whole characters.
 
     The join of everything `push` and `flush` returned is `text`, and `text` can always be encoded.
     """
@@ -43,7 +43,7 @@ class TextJoiner:
         self._half = ""
 
     def push(self, piece: str) -> str:
-        """Take the next piece; return the whole characters so far (a trailing half waits)."""
+        """Take the next piece; return the whole characters so far."""
         if self._half:
             piece, self._half = self._half + piece, ""
         if not piece.isascii():

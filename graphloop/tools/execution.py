@@ -1,4 +1,4 @@
-"""How a user's function is called: inline, awaited or in a thread, and for how long.
+"""How a user's function is called, and for how long.
 
 Exceptions of the function pass through: `Tool` is the boundary. A call that is given up is
 cancelled, has a grace period to end in, and is then left behind: its answer is ignored.
@@ -93,7 +93,7 @@ async def awaited(answer: object) -> object:
 
 
 def yes_or_no(answer: object) -> bool:
-    """Return the answer of a predicate: only True is a yes, and only False a no.
+    """Return the answer of a predicate, which must be a bool.
 
     Raises:
         ConfigError: it is anything else; a forgotten `return` must not pass for a no.
@@ -108,7 +108,7 @@ def yes_or_no(answer: object) -> bool:
 async def execute_call(
     name: str, call: Caller, policy: ToolPolicy, value: object, context: _Context
 ) -> ToolOutcome:
-    """Run a call of the tool `name`; return its outcome, or that it took too long."""
+    """Run a call of the tool `name` within its time limit."""
     try:
         return await within(policy.timeout_s, _outcome(call, policy, value, context), name)
     except TooLate:
@@ -120,7 +120,7 @@ async def execute_call(
 
 
 def raised(name: str, error: Exception) -> ToolOutcome:
-    """Return the outcome of an exception; the log keeps its traceback, at level INFO."""
+    """Return the outcome of an exception; log its traceback at INFO."""
     LOG.info("tool %r raised", name, exc_info=error)
     return ToolOutcome(error_text(error), "error")
 
@@ -128,7 +128,7 @@ def raised(name: str, error: Exception) -> ToolOutcome:
 async def look_up(
     reconcile: Reconcile, policy: ToolPolicy, value: object, context: _Context
 ) -> object:
-    """Return the answer of `reconcile` about a call, within the tool's own time limit.
+    """Return the answer of `reconcile` within the tool's time limit.
 
     Raises:
         TimeoutError: it took longer.
@@ -139,7 +139,7 @@ async def look_up(
 
 
 def leave(tasks: Iterable[asyncio.Task[T]]) -> None:
-    """Leave tasks behind that outlived their grace period, with a warning for each."""
+    """Leave tasks behind that outlived their grace period; warn of each."""
     for task in tasks:
         LEFT_BEHIND.add(task)
         task.add_done_callback(_forget)
@@ -158,7 +158,7 @@ def _forget(task: asyncio.Task[T]) -> None:
 
 
 async def within(timeout_s: float | None, work: Coroutine[object, object, T], name: str) -> T:
-    """Await work within its time limit, in a task of its own that can be left behind.
+    """Await work within its time limit, in its own task.
 
     Raises:
         TooLate: it took longer.

@@ -1,4 +1,4 @@
-r"""Parameters that are given as JSON Schema itself, checked by the jsonschema library.
+r"""Parameters given as JSON Schema, checked by jsonschema.
 
 A module of its own, because jsonschema takes long to import: `schema` imports this module for the
 first tool that needs it. Nothing is fetched: a schema that refers to another document is refused.
@@ -42,7 +42,9 @@ DRAFT202012_ID = "https://json-schema.org/draft/2020-12/schema"
 
 
 def raw_parameters(schema: Mapping[str, object], place: str) -> Parameters:
-    """Return the parameters that a JSON Schema describes; later changes to it have no effect.
+    """Return the parameters that a JSON Schema describes.
+
+    Later changes to the schema have no effect.
 
     Raises:
         ToolDefinitionError: the schema is not JSON, not valid in its draft, not of an object, or
@@ -70,9 +72,9 @@ def raw_parameters(schema: Mapping[str, object], place: str) -> Parameters:
 
 
 def is_pattern(text: object) -> bool:
-    """Whether an engine can search for `text`; True for a value of another type.
+    """Whether an engine can search for `text`.
 
-    A format is a rule for texts only (JSON Schema 2020-12 §7.1).
+    True for a value of another type. A format is a rule for texts only (JSON Schema 2020-12 §7.1).
     """
     if not isinstance(text, str):
         return True
@@ -134,7 +136,7 @@ def _validator(schema: JsonSchema, place: str) -> Validator:
 
 
 def _formats(draft: type[Validator]) -> FormatChecker:
-    """Return the formats of a draft, with `is_pattern` as its rule for patterns."""
+    """Return the formats of a draft, with a rule for patterns."""
     formats = FormatChecker(())
     formats.checkers = {**draft.FORMAT_CHECKER.checkers, "regex": (is_pattern, ())}
     return formats

@@ -1,4 +1,4 @@
-"""The messages of an Anthropic request: stretches of one role, each message encoded once.
+"""The messages of an Anthropic request, each encoded once.
 
 The API knows two roles. Every maximal stretch of tool results, user and later system messages is
 one user message, results first; it stays open until the next turn of the model closes it. Ids are

@@ -29,7 +29,7 @@ _OWNED: Final[Mapping[str, str]] = {
 def head_bytes(
     request: ModelRequest, instructions: Sequence[str], *, model: str, max_tokens_default: int
 ) -> bytes:
-    """Return the body up to and with the bracket that opens the messages.
+    """Return the body up to and with the bracket before the messages.
 
     Raises:
         ConfigError: this wire has no form for a setting, tool or option.
@@ -69,7 +69,7 @@ def _sampling(settings: Settings) -> dict[str, str]:
 
 
 def _output_config(output: OutputSpec | None, options: JsonObject) -> dict[str, str]:
-    """Return the field that makes the model answer in the form of `output`.
+    """Return the field that names the form of the answer.
 
     Its other settings (effort) stand beside it; they come from the options.
     """

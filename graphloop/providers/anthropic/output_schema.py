@@ -42,10 +42,10 @@ def closed_schema(text: str, *, place: str, description: str = "") -> str:
 
 
 def refused_part(text: str, *, place: str) -> str:
-    """Return the part of the schema `text` that Anthropic's own API refuses, or nothing.
+    """Return the part of the schema that Anthropic's API refuses.
 
-    `closed_schema` cannot mend such a part without excluding valid answers. Other servers of this
-    wire accept it.
+    Nothing if it takes the whole. `closed_schema` cannot mend such a part without excluding valid
+    answers. Other servers of this wire accept it.
 
     Raises:
         ConfigError: `text` is no JSON object; the message names `place`.
