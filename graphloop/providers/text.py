@@ -9,17 +9,9 @@ from __future__ import annotations
 import re
 from typing import final
 
-__all__ = ["TextJoiner", "utf8", "whole_text"]
+__all__ = ["TextJoiner", "whole_text"]
 
 _has_surrogate = re.compile("[\ud800-\udfff]").search
-
-
-def utf8(text: str) -> bytes:
-    """Return `text` as valid UTF-8, also with halves of characters in it."""
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return whole_text(text).encode()
 
 
 def whole_text(text: str) -> str:

@@ -121,7 +121,6 @@ class _Prose(Block):
 
     def take_beside(self, delta: JsonObject) -> None:
         """Take a delta of another kind."""
-        raise NotImplementedError
 
     def _show(self, text: str) -> Delta | None:
         return self.shown(text) if text else None

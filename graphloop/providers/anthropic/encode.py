@@ -24,7 +24,6 @@ from ...values import (
     UserMessage,
 )
 from ..encoder import EncodedHistory, PrefixEncoder
-from ..text import utf8
 from .blocks import WIRE, assistant_blocks, result_block, system_block, user_blocks
 from .container import container_member, kept_id
 from .head import head_bytes
@@ -70,7 +69,7 @@ class _AnthropicHistory(EncodedHistory):
 
     def end(self, request: ModelRequest) -> bytes:
         # The container stands behind the messages: the prefix stays the same once its id is known.
-        closed = utf8(f"]{container_member(request, self._container)}}}")
+        closed = f"]{container_member(request, self._container)}}}".encode()
         message = self._open_message()
         return (b"," + message if self.parts and message else message) + closed
 
@@ -113,4 +112,4 @@ class _AnthropicHistory(EncodedHistory):
 
 
 def _message(role: str, blocks: Sequence[str]) -> bytes:
-    return utf8(f'{{"role":"{role}","content":[{",".join(blocks)}]}}')
+    return f'{{"role":"{role}","content":[{",".join(blocks)}]}}'.encode()

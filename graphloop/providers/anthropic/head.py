@@ -12,7 +12,6 @@ from typing import Final
 from ...errors import ConfigError, nearest
 from ...values import ModelRequest, OutputSpec, Settings, ToolChoice, ToolSpec
 from ..options import options_of
-from ..text import utf8
 from ..wire_json import JsonObject, is_object, json_text, object_text
 from .container import names_container
 from .output_schema import closed_schema
@@ -49,7 +48,7 @@ def head_bytes(
     if system := "\n\n".join(filter(None, instructions)):
         fields["system"] = json_text(system)
     members = "".join(f"{json_text(name)}:{text}," for name, text in fields.items())
-    return utf8(f'{{{members}"messages":[')
+    return f'{{{members}"messages":['.encode()
 
 
 def _sampling(settings: Settings) -> dict[str, str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
+from ..text import whole_text
 from ..wire_json import JsonObject, is_list, is_object, json_text, object_in
 
 __all__ = ["closed_schema", "refused_part"]
@@ -38,7 +39,7 @@ def closed_schema(text: str, *, place: str, description: str = "") -> str:
     closed = _closed(schema)
     if description and not closed.get("description"):
         closed["description"] = description
-    return text if closed == schema else json_text(closed)
+    return whole_text(text) if closed == schema else json_text(closed)
 
 
 def refused_part(text: str, *, place: str) -> str:

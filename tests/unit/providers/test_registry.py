@@ -112,6 +112,8 @@ def test_a_row_makes_a_new_service(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reply.finish_reason is FinishReason.STOP
     assert service_of("acme:m") is acme
     assert acme.refused_output("{}", place="here") == ""
+    refused = SERVICES["anthropic"].refused_output('{"type":"object"}', place="here")
+    assert "which Anthropic's API does not take" in refused
     with pytest.raises(ConfigError, match="set ACME_KEY"):
         resolve("acme:m", environ={})
 
