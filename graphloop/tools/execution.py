@@ -10,14 +10,16 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from threading import Event
-from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from ..errors import ConfigError, ToolDefinitionError
 from .options import Reconcile, ToolPolicy
 from .outcome import ToolOutcome, error_text, result_content
 from .schema import Parameters
 from .signature import accepts, is_async, refuse_generator
+
+if TYPE_CHECKING:
+    from .tool import ToolContext
 
 __all__ = [
     "GRACE_S",
@@ -49,15 +51,6 @@ GRACE_S: Final = 2.0
 
 LEFT_BEHIND: Final[set[asyncio.Task[object]]] = set()
 """Tasks left behind: the event loop holds them weakly, and they must not be collected half-way."""
-
-
-class _Context(Protocol):
-    """The part of a `ToolContext` that an execution reads."""
-
-    @property
-    def aborted(self) -> Event: ...
-
-    def of_a_thread(self) -> _Context: ...
 
 
 class TooLate(TimeoutError):
@@ -106,7 +99,7 @@ def yes_or_no(answer: object) -> bool:
 
 
 async def execute_call(
-    name: str, call: Caller, policy: ToolPolicy, value: object, context: _Context
+    name: str, call: Caller, policy: ToolPolicy, value: object, context: ToolContext
 ) -> ToolOutcome:
     """Run a call of the tool `name` within its time limit."""
     try:
@@ -126,7 +119,7 @@ def raised(name: str, error: Exception) -> ToolOutcome:
 
 
 async def look_up(
-    reconcile: Reconcile, policy: ToolPolicy, value: object, context: _Context
+    reconcile: Reconcile, policy: ToolPolicy, value: object, context: ToolContext
 ) -> object:
     """Return the answer of `reconcile` within the tool's time limit.
 
@@ -189,13 +182,13 @@ async def _give_up(task: asyncio.Task[T]) -> None:
 
 
 async def _outcome(
-    call: Caller, policy: ToolPolicy, value: object, context: _Context
+    call: Caller, policy: ToolPolicy, value: object, context: ToolContext
 ) -> ToolOutcome:
     result = await _called(call, value, context, in_thread=policy.thread)
     return ToolOutcome(result_content(result, policy.result_chars_max), "ok")
 
 
-async def _called(call: Caller, value: object, context: _Context, *, in_thread: bool) -> object:
+async def _called(call: Caller, value: object, context: ToolContext, *, in_thread: bool) -> object:
     if in_thread:
         context = context.of_a_thread()
         try:

@@ -121,14 +121,7 @@ def _validator(schema: JsonSchema, place: str) -> Validator:
             f"{place}: the parameters are not a valid JSON Schema, "
             f"at {_path(wrong.absolute_path) or 'the top'}: {wrong.message}. Fix: correct it there."
         )
-    resource = specification.create_resource(checked)
-    _check_property_patterns(resource, place)
-    lost = sorted(set(_lost_references(resource)))
-    if lost:
-        raise ToolDefinitionError(
-            f"{place}: '$ref': expected definitions in the schema itself, "
-            f"found references to {', '.join(lost)}. Fix: put them under '$defs'."
-        )
+    _check_parts(specification.create_resource(checked), place)
     extended = cast("Extend", extend)(draft, {"pattern": _pattern})
     # At a reference to a schema that names its draft, jsonschema forgets what extends that draft.
     unnamed = {name: value for name, value in schema.items() if name != "$schema"}
@@ -150,14 +143,21 @@ def _pattern(
         yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
 
-def _check_property_patterns(root: SchemaResource, place: str) -> None:
-    # jsonschema itself searches for these, in several keywords, and knows no engine but `re`.
-    for _, resource in _subresources(root):
+def _check_parts(root: SchemaResource, place: str) -> None:
+    """Refuse a reference to another document, and names of properties that no engine finds."""
+    lost: set[str] = set()
+    for lookup, resource in _subresources(root):
         contents = resource.contents
-        patterns = contents.get("patternProperties") if isinstance(contents, Mapping) else None
-        if not isinstance(patterns, Mapping):
+        if not isinstance(contents, Mapping):
             continue
-        for pattern in cast("Mapping[str, object]", patterns):
+        reference, patterns = contents.get("$ref"), contents.get("patternProperties")
+        if isinstance(reference, str):
+            try:
+                lookup(reference)
+            except Unresolvable:
+                lost.add(repr(reference))
+        # jsonschema itself searches for these, in several keywords, and knows no engine but `re`.
+        for pattern in cast("Mapping[str, object]", patterns or {}):
             try:
                 re.compile(pattern)
             except re.error as error:
@@ -165,17 +165,11 @@ def _check_property_patterns(root: SchemaResource, place: str) -> None:
                     f"{place}: patternProperties: expected patterns that Python can read, found "
                     f"{pattern!r}: {error}. Fix: write it with character ranges."
                 ) from error
-
-
-def _lost_references(root: SchemaResource) -> Iterator[str]:
-    for lookup, resource in _subresources(root):
-        contents = resource.contents
-        reference = contents.get("$ref") if isinstance(contents, Mapping) else None
-        if isinstance(reference, str):
-            try:
-                lookup(reference)
-            except Unresolvable:
-                yield repr(reference)
+    if lost:
+        raise ToolDefinitionError(
+            f"{place}: '$ref': expected definitions in the schema itself, "
+            f"found references to {', '.join(sorted(lost))}. Fix: put them under '$defs'."
+        )
 
 
 def _subresources(root: SchemaResource) -> Iterator[tuple[Callable[[str], object], SchemaResource]]:
