@@ -19,7 +19,7 @@ class FinishWord(NamedTuple):
     """The meaning of a word, and the services that send it."""
 
     means: FinishReason | None
-    said_by: str
+    services: str
 
 
 FinishWords: TypeAlias = Mapping[str, FinishWord]

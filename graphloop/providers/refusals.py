@@ -38,7 +38,7 @@ _KIND_OF_WORD: Final = {word: kind for kind, words in _KINDS.items() for word in
 _OVERFLOW_WORDS: Final = frozenset(
     {"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded"}
 )
-# Sent with 429 like a rate limit, but no wait of minutes brings money into an account.
+# Servers send these with 429 like a rate limit, but waiting adds no credit.
 _UNPAID_WORDS: Final = frozenset(
     {"insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"}
 )

@@ -113,7 +113,7 @@ def parse_json(data: bytes) -> object:
         # deltas. The slow parser accepts them; no other error is worth a second try.
         if b"\\ud" not in data and b"\\uD" not in data:
             raise
-    # Whole but for the halves? Then the slow parser can neither fail nor run out of stack.
+    # If the rest is valid, the slow parser can neither fail nor run out of stack.
     from_json(data.replace(b"\\ud", b"\\u0").replace(b"\\uD", b"\\u0"))
     return cast("object", json.loads(data))  # json's result is Any
 

@@ -114,12 +114,12 @@ def _closed(schema: JsonObject) -> JsonObject:
     closed = {key: _closed_value(key, value) for key, value in schema.items()}
     if closed.get("type") == "object":
         closed.setdefault("additionalProperties", False)
-    # Of alternatives the API knows one form, and no pointer to what tells them apart.
+    # The API knows `anyOf` only, and no `discriminator`.
     if "oneOf" in closed and "anyOf" not in closed:
         closed["anyOf"] = closed.pop("oneOf")
         closed.pop("discriminator", None)
     described = {word: closed.pop(word) for word in _DESCRIBED_WORDS if word in closed}
-    # Of a least number of items the API enforces 0 and 1.
+    # The API enforces a `minItems` of 0 or 1 only.
     if closed.get("minItems") not in {None, 0, 1}:
         described["minItems"] = closed.pop("minItems")
     if described:
