@@ -138,7 +138,7 @@ class _TextBlock(_Prose):
     def take_beside(self, delta: JsonObject) -> None:
         if delta["type"] == "citations_delta":
             if not is_list(self.start.get("citations")):
-                self.start["citations"] = []
+                self.start["citations"] = list[object]()
             self.start["citations"].append(delta["citation"])
 
     def part(self) -> TextPart:
