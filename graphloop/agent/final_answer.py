@@ -17,7 +17,8 @@ import types
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, Generic, Literal, TypeVar, cast, final, overload
 
-from pydantic import PydanticUserError, TypeAdapter, ValidationError
+import pydantic
+from pydantic import PydanticUserError, ValidationError
 from pydantic_core import ErrorDetails, from_json
 from typing_extensions import TypedDict
 
@@ -319,8 +320,8 @@ def _of_type(kind: object) -> tuple[Parameters, bool, str]:
     return Parameters(schema_text(schema, PLACE), parse), wraps, title
 
 
-def _adapt(kind: object) -> tuple[TypeAdapter[object], JsonSchema]:
-    adapter: TypeAdapter[object] = TypeAdapter(cast("type[object]", kind))
+def _adapt(kind: object) -> tuple[pydantic.TypeAdapter[object], JsonSchema]:
+    adapter: pydantic.TypeAdapter[object] = pydantic.TypeAdapter(cast("type[object]", kind))
     return adapter, schema_of(adapter)
 
 

@@ -18,6 +18,7 @@ from time import time
 from typing import Generic, Protocol, TypeVar, Unpack, final
 from uuid import uuid4
 
+from .. import stores
 from ..driver import unfit
 from ..errors import ConfigError, nearest
 from ..events import Event, Started, Steered
@@ -31,7 +32,6 @@ from ..stores import (
     Mailbox,
     Posted,
     RunRecord,
-    SqliteStore,
     Store,
     open_store,
 )
@@ -251,7 +251,7 @@ class Runs(Generic[S]):
         try:
             yield store
         finally:
-            if isinstance(store, SqliteStore):
+            if isinstance(store, stores.SqliteStore):
                 await store.aclose()
 
 
@@ -266,7 +266,7 @@ async def recorded_asks(store: Store, run_id: str) -> tuple[Ask, ...] | None:
         return None
     record = await record_of(store, run_id)
     match record.status:
-        case "suspended":
+        case "parked":
             return record.asks
         case "running":
             problem = "is being driven; answer its driver, or wait until it parks"

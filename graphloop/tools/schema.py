@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Final, TypeAlias, cast
 
+import pydantic
 from msgspec import DecodeError
 from msgspec.json import decode
-from pydantic import BaseModel, PydanticUserError, TypeAdapter
+from pydantic import BaseModel, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import to_json
 
@@ -82,7 +83,7 @@ def model_parameters(model: type[BaseModel], place: str) -> Parameters:
         ToolDefinitionError: the model has no JSON Schema, or is not an object at the top.
     """
     try:
-        adapter: TypeAdapter[object] = TypeAdapter(model)
+        adapter: pydantic.TypeAdapter[object] = pydantic.TypeAdapter(model)
         schema = schema_of(adapter)
     except (PydanticUserError, NameError, TypeError) as error:
         raise ToolDefinitionError(
@@ -111,7 +112,7 @@ def arguments_parser(validate_json: Callable[[str], object]) -> Callable[[str], 
     return parse
 
 
-def schema_of(adapter: TypeAdapter[object]) -> JsonSchema:
+def schema_of(adapter: pydantic.TypeAdapter[object]) -> JsonSchema:
     """Return the JSON Schema of a type, without pydantic's titles.
 
     Raises:

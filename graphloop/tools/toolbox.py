@@ -86,11 +86,12 @@ def _tools_of(tools: object) -> list[AnyTool]:
     )
 
 
-def _tool_of(item: object, name: str | None = None) -> AnyTool:
-    if isinstance(item, Tool):
-        own = cast("AnyTool", item)  # isinstance cannot tell the type parameters.
-        return own if name is None else own.renamed(name)
-    if callable(item):
-        return make_tool(item, name=name)
-    fix = ".as_tool(…) makes a tool of it" if hasattr(item, "as_tool") else "use @tool or Tool(…)"
-    raise ToolDefinitionError(f"tools: expected tools and functions, found {item!r}. Fix: {fix}.")
+def _tool_of(given: object, name: str | None = None) -> AnyTool:
+    if isinstance(given, Tool):
+        known = cast("AnyTool", given)  # isinstance cannot tell the type parameters.
+        return known if name is None else known.renamed(name)
+    if callable(given):
+        return make_tool(given, name=name)
+    fix = ".as_tool(…) makes a tool of it" if hasattr(given, "as_tool") else "use @tool or Tool(…)"
+    found = f"{type(given).__name__} {getattr(given, 'name', given)!r:.60}"
+    raise ToolDefinitionError(f"tools: expected tools and functions, found {found}. Fix: {fix}.")

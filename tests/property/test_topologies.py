@@ -59,7 +59,7 @@ from graphloop.topology.diagnostics import TopologyError
 from graphloop.topology.document import AgentEntry, Document, document_of
 from graphloop.topology.loaded import dump, fingerprint, load
 from graphloop.topology.reader import read_text
-from graphloop.topology.registration import RegisteredNames, Registry
+from graphloop.topology.registration import Registry
 from graphloop.topology.writer import data_of, fingerprint_of, yaml_of
 from graphloop.values import ToolChoice
 from tests.strategies import unshadowed
@@ -94,7 +94,7 @@ REGISTRY: Final = Registry()
 REGISTRY.node(own)
 REGISTRY.predicate(over_limit)
 REGISTRY.function(helps)
-NAMES: Final = RegisteredNames(REGISTRY, installed=False)
+NAMES: Final = REGISTRY
 
 CALLER: Final[NodeGraph[None]] = NodeGraph("caller", Child("writer"), {Child("writer"): {...: END}})
 

@@ -22,10 +22,10 @@ from graphloop.limits.capacity import (
 from graphloop.run import EndReason, Run, evolve
 from graphloop.spending import Budget, Spent
 from graphloop.turn import Turn
-from graphloop.values import Usage
+from graphloop.values import ToolSpecs, Usage
 from tests.strategies import SETUP, call, fresh, spec
 
-TOOLS = (spec("read"), spec("ask", "agent"), spec("boss", "agent", ends=True))
+TOOLS = ToolSpecs((spec("read"), spec("ask", "agent"), spec("boss", "agent", ends=True)))
 NOTHING = Spent()
 
 
