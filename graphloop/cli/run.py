@@ -52,7 +52,7 @@ from msgspec.json import encode
 from ..agent import Agent, Graph, RunOptions
 from ..errors import ConfigError
 from ..proofs import Bound
-from ..providers import Provider, resolve
+from ..providers import Provider, resolve, usual_model
 from .approval import with_approver
 from .errors import Status, tell_error
 from .options import (
@@ -82,8 +82,6 @@ from .watch import watch
 
 __all__ = ["run_command"]
 
-ANTHROPIC: Final = "anthropic:claude-opus-4-8"
-OPENAI: Final = "openai:gpt-5"
 SCRIPT: Final = "script:"
 
 Question: TypeAlias = Annotated[
@@ -204,17 +202,15 @@ def _choice(
 ) -> tuple[str, str]:
     """Return the name of the model to ask, and a notice about the choice.
 
-    The order: `--script`, `--model`, GRAPHLOOP_MODEL, `--base-url`, an Anthropic key, an OpenAI
-    key or URL, the `script.yaml` beside the target.
+    The order: `--script`, `--model`, GRAPHLOOP_MODEL, `--base-url`, the keys and URLs of the known
+    services, the `script.yaml` beside the target.
     """
     if named := named or environ.get("GRAPHLOOP_MODEL"):
         path = named.removeprefix(SCRIPT)
         # The whole path, because the run may be resumed in another directory.
         return (named if path == named else f"{SCRIPT}{Path(path).absolute()}"), ""
-    if base_url is None and environ.get("ANTHROPIC_API_KEY"):
-        return ANTHROPIC, ""
-    if base_url or environ.get("OPENAI_API_KEY") or environ.get("OPENAI_BASE_URL"):
-        return OPENAI, ""
+    if usual := usual_model(environ, own_server=bool(base_url)):
+        return usual, ""
     if beside is not None:
         return f"{SCRIPT}{beside.absolute()}", (
             f"no API key found: replaying {beside}; set ANTHROPIC_API_KEY or use --model to ask a "
