@@ -305,9 +305,9 @@ def _wait(graph: NodeGraph[S], event: Event, node: str, wait: Wait[S]) -> Step[S
             raise _broken(graph, node, *_unfit_effect(effect, number))
         if kind in OF_CALLS and turn.calls:
             turn = _started(graph, node, turn, effect)
-    pending = {effect.id: effect for effect in effects}
-    if run.pending:
-        pending = {**run.pending, **pending}
+    pending = {**run.pending}
+    for effect in effects:
+        pending[effect.id] = effect
     if not pending:
         raise _broken(graph, node, "waits for nothing.", "ask for an effect, or leave.")
     waiting = evolve(

@@ -18,6 +18,7 @@ from time import time
 from typing import Generic, Protocol, TypeVar, Unpack, final
 from uuid import uuid4
 
+from .. import stores
 from ..driver import unfit
 from ..errors import ConfigError, nearest
 from ..events import Event, Started, Steered
@@ -31,7 +32,6 @@ from ..stores import (
     Mailbox,
     Posted,
     RunRecord,
-    SqliteStore,
     Store,
     open_store,
 )
@@ -251,7 +251,7 @@ class Runs(Generic[S]):
         try:
             yield store
         finally:
-            if isinstance(store, SqliteStore):
+            if isinstance(store, stores.SqliteStore):
                 await store.aclose()
 
 

@@ -64,17 +64,15 @@ class Ahead(Struct, Generic[S], eq=False):
         self.asides, self.heard = [], []
         return known
 
-    def may_hold(self, last: Step[S]) -> bool:
-        """Whether the last step may wait for the next event, and be journaled with it."""
-        run, todo = last.run, self._in_flight.todo
+    def after(self, last: Step[S]) -> Event | None:
+        """Return the event that follows a held one without a wait; None if that one is to be kept.
+
+        It is then journaled with the next.
+        """
+        run = last.run
         if type(last.event) not in HOLDABLE or run.node == "END" or run.turn.abandoned:
-            return False
-        if self.asides or self.heard or self._to_note(run):
-            return True
-        if len(run.pending) != 1 or len(todo) != 1:
-            return False
-        (effect,) = todo
-        return isinstance(effect, CheckCalls) and not self._performer.calls_user(effect, run)
+            return None
+        return self.pop(run) if self.heard else self.next(run)
 
     def next(self, run: Run[S]) -> Event | None:
         """Return what comes before any effect starts; None if the effects may start.
@@ -87,9 +85,10 @@ class Ahead(Struct, Generic[S], eq=False):
         todo = self._in_flight.todo
         if not todo:
             return None
-        if effects := self._to_note(run):
-            self._noted = effects
-            return EffectsStarted(self._ports.clock(), effects)
+        # A note costs a write, for nothing where no driver could ever resume the run.
+        if self._ports.resumable and (risky := self._performer.risky(todo, run)):
+            self._noted = risky
+            return EffectsStarted(self._ports.clock(), risky)
         effect = todo[0]
         if len(run.pending) > 1 or not isinstance(effect, CheckCalls):
             return None
@@ -103,11 +102,6 @@ class Ahead(Struct, Generic[S], eq=False):
         here = {effect.id for effect in self._in_flight.todo}
         unbegun = tuple([effect for effect in self._noted if effect in here])
         return EffectsStarted(self._ports.clock(), (), unbegun=unbegun) if unbegun else None
-
-    def _to_note(self, run: Run[S]) -> tuple[int, ...]:
-        # It costs a write, for nothing where no driver could ever resume the run.
-        todo = self._in_flight.todo if self._ports.resumable else ()
-        return self._performer.risky(todo, run) if todo else ()
 
 
 def first_events(first: Iterable[Event], said: Sequence[Event]) -> Iterator[Event]:

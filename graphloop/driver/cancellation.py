@@ -33,7 +33,7 @@ INSIDE: Final = "cancelled from inside: it awaited something that other code can
 class CancelScope:
     """Counts the cancellations of the task that drives a run, and whose they are.
 
-    As a context it is a wait for effects, which the driver may interrupt.
+    As a context it is a wait for the effects of its `run`, which the driver may interrupt.
 
     Args:
         parent: the scope of the parent run; None for a run at the top.
@@ -42,6 +42,7 @@ class CancelScope:
 
     def __init__(self, parent: CancelScope | None = None, timer: StepTimer | None = None) -> None:
         self._top: CancelScope = self if parent is None else parent._top
+        self.run: Run[Any] | None = None
         self._timer = timer
         self._task: Awaiting | None = None
         self._before = 0
@@ -73,8 +74,8 @@ class CancelScope:
 
     def __enter__(self) -> None:
         """Let the task that has entered be interrupted, also by the time limit of the turn."""
-        if self._timer is not None:
-            self._timer.begin()
+        if self._timer is not None and self.run is not None:
+            self._timer.begin(self.run)
         self._waiter = task = self._task
         self._before_wait = 0 if task is None else task.cancelling()
 
@@ -124,22 +125,17 @@ class StepTimer:
     Args:
         limit_s: how many seconds a turn may take.
         expire: called with the reason, from the event loop, once a turn has taken its time.
-        run: returns the run as it stands.
     """
 
-    def __init__(
-        self, limit_s: float, expire: Callable[[str], None], run: Callable[[], Run[Any]]
-    ) -> None:
+    def __init__(self, limit_s: float, expire: Callable[[str], None]) -> None:
         self._limit_s = limit_s
         self._expire = expire
-        self._run = run
         self._turn: int | None = None
         self._remaining_s = self._began_at = 0.0
         self._handle: TimerHandle | None = None
 
-    def begin(self) -> None:
+    def begin(self, run: Run[Any]) -> None:
         """Count from now on, if what the run waits for is this process's work."""
-        run = self._run()
         limit_s, turn = self._limit_s, run.turn.number
         if turn != self._turn:
             self._turn, self._remaining_s = turn, limit_s

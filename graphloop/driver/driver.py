@@ -36,6 +36,7 @@ from ..events import (
 )
 from ..graph import NodeGraph
 from ..run import Run
+from ..stores import Ask
 from ..values import UserMessage, evolve
 from .ahead import Ahead
 from .cancellation import CancelScope, StepTimer
@@ -86,8 +87,7 @@ class AsyncDriver(Generic[S]):
         self, graph: NodeGraph[S], ports: Ports[S], state: S, scope: CancelScope | None = None
     ) -> None:
         self._ports = ports
-        limit_s = ports.step_s
-        timer = None if limit_s is None else StepTimer(limit_s, self._expire, self._driven)
+        timer = None if ports.step_s is None else StepTimer(ports.step_s, self._expire)
         self._scope = scope = CancelScope(scope, timer)
         self._performer = performer = Performer(ports)
         self._models = models = Models(ports, performer)
@@ -96,9 +96,7 @@ class AsyncDriver(Generic[S]):
             performer,
             lambda child, state: AsyncDriver(child.graph, child.ports, state, scope),
         )
-        self._recorder = recorder = Recorder(
-            graph, ports, state, scope, models, asks=lambda: [one.ask for one in self.pending]
-        )
+        self._recorder = recorder = Recorder(graph, ports, state, scope, models, asks=self._asks)
         self._in_flight = InFlight(
             performer,
             lambda effect: (
@@ -111,7 +109,7 @@ class AsyncDriver(Generic[S]):
         )
         self._ahead = Ahead(ports, performer, self._in_flight)
         self._shared_at = 0.0
-        self._stopping = self._left = self._restarts = False
+        self._stopping = self._left = self._stops = self._restarts = False
         self._abort: Cancelled | None = None
         self._state = DriverState.RUNNING
 
@@ -136,18 +134,14 @@ class AsyncDriver(Generic[S]):
         return self._stops or self._state is not DriverState.RUNNING or self._recorder.is_ending
 
     @property
-    def _stops(self) -> bool:
-        return self._left or self._abort is not None
-
-    @property
     def pending(self) -> tuple[Pending, ...]:
         """The approvals and results that the run and its children wait for, in request order."""
         if self.run is None or self.run.ended:
             return ()
         return tuple(pending_of(self.run, self.children.descendants, self._ports.secret))
 
-    def _driven(self) -> Run[S]:
-        return self._recorder.driven
+    def _asks(self) -> list[Ask]:
+        return [pending.ask for pending in self.pending]
 
     def abort(self, reason: str = "", *, after_step: bool = False) -> None:
         """Stop the run now: what is pending is cancelled, the history stays paired.
@@ -169,8 +163,8 @@ class AsyncDriver(Generic[S]):
 
     def _stop(self, cancelled: Cancelled) -> None:
         # The first word counts: a run that was left is not stopped, nor the other way round.
-        if self._abort is None and not self._left:
-            self._abort = cancelled
+        if not self._stops:
+            self._abort, self._stops = cancelled, True
             self._scope.interrupt()
 
     def queue(self, message: UserMessage, *, follow_up: bool) -> None:
@@ -179,7 +173,7 @@ class AsyncDriver(Generic[S]):
 
     def leave(self) -> None:
         """Stop driving: nothing is cancelled, and the run can be resumed from where it is."""
-        self._left = True
+        self._left = self._stops = True
         self._scope.interrupt()
 
     def start(self, started: Started) -> AsyncGenerator[Seen[S], None]:
@@ -207,14 +201,16 @@ class AsyncDriver(Generic[S]):
         self._state, self._restarts = DriverState.RUNNING, True
         children = self.children.known if children is None else children
         if at_once:
-            self._recorder.run, self.children.known = run, children
+            self._recorder.stand_at(run)
+            self.children.known = children
         else:
             self.know(run, children)
         return self._drive(run.id, answers, resumed=not at_once)
 
     def know(self, run: Run[S], children: Mapping[str, Resumption[Any]]) -> None:
         """Take the run, and its children that have started, to stand as their journals say."""
-        self._recorder.run, self.children.known = run, children
+        self._recorder.stand_at(run)
+        self.children.known = children
         self._performer.resume(run)
         self._in_flight.todo = self._performer.performable(run.pending.values(), run)
 
@@ -248,21 +244,20 @@ class AsyncDriver(Generic[S]):
         recorder.run_id = run_id
         async with recorder:
             try:
-                is_resumed = await self._open(first, resumed=resumed)
-                while recorder.unseen:
-                    yield recorder.unseen.pop(0)
-                if is_resumed:
-                    await self._take(Resumed(self._ports.clock()))
+                await self._open(first, resumed=resumed)
                 while True:
-                    if recorder.held or monotonic() - self._shared_at > SHARE_S:
-                        await self._settle()
-                    while recorder.unseen:
-                        yield recorder.unseen.pop(0)
-                    run = recorder.current
-                    if run is not None and run.node == "END":
-                        break
-                    scope.enter()
-                    item = await self._next()
+                    # Before anything acts, waits or is seen, what is held is journaled.
+                    item: Shown | Event | None = None
+                    if recorder.held and not self._stops:
+                        item = self._ahead.after(recorder.held[-1])
+                    if item is None:
+                        await recorder.keep()
+                        while recorder.unseen:
+                            yield recorder.unseen.pop(0)
+                        if recorder.is_over:
+                            break
+                        scope.enter()
+                        item = await self._next()
                     if item is None:
                         self._state = DriverState.DETACHED if self._left else DriverState.PARKED
                         break
@@ -289,19 +284,8 @@ class AsyncDriver(Generic[S]):
             await self._recorder.keep(leaving=leaving)
             raise failed
 
-    async def _settle(self) -> None:
-        """Journal what is held, unless it may wait; then let others have the event loop, if due."""
-        held = self._recorder.held
-        if held:
-            if not self._stops and self._ahead.may_hold(held[-1]):
-                return
-            await self._recorder.keep()
-        if monotonic() - self._shared_at > SHARE_S:
-            await asyncio.sleep(0)
-            self._shared_at = monotonic()
-
-    async def _open(self, first: Iterable[Event], *, resumed: bool) -> bool:
-        """Make ready the events that a leg begins with; tell whether `Resumed` comes before them.
+    async def _open(self, first: Iterable[Event], *, resumed: bool) -> None:
+        """Make ready the events that a leg begins with; `Resumed` comes before them.
 
         Raises:
             RunBusy: another driver has taken the run further, and this one has nothing to do.
@@ -312,10 +296,11 @@ class AsyncDriver(Generic[S]):
             if recorder.run is not None:
                 first = [event for event in first if not isinstance(event, Started)]
         self._ahead.begin(first, over=recorder.is_over)
-        if resumed and not (self._ahead.heard or self._in_flight.todo):
+        heard = self._ahead.heard
+        if resumed and not (heard or self._in_flight.todo):
             await recorder.refuse_outrun()
-            return False
-        return resumed
+        elif resumed:
+            heard.insert(0, Resumed(self._ports.clock()))
 
     async def _read_again(self) -> None:
         """Read a journal that the run was torn from: it may hold the last event, or the run."""
@@ -332,13 +317,16 @@ class AsyncDriver(Generic[S]):
         A message that was queued while an effect was in flight comes before its answer: it is to be
         read in the very next turn, and the answer may be the run's last event.
         """
+        item: Shown | Event | None = None
+        if monotonic() - self._shared_at > SHARE_S:
+            await asyncio.sleep(0)
+            self._shared_at = monotonic()
         if self._ahead.heard:
             return self._ahead.pop(self._recorder.current)
-        item: Shown | Event | None = None
-        run, stopping = self._recorder.driven, self._stops
+        run, stopping = self._recorder.current or self._recorder.driven, self._stops
         if not stopping:
             # While the only effect in flight talks, no other is asked about.
-            talks = self._in_flight.is_talking and not (self._ahead.asides or run.turn.abandoned)
+            talks = self._in_flight.source and not (self._ahead.asides or run.turn.abandoned)
             if not talks and (at_once := await self._before_waiting(run)):
                 return at_once
             item = await self._in_flight.next(run)

@@ -85,6 +85,7 @@ class InFlight(Struct, Generic[S], eq=False):
         scope: tells whether the caller was cancelled.
         stoppable: whether the run may be stopped on its way.
         todo: the effects that start with the next wait.
+        source: the only effect in flight, if it is a model or a child run.
     """
 
     _performer: Performer[S]
@@ -92,7 +93,7 @@ class InFlight(Struct, Generic[S], eq=False):
     _scope: CancelScope
     _stoppable: bool = False
     todo: list[Effect] = field(default_factory=list[Effect])
-    _source: Source | None = None
+    source: Source | None = None
     _tasks: dict[int, asyncio.Task[None]] = field(default_factory=dict[int, Any])
     _inbox: Inbox = field(default_factory=asyncio.Queue[Any])
     _wanted: asyncio.Event = field(default_factory=asyncio.Event)
@@ -114,11 +115,12 @@ class InFlight(Struct, Generic[S], eq=False):
             CancelledError: the caller was cancelled, also if a tool kept that to itself.
         """
         heard: Item | None = None
+        self._scope.run = run
         try:
             with self._scope:
-                if self._source is None:
+                if self.source is None:
                     heard = await self._start_lone(run)
-                if (source := self._source) is not None:
+                if (source := self.source) is not None:
                     item = await source.__anext__()
                     if not isinstance(item, SEEN):
                         await self._end_of(source, item)
@@ -128,16 +130,11 @@ class InFlight(Struct, Generic[S], eq=False):
         except LeftOpen:
             return None
         except asyncio.CancelledError as error:
-            if self._source is not None:
+            if self.source is not None:
                 raise cancelled_inside(error) from error
             self._unheard += [heard] if isinstance(heard, Answering) else []
             raise
         return None if isinstance(heard, Parked) else heard
-
-    @property
-    def is_talking(self) -> bool:
-        """Whether only a model, or a child run, is in flight, and has begun."""
-        return self._source is not None
 
     async def _start_lone(self, run: Run[S]) -> Answering | None:
         """Start the effect that is to do, if it is the only one; return its answer if it has one.
@@ -148,7 +145,7 @@ class InFlight(Struct, Generic[S], eq=False):
             return None
         effect = self.todo.pop()
         if isinstance(effect, WATCHED):
-            self._source = self._listen(effect)
+            self.source = self._listen(effect)
             return None
         if self._stoppable and self._performer.calls_user(effect, run):
             await self._start_alone(effect, run)
@@ -169,7 +166,7 @@ class InFlight(Struct, Generic[S], eq=False):
 
     async def close(self) -> list[Answering]:
         """End everything that is in flight; return the answers that the driver has not heard."""
-        source, self._source = self._source, None
+        source, self.source = self.source, None
         if source is not None:
             await source.aclose()
         if not (self._tasks or self._unheard or self._inbox.qsize()):
@@ -193,7 +190,7 @@ class InFlight(Struct, Generic[S], eq=False):
 
         The answer is kept, though the task may be cancelled while the source closes.
         """
-        self._source = None
+        self.source = None
         kept = [answer] if isinstance(answer, Answering) else []
         self._unheard += kept
         await source.aclose()

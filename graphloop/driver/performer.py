@@ -83,13 +83,12 @@ class Performer(Struct, Generic[S], eq=False):
 
     def performable(self, effects: Iterable[Effect], run: Run[S]) -> list[Effect]:
         """Return the effects that this process can answer; a run parks with others."""
-        return [
-            effect
-            for effect in effects
-            if type(effect) not in PARKING
-            or (isinstance(effect, CallTool) and not effect.client)
-            or self._is_answered_here(effect, run)
-        ]
+        found: list[Effect] = []
+        for effect in effects:
+            is_tool = isinstance(effect, CallTool) and not effect.client
+            if is_tool or type(effect) not in PARKING or self._is_answered_here(effect, run):
+                found.append(effect)
+        return found
 
     def _is_answered_here(self, effect: Effect, run: Run[S]) -> bool:
         match effect:

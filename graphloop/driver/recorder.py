@@ -23,7 +23,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from ..effects import CallModel
 from ..errors import Fenced, IllegalEvent, ProviderError, RunBusy, StoreError, UnknownRun
-from ..events import EffectFailed, EffectsStarted, Event, ModelReplied, Started
+from ..events import EffectFailed, EffectsStarted, Event, Started
 from ..graph import NodeGraph
 from ..replay import replay_steps
 from ..run import EndReason, Run
@@ -76,6 +76,7 @@ class Recorder(Generic[S]):
         asks: Callable[[], Sequence[Ask]] = tuple,
     ) -> None:
         self.run: Run[S] | None = None
+        self.current: Run[S] | None = None
         self.run_id = ""
         self.held: list[Step[S]] = []
         self.unseen: list[Step[S]] = []
@@ -93,17 +94,12 @@ class Recorder(Generic[S]):
     @property
     def is_ending(self) -> bool:
         """Whether the run has ended, or does with the last event that is held or on its way."""
-        return self._ends or ((run := self.current) is not None and run.ended)
+        return self._ends or (self.current is not None and self.current.ended)
 
     @property
     def is_over(self) -> bool:
         """Whether the run has ended."""
         return self.run is not None and self.run.ended
-
-    @property
-    def current(self) -> Run[S] | None:
-        """The run after all events that are held; None before it has started."""
-        return self.held[-1].run if self.held else self.run
 
     @property
     def driven(self) -> Run[S]:
@@ -124,7 +120,7 @@ class Recorder(Generic[S]):
             RunBusy: the run has a live driver already; nothing has happened.
             StoreError: the store could not note the lease.
         """
-        self.held.clear()  # An error has broken off what came before.
+        self._drop()  # An error has broken off what came before.
         if self._leases is not None:
             try:
                 await self._leases.claim(self.run_id)
@@ -184,7 +180,7 @@ class Recorder(Generic[S]):
             if isinstance(event, Started) and not self.held:
                 taken = begin(self._graph, event, self._state)
             else:
-                taken = step(self._graph, self.driven, event)
+                taken = step(self._graph, self.current or self.driven, event)
         except Exception:
             self._ends = True
             await self._append([*[step.event for step in self.held], event])
@@ -196,6 +192,7 @@ class Recorder(Generic[S]):
             started = EffectsStarted(event.at, (event.effect,), event.spent)
             taken = step(self._graph, self.driven, started)
         self.held.append(taken)
+        self.current = taken.run
         return taken, failed
 
     async def keep(self, *, leaving: bool = False) -> None:
@@ -232,29 +229,32 @@ class Recorder(Generic[S]):
             else:
                 cut = await journaled(store, (run_id, seq), events, scope, leaving=leaving)
         except StoreError as error:
-            self.held.clear()
+            self._drop()
             is_new = run is None and not self._ports.path
             if not (leaving or is_new or isinstance(error, Fenced)):
                 await self.refuse_outrun(events[0])
             raise
         except BaseException:
-            self.held.clear()
+            self._drop()
             raise
         self.is_torn = False
         return cut
+
+    def stand_at(self, run: Run[S]) -> None:
+        """Take the run to stand like this, as its journal says."""
+        self.run = self.current = run
+
+    def _drop(self) -> None:
+        """Forget the events that are held."""
+        self.held.clear()
+        self.current = self.run
 
     def _advance(self) -> None:
         """Take the run to stand after the steps that were held."""
         self.run = self.current
         self.unseen += self.held
-        for kept in self.held:
-            match kept.event:
-                case ModelReplied(effect=effect) | EffectFailed(effect=effect):
-                    self._models.calls.pop(effect, None)
-                case EffectsStarted(effects=(effect,)):
-                    self._models.calls.pop(effect, None)
-                case _:
-                    pass
+        if self._models.calls:
+            self._models.are_journaled([kept.event for kept in self.held])
         self.held.clear()
 
     def _interruption(self, event: EffectFailed, taken: Step[S]) -> ProviderError | None:
@@ -311,7 +311,7 @@ class Recorder(Generic[S]):
         for taken in replay_steps(self._graph, typed_events(self._ports.state_type, events)):
             if taken.run.seq > known:
                 self.unseen.append(taken)
-            self.run = taken.run
+            self.stand_at(taken.run)
         self.is_torn = self._ends = False
 
 

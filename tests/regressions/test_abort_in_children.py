@@ -197,7 +197,7 @@ async def at_every_moment(
 @pytest.mark.parametrize("on_file", [True, False], ids=["file", "memory"])
 @pytest.mark.parametrize("plan", [ONE, TWO], ids=["one child", "two children"])
 @pytest.mark.parametrize("scenario", [aborted, left])
-def test_a_child_that_journals_when_its_parent_is_stopped_keeps_journal_and_run_at_one(
+def test_a_stop_keeps_a_child_s_journal_and_run_the_same(
     scenario: Callable[..., Awaitable[bool]],
     plan: Plans,
     tmp_path: Path,
@@ -211,7 +211,7 @@ def test_a_child_that_journals_when_its_parent_is_stopped_keeps_journal_and_run_
     assert asyncio.run(at_every_moment(scenario, plan, file, kept=kept)) > 8
 
 
-def test_a_stream_that_is_closed_while_it_is_being_aborted_lets_the_abort_come_to_its_end() -> None:
+def test_a_stream_closed_during_an_abort_lets_the_abort_end() -> None:
     """Nor does whoever drives it see a cancellation that nobody asked for."""
 
     async def scenario() -> None:

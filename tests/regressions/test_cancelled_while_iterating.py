@@ -86,7 +86,7 @@ async def seen(at: int) -> tuple[list[str], int]:
     return kinds, len(await store.load("r"))
 
 
-def test_all_parts_are_told_in_order_wherever_the_caller_was_cancelled() -> None:
+def test_all_parts_come_in_order_wherever_a_caller_cancels() -> None:
     """At each event of the run, the first and the last among them."""
     whole, events = asyncio.run(seen(0))
 

@@ -54,7 +54,7 @@ async def test_a_run_waits_for_a_child_that_another_process_drives(
     assert {"ok"} == {one.status for one in result.steps[0].tool_results}
 
 
-async def test_an_answer_for_a_child_that_is_driven_elsewhere_is_not_lost(tmp_path: Path) -> None:
+async def test_an_answer_for_a_child_driven_elsewhere_is_not_lost(tmp_path: Path) -> None:
     """It waits in the mailbox; and whoever drives the child may end it, too."""
     mine, theirs, ledger = store_at(tmp_path), store_at(tmp_path), Ledger()
     ends: list[EndReason] = []
@@ -77,7 +77,7 @@ async def test_an_answer_for_a_child_that_is_driven_elsewhere_is_not_lost(tmp_pa
     assert {"note": 1, "pay": 1} == names
 
 
-async def test_an_abort_does_not_wait_for_a_child_that_is_driven_elsewhere(tmp_path: Path) -> None:
+async def test_an_abort_waits_for_no_child_that_is_driven_elsewhere(tmp_path: Path) -> None:
     """It cannot be stopped from here; the run above ends, and the child's driver goes on."""
     mine, theirs = store_at(tmp_path), store_at(tmp_path)
     await tree(Ledger(), GATED, mine).generate("go", run_id="r")
@@ -125,7 +125,7 @@ def hurried(
     ],
     ids=["a child", "a child's child"],
 )
-async def test_a_child_that_is_not_needed_any_more_is_waited_for_while_another_process_drives_it(
+async def test_an_abandoned_child_driven_elsewhere_is_waited_for(
     wished: Plans, busy: str, tmp_path: Path
 ) -> None:
     """It spends on: whoever went on by now would have the same money twice."""

@@ -169,7 +169,7 @@ class LeftAtCheck:
         return list(await self.kept.runs())
 
 
-async def test_a_tool_that_had_not_begun_when_the_run_was_left_runs_once() -> None:
+async def test_a_tool_that_had_not_begun_at_a_leave_runs_once() -> None:
     """Nothing may be taken for begun that never began: its result would be unknown for ever."""
     till, store = Till(), LeftAtCheck()
     till.may_end.set()
@@ -185,7 +185,7 @@ async def test_a_tool_that_had_not_begun_when_the_run_was_left_runs_once() -> No
     assert [("ok", "paid")] == said(result)
 
 
-async def test_a_parked_run_without_a_store_that_is_left_when_resumed_does_not_repeat() -> None:
+async def test_a_parked_run_left_when_resumed_does_not_repeat() -> None:
     """Its result leads to its journal, so whoever has it can come back, by any way."""
     till = Till()
     parked = await till.agent(None, "pay", gated=True).generate("go", run_id="r")
@@ -201,7 +201,7 @@ async def test_a_parked_run_without_a_store_that_is_left_when_resumed_does_not_r
     assert [True] == [one.unknown for one in result.pending]
 
 
-async def test_a_child_that_was_left_in_the_middle_does_not_repeat_its_tool() -> None:
+async def test_a_child_left_in_the_middle_does_not_repeat_its_tool() -> None:
     """A child's journal is where its parent's is, and is kept as carefully."""
 
     def above(till: Till, store: Store, *names: str) -> Agent:
@@ -288,7 +288,7 @@ def results(events: Sequence[Event]) -> list[object]:
 
 
 @pytest.mark.parametrize("way", ["limit", "abort"])
-def test_what_has_ended_is_kept_when_the_time_is_up_while_a_journal_is_written(way: str) -> None:
+def test_ended_calls_are_kept_if_time_is_up_during_a_write(way: str) -> None:
     """Two tools have ended, the first result is being written: the second was thrown away."""
     ran: list[str] = []
 
@@ -331,7 +331,7 @@ def test_what_has_ended_is_kept_when_the_time_is_up_while_a_journal_is_written(w
     asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
 
 
-def test_calls_that_were_only_wished_for_when_a_child_was_stopped_are_not_counted() -> None:
+def test_calls_that_a_stopped_child_never_ran_are_not_counted() -> None:
     """Its journal was being told that they may run, and none of them has."""
 
     async def scenario() -> None:

@@ -49,7 +49,7 @@ class Closing:
 
 
 @pytest.mark.parametrize("below", BELOW)
-def test_an_append_that_its_store_cancelled_ends_the_leg_with_an_error(below: str) -> None:
+def test_an_append_that_its_store_cancels_ends_with_an_error(below: str) -> None:
     """Nothing is lost: the run can be resumed once the store is well."""
 
     async def scenario() -> tuple[str, EndReason]:

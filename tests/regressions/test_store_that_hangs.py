@@ -83,7 +83,7 @@ def left() -> list[str]:
 
 
 @pytest.mark.parametrize("below", BELOW)
-async def test_a_caller_who_cancels_once_gets_away_and_leaves_nothing_behind(
+async def test_a_caller_who_cancels_once_leaves_nothing_behind(
     below: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a time limit around a run does."""

@@ -132,7 +132,7 @@ def test_whoever_aborts_reads_first_what_the_store_has_kept(
 
 
 @pytest.mark.parametrize("keeps", [True, False])
-def test_a_run_that_may_not_have_begun_or_heard_its_caller_was_left(
+def test_a_run_that_may_not_have_heard_its_caller_was_left(
     keeps: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody knows what to go on with: it is told so, and the journal can be taken up."""
