@@ -16,7 +16,7 @@ from graphloop.driver.models import Models
 from graphloop.driver.performer import Performer
 from graphloop.driver.ports import Ports
 from graphloop.driver.recorder import Recorder
-from graphloop.errors import Fenced, RunBusy, StoreError
+from graphloop.errors import Fenced, IllegalEvent, RunBusy, StoreError
 from graphloop.events import (
     Cancelled,
     Decided,
@@ -421,3 +421,13 @@ def begun_at(at: float) -> Run[None]:
     """Return a run whose last event was at that time."""
     graph = loop()
     return replay(graph, [evolve(ASKING, at=at, graph=graph.name)])
+
+
+def test_an_event_before_the_run_has_started_is_kept_nowhere() -> None:
+    """A journal that begins with another event could not be replayed."""
+    store = MemoryStore()
+
+    with pytest.raises(IllegalEvent, match="starts with Started"):
+        asyncio.run(kept(recorder(store), Resumed(1.0)))
+
+    assert [] == list(asyncio.run(store.runs()))
