@@ -118,7 +118,7 @@ def test_a_run_taken_further_elsewhere_is_busy_and_known_as_it_is(
         store = MemoryStore()
         one, other, third = (recorder(store, path) for _ in range(3))
         await kept(one, STARTED)
-        other.run = one.run
+        other.stand_at(one.driven)
         await kept(one, Resumed(1.0))
         with pytest.raises(StoreError) as new:
             await kept(third, evolve(STARTED, at=2.0))
@@ -236,7 +236,7 @@ def driven(store: Leasing | Plain, error: BaseException | None = None) -> None:
 
     async def scenario() -> None:
         one = recorder(store)
-        one.run = fresh()
+        one.stand_at(fresh())
         async with one:
             if error is not None:
                 raise error
