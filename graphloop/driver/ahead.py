@@ -27,7 +27,7 @@ __all__ = ["Ahead", "first_events", "not_before"]
 S = TypeVar("S")
 
 HOLDABLE: Final = frozenset({ModelReplied, CallsChecked})
-"""Facts that a resumed run makes again, without harm. What a person said is none of them."""
+"""Facts that a resumed run makes again, without harm. The words of a person are not."""
 
 
 class Ahead(Struct, Generic[S], eq=False):

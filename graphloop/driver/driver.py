@@ -36,7 +36,6 @@ from ..events import (
 )
 from ..graph import NodeGraph
 from ..run import Run
-from ..stores import Ask
 from ..values import UserMessage, evolve
 from .ahead import Ahead
 from .cancellation import CancelScope, StepTimer
@@ -96,7 +95,9 @@ class AsyncDriver(Generic[S]):
             performer,
             lambda child, state: AsyncDriver(child.graph, child.ports, state, scope),
         )
-        self._recorder = recorder = Recorder(graph, ports, state, scope, models, asks=self._asks)
+        self._recorder = recorder = Recorder(
+            graph, ports, state, scope, models, asks=lambda: [one.ask for one in self.pending]
+        )
         self._in_flight = InFlight(
             performer,
             lambda effect: (
@@ -140,9 +141,6 @@ class AsyncDriver(Generic[S]):
         if self.run is None or self.run.ended:
             return ()
         return tuple(pending_of(self.run, self.children.descendants, self._ports.secret))
-
-    def _asks(self) -> list[Ask]:
-        return [pending.ask for pending in self.pending]
 
     def abort(self, reason: str = "", *, after_step: bool = False) -> None:
         """Stop the run now: what is pending is cancelled, the history stays paired.

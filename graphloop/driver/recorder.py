@@ -177,11 +177,13 @@ class Recorder(Generic[S]):
         Raises:
             Exception: the kernel or a node refuses the event, which is journaled all the same.
         """
+        run = self.current or (None if isinstance(event, Started) else self.driven)
         try:
-            if isinstance(event, Started) and not self.held:
+            if run is None:
+                assert isinstance(event, Started), "any other needs a run"
                 taken = begin(self._graph, event, self._state)
             else:
-                taken = step(self._graph, self.current or self.driven, event)
+                taken = step(self._graph, run, event)
         except Exception:
             self._ends = True
             await self._append([*[step.event for step in self.held], event])
