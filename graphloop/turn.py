@@ -77,7 +77,7 @@ class Exchange(Struct, frozen=True, gc=False):
     answer: Answer | Failure = None
 
 
-class Dialogue(Struct, frozen=True):
+class Dialogue(Struct, frozen=True, gc=False):
     """The requests of the current node's generator, with which it is run again.
 
     `at` is the id of the effect that first called it. `messages` is the length of the conversation
@@ -119,7 +119,7 @@ class Queue(Struct, frozen=True, gc=False):
     places: tuple[int, ...]
 
 
-class Turn(Struct, frozen=True):
+class Turn(Struct, frozen=True, gc=False):
     """The turn in progress: the tools on offer, the reply, and the fate of its calls.
 
     Attributes:

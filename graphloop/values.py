@@ -271,7 +271,7 @@ class Usage(Struct, frozen=True, gc=False):
         )
 
 
-class Reply(Struct, frozen=True, gc=False):
+class Reply(Struct, frozen=True, omit_defaults=True, gc=False):
     """A complete answer of a model: the only thing a stream may end with.
 
     `raw_finish_reason` is the provider's own word; `model` the model that answered;

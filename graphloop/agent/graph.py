@@ -133,7 +133,7 @@ class Graph(NodeGraph[S]):
         `phase` folds loops, agents or the phases of a loop into boxes; `detail` tells what each
         node promises, and draws the graphs that nodes run.
         """
-        views.draw(self, path, level=level)
+        views.save(self, path, level=level)
         return Path(path)
 
     def diff(self, later: NodeGraph[S], *, rules: Rules | Iterable[Rules] = ()) -> Comparison:

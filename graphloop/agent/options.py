@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, Typ
 from ..conversation import Compaction
 from ..driver import Pending, Price
 from ..errors import ConfigError, not_among
-from ..limits import Condition, ModelPrice, StopInfo
+from ..limits import ModelPrice, StopCondition, StopInfo
 from ..policy import Approval, Policy, secret_of
 from ..rules import Rules
 from ..spending import Budget, is_number, positive_number, whole_number
@@ -54,7 +54,7 @@ __all__ = [
 ToolInput: TypeAlias = AnyTool | AgentTool | Callable[..., object]
 Tools: TypeAlias = Sequence[ToolInput] | Mapping[str, ToolInput]
 Predicate: TypeAlias = Callable[[StopInfo], bool | Awaitable[bool]]
-StopInput: TypeAlias = Condition | Predicate | Sequence[Condition | Predicate]
+StopInput: TypeAlias = StopCondition | Predicate | Sequence[StopCondition | Predicate]
 
 G = TypeVar("G")
 
@@ -335,14 +335,14 @@ def reject_unknown_options(given: Iterable[str], options: type[object], place: s
         raise ConfigError(f"{place} has no option {found} It takes {', '.join(sorted(known))}")
 
 
-def stop_input(given: StopInput) -> tuple[tuple[Condition, ...], tuple[Predicate, ...]]:
+def stop_input(given: StopInput) -> tuple[tuple[StopCondition, ...], tuple[Predicate, ...]]:
     """Part pure conditions, which the graph evaluates, from functions, which it invokes."""
     # isinstance cannot tell the item type.
     every = cast("Sequence[object]", given) if isinstance(given, Sequence) else (given,)
-    conditions: list[Condition] = []
+    conditions: list[StopCondition] = []
     predicates: list[Predicate] = []
     for one in every:
-        if isinstance(one, Condition) and not isinstance(one, type):
+        if isinstance(one, StopCondition) and not isinstance(one, type):
             conditions.append(one)
         elif callable(one) and not isinstance(one, type):
             # Types cannot tell what a function takes and returns: the run checks its answer.

@@ -266,7 +266,7 @@ async def recorded_asks(store: Store, run_id: str) -> tuple[Ask, ...] | None:
         return None
     record = await record_of(store, run_id)
     match record.status:
-        case "suspended":
+        case "parked":
             return record.asks
         case "running":
             problem = "is being driven; answer its driver, or wait until it parks"

@@ -7,7 +7,7 @@ from typing import Final
 
 from ..conversation import Compaction
 from ..errors import ConfigError
-from ..limits import Condition, HasToolCall, parts_of
+from ..limits import HasToolCall, StopCondition, parts_of
 from ..loop import Standard, standard_edges
 from ..nodes import AnswerCheck, Compact, Execute, Gate, ModelCall, PrepareStep, StopCheck, Verify
 from ..values import ToolChoice, ToolSpec, evolve
@@ -77,7 +77,7 @@ def agent_terms(
 def standard_nodes(
     options: AgentOptions,
     world: AgentResources,
-    conditions: tuple[Condition, ...],
+    conditions: tuple[StopCondition, ...],
     *,
     predicates: bool,
 ) -> Standard:

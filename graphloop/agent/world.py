@@ -10,7 +10,7 @@ from .. import providers
 from ..driver import Price
 from ..errors import ConfigError, nearest, not_among
 from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
-from ..providers import Provider, resolve, wire_of
+from ..providers import Provider, resolve, service_of
 from ..tools import Tool, Toolbox, accepts
 from ..values import Reply, ToolChoice, ToolSpec
 from .inputs import ChoiceInput, Model
@@ -205,8 +205,7 @@ def price_of(options: RunOptions, provider: Provider) -> Price | None:
     table = access.prices
     if access.price is not None:
         return access.price
-    wire = wire_of(provider.label)
-    if not table and not (wire is not None and wire.is_priced):
+    if not table and service_of(provider.label) is None:
         return None
     return providers.price_with(table) if table else providers.price
 

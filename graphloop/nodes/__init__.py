@@ -2,7 +2,7 @@
 
 Each node is pure: it reads a run, and answers `Wait` with effects or `Leave` by an outcome.
 Nodes do not know each other. They share `fan_out`, `attempts`, `dialogue`, `joins`,
-`forced_choice`, `item_list` and `frozen_fields`.
+`forced_choice` and `frozen_fields`.
 Start with `gate.py`, `execute.py` and `append.py`.
 """
 
@@ -27,10 +27,9 @@ if TYPE_CHECKING:
     from .child import Child, ChildOutcome
     from .critique import Critique
     from .fallback import Fallback
-    from .item_list import ItemForm
     from .joins import BranchJoin, Reducer
     from .limit import Limit
-    from .map_over import MapOver
+    from .map_over import ItemForm, MapOver
     from .parallel import Branch, Parallel
     from .retrying import Retrying
     from .router import Router
@@ -80,13 +79,15 @@ __getattr__ = front_door(
         ),
         ".critique": ("Critique",),
         ".fallback": ("Fallback",),
-        ".item_list": ("ItemForm",),
         ".joins": (
             "BranchJoin",
             "Reducer",
         ),
         ".limit": ("Limit",),
-        ".map_over": ("MapOver",),
+        ".map_over": (
+            "ItemForm",
+            "MapOver",
+        ),
         ".parallel": (
             "Branch",
             "Parallel",

@@ -19,7 +19,7 @@ from ..contract import BROKEN, Contract
 from ..effects import AskHuman, CheckCalls, Effect
 from ..errors import IllegalEvent
 from ..events import CallCheck, CallsChecked, Decided, EffectFailed, Event
-from ..limits import Refusal, note_limits, queued, refusals
+from ..limits import CallOverLimit, note_limits, queued, refusals
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Settled
 from ..policy import Rule, decide, denial, refuse_shadowed, rule_text, untold
@@ -305,7 +305,7 @@ def _bounded(run: Run[S]) -> Run[S]:
     ]
     results = list(turn.results or (None,) * len(turn.calls))
     verdicts = list(turn.verdicts)
-    answered: list[Refusal] = []
+    answered: list[CallOverLimit] = []
     for place, one in refusals(run, queued(turn, places)).items():
         verdict = verdicts[place]
         # A call without a question runs if another is denied: the node that runs it will know.

@@ -35,9 +35,6 @@ __all__ = [
 
 JsonSchema: TypeAlias = dict[str, object]
 
-SORTER: Final = GenerateJsonSchema()
-"""Sorts schemas; it generates none, for it would do so only once."""
-
 # NaN, the infinities, and numbers that pydantic reads as an infinity, such as 1e999.
 _may_not_be_json: Final = re.compile(r"NaN|Infinity|\d[eE]\+?\d{3}|\d{309}").search
 
@@ -144,7 +141,10 @@ def schema_text(schema: Mapping[str, object], place: str) -> str:
             f"{place}: parameters: expected a schema with 'type': 'object' at the top, "
             f"found {flat.get('type')!r}. Fix: make it a property of an object."
         )
-    return to_json(SORTER.sort(flat)).decode("utf-8")
+    return to_json(_SORTER.sort(flat)).decode("utf-8")
+
+
+_SORTER: Final = GenerateJsonSchema()  # To make it costs a tenth of a tool's definition.
 
 
 class _Untitled(GenerateJsonSchema):

@@ -218,8 +218,8 @@ def _annotate(
 
 
 def _docstring(text: str) -> tuple[str, dict[str, str]]:
-    if ":" not in text and "--" not in text:
-        # Without either sign, no style of docstring can describe a parameter.
+    if "\n" not in text.strip() or not (":" in text or "--" in text):
+        # No style of docstring can describe a parameter there; the parser would try four.
         return _paragraph(inspect.cleandoc(text)), {}
     # Few docstrings need it, and every agent would wait for it.
     parser = import_module("docstring_parser")

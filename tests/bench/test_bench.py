@@ -20,7 +20,7 @@ ROWS = {
     "many": 3,
     "growth": 4,
     "imports": 3,
-    "journal": 5,
+    "journal": 10,
     "proofs": 16,
 }
 

@@ -364,7 +364,7 @@ async def test_between_two_turns_the_run_is_nobody_s(tmp_path: Path) -> None:
     statuses += [record.status for record in await other.overview()]
     await other.aclose()
     await one.aclose()
-    assert ["suspended", "suspended", "done"] == statuses
+    assert ["parked", "parked", "done"] == statuses
 
 
 def test_an_abort_stops_at_once_and_answers_the_calls() -> None:
@@ -465,11 +465,11 @@ class Steerless:
         self._kept = MemoryStore()
         self._happens = happens
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event, unless it is the caller's say."""
-        if isinstance(event, Steered):
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events, unless it is the caller's say."""
+        if any(isinstance(event, Steered) for event in events):
             await self._happens()
-        await self._kept.append(run_id, seq, event)
+        await self._kept.append(run_id, seq, *events)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return a journal."""

@@ -320,12 +320,12 @@ class Slow(Kept):
         self.keeping = asyncio.Event()
         self.go_on = asyncio.Event()
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event; a reply only when told to."""
-        if isinstance(event, ModelReplied):
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events; a reply only when told to."""
+        if any(isinstance(event, ModelReplied) for event in events):
             self.keeping.set()
             await self.go_on.wait()
-        await super().append(run_id, seq, event)
+        await super().append(run_id, seq, *events)
 
 
 @pytest.mark.parametrize("last", [True, False])

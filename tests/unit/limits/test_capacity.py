@@ -193,7 +193,7 @@ def test_what_is_reserved_is_not_free() -> None:
     assert Budget(tokens=60, tool_calls=2) == budget_remaining(run, 2)
 
 
-def test_a_call_of_an_agent_takes_room_beside_what_it_may_call_itself() -> None:
+def test_a_call_of_an_agent_takes_room_itself() -> None:
     """What a node starts is no call, and has a share all the same."""
 
     def left(*pending: Effect, waiting: int = 0) -> int | None:
