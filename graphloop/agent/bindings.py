@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol, TypeVar, final, runtime_checkable
 
 from msgspec import Struct
 
+from .. import nodes as node_room
 from ..contract import Contract, contract_of
 from ..driver import Callback
 from ..errors import ConfigError, GraphError, Problem
@@ -16,13 +17,11 @@ from ..limits import deeper
 from ..node_protocol import Node, nodes_within, unwrapped
 from ..nodes import (
     Compact,
-    Critique,
     Execute,
     Function,
     Gate,
     ModelCall,
     PrepareStep,
-    Router,
     StopCheck,
 )
 from ..outcomes import Outcome
@@ -132,7 +131,9 @@ def models_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
         match node:
             case ModelCall():
                 named = (node.model, *node.fallbacks)
-            case Critique() | Router():
+            case _ if node.kind == "check" and isinstance(
+                node, node_room.Critique | node_room.Router
+            ):
                 named = (node.model,)
             case Compact(compaction=compaction) if compaction is not None:
                 named = (compaction.summary_model,)
