@@ -21,7 +21,7 @@ from .generate import (
 from .graph import Graph
 from .graph_checks import refuse_idle_gate
 from .graph_terms import GraphOptions, passed_on
-from .inputs import AnswerInfo, MessageInput, Model, StepChanges, StepInfo, Verdict, messages_of
+from .inputs import AnswerInfo, MessageInput, Model, Review, StepChanges, StepInfo, messages_of
 from .journals import fork_run, root_of, state_after, typed
 from .known import graph_of
 from .options import AgentOptions, RunOptions, ToolInput, Tools
@@ -53,6 +53,7 @@ __all__ = [
     "Opener",
     "PendingTurn",
     "Plan",
+    "Review",
     "RunOptions",
     "RunResult",
     "RunStream",
@@ -63,7 +64,6 @@ __all__ = [
     "ToolInput",
     "ToolRunner",
     "Tools",
-    "Verdict",
     "agent_tool",
     "answer_call",
     "approval_from",

@@ -20,7 +20,7 @@ from ..tools import Toolbox, awaited, yes_or_no
 from ..values import Message
 from .final_answer import OUTPUT, FinalAnswer
 from .inherited_limits import added_under
-from .inputs import AnswerInfo, MessageInput, StepChanges, StepInfo, Verdict, messages_of
+from .inputs import AnswerInfo, MessageInput, Review, StepChanges, StepInfo, messages_of
 from .options import AgentOptions, Predicate
 from .world import (
     AgentResources,
@@ -199,9 +199,9 @@ def _judge(
         verdict = await awaited(judge(info))
         if isinstance(verdict, bool):
             return AnswerChecked(verdict, "" if verdict else feedback)
-        if not isinstance(verdict, Verdict) or not isinstance(verdict.feedback, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(verdict, Review) or not isinstance(verdict.feedback, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(
-                f"`{name}` returns True, False or a Verdict; found {type(verdict).__name__}"
+                f"`{name}` returns True, False or a Review; found {type(verdict).__name__}"
             )
         return AnswerChecked(
             verdict.ok is True, verdict.feedback or feedback, verdict.retry is not False

@@ -39,9 +39,9 @@ __all__ = [
     "MessageInput",
     "Model",
     "QuestionInput",
+    "Review",
     "StepChanges",
     "StepInfo",
-    "Verdict",
     "check_run_id",
     "messages_of",
 ]
@@ -155,7 +155,7 @@ class AnswerInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Review:
     """The judgement of a `verify` function about an answer.
 
     `feedback` is read by the model in its next turn; without `retry` the answer is taken as it is.

@@ -24,7 +24,7 @@ from ..stores import Store
 from ..tools import AnyTool
 from ..turn import StepResult
 from ..values import Settings
-from .inputs import AnswerInfo, ChoiceInput, MessageInput, Model, StepChanges, StepInfo, Verdict
+from .inputs import AnswerInfo, ChoiceInput, MessageInput, Model, Review, StepChanges, StepInfo
 from .sub_agents import AgentTool, NamedAgent
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class AgentOptions(RunOptions, total=False):
     `done_when`: says of `AnswerInfo` whether the work is done; False sends the model back.
     `max_done_retries`: how often that may be (default 2); then the answer is taken, and
     `stopped_by` says `false_finish`.
-    `verify`: judges an answer: a `Verdict`, or whether it is good.
+    `verify`: judges an answer: a `Review`, or whether it is good.
     `max_verify_retries`: how often it may be sent back (default 2); then `stopped_by` says
     `unverified`.
     `compaction`: when and how a long conversation is made shorter (`Compaction`).
@@ -178,7 +178,7 @@ class AgentOptions(RunOptions, total=False):
     max_output_retries: int
     done_when: Callable[[AnswerInfo], bool | Awaitable[bool]] | None
     max_done_retries: int
-    verify: Callable[[AnswerInfo], bool | Verdict | Awaitable[bool | Verdict]] | None
+    verify: Callable[[AnswerInfo], bool | Review | Awaitable[bool | Review]] | None
     max_verify_retries: int
     compaction: Compaction | None
     compact: Callable[[StepInfo], Sequence[MessageInput] | Awaitable[Sequence[MessageInput]]] | None
@@ -288,7 +288,7 @@ class Checks:
     max_output_retries: int = 2
     done_when: Callable[[AnswerInfo], bool | Awaitable[bool]] | None = None
     max_done_retries: int = 2
-    verify: Callable[[AnswerInfo], bool | Verdict | Awaitable[bool | Verdict]] | None = None
+    verify: Callable[[AnswerInfo], bool | Review | Awaitable[bool | Review]] | None = None
     max_verify_retries: int = 2
 
 

@@ -505,7 +505,7 @@ def test_with_a_secret_the_signed_answer_counts(approved: bool, handed_in: bool)
         agent = bank.agent([pay(call_id="p")], approval_secret=SECRET)
         parked = await agent.generate("go")
         (one,) = parked.pending
-        given = one.approve() if approved else one.deny()
+        given = one.approve() if approved else one.decline()
         if handed_in:
             history: list[Message] = [UserMessage("go"), *parked.messages]
             return await agent.generate(messages=history, approvals={"p": given})

@@ -21,13 +21,13 @@ from graphloop import (
     Agent,
     EndReason,
     OutputInvalid,
+    Review,
     RunResult,
     RunStream,
     StepChanges,
     StepInfo,
     StepResult,
     Usage,
-    Verdict,
     allow,
     ask,
     deny,
@@ -409,7 +409,7 @@ def test_the_options_of_one_answer_take_effect() -> None:
         messages=[UserMessage("where?")],
         instructions="be brief",
         max_tokens=9,
-        verify=lambda info: Verdict(ok=info.output == Town(name="Rome"), feedback="Warmer."),
+        verify=lambda info: Review(ok=info.output == Town(name="Rome"), feedback="Warmer."),
     )
 
     assert Town(name="Rome") == result.object

@@ -15,10 +15,10 @@ from graphloop import (
     AnswerInfo,
     Compaction,
     EndReason,
+    Review,
     RunResult,
     StepChanges,
     StepInfo,
-    Verdict,
     ask,
     tool,
 )
@@ -355,7 +355,7 @@ def later(answer: object) -> Callable[[object], Awaitable[object]]:
 @pytest.mark.parametrize("option", ["verify", "done_when"])
 @pytest.mark.parametrize("use", [at_once, later], ids=["sync", "async"])
 @pytest.mark.parametrize(
-    ("first", "asked"), [(True, 1), (False, 2), (Verdict(ok=True), 1), (Verdict(ok=False), 2)]
+    ("first", "asked"), [(True, 1), (False, 2), (Review(ok=True), 1), (Review(ok=False), 2)]
 )
 def test_a_check_sends_an_answer_back_or_takes_it(
     option: str, use: Callable[[object], Callable[[object], object]], first: object, asked: int
@@ -391,8 +391,8 @@ def in_turn(*answers: object) -> Callable[[object], object]:
     ("option", "verdict", "feedback"),
     [
         ("verify", False, NOT_GOOD),
-        ("verify", Verdict(ok=False), NOT_GOOD),
-        ("verify", Verdict(ok=False, feedback="Too long."), "Too long."),
+        ("verify", Review(ok=False), NOT_GOOD),
+        ("verify", Review(ok=False, feedback="Too long."), "Too long."),
         ("done_when", False, NOT_DONE),
     ],
 )
@@ -447,16 +447,16 @@ def test_a_verdict_without_retry_takes_the_answer_as_it_is() -> None:
     """It will not get better, and it was said so on purpose."""
     said = ScriptedModel(["no"] * 9)
 
-    result = Agent(said, verify=lambda _: Verdict(ok=False, retry=False)).generate_sync("go")
+    result = Agent(said, verify=lambda _: Review(ok=False, retry=False)).generate_sync("go")
 
     assert (1, ()) == (len(said.requests), result.stopped_by)
 
 
 @pytest.mark.parametrize("option", ["verify", "done_when"])
-@pytest.mark.parametrize("answer", [None, 1, "yes", {}, Verdict(ok=True, feedback=wrong(5))])
+@pytest.mark.parametrize("answer", [None, 1, "yes", {}, Review(ok=True, feedback=wrong(5))])
 def test_a_check_that_answers_something_else_ends_the_run(option: str, answer: object) -> None:
     """ "None" is what a function without a return says; it must not pass for good."""
-    with pytest.raises(ConfigError, match=f"`{option}` returns True, False or a Verdict; found"):
+    with pytest.raises(ConfigError, match=f"`{option}` returns True, False or a Review; found"):
         Agent(ScriptedModel(["one"]), **wrong({option: at_once(answer)})).generate_sync("go")
 
 
@@ -546,7 +546,7 @@ VALUES = [
     StepInfo(0, (UserMessage("go"),), Usage()),
     StepChanges(),
     AnswerInfo("text", None, (), Usage(), 0, 0),
-    Verdict(ok=True),
+    Review(ok=True),
 ]
 
 
