@@ -9,9 +9,9 @@ import pytest
 
 from graphloop import Agent, Approval, EndReason, RunResult, Tool, decline, tool
 from graphloop.agent.answers import Answers
-from graphloop.agent.handed_in import HandedIn, bind_token, conversation_digest
+from graphloop.agent.handed_in import HandedIn, conversation_digest
 from graphloop.agent.inputs import MessageInput, messages_of
-from graphloop.driver.pending import Pending, capability_of
+from graphloop.driver.pending import capability_of
 from graphloop.effects import AskHuman, CallTool
 from graphloop.errors import ConfigError, StoreError
 from graphloop.policy.approvals import issue
@@ -154,15 +154,6 @@ def test_a_conversation_is_approved_by_signed_tokens_only(
     assert expected == settled(Answers(answers), secret=SECRET)
 
 
-def test_a_signed_token_approves_its_call_in_its_conversation() -> None:
-    """Of whichever run, and wherever in it: a conversation does not say which has asked."""
-    for asked in (QUESTION, evolve(QUESTION, key="c7.0"), evolve(QUESTION, unknown=True)):
-        given = Approval(True, "fine", '{"amount": 1}', signed(asked, run_id="any"))
-
-        assert given == settled(Answers({"p": given}), secret=SECRET)
-        assert Approval(False, "the approval is not verifiable.") == settled(Answers({"p": given}))
-
-
 LOOK = UserMessage((TextPart("go"), ImagePart("https://a.test/b.png")))
 
 
@@ -208,17 +199,6 @@ def test_a_conversation_is_known_by_what_was_said_in_it(
 ) -> None:
     """However it was written down, kept and read again; anything else is another."""
     assert same is (conversation_digest(one) == conversation_digest(other))
-
-
-def test_what_a_child_asks_is_in_no_conversation() -> None:
-    """Its answer can come by the run only; so can a client tool's, which has no token."""
-    token = issue(capability_of(fresh(), QUESTION), None)
-    own = Pending("approval", "c0.0", "p", "pay", "{}", token=token)
-    below = Pending("approval", "c0.0/c0.0", "p", "pay", "{}", ("kid",), token)
-    client = Pending("client_tool", "c0.0", "p", "pay", "{}")
-
-    assert (below, client) == (bind_token(below, "d", None), bind_token(client, "d", None))
-    assert own != bind_token(own, "d", None)
 
 
 ASKED = reply("well", call("pay", "p"))
@@ -338,20 +318,6 @@ async def test_a_token_that_is_no_good_uses_nothing_up() -> None:
     forged = Approval(approved=True, token=pending.token[:-2] + "AA")
     await one.generate(messages=history, approvals={"p": forged})
     assert "done" == (await one.generate(messages=history, approvals={"p": pending.approve()})).text
-    assert ["pay"] == ran
-
-
-async def test_a_conversation_may_be_denied_as_often_as_one_likes() -> None:
-    """Nothing runs of it, and a denial uses nothing up."""
-    ran: list[str] = []
-
-    store = MemoryStore()
-    one = agent(ASKED, "no?", "still no?", "done", store=store, ran=ran)
-    _, history = await parked(one)
-    for denial in (False, decline("no")):
-        await one.generate(messages=history, approvals={"p": denial})
-    result = await one.generate(messages=history, approvals={"p": True})
-    assert "done" == result.text
     assert ["pay"] == ran
 
 

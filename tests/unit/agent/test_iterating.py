@@ -11,13 +11,12 @@ import pytest
 
 from graphloop import Agent, EndReason, PendingTurn, RunResult, Tool, ToolRunner
 from graphloop.effects import AwaitCaller
-from graphloop.errors import ConfigError, RunFailed, StoreError
+from graphloop.errors import ConfigError
 from graphloop.events import Event, Steered
 from graphloop.parts.parts import Finish, Part, RunStart, ToolResultPart
 from graphloop.providers.base import TextDelta
 from graphloop.providers.script import Entry
 from graphloop.stores.memory import MemoryStore
-from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import AssistantMessage, FinishReason, Message, ToolResult, UserMessage
 from tests.strategies import call, reply, wrong
@@ -217,15 +216,6 @@ async def test_a_model_that_fails_ends_the_loop_with_its_error() -> None:
     assert ["read: read is done", "write: write is done"] == told(runner.messages)[2:]
 
 
-@pytest.mark.parametrize(("prompt", "found"), [(None, "neither"), (3, "string")])
-async def test_a_wrong_question_is_told_on_the_first_look(prompt: object, found: str) -> None:
-    """Nothing has been sent."""
-    with pytest.raises(ConfigError, match=found):
-        await all_turns(agent("done").iter(wrong(prompt)))
-    with pytest.raises(ConfigError, match=found):
-        await agent("done").iter(wrong(prompt)).until_done()
-
-
 @pytest.mark.parametrize("name", ["pay", "client"])
 def test_a_run_that_parked_is_iterated_further(tmp_path: Path, name: str) -> None:
     """In another process, by its id: the next turn is steered as if nothing had been between."""
@@ -323,20 +313,6 @@ async def test_a_run_that_nobody_iterated_is_not_resumed_so() -> None:
     assert before == await parked.store.load(parked.run_id)
 
 
-async def test_a_run_without_a_further_turn_is_not_iterated() -> None:
-    """It waits on, or is over: its result can be had again."""
-    one = agent(reply(call("pay", "p")), "done")
-    parked = await one.iter("go").until_done()
-    again = one.resume_iter(parked)
-    assert [] == await all_turns(again)
-    assert EndReason.PARKED is (await again.until_done()).end_reason
-
-    ended = await agent("done").generate("go")
-    over = agent().resume_iter(ended)
-    assert [] == await all_turns(over)
-    assert "done" == (await over.until_done()).text
-
-
 async def test_closing_leaves_a_run_that_waits_as_it_is() -> None:
     """It is not thrown away because its caller leaves, before it is resumed or after."""
     one = agent(reply(call("pay", "p")), "done")
@@ -350,21 +326,6 @@ async def test_closing_leaves_a_run_that_waits_as_it_is() -> None:
 
     assert before == await parked.store.load(parked.run_id)
     assert "done" == (await one.resume(parked, approvals={"c0.0": True})).text
-
-
-async def test_between_two_turns_the_run_is_nobody_s(tmp_path: Path) -> None:
-    """Its lease is released, so that a caller who never comes back keeps nobody out."""
-    path = str(tmp_path / "runs.db")
-
-    one = agent(TOOLS, "done", store=path)
-    statuses: list[str] = []
-    other = SqliteStore(path)
-    async for _ in one.iter("go", run_id="r"):
-        statuses += [record.status for record in await other.overview()]
-    statuses += [record.status for record in await other.overview()]
-    await other.aclose()
-    await one.aclose()
-    assert ["suspended", "suspended", "done"] == statuses
 
 
 def test_an_abort_stops_at_once_and_answers_the_calls() -> None:
@@ -449,15 +410,6 @@ async def test_a_listener_that_raises_does_not_harm_the_run() -> None:
     assert ("on_part raised OSError: RunStart", "on_part raised OSError: Finish") == result.warnings
 
 
-async def test_a_reply_that_says_nothing_is_no_message() -> None:
-    """A paused turn without content is handed over, and is not part of the history."""
-    pause = reply(finish=FinishReason.PAUSE)
-    runner = agent(pause, "done").iter("go")
-    assert [["user: go"], ["user: go", "assistant: done"]] == [
-        told(runner.messages) async for _ in runner
-    ]
-
-
 class Steerless:
     """A store in memory to which something happens when the caller's say is journaled."""
 
@@ -507,42 +459,6 @@ async def test_a_say_that_cannot_be_journaled_ends_the_loop(*, ahead: bool) -> N
     await runner.aclose()
     assert [0] == seen
     assert [] == ran
-
-
-async def test_a_caller_who_is_cancelled_can_still_ask_how_it_ended() -> None:
-    """The stream was left in the middle: `until_done` says so, and blocks nobody."""
-    under_way = asyncio.Event()
-
-    async def hang() -> None:
-        under_way.set()
-        await asyncio.Event().wait()
-
-    one = Agent(ScriptedModel([TOOLS, "done"]), tools=[counting("read", [])], store=Steerless(hang))
-    runner = one.iter("go")
-    looking = asyncio.create_task(all_turns(runner))
-    await under_way.wait()
-    looking.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await looking
-    with pytest.raises(RunFailed, match="left"):
-        await runner.until_done()
-    with pytest.raises(RunFailed, match="left"):
-        await anext(runner)
-
-
-async def test_a_run_that_ended_elsewhere_is_not_gone_on_with() -> None:
-    """Two drivers cannot both be right: the one who comes late hears of it."""
-    ran: list[str] = []
-
-    tools = [counting("read", ran), counting("write", ran)]
-    one = Agent(ScriptedModel([TOOLS, "done"]), tools=tools, store=MemoryStore())
-    runner = one.iter("go", run_id="r")
-    await first_turn(runner)
-    result = await one.resume("r")
-    with pytest.raises(StoreError, match="another driver"):
-        await runner.until_done()
-    assert "done" == result.text
-    assert ["read", "write"] == ran
 
 
 @pytest.mark.parametrize("effect", ["at_most_once", "idempotent"])

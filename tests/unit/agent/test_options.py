@@ -13,13 +13,11 @@ import pytest
 
 from graphloop import (
     Agent,
-    Budget,
     Compaction,
     EndReason,
     ModelPrice,
     Pending,
     Retries,
-    StepChanges,
     StepInfo,
     StepResult,
     Timeouts,
@@ -32,17 +30,11 @@ from graphloop import (
 from graphloop.agent.callbacks import COMPACT, DONE_WHEN, PREPARE_STEP, STOP_WHEN, VERIFY
 from graphloop.agent.final_answer import OUTPUT
 from graphloop.agent.options import (
-    Access,
     AgentOptions,
-    Checks,
-    Limits,
-    Permissions,
     RunOptions,
-    Sampling,
-    clock_of,
 )
 from graphloop.agent.world import AgentResources
-from graphloop.errors import AuthenticationFailed, ConfigError, Overloaded
+from graphloop.errors import ConfigError, Overloaded
 from graphloop.graph import NodeGraph
 from graphloop.limits import stop
 from graphloop.limits.stop import StopInfo
@@ -60,11 +52,10 @@ from graphloop.providers.http import HttpProvider
 from graphloop.rules import Never, at_most, never
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
-from graphloop.values import FinishReason, Reply, Settings, SystemMessage, ToolChoice, UserMessage
+from graphloop.values import FinishReason, Reply, SystemMessage, ToolChoice
 from tests.agents import ticking
 from tests.strategies import call, reply, wrong
 from tests.unit.agent.doubles import (
-    asked_of,
     free,
     gated,
     named,
@@ -74,7 +65,6 @@ from tests.unit.agent.doubles import (
     texts,
     write,
 )
-from tests.wire_server import WireServer, json_answer
 
 
 def explained(options: type[object]) -> set[str]:
@@ -91,13 +81,6 @@ def test_every_option_is_explained_where_it_is_defined(options: type[object]) ->
     inherited = RunOptions.__annotations__ if options is AgentOptions else {}
 
     assert options.__annotations__.keys() - inherited.keys() == explained(options)
-
-
-def test_a_graph_and_the_groups_share_the_options_of_an_agent() -> None:
-    """Each option is defined once, whoever takes it."""
-    assert RunOptions.__annotations__.items() <= AgentOptions.__annotations__.items()
-    for kind in (Sampling, Limits, Permissions, Checks, Access):
-        assert set() == kind.__annotations__.keys() - AgentOptions.__annotations__.keys()
 
 
 def again() -> str:
@@ -246,13 +229,6 @@ def test_an_option_changes_its_node_and_no_other(options: dict[str, object], nod
     assert changed <= related | ({Gate, Execute} if "run_ungated" in options else set())
 
 
-def test_form_then_work_then_quality_are_checked() -> None:
-    """A judge need not read what is no answer."""
-    made = nodes(output_type=int, done_when=bool, verify=bool)
-    checks = next(one.checks for one in made if isinstance(one, Verify))
-    assert [OUTPUT, DONE_WHEN, VERIFY] == [one.callback for one in checks]
-
-
 SOMEBODY = Agent(ScriptedModel([], label="h"), name="helper").as_tool(description="helps")
 FINAL = free("final_answer")
 FIRST = ToolChoice("required", scope="first_step")
@@ -393,16 +369,6 @@ def test_an_option_that_may_take_effect_is_not_refused(options: dict[str, object
     Agent(ScriptedModel([]), **wrong({"tools": [read], **options}))
 
 
-@pytest.mark.parametrize("told", [float("nan"), float("inf"), "noon", None, True])
-def test_a_clock_tells_a_number(told: object) -> None:
-    """A journal with another time in it could never be read again."""
-    with pytest.raises(ConfigError, match="`clock`: expected seconds since the epoch"):
-        clock_of({"clock": wrong(lambda: told)})()
-
-    assert 5 == clock_of({"clock": lambda: 5})()
-    assert clock_of({})() > 0
-
-
 def test_an_agent_with_other_options_leaves_the_first_as_it_was() -> None:
     """Agents are never changed; what is printed of one has no secret in it."""
     first = Agent("openai:x", api_key="supersecret-key-0123456789", max_steps=3)
@@ -414,47 +380,6 @@ def test_an_agent_with_other_options_leaves_the_first_as_it_was() -> None:
     for agent in (first, second):
         shown = repr(agent.options) + repr(agent) + repr(vars(agent.graph))
         assert "supersecret" not in shown
-
-
-async def test_an_agent_is_not_changed_by_its_runs() -> None:
-    """Ask it from as many tasks as you like; the caller's lists stay the caller's."""
-    tools, sequences = [read], ["END"]
-    said = ScriptedModel([reply(call()), "done"], restart=True)
-    agent = Agent(said, tools=tools, stop_sequences=sequences)
-    tools.clear()
-    sequences.clear()
-
-    async with asyncio.TaskGroup() as group:
-        one, two = (group.create_task(agent.generate("go")) for _ in range(2))
-    assert ("done", "done") == (one.result().text, two.result().text)
-    assert [1] * 4 == [len(one.tools) for one in said.requests]
-
-
-def test_the_options_of_a_request_take_effect() -> None:
-    """Each on its own way: tools, choice, instructions, sampling."""
-    said = ScriptedModel(["done"])
-    agent = Agent(
-        said,
-        tools=[read, write],
-        active_tools=["read"],
-        tool_choice=ToolChoice("tool", "read"),
-        instructions="be brief",
-        max_tokens=9,
-        temperature=0.5,
-        top_p=0.9,
-        stop_sequences=["END"],
-        seed=7,
-        provider_options={"top_k": 3},
-    )
-
-    assert [
-        (
-            ("read",),
-            ToolChoice("tool", "read"),
-            Settings(9, 0.5, 0.9, ("END",), 7, None, '{"top_k": 3}'),
-        )
-    ] == asked_of(agent)
-    assert (SystemMessage("be brief"), UserMessage("go")) == tuple(said.requests[0].messages)
 
 
 def same(arguments: dict[str, object]) -> object:
@@ -498,21 +423,6 @@ def test_the_options_around_a_run_take_effect() -> None:
     assert result.run.at == clock.now == len(asyncio.run(store.load("r")))
 
 
-def test_the_options_of_a_server_take_effect() -> None:
-    """The key and the address are those that were given."""
-
-    async def scenario() -> str:
-        async with WireServer([json_answer(401, '{"error": {"message": "no"}}')]) as server:
-            agent = Agent("openai:some-model", base_url=f"{server.url}/v1", api_key="k-1")
-            with pytest.raises(AuthenticationFailed):
-                await agent.generate("go")
-            await agent.aclose()
-            assert "/v1/chat/completions" == server.requests[0].path
-            return server.requests[0].headers["authorization"]
-
-    assert "Bearer k-1" == asyncio.run(scenario())
-
-
 @pytest.mark.parametrize("limit", [1, 2])
 def test_one_tool_at_a_time_is_told_to_the_model(limit: int) -> None:
     """Who runs tools one by one should not be sent five calls."""
@@ -538,16 +448,6 @@ def test_a_tool_that_only_fails_stops_the_run(errors: int) -> None:
 
     assert (EndReason.TOOL_ERRORS, errors) == (result.end_reason, len(result.steps))
     assert ("tool_errors:write",) == result.stopped_by
-
-
-@pytest.mark.parametrize("limit", [1, 2])
-def test_a_model_that_is_only_denied_is_stopped(limit: int) -> None:
-    """It would ask for ever."""
-    script = [reply(call())] * 9
-    result, _ = ran(*script, tools=[read], gate=deny("*"), max_consecutive_denials=limit)
-
-    assert (EndReason.DENIALS, ("denials",)) == (result.end_reason, result.stopped_by)
-    assert limit == len(result.steps)
 
 
 @pytest.mark.parametrize(("limit", "most"), [(1, 1), (2, 2), (5, 3)])
@@ -653,38 +553,6 @@ def test_a_function_that_raises_ends_the_run_with_its_exception(option: str, lat
     assert (0 if option == "prepare_step" else 1) == len(said.requests)
 
 
-def test_a_stop_may_wait_for_a_tool_that_a_later_turn_adds() -> None:
-    """Where nothing can add it, the name is misspelt."""
-
-    def prepare(info: StepInfo) -> StepChanges:
-        return StepChanges(add_tools=[free("late")] if info.step_index == 0 else [])
-
-    waits = stop.has_tool_call("late")
-    result, _ = ran(reply(call("late")), tools=[read], stop_when=waits, prepare_step=prepare)
-
-    assert EndReason.STOP_CONDITION is result.end_reason
-
-
-@pytest.mark.parametrize(
-    ("limit", "tripped"),
-    [
-        (budget(tokens=15), "budget.tokens"),
-        (budget(usd=0.25), "budget.usd"),
-        (budget(seconds=1), "budget.seconds"),
-        (budget(tool_calls=1), "budget.tool_calls"),
-    ],
-)
-def test_a_budget_ends_the_run_by_name(limit: Budget, tripped: str) -> None:
-    """Whatever it is that is used up."""
-    script = [reply(call())] * 9
-    result, _ = ran(*script, tools=[read], budget=limit, price=lambda _: 0.25, clock=ticking())
-
-    # A run that has made all its calls may still answer; the call after them finds no room.
-    steps = 2 if tripped == "budget.tool_calls" else 1
-    assert (EndReason.BUDGET, (tripped,)) == (result.end_reason, result.stopped_by)
-    assert steps == len(result.steps)
-
-
 async def hang() -> str:
     """Hang."""
     await asyncio.Event().wait()
@@ -716,18 +584,6 @@ def test_the_next_model_is_asked_when_one_cannot_be() -> None:
 
     assert ("from the third", [1]) == (result.text, ran)
     assert [2, 1, 1] == [len(one.requests) for one in (first, second, third)]
-
-
-def test_a_request_that_no_model_takes_is_not_sent_to_the_next() -> None:
-    """It is the caller's to mend."""
-    other = ScriptedModel(["never"], label="other")
-
-    with pytest.raises(AuthenticationFailed):
-        Agent(ScriptedModel([AuthenticationFailed("no")]), fallback_models=[other]).generate_sync(
-            "go"
-        )
-
-    assert [] == other.requests
 
 
 def test_key_and_address_are_for_the_default_model_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from graphloop import (
     AgentTool,
     EndReason,
     Graph,
-    RunResult,
     StepResult,
     allow,
     budget,
@@ -29,8 +27,8 @@ from graphloop.contract import Contract
 from graphloop.conversation.compaction import Compaction
 from graphloop.driver.ports import Callback
 from graphloop.effects import Effect, Invoke
-from graphloop.errors import ConfigError, GraphError, RunFailed
-from graphloop.events import Answer, BranchesJoined, Changes, EffectFailed, Event, StopRequested
+from graphloop.errors import ConfigError, GraphError
+from graphloop.events import Answer, BranchesJoined, EffectFailed, Event, StopRequested
 from graphloop.graph import Edges
 from graphloop.loop import Standard, standard_edges
 from graphloop.node_protocol import Kind, Leave, Node, Reaction, Wait
@@ -50,16 +48,15 @@ from graphloop.nodes.child import Child
 from graphloop.nodes.function import Function
 from graphloop.nodes.gate import Gate
 from graphloop.outcomes import Answered, Calls, Failed, Outcome, Ready, Settled
-from graphloop.own_nodes import Asking, ask_person, fallback, map_over, parallel, retry, sub_graph
-from graphloop.policy.policy import Policy, Rule
+from graphloop.own_nodes import fallback, map_over, parallel, retry, sub_graph
+from graphloop.policy.policy import Rule
 from graphloop.rules import at_most
 from graphloop.run import Run
 from graphloop.testing import ScriptedModel
 from graphloop.topology.loaded import dump, load
-from graphloop.topology.registration import Registry
 from graphloop.values import SystemMessage, UserMessage
 from tests.agents import ticking
-from tests.endless_graphs import POLLS, QUEUE, poll, poller, silent
+from tests.endless_graphs import POLLS, QUEUE, poller, silent
 from tests.own_nodes import Billing, Ticket, route
 from tests.strategies import call, reply, wrong
 from tests.unit.agent.doubles import gated, read
@@ -85,20 +82,6 @@ def test_a_topology_of_one_s_own_runs() -> None:
     assert ("hi", EndReason.COMPLETED) == (result.text, result.end_reason)
 
 
-def test_nodes_invoke_the_user_s_functions_by_name() -> None:
-    """The graph names them, the run brings them."""
-
-    async def prepare(run: Run[None]) -> Answer:
-        return Changes(messages=())
-
-    model = ScriptedModel(["hi"])
-    callbacks: dict[str, Callback[None]] = {"mine": prepare}
-
-    asyncio.run(once("mine").run(None, model=model, prompt="go", callbacks=callbacks))
-
-    assert 0 == len(model.requests[0].messages)
-
-
 def test_a_graph_draws_and_checks_itself(tmp_path: Path) -> None:
     """From the very table that runs."""
     graph = once()
@@ -110,17 +93,6 @@ def test_a_graph_draws_and_checks_itself(tmp_path: Path) -> None:
     assert tmp_path / "loop.dot" == graph.save(str(tmp_path / "loop.dot"))
     with pytest.raises(ConfigError, match="gif"):
         graph.save(tmp_path / "loop.gif")
-
-
-def test_a_table_that_does_not_fit_its_nodes_is_refused() -> None:
-    """All findings at once, each with a fix."""
-    prepare = PrepareStep()
-
-    with pytest.raises(GraphError) as raised:
-        Graph("broken", prepare, {prepare: {Answered: END}})
-
-    assert 1 + len(prepare.outcomes) == len(raised.value.problems)
-    assert all(problem.fix for problem in raised.value.problems)
 
 
 def standard(nodes: Standard | None = None) -> Graph[None]:
@@ -256,44 +228,6 @@ def test_a_graph_closes_a_model_that_it_opened_by_name(tmp_path: Path, closed: l
     assert [name] == closed
 
 
-@pytest.mark.parametrize("made", ["node", "tool", "agent"])
-@pytest.mark.parametrize("named", [False, True])
-def test_the_models_of_agents_stay_open_for_other_runs(
-    tmp_path: Path, closed: list[str], made: str, named: bool
-) -> None:
-    """Another run of the same event loop may be asking them."""
-    (tmp_path / "script.yaml").write_text("- hi\n", encoding="utf-8")
-    name = f"script:{tmp_path / 'script.yaml'}"
-    own = name if named else ScriptedModel(["hi"], restart=True)
-    tools: list[AgentTool] = []
-    if made == "node":
-        below: Node[None, Outcome] = sub_graph(once(), name="kid", model=own)
-    elif made == "agent":
-        below = sub_graph(Agent(own, name="kid"))
-    else:
-        below = Child("kid")
-        tools = [once().as_tool(None, model=own, description="Help.", name="kid")]
-    graph: Graph[None] = Graph("outer", below, {below: {...: END}})
-
-    for model in (ScriptedModel([], label="outer"), None):
-        asyncio.run(graph.run(None, model=model, prompt="go", tools=tools))
-
-    assert [] == closed
-
-
-@pytest.mark.parametrize(
-    ("gate", "status"),
-    [(allow("read"), "ok"), (deny("*"), "denied"), (allow("nothing*"), "denied")],
-)
-def test_a_gate_of_a_run_holds_beside_the_rules_of_the_graph(gate: Policy, status: str) -> None:
-    """Who runs a topology that somebody else wrote can make it stricter, never laxer."""
-    model = ScriptedModel([reply(call()), "done"])
-
-    result = asyncio.run(standard().run(None, model=model, prompt="go", tools=[read], gate=gate))
-
-    assert [status] == [one.status for one in result.steps[0].tool_results]
-
-
 def test_agents_of_a_run_are_what_its_child_nodes_name() -> None:
     """By the names of the mapping, whatever the agents are called themselves."""
     helper = Agent(ScriptedModel(["help"], label="h"), name="other").as_tool(description="helps")
@@ -307,17 +241,6 @@ def test_agents_of_a_run_are_what_its_child_nodes_name() -> None:
 
 
 REFUSED = r"graph 'poller' may run for ever, so it does not run: nothing bounds the cycle poll -> "
-
-
-def test_a_graph_that_nothing_bounds_does_not_run() -> None:
-    """The error names the cycle, what is missing, and both ways out."""
-    with pytest.raises(ConfigError, match=REFUSED) as caught:
-        poller().stream(None)
-
-    told = str(caught.value)
-    assert "Limit" in told
-    assert 'ignore={(\'poll\', "GL4"): "why"}' in told
-    assert "--unbounded REASON" in told
 
 
 def test_no_door_leads_around_a_missing_bound() -> None:
@@ -352,61 +275,6 @@ def test_with_a_reason_an_unbounded_graph_runs() -> None:
         assert [] == QUEUE
 
 
-def test_a_file_gives_its_reason_in_ignore(tmp_path: Path) -> None:
-    """And that of an agent within it, under the agent's name."""
-    registry = Registry()
-    registry.node(poll)
-    inner = "graphloop: 1\nname: poller\nstart: poll\nnodes: {poll: {use: poll}}\n"
-    inner += "edges: {poll: {empty: poll, else: END}}\n"
-    outer = "graphloop: 1\nname: desk\nstart: poller\nagents: {poller: {include: poller.yaml}}\n"
-    outer += "nodes: {poller: {use: child, agent: poller}}\nedges: {poller: {else: END}}\n"
-    (tmp_path / "poller.yaml").write_text(inner)
-    desk = tmp_path / "desk.yaml"
-    desk.write_text(outer)
-    bare = load(desk, registry=registry)
-    desk.write_text(outer + f"ignore: [{{node: poller/poll, code: GL4, reason: {POLLS}}}]\n")
-    told = load(desk, registry=registry)
-    desk.write_text(outer)
-    (tmp_path / "poller.yaml").write_text(
-        f"{inner}ignore: [{{node: poll, code: GL4, reason: {POLLS}}}]\n"
-    )
-    told_within = load(desk, registry=registry)
-
-    with pytest.raises(ConfigError, match=REFUSED):
-        asyncio.run(bare.run(None))
-    for graph in (told, told_within, bare.unbounded(POLLS)):
-        QUEUE[:] = [True, False]
-        # The agent looks into its queue, and says nothing.
-        with pytest.raises(RunFailed, match="gave no answer"):
-            asyncio.run(graph.run(None, prompt="go"))
-        assert [] == QUEUE
-    assert [True, True, False] == [one.check().ok for one in (told, told_within, bare)]
-    with pytest.raises(ConfigError, match="needs no reason to run"):
-        told.unbounded(POLLS)
-
-
-def test_a_graph_s_own_reasons_are_the_checker_s() -> None:
-    """Said once, they hold for the proofs and for the runs."""
-    report = poller({("poll", "GL4"): POLLS}).check()
-
-    assert report == check(poller(), ignore={("poll", "GL4"): POLLS})
-    assert report.ok
-    assert [(POLLS, "GL4")] == [(one.reason, one.finding.code) for one in report.suppressed]
-    assert not poller().check().ok
-
-
-def test_what_nobody_can_tell_can_be_answered_for() -> None:
-    """It is shown among what is set aside, and is no longer unknown."""
-    report = silent(ignore={("silent", "GL4"): POLLS}).check()
-
-    assert [("GL4", "silent", POLLS)] == [
-        (one.finding.code, one.finding.node, one.reason) for one in report.suppressed
-    ]
-    assert "GL4" not in {one.code for one in report.unknown}
-    assert "GL4" in {one.code for one in silent().check().unknown}
-    assert () == report.findings
-
-
 @pytest.mark.parametrize("reason", ["", "  "])
 def test_nothing_is_set_aside_for_no_reason(reason: str) -> None:
     """Whoever comes after has to know why."""
@@ -426,18 +294,6 @@ def test_a_graph_can_be_made_to_run_without_a_bound() -> None:
     assert {} == graph.ignore
     with pytest.raises(ConfigError, match="graph 'poller' is bounded: it needs no reason"):
         free.unbounded(POLLS)
-
-
-def test_a_reason_is_written_down_with_the_graph(tmp_path: Path) -> None:
-    """A file has it in its `ignore`."""
-    registry = Registry()
-    registry.node(poll)
-    text = dump(poller({("poll", "GL4"): POLLS}), registry=registry)
-    file = tmp_path / "poller.yaml"
-    file.write_text(text)
-
-    assert POLLS in text
-    assert () == load(file, registry=registry).endless
 
 
 @pytest.mark.parametrize("agent", ["w/deep", " w", "a\x1b[2J"])
@@ -488,16 +344,6 @@ def test_a_topology_of_data_opens_no_file(tmp_path: Path) -> None:
     assert "root:x" not in str(told.value)
     labelled = ScriptedModel(["hi"], label=own)
     load(dump(asks(judge=own))).stream(None, model=labelled, prompt="go")
-
-
-def test_a_model_that_the_run_brings_is_not_opened_again() -> None:
-    """Its label names it, whether or not anything could open it by that."""
-    verdict = reply(call("verdict", "v", '{"accepted": true, "feedback": ""}'))
-    model = ScriptedModel(["hi", verdict], label="judge")
-
-    result = asyncio.run(asks("judge", judge="judge").run(None, model=model, prompt="go"))
-
-    assert "hi" == result.text
 
 
 @dataclass(frozen=True)
@@ -573,30 +419,6 @@ def alone(node: Node[None, Outcome]) -> Graph[None]:
     return Graph("alone", node, {node: {Answered: append, ...: END}, append: {...: END}})
 
 
-def asks_people(_: None) -> Asking[Answered]:
-    """Ask a person, and no model."""
-    yield from ask_person("Good?")
-    return Answered()
-
-
-def question(result: RunResult[None]) -> object:
-    """Return what a person is asked."""
-    return json.loads(result.pending[0].arguments)["question"]
-
-
-def test_a_generator_that_asks_no_model_says_so() -> None:
-    """Its annotation, `Asking`, says that it may ask anything."""
-    silent, free = node(model_calls=0)(asks_people), node(asks_people)
-
-    result = asyncio.run(alone(silent).run(None))
-
-    assert ("parked", "Good?") == (result.end_reason, question(result))
-    with pytest.raises(
-        ConfigError, match=r"asks a model: .*'asks_people' asks none: @node\(model_calls=0\)"
-    ):
-        alone(free).stream(None)
-
-
 def test_all_that_is_missing_is_told_at_once() -> None:
     """Who mends one name would otherwise learn of the next by another start."""
     first, second = parallel("a", "b", callback="f"), Critique("Good?", model="judge")
@@ -656,17 +478,6 @@ def test_a_gate_s_rules_name_tools_of_the_run() -> None:
         graph.as_tool(None, model=ScriptedModel([]), description="x", tools=[refund])
     with pytest.raises(ConfigError, match=said):
         sub_graph(graph, model=ScriptedModel([]), options={"tools": [refund]})
-
-
-def test_a_gate_s_rules_may_name_what_agents_below_may_call() -> None:
-    """And by patterns what does not exist yet; where nothing can be called, anything."""
-    helper = Agent(ScriptedModel([]), tools=[refund], name="helper").as_tool(description="helps")
-    graph = gating(Rule("ask", ("refund", "later_*")), Rule("allow", ("helper",)))
-
-    for tools in ((), (helper,)):
-        model = ScriptedModel(["hi"])
-        result = asyncio.run(graph.run(None, model=model, prompt="x", tools=tools))
-        assert "hi" == result.text
 
 
 def test_two_things_of_one_name_are_refused() -> None:

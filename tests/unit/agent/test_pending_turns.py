@@ -7,14 +7,12 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from graphloop import Agent, EndReason, PendingTurn, RunResult, Tool, ToolChoice, ToolError
+from graphloop import Agent, PendingTurn, RunResult, Tool, ToolChoice, ToolError
 from graphloop.errors import ConfigError
 from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel
 from graphloop.values import (
-    AssistantMessage,
     Message,
-    TextPart,
     ToolCall,
     ToolResult,
     UserMessage,
@@ -153,54 +151,6 @@ def test_a_turn_without_calls_has_nothing_to_run() -> None:
     assert (GO, DONE) == history(say, "done")
 
 
-async def shorten(turn: PendingTurn) -> None:
-    """Edit what the tools have returned."""
-    results = await turn.generate_tool_response()
-    assert results is not None
-    turn.append_messages(turn.message, evolve(results[0], content="shorter"), results[1])
-
-
-async def know_one(turn: PendingTurn) -> None:
-    """Answer a call by its provider's id."""
-    turn.append_messages({"role": "tool", "tool_call_id": "b", "content": "given"}, "so?")
-
-
-async def write_down(turn: PendingTurn) -> None:
-    """Push the turn as it was saved: it has lost the name of its wire."""
-    calls = [
-        {"id": one.id, "function": {"name": one.name, "arguments": one.arguments}}
-        for one in turn.message.calls
-    ]
-    turn.append_messages({"role": "assistant", "content": "two", "tool_calls": calls})
-
-
-@pytest.mark.parametrize(
-    ("say", "expected", "ran"),
-    [
-        (shorten, (evolve(READ, content="shorter"), WRITE), ["read", "write"]),
-        (
-            know_one,
-            (
-                READ,
-                ToolResult("c0.1", "b", "write", "given"),
-                UserMessage("so?", origin="steering"),
-            ),
-            ["read"],
-        ),
-        (write_down, (READ, WRITE), ["read", "write"]),
-    ],
-    ids=["edited", "given", "written down"],
-)
-def test_results_that_are_pushed_are_what_the_model_reads(
-    say: Say, expected: tuple[Message, ...], ran: list[str]
-) -> None:
-    """And are not run again; what has no result still runs."""
-    result, tools = steered(say)
-
-    assert (GO, TURN, *expected, DONE) == tuple(result.run.messages)
-    assert ran == tools.ran
-
-
 SAME = reply(call("read", "same"), call("read", "same"))
 
 
@@ -243,17 +193,6 @@ def test_messages_that_would_break_the_history_are_refused(
             turn.append_messages(*messages)
 
     assert (GO, TURN, READ, WRITE, DONE) == history(say)
-
-
-def test_a_text_after_the_last_turn_opens_the_loop_again() -> None:
-    """In the Python seed, steering cannot extend a finished run."""
-
-    async def say(turn: PendingTurn) -> None:
-        turn.append_messages("and?", AssistantMessage((TextPart("hm"),)), "well?")
-
-    asked = [UserMessage("and?", origin="steering"), said("hm")]
-    expected = (GO, DONE, *asked, UserMessage("well?", origin="steering"))
-    assert expected == history(say, "done", "more")[:-1]
 
 
 def test_calls_can_be_answered_in_place_of_their_tools() -> None:
@@ -476,42 +415,3 @@ async def test_a_turn_that_is_over_takes_no_changes() -> None:
             change()
     with pytest.raises(ConfigError, match="this turn is over"):
         await turn.generate_tool_response()
-
-
-async def test_a_run_that_parks_in_its_tools_takes_no_more_changes() -> None:
-    """What was said before is not lost; what comes after is refused, with the way to go on."""
-    tools = Tools()
-
-    agent = tools.agent(reply(call("pay", "p")), "done")
-    runner = agent.iter("go")
-    async for turn in runner:
-        if turn.index == 0:
-            turn.append_messages("quickly")
-            turn.set_params(max_tokens=7)
-            assert await turn.generate_tool_response() is None
-            with pytest.raises(ConfigError, match="waits for somebody outside"):
-                turn.append_messages("too late")
-    parked = await runner.until_done()
-    assert EndReason.PARKED is parked.end_reason
-    result = await agent.resume(parked, approvals={"c0.0": True})
-
-    assert UserMessage("quickly", origin="steering") in result.messages
-    assert 7 == tools.model.requests[1].settings.max_tokens
-    assert ["pay"] == tools.ran
-
-
-def test_what_the_caller_holds_is_never_changed() -> None:
-    """Property 11: neither lists nor mappings of the caller's."""
-    messages: list[Message | dict[str, object]] = [{"role": "user", "content": "x"}, TURN]
-    results: dict[str, object] = {"c0.0": {"deep": [1]}}
-
-    async def say(turn: PendingTurn) -> None:
-        turn.override_tool_results(results)
-        turn.replace_messages(messages)
-        messages.clear()
-        results.clear()
-
-    result, tools = steered(say)
-
-    assert ["write"] == tools.ran
-    assert '{"deep":[1]}' == result.steps[0].tool_results[0].content

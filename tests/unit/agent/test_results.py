@@ -45,14 +45,6 @@ def test_a_result_reads_the_last_turn_and_the_whole_run() -> None:
     assert ((), (), "") == (one.stopped_by, one.pending, one.provider_metadata)
 
 
-def test_the_repr_of_a_result_is_one_line() -> None:
-    """`asyncio.run` makes one of each result; a whole run would be pages in a notebook."""
-    steps = len(DONE.record.steps)
-
-    assert f"<RunResult {DONE.id!r}: completed, {steps} steps>" == repr(result(DONE))
-    assert "<RunResult 'r': parked, 0 steps>" == repr(result(fresh()))
-
-
 def test_rules_that_were_broken_or_are_owed_are_told() -> None:
     """What is owed is a warning once nobody can do it any more."""
     rules = always_followed_by("tool:x", "node:b") & never("node:a")

@@ -20,7 +20,6 @@ from graphloop import (
     StepChanges,
     StepInfo,
     Tool,
-    generate_object,
     generate_object_sync,
     generate_text,
     generate_text_sync,
@@ -134,22 +133,6 @@ async def test_what_was_opened_by_name_is_closed_once(
     assert [name] * 3 == closed
 
 
-async def test_an_object_s_model_is_closed_if_it_was_opened(
-    tmp_path: Path, closed: list[str]
-) -> None:
-    """Who opened it closes it; a provider that was given stays open."""
-    answer = "- calls: [{name: final_answer, arguments: {name: Oslo}}]\n"
-    name, form = script(tmp_path, answer), {"type": "object"}
-
-    given = ScriptedModel([reply(call("final_answer", "f", "{}")), "two", "three"])
-    await generate_object(given, form, "?")
-    await generate_text(given, "go")
-    await drain(stream_chat(given, "go"))
-    assert [] == closed
-    await generate_object(name, form, "?")
-    assert [name] == closed
-
-
 INSTEAD: list[tuple[Callable[[ScriptedModel], object], str]] = [
     (lambda model: Agent(model).generate_sync("go"), r"await Agent\.generate"),
     (lambda model: generate_text_sync(model, "go"), "await generate_text"),
@@ -170,51 +153,6 @@ async def test_a_synchronous_call_in_a_loop_says_what_to_await(
     # A coroutine that was never awaited warns when it is collected: an error in this suite.
     gc.collect()
     assert [] == model.requests
-
-
-def test_all_doors_take_the_options_of_an_agent() -> None:
-    """One definition: what an agent does, each door does."""
-    told: list[int] = []
-
-    def changes(_: object) -> StepChanges:
-        told.append(1)
-        return StepChanges(tool_choice="none")
-
-    def asked() -> ScriptedModel:
-        return ScriptedModel([reply(call())] * 2)
-
-    async def streamed(model: ScriptedModel) -> EndReason:
-        stream = stream_chat(model, "go", tools=[read], max_steps=2, prepare_step=changes)
-        return (await stream.result()).end_reason
-
-    models = [asked(), asked(), asked()]
-    first = asyncio.run(
-        generate_text(models[0], "go", tools=[read], max_steps=2, prepare_step=changes)
-    )
-    second = generate_text_sync(models[1], "go", tools=[read], max_steps=2, prepare_step=changes)
-
-    assert {EndReason.MAX_STEPS} == {
-        first.end_reason,
-        second.end_reason,
-        asyncio.run(streamed(models[2])),
-    }
-    assert [1] * 6 == told
-    assert [["none", "none"]] * 3 == [
-        [one.tool_choice.mode for one in model.requests] for model in models
-    ]
-
-
-def test_a_conversation_may_take_the_place_of_a_prompt() -> None:
-    """At every door; the caller's list stays as it is."""
-    model = ScriptedModel(["done"], restart=True)
-    messages = [{"role": "user", "content": "go"}]
-
-    asyncio.run(generate_text(model, messages=messages))
-    generate_text_sync(model, messages=messages)
-    asyncio.run(drain(stream_chat(model, messages=messages)))
-
-    assert [{"role": "user", "content": "go"}] == messages
-    assert [(UserMessage("go"),)] * 3 == [tuple(one.messages) for one in model.requests]
 
 
 def test_a_wrong_option_is_refused_before_anything_is_asked() -> None:
@@ -315,24 +253,6 @@ async def test_a_signal_ends_a_buffered_call_with_what_there_is(way: str) -> Non
     assert 1 == tasks
 
 
-async def test_a_signal_that_is_set_before_asks_nothing() -> None:
-    """The caller has changed their mind before anything was sent."""
-    world, signal = TwoTools(), asyncio.Event()
-    signal.set()
-    result = await Agent(world.model, tools=world.tools).generate("go", signal=signal)
-    turns = len(result.steps)
-
-    assert (EndReason.ABORTED, 0) == (result.end_reason, turns)
-
-
-async def test_a_signal_that_is_never_set_changes_nothing() -> None:
-    """And leaves no task behind."""
-    agent = Agent(ScriptedModel(["done"]))
-    result = await agent.generate("go", signal=asyncio.Event())
-    await asyncio.sleep(0)
-    assert ("done", 1) == (result.text, len(asyncio.all_tasks()))
-
-
 def test_a_conversation_goes_on_with_what_the_run_added() -> None:
     """`messages` are the new ones only, in a form that is taken back as it is."""
     said = ScriptedModel([reply(call()), "done", "more"])
@@ -365,18 +285,6 @@ def test_a_bad_history_is_mended_with_a_warning_or_refused() -> None:
     with pytest.raises(ConfigError, match="on_bad_history='refuse'"):
         agent.with_options(on_bad_history="refuse").generate_sync(messages=DANGLING)
     assert 1 == len(said.requests)
-
-
-async def test_messages_that_change_later_change_nothing() -> None:
-    """A stream is lazy; the conversation is the one it was asked with."""
-    model = ScriptedModel(["done"])
-    messages: list[MessageInput] = [{"role": "user", "content": "first"}]
-    stream = Agent(model).stream(messages=messages)
-    messages[0] = {"role": "user", "content": "second"}
-
-    await stream.result()
-
-    assert [UserMessage("first")] == list(model.requests[0].messages)
 
 
 def agent(kept_in: Store | str | None = None, **options: Unpack[AgentOptions]) -> Agent:
@@ -527,17 +435,6 @@ def first_only(changes: StepChanges) -> Callable[[StepInfo], StepChanges | None]
     return lambda info: changes if info.step_index == 0 else None
 
 
-async def test_closing_an_agent_closes_all_its_models() -> None:
-    """Those of single turns, too."""
-    own, other = Counting("done"), Counting(reply(call()), label="other")
-    agent = Agent(own, tools=[read], prepare_step=first_only(StepChanges(model=other)))
-
-    await agent.generate("go")
-    assert (0, 0) == (own.closed, other.closed)
-    await agent.aclose()
-    assert (1, 1) == (own.closed, other.closed)
-
-
 async def test_an_agent_that_was_closed_can_be_used_again(tmp_path: Path) -> None:
     """Its store is opened anew, for runs that had parked as well; given open, it stays open."""
     model = ScriptedModel([reply(call()), "first", "second"])
@@ -607,42 +504,6 @@ def test_an_agent_that_is_shared_on_many_levels_is_closed_once(closed: list[str]
 
     assert "done" == one.generate_sync("go").text
     assert sorted(["lowest", *map(str, range(16))]) == sorted(closed)
-
-
-async def test_an_agent_is_closed_whatever_the_agents_it_asks_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And again, as often as one likes."""
-    closed: list[str] = []
-
-    async def note(model: ScriptedModel) -> None:
-        if model.label == "kid":
-            raise OSError("cannot close")
-        closed.append(model.label)
-
-    monkeypatch.setattr(ScriptedModel, "aclose", note)
-
-    kids = [Agent(ScriptedModel(["done"], label=name), name=name) for name in ("a", "kid", "b")]
-    tools = [one.as_tool(description="helps") for one in kids]
-    one = Agent(ScriptedModel(["done"]), tools=tools, store=f"{tmp_path}/one.db")
-    result = await one.generate("go")
-    with pytest.raises(OSError, match="cannot close"):
-        await one.aclose()
-    assert isinstance(result.store, SqliteStore)
-    assert result.store.closed
-
-    assert ["a", "b", "script"] == sorted(closed)
-
-
-async def test_a_run_that_closes_its_own_leaves_shared_agents_alone(closed: list[str]) -> None:
-    """Another run of the same loop may be asking them."""
-    helper = Agent(ScriptedModel(["done"], label="helper"))
-    one = Agent(ScriptedModel(["done"]), tools=[helper.as_tool(description="helps")])
-    await one.generate("go")
-    await one.aclose(shared=False)
-    assert [] == closed
-    await one.aclose()
-    assert ["helper", "script"] == sorted(closed)
 
 
 async def test_a_result_is_not_lost_where_something_cannot_be_closed() -> None:

@@ -8,21 +8,19 @@ from typing import TypeVar
 
 import pytest
 
-from graphloop import END, Agent, EndReason, Graph, Pending, RunResult, RunStream, Tool
+from graphloop import END, Agent, EndReason, Graph, RunResult, RunStream, Tool
 from graphloop.errors import ConfigError
 from graphloop.events import Event, ModelReplied
 from graphloop.nodes.append import Append
 from graphloop.nodes.model_call import ModelCall
 from graphloop.outcomes import Failed
-from graphloop.parts.parts import ToolState
 from graphloop.providers.script import Entry
-from graphloop.replay import replay
 from graphloop.stores.base import Ask, ReleaseStatus, Store
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import UserMessage
 from tests.strategies import call, reply, wrong
-from tests.unit.agent.doubles import CLIENT, Kept, Silent, every, gated, kinds, read, tasks_left
+from tests.unit.agent.doubles import Kept, every, gated, kinds, read, tasks_left
 
 
 def aborted(result: RunResult[None], reason: str = "enough") -> bool:
@@ -41,20 +39,6 @@ async def test_an_abort_before_the_first_look_ends_the_run_at_once() -> None:
     assert aborted(await one.result())
     assert ["run-start", "step-start", "finish"] == kinds(await every(one))
     assert [] == model.requests
-
-
-async def test_an_abort_is_told_to_all_who_wait_for_an_answer() -> None:
-    """When it does not come, all learn why."""
-    silent = Silent()
-    one = Agent(silent).stream("go")
-    driving = asyncio.ensure_future(every(one))
-    await silent.asked.wait()
-    waiting = asyncio.ensure_future(every(one))
-    await asyncio.sleep(0)
-    one.abort("enough")
-
-    assert await driving == await waiting
-    assert aborted(await one.result())
 
 
 def stream(*script: Entry) -> RunStream[None]:
@@ -115,97 +99,6 @@ async def test_an_abort_during_a_tool_answers_every_call(names: tuple[str, ...])
     assert 0 == tasks_left()
 
 
-async def test_an_abort_by_a_looker_comes_before_the_next_effect() -> None:
-    """The looker itself drives the run: there is nobody else to be interrupted."""
-    ran: list[object] = []
-
-    one = agent(reply(call("one")), tools=[tool_of("one", ran.append)]).stream("go")
-    async for part in one.full_stream:
-        if isinstance(part, ToolState) and part.state == "executing":
-            one.abort("enough")
-    assert aborted(await one.result())
-    assert [] == ran
-
-
-async def test_a_tool_may_abort_its_own_run() -> None:
-    """It is let finish, its result is kept, and no cancellation is left behind."""
-    streams: list[RunStream[None]] = []
-
-    def stopper() -> str:
-        streams[0].abort("found it")
-        return "stopped"
-
-    agent = Agent(ScriptedModel([reply(call("stopper")), "done"]), tools=[stopper])
-    streams.append(agent.stream("go"))
-    result = await streams[0].result()
-    await asyncio.sleep(0)
-    assert EndReason.ABORTED is result.end_reason
-    assert ["stopped"] == [one.text for one in result.steps[0].tool_results]
-
-
-async def test_a_parked_run_is_aborted_by_resuming_and_aborting_it() -> None:
-    """Nobody will ever answer: the run is ended, with its call answered as not run."""
-    waiting = agent(reply(call("client")), tools=[CLIENT], store=MemoryStore())
-
-    one = waiting.stream("go", run_id="r")
-    assert EndReason.PARKED is (await one.result()).end_reason
-    one.abort("too late: this leg is over")
-    assert EndReason.PARKED is (await one.result()).end_reason
-    again = waiting.resume_stream("r")
-    again.abort("enough")
-    assert aborted(await again.result())
-    assert EndReason.ABORTED is (await waiting.resume("r")).end_reason
-
-
-async def test_an_abort_after_an_approval_says_that_nothing_has_run() -> None:
-    """The call was let through, and nobody had begun it."""
-    act = gated("act")
-    asking = agent(reply(call("act")), tools=[act], store=MemoryStore())
-    (ask,) = (await asking.generate("go", run_id="r")).pending
-    stream = asking.resume_stream("r", approvals={ask.key: True})
-    stream.abort("enough")
-    (answer,) = (await stream.result()).steps[-1].tool_results
-
-    assert ("not_run", "Not run: the run was cancelled.") == (answer.status, answer.text)
-
-
-async def test_an_abort_of_a_parked_agent_says_that_it_was_stopped() -> None:
-    """It has begun, and what it did is done: that is no doubt about whether it ran."""
-    helper = agent(reply(call("act")), tools=[gated("act")])
-    asks = call("helper", "x", '{"prompt": "?"}')
-    below = helper.as_tool(name="helper", description="helps")
-    top = Agent(ScriptedModel([reply(asks)], label="top"), tools=[below], store=MemoryStore())
-    await top.generate("go", run_id="r")
-    stream = top.resume_stream("r")
-    stream.abort("enough")
-    (answer,) = (await stream.result()).steps[-1].tool_results
-
-    assert "unknown" == answer.status
-    assert answer.text.startswith("The agent was stopped before it had an answer")
-
-
-async def test_an_abort_while_a_human_is_asked_here_ends_the_run() -> None:
-    """Nobody has decided, so nothing runs."""
-    ran: list[object] = []
-
-    asked = asyncio.Event()
-
-    async def decide(pending: Pending) -> bool:
-        asked.set()
-        await asyncio.Event().wait()
-        return True
-
-    gated = Tool(name="one", parameters={"type": "object"}, execute=ran.append, needs_approval=True)
-    script = ScriptedModel([reply(call("one"))])
-    one = Agent(script, tools=[gated], approve_tool_call=decide).stream("go")
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(one.result())
-        await asked.wait()
-        one.abort("enough")
-    assert aborted(running.result())
-    assert [] == ran
-
-
 async def test_an_abort_after_the_step_lets_the_turn_come_to_its_end() -> None:
     """Its tools run and are answered; no further model is asked."""
     model = ScriptedModel([reply(call()), "done"])
@@ -219,38 +112,6 @@ async def test_an_abort_after_the_step_lets_the_turn_come_to_its_end() -> None:
     assert (1, EndReason.ABORTED) == (len(model.requests), result.end_reason)
     assert ["text"] == [one.text for one in result.steps[0].tool_results]
     assert ("enough",) == result.stopped_by
-
-
-async def test_an_abort_after_the_step_leaves_an_answer_an_answer() -> None:
-    """The run is at its end already."""
-    one = stream("hi there")
-    async for part in one.full_stream:
-        if part.type == "text-delta":
-            one.abort("enough", after_step=True)
-    result = await one.result()
-
-    assert ("hi there", EndReason.COMPLETED) == (result.text, result.end_reason)
-
-
-def said_to(model: ScriptedModel, at: int) -> list[tuple[object, str]]:
-    """Return what users have said in a request, and from where it came."""
-    messages = model.requests[at].messages
-    return [(one.content, one.origin) for one in messages if isinstance(one, UserMessage)]
-
-
-async def test_what_is_said_before_the_first_look_is_read_too() -> None:
-    """At once: the first request has it, the journal too, and the stream shows where it came in."""
-    model, store = ScriptedModel(["in a hurry", "and more"]), MemoryStore()
-    looped = Agent(model, store=store)
-    one = looped.stream("go", run_id="r")
-    one.follow_up("and then?")
-    one.steer("hurry")
-
-    shown, result = kinds(await every(one)), await one.result()
-
-    assert ("hurry", "steering") == said_to(model, 0)[-1]
-    assert ["run-start", "step-start", "message-injected"] == shown[:3]
-    assert result.run == replay(looped.graph, await store.load("r"))
 
 
 DEADLINE_S = 5.0
@@ -301,15 +162,6 @@ def too_late(one: RunStream[None]) -> None:
         one.steer("hurry")
     with pytest.raises(ConfigError, match="`follow_up` comes too late: the stream is over"):
         one.follow_up("and then?")
-
-
-async def test_what_is_said_once_the_last_answer_is_in_is_refused() -> None:
-    """The stream has more to show, and the run hears nothing more."""
-    one = Agent(ScriptedModel(["done", "more"])).stream("go")
-    async for part in one.full_stream:
-        if part.type == "step-finish":
-            too_late(one)
-    assert "done" == (await one.result()).text
 
 
 class Slow(Kept):

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import pytest
 
-from graphloop import END, Agent, Approval, EndReason, Graph, Tool, approve, tool
-from graphloop.agent.journals import fork_run, state_after
+from graphloop import Agent, Approval, EndReason, Graph, Tool, approve, tool
+from graphloop.agent.journals import fork_run
 from graphloop.agent.runs import Runs, parameters_in, recorded_asks
 from graphloop.effects import IN_WORDS, AskHuman, CallModel
 from graphloop.errors import ConfigError, StoreError, UnknownRun
@@ -25,7 +25,6 @@ from graphloop.testing import ScriptedModel
 from graphloop.values import ToolSpec
 from tests.agents import ticking
 from tests.mortal_store import Fate, MortalSqliteStore
-from tests.own_nodes import Ticket, route
 
 PAY: Entry = {"calls": [{"name": "pay", "arguments": {"amount": 5}, "id": "p"}]}
 
@@ -137,23 +136,6 @@ async def test_a_fork_has_the_children_that_were_running_then() -> None:
     assert resumed.text == "All done."
 
 
-async def test_a_run_that_was_aborted_can_be_forked_before_that() -> None:
-    """Its child was cancelled with it, and goes on in the fork."""
-    store = MemoryStore()
-    parked = await team(store, PAY, CALL_PAYER).generate("go", run_id="r")
-    again = team(store, "It is paid.", "All done.")
-    stream = again.resume_stream("r")
-    stream.abort("no")
-    aborted = await stream.result()
-    assert aborted.end_reason is EndReason.ABORTED
-
-    await again.runs.fork("r", at=parked.run.seq, new_id="f")
-    resumed = await again.resume("f", approvals={"c0.0/c0.0": True})
-
-    assert resumed.text == "All done."
-    assert resumed.steps[0].tool_results[0].text == "It is paid."
-
-
 @pytest.mark.parametrize("new_id", ["", "a/b"])
 def test_a_fork_has_an_id_that_a_run_can_have(new_id: str) -> None:
     """A slash sets child runs apart."""
@@ -245,20 +227,6 @@ async def test_an_answer_is_told_from_its_repetition_and_from_others(
     await clicker.generate("click", run_id="t")
     with pytest.raises(ConfigError, match="waits for what the client tool 'click' returns"):
         await clicker.runs.approve("t", "c0.0")
-
-
-async def test_a_call_below_is_answered_at_its_root(stored: MemoryStore | SqliteStore) -> None:
-    """Under the key that the parked result tells."""
-    await team(stored, PAY, CALL_PAYER).generate("go", run_id="r")
-    again = team(stored, "It is paid.", "All done.")
-
-    assert await again.runs.approve("r", "c0.0/c0.0", False) == "accepted"
-
-    assert (await again.resume("r")).text == "All done."
-    denied = (await stored.load("r/c0.0"))[4]
-    assert getattr(denied, "approved", None) is False
-    if isinstance(stored, SqliteStore):
-        await stored.aclose()
 
 
 async def test_an_approval_too_late_is_refused_and_a_denial_is_not() -> None:
@@ -481,41 +449,6 @@ async def test_a_run_with_children_is_not_forked_without_its_graph() -> None:
     with pytest.raises(ConfigError, match="'r' has child runs: only its graph tells"):
         await fork_run(None, store, "r", at=3, new_id="f")
     assert before == await store.runs()
-
-
-async def test_an_ask_says_all_that_an_approver_needs(tmp_path: Path) -> None:
-    """Another process has nothing but the record."""
-    store = SqliteStore(tmp_path / "runs.db")
-    clock = ticking()
-    agent = Agent(
-        ScriptedModel([CALL_PAYER]),
-        tools=[Agent(ScriptedModel([PAY]), tools=[pay], name="payer").as_tool(description="Pays.")],
-        store=store,
-        clock=clock,
-        approval_ttl_s=100.0,
-    )
-    await agent.generate("go", run_id="r")
-    asks = await recorded_asks(store, "r")
-    await store.aclose()
-    assert asks is not None
-    (ask,) = asks
-    assert (ask.key, ask.kind, ask.name, ask.agents) == ("c0.0/c0.0", "approval", "pay", ("payer",))
-    assert ask.token.startswith("v1.")
-    assert ask.expires_at is not None
-    assert not ask.unknown
-
-
-def test_a_journal_is_read_with_states_of_its_graph_s_type() -> None:
-    """Whatever the store was told; one that is of the type already stays the very same object."""
-    desk, own = Graph("desk", route, {route: {...: END}}), Ticket("x")
-
-    def state(written: object) -> object:
-        return state_after(desk, [Started(1.0, "r", "desk", (), Setup(), written)]).state
-
-    assert own == state({"text": "x"})
-    assert own is state(own)
-    with pytest.raises(StoreError, match="state is not the graph's"):
-        state({"txt": 1})
 
 
 async def test_what_a_tool_takes_stands_in_its_run_s_journal() -> None:

@@ -60,23 +60,6 @@ async def test_a_run_goes_once_however_many_look() -> None:
     assert 2 == len(model.requests)
 
 
-async def test_lookers_of_a_slow_model_wait_together() -> None:
-    """One drives, the others wait; one that waits and is cancelled harms nobody."""
-    model = Silent()
-    one = Agent(model).stream("go")
-    driving = asyncio.ensure_future(one.result())
-    await model.asked.wait()
-    waiting, leaving = (asyncio.ensure_future(one.result()) for _ in range(2))
-    await asyncio.sleep(0)
-
-    leaving.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await leaving
-    model.told.set()
-
-    assert ["at last"] * 2 == [(await driving).text, (await waiting).text]
-
-
 def stream(*script: Entry) -> RunStream[None]:
     """Return the stream of a run with this script."""
     return Agent(ScriptedModel(script)).stream("go")
@@ -92,15 +75,6 @@ async def test_the_text_stream_is_the_text_of_all_turns() -> None:
 
 
 ERROR = {"text": "half of it", "error": "the line broke"}
-
-
-async def test_the_text_of_a_broken_stream_raises_after_what_came() -> None:
-    """A cut answer must not look whole."""
-    texts, came = stream(ERROR).text_stream, ""
-    while came != "half of it":
-        came += await anext(texts)
-    with pytest.raises(BadReply, match="line broke"):
-        await anext(texts)
 
 
 @pytest.mark.parametrize("entry", [ERROR, ValueError("the line broke")])
@@ -335,23 +309,6 @@ async def test_a_listener_that_is_cancelled_leaves_nothing_running() -> None:
     assert "done" == (await agent(store=store).resume("r")).text
 
 
-class Unheard(BaseException):
-    """What `except Exception` does not catch."""
-
-
-async def test_what_no_boundary_catches_leaves_a_stream_that_is_over() -> None:
-    """A `pytest.fail` in a tool is raised; whoever asks afterwards gets an error, not a hang."""
-
-    def explode(arguments: dict[str, object]) -> str:
-        raise Unheard
-
-    one = agent(reply(call("one")), tools=[tool_of("one", explode)]).stream("go")
-    with pytest.raises(Unheard):
-        await one.result()
-    with pytest.raises(RunFailed, match="was left"):
-        await one.result()
-
-
 async def test_a_stream_closed_before_it_began_is_an_error() -> None:
     """A stream that ends without a word would be taken for an empty answer."""
     model = ScriptedModel(["done"])
@@ -408,15 +365,6 @@ async def test_closing_ends_a_stream_that_another_task_drives() -> None:
         await one.aclose()
     with pytest.raises(RunFailed, match="can be resumed"):
         await one.result()
-
-
-async def test_closing_a_stream_that_is_over_changes_nothing() -> None:
-    """`aclosing(stream)` around everything must keep the result."""
-    one = stream("done")
-    before = await every(one)
-    await one.aclose()
-    assert "done" == (await one.result()).text
-    assert before == await every(one)
 
 
 @pytest.mark.parametrize("script", [("done",), (ERROR,), None], ids=["done", "cut", "left"])

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import json
-import pickle
-import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from pydantic import BaseModel, Field, RootModel, field_validator
+from pydantic import BaseModel, Field, field_validator
 from typing_extensions import TypedDict
 
 from graphloop import (
     Agent,
     EndReason,
     OutputInvalid,
-    Review,
     RunResult,
     RunStream,
     StepChanges,
@@ -37,13 +31,11 @@ from graphloop.agent.final_answer import FINAL_ANSWER, FinalAnswer, Output
 from graphloop.agent.generate import ABOUT_ONE_ANSWER
 from graphloop.agent.options import AgentOptions
 from graphloop.errors import BadReply, ConfigError
-from graphloop.parts.parts import ObjectDelta
 from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel
-from graphloop.values import FinishReason, Reply, SystemMessage, UserMessage
-from tests.agents import fold
+from graphloop.values import FinishReason, Reply, UserMessage
 from tests.strategies import call, reply, wrong
-from tests.unit.agent.doubles import every, kinds, read
+from tests.unit.agent.doubles import read
 
 
 class City(BaseModel):
@@ -285,17 +277,6 @@ def test_a_parent_s_gate_lets_a_child_answer() -> None:
     assert ("ok", OSLO) == ((one := result.steps[0].tool_results[0]).status, one.value)
 
 
-@pytest.mark.parametrize("mode", ["native", "tool"])
-def test_the_answer_of_who_took_over_is_read_like_one_s_own(mode: str) -> None:
-    """Whoever asked for a form gets it, or hears that it was not given."""
-    expert = Agent(ScriptedModel([json.dumps(OSLO)], label="e"), name="expert")
-    tools = [expert.as_tool(description="knows", takes_over=True)]
-
-    result, _ = asked(ScriptedModel([reply(call("expert", "x"))]), tools=tools, output_mode=mode)
-
-    assert City(name="Oslo", people=700_000) == result.output
-
-
 def test_who_takes_over_has_the_last_word() -> None:
     """Also beside a call that gives an answer: the run has one, and it is the last."""
     expert = Agent(ScriptedModel([json.dumps(OSLO)], label="e"), name="expert")
@@ -305,19 +286,6 @@ def test_who_takes_over_has_the_last_word() -> None:
     result, _ = asked(ScriptedModel([both]), tools=tools)
 
     assert City(name="Oslo", people=700_000) == result.output
-
-
-async def test_a_run_that_was_parked_gives_its_answer_when_it_ends() -> None:
-    """The form is the agent's, whoever drives the run."""
-    model = ScriptedModel([reply(call()), final(OSLO)])
-    agent = Agent(model, tools=[read], output_type=City, gate=ask("read"))
-
-    parked = await agent.generate("go")
-    assert (None, EndReason.PARKED) == (parked.output, parked.end_reason)
-    assert (
-        City(name="Oslo", people=700_000)
-        == (await agent.resume(parked, approvals={"c0.0": True})).output
-    )
 
 
 class Town(BaseModel):
@@ -392,32 +360,6 @@ def test_every_option_of_the_loop_is_refused_by_name(option: str) -> None:
     assert [] == said.requests
 
 
-def test_an_unknown_option_is_no_option_of_one_answer() -> None:
-    """As everywhere; and a name that does not exist could not be given."""
-    assert set() == ABOUT_ONE_ANSWER - AgentOptions.__annotations__.keys()
-    with pytest.raises(ConfigError, match="tol would have no effect"):
-        generate_object_sync(giving(), Town, "?", **wrong({"tol": 1}))
-
-
-def test_the_options_of_one_answer_take_effect() -> None:
-    """Instructions, sampling, checks."""
-    said = giving({"name": "Oslo"}, {"name": "Rome"})
-
-    result = generate_object_sync(
-        said,
-        Town,
-        messages=[UserMessage("where?")],
-        instructions="be brief",
-        max_tokens=9,
-        verify=lambda info: Review(ok=info.output == Town(name="Rome"), feedback="Warmer."),
-    )
-
-    assert Town(name="Rome") == result.object
-    assert (SystemMessage("be brief"), UserMessage("where?")) == tuple(said.requests[0].messages)
-    assert 9 == said.requests[0].settings.max_tokens
-    assert UserMessage("Warmer.", origin="verify") == said.requests[1].messages[-1]
-
-
 class Weather(BaseModel):
     """The weather of a city."""
 
@@ -428,14 +370,6 @@ class Weather(BaseModel):
 WEATHER = Output(Weather)
 
 
-def test_a_model_class_is_told_by_name_docstring_and_schema() -> None:
-    """All a model has to go by."""
-    spec = WEATHER.spec
-
-    assert ("Weather", "The weather of a city.") == (spec.name, spec.description)
-    assert json.loads(spec.schema)["properties"]["city"] == {"type": "string"}
-
-
 def test_a_name_and_a_description_can_be_given() -> None:
     """The class may be named for people."""
     spec = Output(Weather, name="Das Wetter!", description="Today's.").spec
@@ -444,66 +378,9 @@ def test_a_name_and_a_description_can_be_given() -> None:
     assert repr(Output(Weather, name="now")) == "Output('now')"
 
 
-@given(st.text(max_size=90))
-def test_every_name_becomes_one_that_wires_take(name: str) -> None:
-    """A refused name would be a refused request."""
-    assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", Output({"type": "object"}, name=name).spec.name)
-
-
-class Colour(Enum):
-    """A colour."""
-
-    RED = "red"
-
-
-class Names(RootModel[list[str]]):
-    """Names."""
-
-
-class Song(TypedDict):
-    """A song."""
-
-    title: str
-
-
 def schema(output: Output[object]) -> dict[str, object]:
     told: dict[str, object] = json.loads(output.spec.schema)
     return told
-
-
-class Twig(BaseModel):
-    """A part of a tree."""
-
-    value: int
-    twigs: list[Twig] = []
-
-
-@pytest.mark.parametrize(
-    ("kind", "text", "value"),
-    [
-        (Weather, ' {"city": "Oslo"}\n', Weather(city="Oslo")),
-        (Twig, '{"value": 1, "twigs": [{"value": 2}]}', Twig(value=1, twigs=[Twig(value=2)])),
-        (Song, '{"title": "a"}', {"title": "a"}),
-        (dict[str, int], '{"a": 1}', {"a": 1}),
-        (list[Weather], '{"value": [{"city": "a"}]}', [Weather(city="a")]),
-        (Colour, '{"value": "red"}', Colour.RED),
-        (Names, '{"value": ["a"]}', Names(["a"])),
-        ({"type": "object", "required": ["a"]}, '{"a": [1.5]}', {"a": [1.5]}),
-        ({"type": "array", "items": {"type": "integer"}}, '{"value": [1]}', [1]),
-        ({"enum": ["a", "b"]}, '{"value": "b"}', "b"),
-        ({"$ref": "#/definitions/n", "definitions": {"n": {"type": "integer"}}}, '{"value": 1}', 1),
-        ({"$ref": "#/$defs/n", "$defs": {"n": {"type": "integer"}}}, '{"value": 1}', 1),
-        ({"type": "object"}, "{}", {}),
-    ],
-)
-def test_an_answer_in_the_form_is_read_by_either_way(
-    kind: object, text: str, value: object
-) -> None:
-    """As the text of an answer, or as the arguments of a final call."""
-    output = Output(kind)
-
-    assert value == output.parse(text) == output.parse_arguments(text)
-    assert schema(output)["type"] == "object"
 
 
 def test_a_value_that_is_no_object_is_wrapped_in_one() -> None:
@@ -604,13 +481,6 @@ def test_what_cannot_be_told_to_a_model_is_refused_at_once(kind: object) -> None
         Output(kind)
 
 
-def test_an_invalid_output_survives_another_process() -> None:
-    """Process pools send errors home as pickles."""
-    again = pickle.loads(pickle.dumps(OutputInvalid("wrong", text="{")))  # noqa: S301 - ours.
-
-    assert ("wrong", "{") == (str(again), again.text)
-
-
 WHOLE = {"a": "some words", "b": [1, 2]}
 
 
@@ -656,19 +526,6 @@ async def test_an_answer_is_shown_while_it_grows_and_then_whole(
         assert before.keys() <= after.keys()
 
 
-@pytest.mark.parametrize("mode", ["native", "tool"])
-async def test_the_parts_of_a_stream_hold_the_growing_answer(
-    mode: Literal["native", "tool"],
-) -> None:
-    """Each right behind the delta that it came with; everything else is as without."""
-    parts = await every(answering(spoken(mode, WHOLE), mode=mode).stream("go"))
-    shown = [one.object for one in parts if isinstance(one, ObjectDelta)]
-    assert WHOLE == shown[-1]
-    before = {parts[at - 1].type for at, one in enumerate(parts) if isinstance(one, ObjectDelta)}
-    assert before <= {"text-delta", "tool-call-delta", "step-finish"}
-    assert EndReason.COMPLETED is fold(parts).end_reason
-
-
 async def test_an_answer_sent_back_is_followed_by_another() -> None:
     """What was shown of the first is void."""
     one = answering('{"a": 1}', spoken("native", WHOLE)).stream("go")
@@ -708,8 +565,3 @@ async def test_an_object_stream_without_an_output_type_is_refused() -> None:
     with pytest.raises(ConfigError, match="output_type"):
         await objects(one)
     assert one.run is None
-
-
-async def test_a_stream_without_an_output_type_shows_no_objects() -> None:
-    """A text that happens to be JSON is a text."""
-    assert "object-delta" not in kinds(await every(stream('{"a": 1}')))

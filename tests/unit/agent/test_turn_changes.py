@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import FrozenInstanceError
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +18,6 @@ from graphloop import (
     StepChanges,
     StepInfo,
     ask,
-    tool,
 )
 from graphloop.agent.callbacks import NOT_DONE, NOT_GOOD
 from graphloop.agent.final_answer import FINAL_ANSWER
@@ -37,7 +34,7 @@ from graphloop.values import (
     UserMessage,
 )
 from tests.strategies import call, reply, wrong
-from tests.unit.agent.doubles import asked_of, free, ran, read, write
+from tests.unit.agent.doubles import asked_of, free, read, write
 
 
 def first_only(changes: StepChanges) -> Callable[[StepInfo], StepChanges | None]:
@@ -112,25 +109,6 @@ def test_a_prepare_step_is_told_the_turn_messages_and_usage() -> None:
 def extra() -> str:
     """Come later."""
     return "extra"
-
-
-def test_two_models_under_one_label_are_refused() -> None:
-    """The first would answer for the second; one model may be named twice."""
-    with pytest.raises(ConfigError, match="two different models"):
-        ran(prepare_step=lambda _: StepChanges(model=ScriptedModel(["x"])))
-    same = ScriptedModel(["hi"])
-    agent = Agent(same, prepare_step=lambda _: StepChanges(model=same))
-    assert "hi" == agent.generate_sync("go").text
-
-
-def test_one_model_may_be_named_by_its_string_again(tmp_path: Path) -> None:
-    """`model="script:…"` for a turn is the agent's own model, and no quarrel about labels."""
-    (tmp_path / "script.yaml").write_text("- hi\n", encoding="utf-8")
-    name = f"script:{tmp_path}/script.yaml"
-
-    agent = Agent(name, prepare_step=lambda _: StepChanges(model=name))
-
-    assert "hi" == agent.generate_sync("go").text
 
 
 REQUIRED = {"tool_choice": "required"}
@@ -223,52 +201,6 @@ def test_a_withdrawn_tool_is_not_offered_and_does_not_run() -> None:
 
     assert [["read", "extra"], ["extra"], ["extra"]] == names(said)
     assert ["ok", "unknown_tool"] == [step.tool_results[0].status for step in result.steps[:2]]
-
-
-def test_a_tool_may_take_another_s_place() -> None:
-    """By its name; the first is not called any more."""
-
-    @tool(name="read")
-    def other() -> str:
-        """Read something else."""
-        return "other"
-
-    said = ScriptedModel([reply(call()), reply(call()), "done"])
-    agent = Agent(
-        said, tools=[read], prepare_step=added(StepChanges(), StepChanges(add_tools=[other]))
-    )
-
-    result = agent.generate_sync("go")
-
-    assert ["text", "other"] == [step.tool_results[0].text for step in result.steps[:2]]
-    assert [["read"]] * 3 == names(said)
-
-
-async def test_a_tool_that_is_added_to_one_run_is_in_no_other() -> None:
-    """It may hold what belongs to one user; runs of one agent go on side by side."""
-    users = iter(["ann", "bob"])
-
-    def prepare(info: StepInfo) -> StepChanges | None:
-        if info.step_index:
-            return None
-        user = next(users)
-
-        @tool
-        def who() -> str:
-            """Tell whose it is."""
-            return user
-
-        return StepChanges(add_tools=[who])
-
-    said = ScriptedModel([reply(call("who")), "done"], restart=True)
-    agent = Agent(said, prepare_step=prepare)
-
-    streams = [agent.stream("go"), agent.stream("go")]
-    parts = [stream.full_stream for stream in streams]
-    for _ in range(3):  # Both have been prepared before either calls its tool.
-        for part in parts:
-            await anext(part)
-    assert ["ann", "bob"] == [(await one.result()).steps[0].tool_results[0].text for one in streams]
 
 
 async def test_a_tool_that_was_added_runs_after_its_approval_came() -> None:
@@ -491,20 +423,6 @@ def test_a_function_that_shortens_to_no_conversation_is_named(bad: object) -> No
         compacted(at_once(bad))
 
 
-def test_a_function_is_asked_only_about_what_is_too_long() -> None:
-    """Compaction says when, the function says how; it is told the messages."""
-    told: list[StepInfo] = []
-
-    def compact(info: StepInfo) -> list[UserMessage]:
-        told.append(info)
-        return [UserMessage("short")]
-
-    ran(compaction=TIGHT, compact=compact)
-    assert [] == told
-    compacted(compact)
-    assert [2] == [len(one.messages) for one in told]
-
-
 TALK: list[Message] = [
     UserMessage("word " * 400),
     AssistantMessage((TextPart("word " * 400),)),
@@ -526,34 +444,3 @@ def test_a_long_conversation_is_made_shorter_before_it_is_sent() -> None:
     told = [one for one in said.requests[1].messages if isinstance(one, UserMessage)]
     (summary,) = [one.content for one in told if one.origin == "compact"]
     assert "in short" in str(summary)
-
-
-def test_a_model_may_be_named_that_summarises() -> None:
-    """A cheaper one, that is known as a fallback or by its name."""
-    said, cheap = ScriptedModel(["done"]), ScriptedModel(["in short"], label="cheap")
-    agent = Agent(
-        said,
-        compaction=Compaction(1_000, keep_recent_turns=1, summary_model="cheap"),
-        fallback_models=[cheap],
-    )
-
-    result = agent.generate_sync(messages=TALK)
-
-    assert ("done", 1, 1) == (result.text, len(cheap.requests), len(said.requests))
-
-
-VALUES = [
-    StepInfo(0, (UserMessage("go"),), Usage()),
-    StepChanges(),
-    AnswerInfo("text", None, (), Usage(), 0, 0),
-    Review(ok=True),
-]
-
-
-@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
-def test_what_is_told_cannot_be_changed(value: object) -> None:
-    """A function that changes what it is told changes nothing, and must hear so."""
-    name = next(iter(type(value).__annotations__))
-
-    with pytest.raises(FrozenInstanceError):
-        setattr(value, name, None)
