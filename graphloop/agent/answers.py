@@ -8,14 +8,14 @@ tool would refuse.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, final
 
 from msgspec import Struct
 from msgspec.json import Decoder, Encoder
 
-from ..driver import Approver, LeftOpen, Pending, ask_key, bad_edit, capability_of, question_of
+from ..driver import Approver, LeftOpen, ask_key, bad_edit, capability_of, question_of
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError, StoreError, nearest
 from ..events import Decided, Event, ToolReturned
@@ -23,10 +23,11 @@ from ..policy import AS_IT_WAS, Approval, Policy, Rule, may_ask, refuse_edit, ve
 from ..run import Run
 from ..tools import Toolbox, ToolOutcome, error_text, result_content
 from ..values import ResultStatus, UserPart
+from .inputs import AnswersInput
+from .options import Decide
 
 __all__ = [
     "Answers",
-    "Decide",
     "ToolApprover",
     "approval_from",
     "approver_alone",
@@ -65,15 +66,10 @@ class Answers:
     given_at: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @classmethod
-    def given(
-        cls,
-        approvals: Mapping[str, object] | None,
-        tool_results: Mapping[str, object] | None,
-    ) -> Answers:
+    def given(cls, answers: AnswersInput) -> Answers:
         """Return a caller's answers; None is no answer."""
-        return cls(
-            {} if approvals is None else approvals, {} if tool_results is None else tool_results
-        )
+        approvals, results = answers.get("approvals"), answers.get("tool_results")
+        return cls({} if approvals is None else approvals, {} if results is None else results)
 
     def refuse_wrong_types(self) -> None:
         """Refuse values that are no answers, before anything is recorded.
@@ -255,9 +251,6 @@ def outcome_of(value: object) -> ToolOutcome:
     if isinstance(value, Exception):
         return ToolOutcome(error_text(value), "error")
     return ToolOutcome(result_content(value, CLIENT_RESULT_CHARS_MAX), "ok")
-
-
-Decide: TypeAlias = Callable[[Pending], bool | Approval | Awaitable[bool | Approval]]
 
 
 @final

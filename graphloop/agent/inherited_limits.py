@@ -25,7 +25,7 @@ from ..rules import (
 from ..run import Run
 from ..spending import stricter
 from ..values import ToolSpec, evolve
-from .options import RunOptions
+from .options import Options
 from .world import AgentResources
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ REASON = "a rule of the run above speaks of it"
 
 
 def inherited_rules(
-    options: RunOptions, graph: NodeGraph[S], world: AgentResources
+    options: Options, graph: NodeGraph[S], world: AgentResources
 ) -> tuple[TemporalRule, ...]:
     """Return the temporal rules of a run, every word of them looked up.
 
@@ -104,7 +104,7 @@ def inherited_rules(
         ConfigError: a word means nothing, or more than one thing; or no rule can count, or stop,
             what it means.
     """
-    rules = graph.rules & rules_of(options.get("rules", ()))
+    rules = graph.rules & rules_of(options.rules)
     if not rules:
         return ()
     names = names_of(graph, world.callable_names)

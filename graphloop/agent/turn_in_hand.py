@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol, Unpack, final
+from typing import Final, Protocol, Unpack, final
 
 from ..conversation import open_calls, repaired
 from ..effects import AwaitCaller
@@ -29,7 +29,7 @@ from ..values import (
 )
 from .answers import outcome_of
 from .inputs import ChoiceInput, MessageInput, messages_of
-from .options import RunOptions, Sampling, group
+from .options import RunOptions, settings_with
 from .world import choice_from_now
 
 __all__ = ["FAILED", "OVER", "WAITS", "Iterated", "PendingTurn"]
@@ -160,22 +160,13 @@ class PendingTurn:
             ConfigError: an option cannot work, or cannot be changed in the middle of a run.
         """
         self._check()
-        unknown = sorted(settings.keys() - SETTINGS)
-        if unknown:
-            raise ConfigError(
-                f"set_params changes model, tool_choice, {', '.join(sorted(SETTINGS))}; "
-                f"found {', '.join(unknown)}"
-            )
         setup = self._setup
+        if settings:
+            setup = evolve(setup, settings=settings_with(setup.settings, settings))
         if model is not None:
             setup = evolve(setup, model=self._runner.add_model(model))
         if tool_choice is not None:
             setup = evolve(setup, tool_choice=choice_from_now(tool_choice, setup.tools))
-        if settings:
-            read = group(settings, Sampling).settings()
-            names = ["options" if name == "provider_options" else name for name in settings]
-            changed: dict[str, Any] = {name: getattr(read, name) for name in names}
-            setup = evolve(setup, settings=evolve(setup.settings, **changed))
         self._setup = setup
 
     def override_tool_results(self, results: Mapping[str, object]) -> None:
@@ -273,10 +264,6 @@ class PendingTurn:
             return evolve(value, key=key, call_id=call.id, name=call.name)
         outcome = outcome_of(value)
         return ToolResult(key, call.id, call.name, outcome.content, outcome.status)
-
-
-SETTINGS: Final = frozenset(Sampling.__annotations__)
-"""The settings that can change in the middle of a run, beside the model and the tool choice."""
 
 
 def _said(message: MessageInput | str) -> MessageInput:

@@ -1,4 +1,4 @@
-"""World: the models, tools, agents and rules that the runs of one graph are given."""
+"""Resources: the models, tools and agents that the runs of one agent or graph can use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..providers import Provider, resolve, wire_of
 from ..tools import Tool, Toolbox, accepts
 from ..values import Reply, ToolChoice, ToolSpec
 from .inputs import ChoiceInput, Model
-from .options import Access, RunOptions, Tools, group, strings
+from .options import Options, Tools, strings
 from .sub_agents import AgentTool, Plan
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "choice_of",
     "offered",
     "price_below",
-    "price_of",
     "split_tools",
 ]
 
@@ -36,12 +35,11 @@ OwnTools: TypeAlias = Mapping[str, Callable[..., object]] | Sequence[Callable[..
 
 
 class AgentResources:
-    """The models by label, the tools, and the agents that can be called, of one runner.
+    """The models by label, the tools, and the agents of one agent or graph.
 
     Args:
-        model: the default model; None for a graph that asks none.
-        options: keys, URLs, limits for models given by name; agents for `Child` nodes.
-        tools: tools and agents on offer.
+        model: the default model; None for a graph whose nodes ask no model.
+        options: its tools, its agents for `Child` nodes, and the access to models given by name.
         carried: the agents that the graph's nodes bring along.
 
     Raises:
@@ -49,106 +47,111 @@ class AgentResources:
     """
 
     def __init__(
-        self,
-        model: Model | None,
-        options: RunOptions,
-        tools: Tools,
-        carried: Mapping[str, Plan] | None = None,
+        self, model: Model | None, options: Options, carried: Mapping[str, Plan] | None = None
     ) -> None:
-        self._access = group(options, Access)
+        self._options = options
         self._final = ""
         self.models: dict[str, Provider] = {}
         self.named: set[str] = set()
         self.label = "" if model is None else self.add_model(model)
-        own, agents = split_tools(tools)
+        own, agents = split_tools(options.tools)
         self.toolbox = Toolbox(own)
-        given = options.get("agents", {})
-        asked: Mapping[str, object] = {**options, "model": model}
-        named = {name: one.as_sub_agent(name, asked) for name, one in given.items()}
-        self.made = tuple([one for name, one in named.items() if one is not given[name]])
+        given = options.agents
+        asked: Mapping[str, object] = {**options.given, "model": model}
+        named = {name: agent.as_sub_agent(name, asked) for name, agent in given.items()}
+        self.made = tuple([agent for name, agent in named.items() if agent is not given[name]])
         brought = carried or {}
         twice = sorted({*agents} & {*named} | {*agents, *named} & {*brought})
         if twice:
-            raise ConfigError(f"two agents are named {twice[0]!r}: rename one of them")
+            raise ConfigError(f"two agents are named {twice[0]!r}. Fix: rename one of them.")
         self.children: dict[str, Plan] = {**agents, **named, **brought}
 
     def add_model(self, model: Model) -> str:
-        """Make a model known to runs and return its label.
+        """Add a model that runs may ask, and return its label.
 
-        The options' key and URL are the default model's: another provider never sees them.
+        The key and the URL of the options are for the default model's provider alone.
         """
-        first = next(iter(self.models), None)
-        same = isinstance(model, str) and _prefix(model) == _prefix(first or model)
-        asked = first is None or (isinstance(model, str) and _prefix(model) != "script")
-        own = self._access if first is None or same else Access()
+        options, first = self._options, next(iter(self.models), None)
+        label = model if isinstance(model, str) else ""
+        same = first is None or (label and _prefix(label) == _prefix(first))
+        over_http = first is None or (label and _prefix(label) != "script")
         provider = resolve(
             model,
-            api_key=own.api_key,
-            base_url=own.base_url,
-            timeouts=self._access.timeouts if asked else None,
-            retries=self._access.retries if asked else None,
+            api_key=options.api_key if same else None,
+            base_url=options.base_url if same else None,
+            timeouts=options.timeouts if over_http else None,
+            retries=options.retries if over_http else None,
             environ=environ,
         )
-        if isinstance(model, str) and provider.label not in self.models:
+        if label and provider.label not in self.models:
             self.named.add(provider.label)
         known = self.models.setdefault(provider.label, provider)
-        if known is not provider and not isinstance(model, str):
+        if known is not provider and not label:
             raise ConfigError(
                 f"two different models are labelled {provider.label!r}, so a journal could not "
-                "tell them apart: give one of them another label"
+                "tell them apart. Fix: give one of them another label."
             )
         return provider.label
 
     def answer_by(self, tool: Tool[..., object]) -> None:
-        """Offer the tool that takes the final answer, which no option can take away.
+        """Offer the tool that takes the final answer; no option removes it.
 
         Raises:
             ConfigError: another tool has its name.
         """
         if self.toolbox.get(tool.name) is not None:
             raise ConfigError(
-                f"a tool is named {tool.name!r}, as the one that takes the answer of an agent with "
-                "an output_type: rename it, or say output_mode='native'"
+                f"a tool is named {tool.name!r}, like the tool that takes the answer of an agent "
+                "with an output_type. Fix: rename it, or say output_mode='native'."
             )
         self.toolbox.add([tool])
         self._final = tool.name
 
     @property
     def own(self) -> tuple[str, ...]:
-        """The names of the loop's own tools; always offered, always allowed."""
+        """The names of the loop's own tools, which are always offered and allowed."""
         return (self._final,) if self._final else ()
 
     @property
     def allowed(self) -> tuple[Rule, ...]:
-        """The rules before those of every gate: the loop's own tools do nothing but answer."""
+        """The rules that allow the loop's own tools, before the rules of a gate."""
         return allow(self._final).rules if self._final else ()
 
     @property
     def given(self) -> tuple[ToolSpec, ...]:
-        """The tools that the caller has brought."""
-        return tuple([one for one in self.toolbox.specs if one.name != self._final])
+        """The tools of the caller."""
+        return tuple([spec for spec in self.toolbox.specs if spec.name != self._final])
 
     @property
     def own_names(self) -> tuple[str, ...]:
-        """The names of all tools that may be called in a run itself."""
-        agents = [name for name, one in self.children.items() if isinstance(one, AgentTool)]
-        return (*dict.fromkeys([*[one.name for one in self.given], *agents]),)
+        """The names of all tools that a run itself may call."""
+        agents = [name for name, plan in self.children.items() if isinstance(plan, AgentTool)]
+        return (*dict.fromkeys([*[spec.name for spec in self.given], *agents]),)
 
     @property
     def callable_names(self) -> tuple[str, ...]:
-        """The names of all tools that may be called in a run or in its children."""
+        """The names of all tools that a run or its children may call."""
         names = dict.fromkeys(self.own_names)
-        for agent in self.children.values():
-            names |= dict.fromkeys(agent.opener.terms.tool_names)
+        for plan in self.children.values():
+            names |= dict.fromkeys(plan.opener.terms.tool_names)
         return tuple(names)
+
+    def price(self) -> Price | None:
+        """Return the price of the default model's replies; None where it is not known."""
+        options, provider = self._options, self.models.get(self.label)
+        if provider is None or options.price is not None:
+            return options.price if provider is not None else None
+        wire = wire_of(provider.label)
+        if options.prices:
+            return providers.price_with(options.prices)
+        return providers.price if wire is not None and wire.is_priced else None
 
 
 def check_gate(gate: Policy, known: Sequence[str]) -> None:
-    """Refuse rules about tools that do not exist: a name that is misspelt protects nothing.
+    """Refuse a gate's rules about tools that do not exist, and conditions that cannot be called.
 
     Raises:
-        ConfigError: naming each such tool, with the nearest that exists; or a condition that
-            cannot be called, and so would count against every call.
+        ConfigError: naming each tool, with the nearest that exists; or the condition.
     """
     for name, condition in gate.conditions.items():
         if not accepts(condition, 2):
@@ -160,11 +163,11 @@ def check_gate(gate: Policy, known: Sequence[str]) -> None:
 
 
 def check_rules(rules: Sequence[Rule], known: Sequence[str], title: str) -> None:
-    """Refuse rules that protect nothing here; `title` begins the message.
+    """Refuse gate rules that have no effect; `title` begins the message.
 
     Raises:
-        ConfigError: naming each tool that does not exist, with the nearest that does; or the rule
-            whose tools are all decided before it.
+        ConfigError: naming each tool that does not exist, with the nearest that does; or a rule
+            whose tools are all decided by earlier rules.
     """
     unknown = unmatched(rules, known)
     if unknown:
@@ -178,42 +181,25 @@ def check_rules(rules: Sequence[Rule], known: Sequence[str], title: str) -> None
 
 
 def split_tools(tools: Tools) -> tuple[OwnTools, dict[str, AgentTool]]:
-    """Return all tools as a toolbox takes them, and the agents among them by name.
-
-    Raises:
-        ConfigError: two agents have one name.
-    """
+    """Return the tools in the form of a toolbox, and the agents among them by name."""
     if isinstance(tools, Mapping):
         agents = {
-            name: one.renamed(name) for name, one in tools.items() if isinstance(one, AgentTool)
+            name: tool.renamed(name) for name, tool in tools.items() if isinstance(tool, AgentTool)
         }
-        own = {name: one.tool if isinstance(one, AgentTool) else one for name, one in tools.items()}
-        own |= {name: agent.tool for name, agent in agents.items()}
+        own = {
+            name: agents[name].tool if isinstance(tool, AgentTool) else tool
+            for name, tool in tools.items()
+        }
         return own, agents
     if not isinstance(tools, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
-        # A toolbox says what is wrong with it.
-        return cast("OwnTools", tools), {}
-    listed = [one for one in tools if isinstance(one, AgentTool)]
-    return [one.tool if isinstance(one, AgentTool) else one for one in tools], {
-        one.name: one for one in listed
-    }
+        return cast("OwnTools", tools), {}  # The toolbox refuses it.
+    own_tools = [tool.tool if isinstance(tool, AgentTool) else tool for tool in tools]
+    return own_tools, {tool.name: tool for tool in tools if isinstance(tool, AgentTool)}
 
 
-def price_of(options: RunOptions, provider: Provider) -> Price | None:
-    """Return the price of replies; the table is imported only where a real model is asked."""
-    access = group(options, Access)
-    table = access.prices
-    if access.price is not None:
-        return access.price
-    wire = wire_of(provider.label)
-    if not table and not (wire is not None and wire.is_priced):
-        return None
-    return providers.price_with(table) if table else providers.price
-
-
-def price_below(options: RunOptions, own: Price | None, above: Price | None) -> Price | None:
-    """Return the price of a child's replies, by its options, its parent, or its model's table."""
-    if above is None or options.get("price") is not None or options.get("prices"):
+def price_below(options: Options, own: Price | None, above: Price | None) -> Price | None:
+    """Return the price of a child's replies: by its options, its parent, or its model's table."""
+    if above is None or options.price is not None or options.prices:
         return own
     if own is None:
         return above
@@ -233,17 +219,17 @@ MODES: Final = ("auto", "required", "none")
 
 
 def offered(tools: Sequence[ToolSpec], active: Sequence[str] | None) -> tuple[ToolSpec, ...]:
-    """Return the tools that are active; None is all of them."""
-    return tuple(one for one in tools if active is None or one.name in active)
+    """Return the active tools; None activates all."""
+    return tuple(tool for tool in tools if active is None or tool.name in active)
 
 
 def checked_tool_names(
     option: str, given: Sequence[str], tools: Sequence[ToolSpec]
 ) -> tuple[str, ...]:
-    """Return tool names that exist.
+    """Return tool names that all exist.
 
     Raises:
-        ConfigError: one does not; a list that silently offers less would starve the model.
+        ConfigError: a name does not exist.
     """
     known = [tool.name for tool in tools]
     names = strings(option, given)
@@ -259,10 +245,10 @@ def checked_tool_names(
 def active_names(
     given: Sequence[str], tools: Sequence[ToolSpec], world: AgentResources
 ) -> tuple[str, ...]:
-    """Return the names of the active tools, and of those without which no answer can be given.
+    """Return the names of the active tools, with the tools that no option removes.
 
     Raises:
-        ConfigError: one does not exist.
+        ConfigError: a name does not exist.
     """
     known = checked_tool_names("active_tools", given, tools)
     return (*known, *(name for name in world.own if name not in known))
@@ -272,21 +258,22 @@ def choice_from_now(choice: ChoiceInput, tools: Sequence[ToolSpec]) -> ToolChoic
     """Return a tool choice that is made in the middle of a run.
 
     Raises:
-        ConfigError: as of `choice_of`; or it is for the first step only.
+        ConfigError: `choice_of` refuses it, or it is for the first step only.
     """
     if isinstance(choice, ToolChoice) and choice.scope == "first_step":
         raise ConfigError(
-            "`tool_choice` with scope='first_step' has no effect in the middle of a run: leave the "
-            "scope out; prepare_step chooses for its own step, set_params for all later ones"
+            "`tool_choice` with scope='first_step' has no effect in the middle of a run. Fix: "
+            "leave the scope out. prepare_step chooses for its own step, set_params for all later "
+            "steps."
         )
     return choice_of(choice, tools)
 
 
 def choice_of(choice: ChoiceInput, tools: Sequence[ToolSpec]) -> ToolChoice:
-    """Return a tool choice as a value.
+    """Return a tool choice that is possible among these tools.
 
     Raises:
-        ConfigError: it is none, or names or requires a tool that is not there.
+        ConfigError: it names, or requires, a tool that is not there.
     """
     if isinstance(choice, str):
         choice = ToolChoice(choice)
@@ -299,8 +286,8 @@ def choice_of(choice: ChoiceInput, tools: Sequence[ToolSpec]) -> ToolChoice:
         checked_tool_names("tool_choice", [choice.name], tools)
     elif choice.name:
         raise ConfigError(
-            f"`tool_choice` names {choice.name!r}, which has no effect in mode {choice.mode!r}: "
-            "say ToolChoice('tool', name)"
+            f"`tool_choice` names {choice.name!r}, which has no effect in mode {choice.mode!r}. "
+            "Fix: ToolChoice('tool', name)."
         )
     if choice.mode == "required" and not tools:
         raise ConfigError("`tool_choice` is 'required', but there are no tools")

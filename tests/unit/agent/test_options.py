@@ -31,6 +31,7 @@ from graphloop.agent.callbacks import COMPACT, DONE_WHEN, PREPARE_STEP, STOP_WHE
 from graphloop.agent.final_answer import OUTPUT
 from graphloop.agent.options import (
     AgentOptions,
+    Options,
     RunOptions,
 )
 from graphloop.agent.world import AgentResources
@@ -591,7 +592,7 @@ def test_key_and_address_are_for_the_default_model_only(monkeypatch: pytest.Monk
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     options: RunOptions = {"api_key": "secret", "base_url": "https://api.openai.com/v1"}
-    one = AgentResources("openai:one", options, ())
+    one = AgentResources("openai:one", Options.read(options))
 
     assert "openai:two" == one.add_model("openai:two")
     assert "script" == one.add_model(ScriptedModel(["done"]))
@@ -613,6 +614,6 @@ def test_time_limits_are_for_every_model_given_by_name(monkeypatch: pytest.Monke
     limits = (Timeouts(total_s=5.0), Retries(attempts_max=1))
     options: RunOptions = {"api_key": "k", "timeouts": limits[0], "retries": limits[1]}
 
-    AgentResources("openai:one", options, ()).add_model("anthropic:two")
+    AgentResources("openai:one", Options.read(options)).add_model("anthropic:two")
 
     assert [limits, limits] == made

@@ -392,7 +392,7 @@ def test_a_setting_that_cannot_take_effect_is_refused() -> None:
     async def say(turn: PendingTurn) -> None:
         with pytest.raises(ConfigError, match="has no effect in the middle of a run"):
             turn.set_params(tool_choice=late)
-        with pytest.raises(ConfigError, match=r"set_params changes model.*found store"):
+        with pytest.raises(ConfigError, match=r"expected settings among.*found store"):
             turn.set_params(**wrong({"store": "runs.db"}))
 
     assert (GO, TURN, READ, WRITE, DONE) == history(say)
