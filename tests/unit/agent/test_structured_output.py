@@ -370,15 +370,7 @@ class Weather(BaseModel):
 WEATHER = Output(Weather)
 
 
-def test_a_name_and_a_description_can_be_given() -> None:
-    """The class may be named for people."""
-    spec = Output(Weather, name="Das Wetter!", description="Today's.").spec
-
-    assert ("Das_Wetter", "Today's.") == (spec.name, spec.description)
-    assert repr(Output(Weather, name="now")) == "Output('now')"
-
-
-def schema(output: Output[object]) -> dict[str, object]:
+def schema(output: Output) -> dict[str, object]:
     told: dict[str, object] = json.loads(output.spec.schema)
     return told
 
@@ -394,7 +386,7 @@ def test_a_value_that_is_no_object_is_wrapped_in_one() -> None:
     assert wrapped.unwrap("?") is None
 
 
-def refused(output: Output[object] | Output[Weather], text: str) -> str:
+def refused(output: Output, text: str) -> str:
     with pytest.raises(OutputInvalid) as caught:
         output.parse(text)
 
@@ -438,7 +430,7 @@ class Fussy(BaseModel):
 
 def test_what_misses_another_form_is_told_in_its_own_words() -> None:
     """A bare list, a JSON Schema, a call's arguments, a validator that fails, and a long text."""
-    names: Output[object] = Output(wrong(list[str]))
+    names: Output = Output(wrong(list[str]))
     form = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
     rules, fussy = Output(form), Output(Fussy)
     form.clear()  # What was given cannot be changed afterwards.

@@ -248,7 +248,7 @@ def test_arguments_that_are_no_task_are_refused() -> None:
     ports: Ports[None] = Ports(store=MemoryStore(), models={}, toolbox=Toolbox(()))
 
     opened = child.open(_start('{"prompt": "look"}'), fresh(), ports)
-    with pytest.raises(ConfigError, match="is told a `prompt`; found 3"):
+    with pytest.raises(ConfigError, match="takes a `prompt`; found 3"):
         child.open(_start('{"prompt": 3}'), fresh(), ports)
 
     assert (UserMessage("look"),) == opened.begin().messages
