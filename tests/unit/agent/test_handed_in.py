@@ -105,11 +105,11 @@ def signed(
 @pytest.mark.parametrize(
     ("answers", "found"),
     [
-        (Answers({"nobody's": True}), '"nobody\'s", which the conversation does not wait for'),
-        (Answers(tool_results={"nobody's": 1}), '"nobody\'s", which the conversation does not'),
+        (Answers({"nobody's": True}), r"found \"nobody's\""),
+        (Answers(tool_results={"nobody's": 1}), r"found \"nobody's\""),
         (
             Answers({"c0.0/c1.0": Approval(True, token=signed(AskHuman(1, "c0.0/c1.0", PAY)))}),
-            "A call in a child run is in no conversation",
+            "answer a call of a child run by resume",
         ),
     ],
     ids=["approval", "result", "child"],

@@ -308,7 +308,7 @@ async def test_a_run_that_nobody_iterated_is_not_resumed_so() -> None:
     one = agent(reply(call("pay", "p")), "done")
     parked = await one.generate("go")
     before = await parked.store.load(parked.run_id)
-    with pytest.raises(ConfigError, match=r"not begun by `iter`.*`resume_stream`"):
+    with pytest.raises(ConfigError, match=r"not started by `iter`.*`resume_stream`"):
         await all_turns(one.resume_iter(parked, approvals={"c0.0": True}))
     assert before == await parked.store.load(parked.run_id)
 

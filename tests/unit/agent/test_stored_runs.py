@@ -225,7 +225,7 @@ async def test_an_answer_is_told_from_its_repetition_and_from_others(
     assert await agent.runs.approve("r", "c0.0", answer) == "duplicate"
     clicker = payer(stored, {"calls": [{"name": "click", "arguments": {"x": 1}}]})
     await clicker.generate("click", run_id="t")
-    with pytest.raises(ConfigError, match="waits for what the client tool 'click' returns"):
+    with pytest.raises(ConfigError, match="waits for the result of the client tool 'click'"):
         await clicker.runs.approve("t", "c0.0")
 
 
@@ -238,7 +238,7 @@ async def test_an_approval_too_late_is_refused_and_a_denial_is_not() -> None:
     await agent.generate("pay", run_id="r")
     clock.now += 200.0
 
-    with pytest.raises(ConfigError, match=r"comes too late, by \d+ seconds: deny it"):
+    with pytest.raises(ConfigError, match=r"comes too late, by \d+ seconds. Fix: decline it"):
         await agent.runs.approve("r", "c0.0")
     assert await agent.runs.approve("r", "c0.0", False) == "accepted"
 
@@ -246,9 +246,9 @@ async def test_an_approval_too_late_is_refused_and_a_denial_is_not() -> None:
 @pytest.mark.parametrize(
     ("status", "message"),
     [
-        ("running", "is being driven; answer its driver"),
-        ("interrupted", "waits for a driver: resume it first"),
-        ("ready", "waits for a driver: resume it first"),
+        ("running", "is being driven. Answer its driver"),
+        ("interrupted", "waits for a driver. Resume it first"),
+        ("ready", "waits for a driver. Resume it first"),
         ("failed", r"is over \(failed\)"),
     ],
 )
@@ -287,7 +287,7 @@ def test_a_store_without_a_mailbox_says_what_to_use_instead(tmp_path: Path) -> N
         await agent.generate("pay", run_id="r")
         await agent.runs.approve("r", "c0.0")
 
-    with pytest.raises(ConfigError, match=r"keeps no answers for later: pass them to resume\("):
+    with pytest.raises(ConfigError, match=r"keeps no answers for later.*resume\("):
         done(approved())
 
 
@@ -433,9 +433,9 @@ async def test_a_graph_has_the_same_doors(tmp_path: Path) -> None:
     resumed = await graph.resume("r", model=model, tools=[pay], store=store)
 
     assert resumed.steps[0].tool_results[0].text == "5 paid"
-    with pytest.raises(ConfigError, match="pass the one it is in"):
+    with pytest.raises(ConfigError, match="expected the store of the runs"):
         await Runs(None, graph).replay("r")
-    with pytest.raises(ConfigError, match="JsonlStore does not know what runs wait for"):
+    with pytest.raises(ConfigError, match="JsonlStore does not keep the questions of runs"):
         await Runs(JsonlStore(tmp_path / "lines"), graph).approve("r", "c0.0")
     await store.aclose()
 
@@ -446,7 +446,7 @@ async def test_a_run_with_children_is_not_forked_without_its_graph() -> None:
     await team(store, PAY, CALL_PAYER).generate("go", run_id="r")
     before = await store.runs()
 
-    with pytest.raises(ConfigError, match="'r' has child runs: only its graph tells"):
+    with pytest.raises(ConfigError, match="'r' has child runs, and only its graph tells"):
         await fork_run(None, store, "r", at=3, new_id="f")
     assert before == await store.runs()
 
@@ -507,7 +507,7 @@ async def test_what_only_an_agent_can_do_says_so(tmp_path: Path) -> None:
         await Runs[None](MemoryStore()).replay("r")
     with pytest.raises(ConfigError, match="keeps no catalog"):
         await Runs[None](JsonlStore(tmp_path)).list()
-    with pytest.raises(ConfigError, match="does not know what runs wait for"):
+    with pytest.raises(ConfigError, match="does not keep the questions of runs"):
         await Runs[None](JsonlStore(tmp_path)).pending("r")
-    with pytest.raises(ConfigError, match="from a `store`"):
+    with pytest.raises(ConfigError, match="expected the store of the runs"):
         await Runs[None](None).list()

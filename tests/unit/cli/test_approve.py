@@ -154,7 +154,7 @@ def test_what_is_near_a_mistyped_call_is_named() -> None:
         told = refused("approve", run_id, typed, *STORE)
         assert told.endswith(f"it waits for c0.0 pay(), c1.0 click(). Did you mean {meant!r}?\n")
     click = refused("approve", run_id, "click", *STORE)
-    assert "waits for what the client tool 'click' returns" in click
+    assert "waits for the result of the client tool 'click'" in click
 
 
 @pytest.mark.usefixtures("pay_desk")
