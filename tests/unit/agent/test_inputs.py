@@ -112,7 +112,6 @@ DETAILS = [{"type": "reasoning.encrypted"}]
 def test_messages_in_the_openai_form_become_values(
     given: Message | Mapping[str, object], message: Message
 ) -> None:
-    """And values stay what they are."""
     assert (message,) == messages_of([given])
 
 
@@ -160,7 +159,6 @@ def test_messages_in_the_openai_form_become_values(
     ],
 )
 def test_a_message_of_the_wrong_form_is_named_by_its_place(given: object, found: str) -> None:
-    """With what was expected, and what was found."""
     with pytest.raises(ConfigError) as caught:
         messages_of([wrong(given)])
 
@@ -183,13 +181,11 @@ def test_a_message_of_the_wrong_form_is_named_by_its_place(given: object, found:
     ],
 )
 def test_a_question_is_a_prompt_or_messages(prompt: object, messages: object, found: str) -> None:
-    """Neither none nor two; and no message by itself, which nobody means."""
     with pytest.raises(ConfigError, match=found):
         conversation(wrong(prompt), wrong(messages), None)
 
 
 def test_instructions_come_first_and_only_once() -> None:
-    """A conversation that goes on already has them; an empty prompt is the caller's business."""
     system = SystemMessage("be kind")
     both = (system, UserMessage("hi"))
 
@@ -207,7 +203,6 @@ def test_instructions_come_first_and_only_once() -> None:
     ],
 )
 def test_reasoning_of_a_stored_call_goes_back_as_it_came(thought: dict[str, object]) -> None:
-    """Servers that check it refuse the turn without it, or with it under another name."""
     stored = {"role": "assistant", "content": "", "tool_calls": [{**CALL, "type": "function"}]}
     answer = {"role": "tool", "tool_call_id": "a", "content": "r"}
 

@@ -49,7 +49,6 @@ def agent(
 
 
 async def test_each_turn_of_the_model_is_yielded_before_its_tools_run() -> None:
-    """Who looks at a turn can still keep its tools from running."""
     ran: list[str] = []
 
     assert [
@@ -72,7 +71,6 @@ def told(messages: tuple[Message, ...]) -> list[str]:
 
 
 async def test_the_conversation_includes_the_turn_in_hand() -> None:
-    """CONTRACT §9 #29: an assistant turn is recorded before control returns."""
     first, second = [told(one.messages) async for one in agent(TOOLS, "done").iter("go")]
 
     assert ["user: go", "assistant: let me see"] == first
@@ -96,8 +94,6 @@ def within(work: Awaitable[T]) -> T:
 
 
 def test_the_history_is_valid_at_every_moment() -> None:
-    """Whoever saves it in the middle of a turn saves something that a server takes."""
-
     async def iterate() -> list[str]:
         runner = agent(TOOLS, "done").iter("go")
         assert () == runner.messages
@@ -128,7 +124,6 @@ async def first_turn(runner: ToolRunner) -> None:
 
 
 async def test_a_runner_is_iterated_once() -> None:
-    """R01: a second loop would ask the model again, or hang; an early break asks nothing more."""
     model = ScriptedModel([TOOLS, "done"])
     runner = Agent(model, tools=[counting("read", []), counting("write", [])]).iter("go")
     await first_turn(runner)
@@ -180,10 +175,9 @@ async def whole_context(runner: ToolRunner) -> None:
         (closed_unseen, EndReason.ABORTED, 0),
     ],
 )
-async def test_until_done_settles_whatever_was_done_before(
+async def test_until_done_works_after_any_iteration(
     look: Callable[[ToolRunner], Awaitable[None]], end_reason: EndReason, ran: int
 ) -> None:
-    """R08, §9 #32: the seed's `done` hangs for ever when its caller has left the loop."""
     executed: list[str] = []
 
     runner = agent(TOOLS, "done", ran=executed).iter("go")
@@ -199,7 +193,6 @@ async def test_until_done_settles_whatever_was_done_before(
 
 
 async def test_a_model_that_fails_ends_the_loop_with_its_error() -> None:
-    """A loop that just stops looks like an answer."""
     seen: list[int] = []
 
     async def look(runner: ToolRunner) -> None:
@@ -218,7 +211,6 @@ async def test_a_model_that_fails_ends_the_loop_with_its_error() -> None:
 
 @pytest.mark.parametrize("name", ["pay", "client"])
 def test_a_run_that_parked_is_iterated_further(tmp_path: Path, name: str) -> None:
-    """In another process, by its id: the next turn is steered as if nothing had been between."""
     ran: list[str] = []
     path = str(tmp_path / "runs.db")
 
@@ -260,7 +252,6 @@ def test_a_run_that_parked_is_iterated_further(tmp_path: Path, name: str) -> Non
 
 @pytest.mark.parametrize("ahead", [False, True])
 def test_the_turn_in_hand_when_a_process_died_is_in_hand_again(tmp_path: Path, ahead: bool) -> None:
-    """What its caller had not said is said now; what has run does not run again."""
     ran: list[str] = []
     path = str(tmp_path / "runs.db")
 
@@ -303,8 +294,7 @@ def test_the_turn_in_hand_when_a_process_died_is_in_hand_again(tmp_path: Path, a
     ] == told(tuple(result.run.messages))
 
 
-async def test_a_run_that_nobody_iterated_is_not_resumed_so() -> None:
-    """It stops at no turn; the message says what to call, and nothing is recorded."""
+async def test_only_a_run_of_iter_is_iterated_further() -> None:
     one = agent(reply(call("pay", "p")), "done")
     parked = await one.generate("go")
     before = await parked.store.load(parked.run_id)
@@ -314,7 +304,6 @@ async def test_a_run_that_nobody_iterated_is_not_resumed_so() -> None:
 
 
 async def test_closing_leaves_a_run_that_waits_as_it_is() -> None:
-    """It is not thrown away because its caller leaves, before it is resumed or after."""
     one = agent(reply(call("pay", "p")), "done")
     async with one.iter("go") as runner:
         await all_turns(runner)
@@ -329,8 +318,6 @@ async def test_closing_leaves_a_run_that_waits_as_it_is() -> None:
 
 
 def test_an_abort_stops_at_once_and_answers_the_calls() -> None:
-    """And `after_step` lets the tools of the turn run first."""
-
     async def iterate(*, after_step: bool) -> RunResult[None]:
         runner = agent(TOOLS, "done").iter("go")
         async for _ in runner:
@@ -347,7 +334,6 @@ def test_an_abort_stops_at_once_and_answers_the_calls() -> None:
 
 
 async def test_closing_stops_tools_that_another_task_has_running() -> None:
-    """Whoever closes waits until nothing of the run is under way any more."""
     under_way, ended = asyncio.Event(), asyncio.Event()
 
     async def hang(arguments: dict[str, object]) -> str:
@@ -373,8 +359,7 @@ async def test_closing_stops_tools_that_another_task_has_running() -> None:
     assert ["unknown"] == [one.status for one in result.steps[0].tool_results]
 
 
-def test_parts_are_told_while_the_run_is_iterated() -> None:
-    """Deltas, tools, the end: the same as in `full_stream`."""
+def test_on_part_gets_the_parts_of_an_iterated_run() -> None:
     parts: list[Part] = []
     seen: list[int] = []
 
@@ -398,8 +383,6 @@ def test_parts_are_told_while_the_run_is_iterated() -> None:
 
 
 async def test_a_listener_that_raises_does_not_harm_the_run() -> None:
-    """§9 #54: it becomes a warning, that of the last part too."""
-
     def on_part(part: Part) -> None:
         if isinstance(part, RunStart | Finish):
             raise OSError(type(part).__name__)
@@ -439,7 +422,6 @@ async def disk_is_full() -> None:
 
 @pytest.mark.parametrize("ahead", [True, False])
 async def test_a_say_that_cannot_be_journaled_ends_the_loop(*, ahead: bool) -> None:
-    """Not with the same turn again, for ever."""
     ran: list[str] = []
 
     async def look(runner: ToolRunner, seen: list[int]) -> None:
@@ -465,7 +447,6 @@ async def test_a_say_that_cannot_be_journaled_ends_the_loop(*, ahead: bool) -> N
 async def test_a_time_limit_on_tools_leaves_the_run_where_it_is(
     effect: Literal["at_most_once", "idempotent"],
 ) -> None:
-    """With a store or without: a tool that must not run twice does not, any other is run again."""
     began: list[str] = []
 
     started = asyncio.Event()
@@ -495,8 +476,7 @@ async def test_a_time_limit_on_tools_leaves_the_run_where_it_is(
     assert (runs, status) == (len(began), result.steps[0].tool_results[0].status)
 
 
-async def test_who_is_cancelled_while_the_model_talks_can_go_on() -> None:
-    """The turn that never came is asked for again."""
+async def test_a_cancelled_iteration_can_go_on() -> None:
     asked = asyncio.Event()
 
     async def hang(_: object) -> bool:

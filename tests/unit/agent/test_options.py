@@ -78,7 +78,6 @@ def explained(options: type[object]) -> set[str]:
 
 @pytest.mark.parametrize("options", [RunOptions, AgentOptions])
 def test_every_option_is_explained_where_it_is_defined(options: type[object]) -> None:
-    """`help(AgentOptions)` is the manual of the options; there is no other."""
     inherited = RunOptions.__annotations__ if options is AgentOptions else {}
 
     assert options.__annotations__.keys() - inherited.keys() == explained(options)
@@ -143,7 +142,6 @@ def everything() -> AgentOptions:
 
 
 def test_every_option_can_be_given_at_once_and_is_kept() -> None:
-    """A new option that is forgotten here is found: the list is the type's own."""
     assert set(AgentOptions.__annotations__) == set(everything())
 
     said = ScriptedModel(['{"value": "one"}', '{"value": "two"}'])
@@ -167,7 +165,6 @@ def nodes(**options: Any) -> list[Node[None, Outcome]]:
 
 
 def test_without_options_the_loop_is_the_one_that_is_drawn() -> None:
-    """The defaults are written down once, in the nodes."""
     standard = Standard()
     drawn = NodeGraph("agent", standard.prepare, standard_edges(standard))
 
@@ -221,7 +218,6 @@ def once_more(callback: str, retries: int, **given: str) -> Verify:
     ids=named,
 )
 def test_an_option_changes_its_node_and_no_other(options: dict[str, object], node: object) -> None:
-    """Each takes effect, and none beside its own."""
     made = nodes(**options)
 
     changed = {type(one) for one, plain in zip(made, nodes(), strict=True) if one != plain}
@@ -334,7 +330,6 @@ def unsaid(arguments: object) -> bool:
 def test_an_option_that_cannot_work_is_refused_at_once(
     options: dict[str, object], found: str
 ) -> None:
-    """Before anything is sent, by an agent and by its copies."""
     said = ScriptedModel(["done"])
     agent = Agent(said, tools=[read])
 
@@ -366,12 +361,10 @@ def test_an_option_that_cannot_work_is_refused_at_once(
     ids=named,
 )
 def test_an_option_that_may_take_effect_is_not_refused(options: dict[str, object]) -> None:
-    """What can be added later, what asks below, and what the wire itself sees to."""
     Agent(ScriptedModel([]), **wrong({"tools": [read], **options}))
 
 
 def test_an_agent_with_other_options_leaves_the_first_as_it_was() -> None:
-    """Agents are never changed; what is printed of one has no secret in it."""
     first = Agent("openai:x", api_key="supersecret-key-0123456789", max_steps=3)
 
     second = first.with_options(max_steps=5)
@@ -392,7 +385,6 @@ GATED: Tool = Tool(name="read", parameters={"type": "object"}, execute=same, nee
 
 
 def test_the_options_around_a_run_take_effect() -> None:
-    """Approver, listener, store, price and clock: each is asked, and nothing else is."""
     store, told, priced = MemoryStore(), list[object](), list[Reply]()
     clock = ticking()
 
@@ -425,8 +417,7 @@ def test_the_options_around_a_run_take_effect() -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2])
-def test_one_tool_at_a_time_is_told_to_the_model(limit: int) -> None:
-    """Who runs tools one by one should not be sent five calls."""
+def test_a_request_says_that_calls_run_one_at_a_time(limit: int) -> None:
     _, model = ran(max_tool_concurrency=limit)
 
     assert (False if limit == 1 else None) is model.requests[0].settings.parallel_tool_calls
@@ -434,7 +425,6 @@ def test_one_tool_at_a_time_is_told_to_the_model(limit: int) -> None:
 
 @pytest.mark.parametrize("bound", [1, 2])
 def test_the_step_limit_is_the_number_of_turns(bound: int) -> None:
-    """The tools of the last turn run; the model is not asked again."""
     result, _ = ran(*[reply(call())] * 3, tools=[read], max_steps=bound)
 
     assert (EndReason.MAX_STEPS, ("max_steps",)) == (result.end_reason, result.stopped_by)
@@ -443,7 +433,6 @@ def test_the_step_limit_is_the_number_of_turns(bound: int) -> None:
 
 @pytest.mark.parametrize("errors", [1, 2])
 def test_a_tool_that_only_fails_stops_the_run(errors: int) -> None:
-    """And says which tool it was."""
     script = [reply(call("write"))] * 3
     result, _ = ran(*script, tools=[write], max_consecutive_tool_errors=errors)
 
@@ -453,7 +442,6 @@ def test_a_tool_that_only_fails_stops_the_run(errors: int) -> None:
 
 @pytest.mark.parametrize(("limit", "most"), [(1, 1), (2, 2), (5, 3)])
 def test_no_more_tools_run_at_once_than_are_allowed(limit: int, most: int) -> None:
-    """Three calls in one turn."""
     running, seen = [0], list[int]()
 
     async def count(arguments: dict[str, object]) -> str:
@@ -471,7 +459,6 @@ def test_no_more_tools_run_at_once_than_are_allowed(limit: int, most: int) -> No
 
 
 def test_a_tool_that_is_not_active_is_neither_offered_nor_run() -> None:
-    """A model may remember a tool that it was offered in another conversation."""
     result, said = ran(reply(call("write")), tools=[read, write], active_tools=["read"])
 
     assert [["read"], ["read"]] == [[tool.name for tool in one.tools] for one in said.requests]
@@ -508,7 +495,6 @@ async def enough_later(info: StopInfo) -> bool:
 def test_one_condition_stops_the_run_and_is_named(
     condition: Callable[[StopInfo], bool], name: str
 ) -> None:
-    """What has no name of its own is `custom`."""
     result, _ = ran(
         reply(call()), tools=[read], stop_when=condition, price=lambda _: 0.25, clock=ticking()
     )
@@ -518,8 +504,7 @@ def test_one_condition_stops_the_run_and_is_named(
     assert ["ok"] == statuses(result)
 
 
-def test_everything_that_tripped_is_told() -> None:
-    """Who raises one bound wants to know which is next."""
+def test_stopped_by_names_every_bound_that_tripped() -> None:
     result, _ = ran(
         reply(call("write")),
         tools=[write],
@@ -536,7 +521,6 @@ def test_everything_that_tripped_is_told() -> None:
 @pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("option", ["stop_when", "prepare_step", "verify", "done_when"])
 def test_a_function_that_raises_ends_the_run_with_its_exception(option: str, later: bool) -> None:
-    """The very object: the caller's `except` clause must match."""
     mine = LookupError("bug")
 
     def fail(_: object) -> bool:
@@ -561,7 +545,6 @@ async def hang() -> str:
 
 
 def test_a_turn_that_takes_too_long_is_given_up() -> None:
-    """Its calls are answered, and the run says why it ended."""
     result, _ = ran(reply(call("hang")), tools=[hang], step_timeout_s=0.01)
 
     assert EndReason.TIMEOUT is result.end_reason
@@ -569,7 +552,6 @@ def test_a_turn_that_takes_too_long_is_given_up() -> None:
 
 
 def test_the_next_model_is_asked_when_one_cannot_be() -> None:
-    """Call by call, in order; what has run is not run again."""
     ran: list[int] = []
 
     def note(_: object) -> str:
@@ -588,7 +570,6 @@ def test_the_next_model_is_asked_when_one_cannot_be() -> None:
 
 
 def test_key_and_address_are_for_the_default_model_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key must never be sent to another company; and a ready provider for a turn needs none."""
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     options: RunOptions = {"api_key": "secret", "base_url": "https://api.openai.com/v1"}
@@ -601,7 +582,6 @@ def test_key_and_address_are_for_the_default_model_only(monkeypatch: pytest.Monk
 
 
 def test_time_limits_are_for_every_model_given_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fallback at another company that could hang for ever would be a poor one."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
     made: list[tuple[object, object]] = []
     init = HttpProvider.__init__

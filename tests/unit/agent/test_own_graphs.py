@@ -75,15 +75,13 @@ def once(callback: str = "") -> Graph[None]:
     return Graph("ask-once", prepare, edges)
 
 
-def test_a_topology_of_one_s_own_runs() -> None:
-    """With a model and a question."""
+def test_a_graph_of_the_user_runs() -> None:
     result = asyncio.run(once().run(None, model=ScriptedModel(["hi"]), prompt="go"))
 
     assert ("hi", EndReason.COMPLETED) == (result.text, result.end_reason)
 
 
 def test_a_graph_draws_and_checks_itself(tmp_path: Path) -> None:
-    """From the very table that runs."""
     graph = once()
 
     assert "prepare_step" in graph.mermaid()
@@ -102,7 +100,6 @@ def standard(nodes: Standard | None = None) -> Graph[None]:
 
 
 def test_every_option_of_a_run_takes_effect_in_a_graph() -> None:
-    """A topology of one's own is not a second-class agent."""
     model, told = ScriptedModel([reply(call()), "done"]), list[object]()
     clock = ticking()
 
@@ -207,7 +204,6 @@ def hand_on() -> Graph[None]:
 async def test_a_run_that_cannot_work_asks_nothing(
     graph: Graph[None], options: dict[str, object], found: str
 ) -> None:
-    """Whether an option, a question, or what a node names is wrong."""
     model = ScriptedModel(["hi"])
     given = {"model": model, "prompt": "go", "tools": [read], **options}
 
@@ -217,19 +213,7 @@ async def test_a_run_that_cannot_work_asks_nothing(
     assert [] == model.requests
 
 
-def test_a_graph_closes_a_model_that_it_opened_by_name(tmp_path: Path, closed: list[str]) -> None:
-    """The caller gave a string, and has nothing to close it with."""
-    (tmp_path / "script.yaml").write_text("- hi\n", encoding="utf-8")
-    name = f"script:{tmp_path / 'script.yaml'}"
-
-    assert "hi" == asyncio.run(once().run(None, model=name, prompt="go")).text
-    assert [name] == closed
-    asyncio.run(once().run(None, model=ScriptedModel(["hi"]), prompt="go"))
-    assert [name] == closed
-
-
 def test_agents_of_a_run_are_what_its_child_nodes_name() -> None:
-    """By the names of the mapping, whatever the agents are called themselves."""
     helper = Agent(ScriptedModel(["help"], label="h"), name="other").as_tool(description="helps")
     model = ScriptedModel([])
 
@@ -244,7 +228,6 @@ REFUSED = r"graph 'poller' may run for ever, so it does not run: nothing bounds 
 
 
 def test_no_door_leads_around_a_missing_bound() -> None:
-    """To run, to resume, to be a tool or a node: each would run it."""
     graph = poller()
 
     for enter in (
@@ -260,14 +243,12 @@ def test_no_door_leads_around_a_missing_bound() -> None:
 
 
 def test_a_graph_whose_bound_is_unknown_does_not_run() -> None:
-    """A node without a contract on a cycle: unknown is never proven."""
     with pytest.raises(ConfigError, match="give 'silent' a `contract`"):
         silent().stream(None)
     assert "completed" == asyncio.run(silent(again=False).run(None)).end_reason
 
 
 def test_with_a_reason_an_unbounded_graph_runs() -> None:
-    """As its author has said."""
     for graph in (poller({("poll", "GL4"): POLLS}), poller().unbounded(POLLS)):
         QUEUE[:] = [True, False, False]
 
@@ -277,7 +258,6 @@ def test_with_a_reason_an_unbounded_graph_runs() -> None:
 
 @pytest.mark.parametrize("reason", ["", "  "])
 def test_nothing_is_set_aside_for_no_reason(reason: str) -> None:
-    """Whoever comes after has to know why."""
     with pytest.raises(ConfigError, match="sets GL4 of 'poll' aside for no reason"):
         poller({("poll", "GL4"): reason})
     with pytest.raises(ConfigError, match="sets GL4 of 'poll' aside for no reason"):
@@ -285,7 +265,6 @@ def test_nothing_is_set_aside_for_no_reason(reason: str) -> None:
 
 
 def test_a_graph_can_be_made_to_run_without_a_bound() -> None:
-    """The graph itself stays as it was."""
     graph = poller()
     free = graph.unbounded(POLLS)
 
@@ -297,8 +276,7 @@ def test_a_graph_can_be_made_to_run_without_a_bound() -> None:
 
 
 @pytest.mark.parametrize("agent", ["w/deep", " w", "a\x1b[2J"])
-def test_an_agent_has_a_name_that_can_be_told(agent: str) -> None:
-    """`w/deep` would be the node `deep` of `w`, and what is set aside of the one of the other."""
+def test_an_agent_s_name_fits_before_the_names_of_nodes(agent: str) -> None:
     child, append = Child(agent, name="child"), Append()
 
     with pytest.raises(ConfigError, match="which is not an agent's name"):
@@ -321,7 +299,6 @@ def asks(label: str = "", fallbacks: tuple[str, ...] = (), judge: str = "") -> G
 
 
 def test_a_model_that_a_node_names_is_opened(tmp_path: Path) -> None:
-    """As the model of the run is, by its name."""
     script = tmp_path / "judge.yaml"
     script.write_text('- calls: [{name: verdict, arguments: {accepted: true, feedback: ""}}]\n')
     graph = asks(judge=f"script:{script}")
@@ -333,7 +310,6 @@ def test_a_model_that_a_node_names_is_opened(tmp_path: Path) -> None:
 
 
 def test_a_topology_of_data_opens_no_file(tmp_path: Path) -> None:
-    """Who writes a file of data must not have any path of this machine read."""
     secret = tmp_path / "passwd"
     secret.write_text("root:x:0:0\n")
     text = dump(asks(judge=f"script:{secret}"))
@@ -398,7 +374,6 @@ def helper(*answers: str) -> AgentTool:
 def test_what_a_node_names_is_looked_up_before_the_run(
     node: Node[None, Outcome], told: str
 ) -> None:
-    """In the middle of it, money has been spent, and a half answer could pass for one."""
     agents = {"helper": helper("hi")}
     callbacks: dict[str, Callback[None]] = {"mine": lambda _: BranchesJoined("x")}
     graph = Graph("alone", node, {node: {...: END}})
@@ -419,8 +394,7 @@ def alone(node: Node[None, Outcome]) -> Graph[None]:
     return Graph("alone", node, {node: {Answered: append, ...: END}, append: {...: END}})
 
 
-def test_all_that_is_missing_is_told_at_once() -> None:
-    """Who mends one name would otherwise learn of the next by another start."""
+def test_an_error_names_everything_that_is_missing() -> None:
     first, second = parallel("a", "b", callback="f"), Critique("Good?", model="judge")
     graph: Graph[None] = Graph("all", first, {first: {...: second}, second: {...: END}})
 
@@ -433,7 +407,6 @@ def test_all_that_is_missing_is_told_at_once() -> None:
 
 
 def test_what_is_given_is_found_wherever_it_comes_from() -> None:
-    """Agents among the tools, too; and functions may be plain ones."""
     vote = alone(parallel("helper", "helper", callback="count"))
 
     def count(run: Run[None]) -> BranchesJoined:
@@ -466,7 +439,6 @@ def refund(amount: int) -> str:
 
 
 def test_a_gate_s_rules_name_tools_of_the_run() -> None:
-    """Of whatever origin the graph is: about another name they would protect nothing."""
     graph = gating(Rule("ask", ("refnud",)), Rule("allow", ("*",)))
     said = (
         r"node 'gate' of graph 'gating': a rule names .* \(refund\): 'refnud'\. Did you mean 'ref"
@@ -481,8 +453,6 @@ def test_a_gate_s_rules_name_tools_of_the_run() -> None:
 
 
 def test_two_things_of_one_name_are_refused() -> None:
-    """A wish names what it wants; the same thing twice is one."""
-
     @node(name="route")
     def twin(ticket: Ticket) -> Billing:
         return Billing()
@@ -496,7 +466,6 @@ def test_two_things_of_one_name_are_refused() -> None:
 
 
 def test_a_graph_that_brings_two_things_of_one_name_is_refused() -> None:
-    """Every run of it would be; and what is set aside of the one would be of the other."""
     first, second = (sub_graph(Agent(ScriptedModel([]), name=one), name="kid") for one in "ab")
     retried, again = Retrying(first, 1, name="first"), Retrying(second, 1, name="second")
     edges: Edges[None] = {retried: {...: again}, again: {...: END}}
@@ -508,7 +477,6 @@ def test_a_graph_that_brings_two_things_of_one_name_is_refused() -> None:
 
 
 def test_models_are_named_by_the_nodes_that_ask_them() -> None:
-    """Those within others, too; the first that names one is told."""
     critique: Node[None, Outcome] = Critique("Good?", model="judge")
     wrapped: Node[None, Outcome] = Retrying(critique, 2)
     nodes: list[Node[None, Outcome]] = [

@@ -111,7 +111,6 @@ def steered(say: Say, *script: Entry) -> tuple[RunResult[None], Tools]:
     ids=["no change", "push both", "push assistant only", "push user only"],
 )
 def test_the_four_cases_of_the_seed(say: Say, expected: tuple[Message, ...]) -> None:
-    """Each with exactly one execution a call; only the fourth differs from the seed (§9 #29)."""
     result, tools = steered(say)
 
     assert expected == tuple(result.run.messages)
@@ -120,7 +119,6 @@ def test_the_four_cases_of_the_seed(say: Say, expected: tuple[Message, ...]) -> 
 
 
 def test_the_tools_run_once_however_often_they_are_asked() -> None:
-    """T22, §9 #31: one after the other, at the same time, and when the loop goes on."""
     seen: list[object] = []
 
     async def say(turn: PendingTurn) -> None:
@@ -143,8 +141,6 @@ def history(say: Say, *script: Entry) -> tuple[Message, ...]:
 
 
 def test_a_turn_without_calls_has_nothing_to_run() -> None:
-    """T23: None, not an empty tuple that would be pushed."""
-
     async def say(turn: PendingTurn) -> None:
         assert await turn.generate_tool_response() is None
 
@@ -154,9 +150,7 @@ def test_a_turn_without_calls_has_nothing_to_run() -> None:
 SAME = reply(call("read", "same"), call("read", "same"))
 
 
-def test_a_result_with_a_key_answers_that_call_whatever_the_ids() -> None:
-    """§9 #12: ids repeat; without a key, the first open call of the id is meant."""
-
+def test_a_result_with_a_key_answers_that_call() -> None:
     async def by_key(turn: PendingTurn) -> None:
         turn.append_messages(ToolResult("c0.1", "same", "read", "second"))
 
@@ -186,8 +180,6 @@ def test_a_result_with_a_key_answers_that_call_whatever_the_ids() -> None:
 def test_messages_that_would_break_the_history_are_refused(
     messages: list[Message], message: str
 ) -> None:
-    """Where they are given, not when a server refuses them; the turn stays as it was."""
-
     async def say(turn: PendingTurn) -> None:
         with pytest.raises(ConfigError, match=message):
             turn.append_messages(*messages)
@@ -196,8 +188,6 @@ def test_messages_that_would_break_the_history_are_refused(
 
 
 def test_calls_can_be_answered_in_place_of_their_tools() -> None:
-    """By key; a value is what a tool returns, an exception that it failed."""
-
     async def say(turn: PendingTurn) -> None:
         turn.override_tool_results({"c0.0": {"n": 1}, "c0.1": ToolError("no")})
 
@@ -209,8 +199,6 @@ def test_calls_can_be_answered_in_place_of_their_tools() -> None:
 
 
 def test_an_answer_can_still_replace_what_a_tool_returned() -> None:
-    """Before or after it has run: the last word is the caller's, the one execution the tool's."""
-
     async def before(turn: PendingTurn) -> None:
         turn.override_tool_results({"c0.0": "mine"})
         results = await turn.generate_tool_response()
@@ -228,8 +216,6 @@ def test_an_answer_can_still_replace_what_a_tool_returned() -> None:
 
 
 def test_tools_can_be_skipped_with_a_reason_before_they_run() -> None:
-    """Those that have an answer keep it; what has run is not said to have been skipped."""
-
     async def before(turn: PendingTurn) -> None:
         with pytest.raises(ConfigError, match=r"no call 'c9\.9'; it has c0\.0, c0\.1"):
             turn.override_tool_results({"c9.9": "x"})
@@ -250,8 +236,6 @@ ANEW = (UserMessage("anew"),)
 
 
 def test_a_conversation_can_be_put_in_place_of_the_history() -> None:
-    """And only so: what is appended never drops a turn."""
-
     async def say(turn: PendingTurn) -> None:
         turn.replace_messages(ANEW)
 
@@ -266,8 +250,6 @@ OTHER = said("other", ToolCall("z", "read", '{"other": 1}'), ToolCall("z", "writ
 
 
 def test_exactly_the_open_calls_of_a_new_conversation_run() -> None:
-    """R04, §9 #30: a result that is there is an answer, whoever gave it."""
-
     async def all_open(turn: PendingTurn) -> None:
         turn.replace_messages([GO, OTHER])
 
@@ -289,8 +271,6 @@ def test_exactly_the_open_calls_of_a_new_conversation_run() -> None:
 
 
 def test_calls_that_ran_do_not_run_again_in_a_new_conversation() -> None:
-    """§9 #31: the turn itself may be part of it; other calls get keys of their own."""
-
     async def same(turn: PendingTurn) -> None:
         await turn.generate_tool_response()
         turn.replace_messages([UserMessage("edited"), turn.message])
@@ -309,9 +289,7 @@ def test_calls_that_ran_do_not_run_again_in_a_new_conversation() -> None:
 
 
 @pytest.mark.parametrize("anew", [ANEW, (GO, OTHER)])
-def test_calls_that_ran_stay_in_the_steps_whatever_replaces_them(anew: tuple[Message, ...]) -> None:
-    """A step tells what was done, not what the model is shown of it."""
-
+def test_calls_that_ran_stay_in_the_steps(anew: tuple[Message, ...]) -> None:
     async def say(turn: PendingTurn) -> None:
         await turn.generate_tool_response()
         turn.replace_messages(anew)
@@ -323,8 +301,6 @@ def test_calls_that_ran_stay_in_the_steps_whatever_replaces_them(anew: tuple[Mes
 
 
 def test_calls_skipped_or_answered_do_not_run_anew() -> None:
-    """In whatever order it is said."""
-
     async def skip_first(turn: PendingTurn) -> None:
         turn.skip_tools("no")
         turn.replace_messages([UserMessage("edited"), turn.message])
@@ -350,8 +326,6 @@ def test_calls_skipped_or_answered_do_not_run_anew() -> None:
 
 
 def test_a_new_conversation_may_be_added_to() -> None:
-    """After the results of its calls, which are not this turn's to run ahead."""
-
     async def say(turn: PendingTurn) -> None:
         turn.replace_messages([GO, OTHER])
         assert await turn.generate_tool_response() is None
@@ -364,7 +338,6 @@ def test_a_new_conversation_may_be_added_to() -> None:
 
 
 def test_params_change_from_the_next_turn_on() -> None:
-    """R03: the model, the choice and the sampling; everything else stays."""
     other = ScriptedModel(["other says"], label="other")
 
     async def say(turn: PendingTurn) -> None:
@@ -386,7 +359,6 @@ def test_params_change_from_the_next_turn_on() -> None:
 
 
 def test_a_setting_that_cannot_take_effect_is_refused() -> None:
-    """No option is silently ignored."""
     late = ToolChoice("required", scope="first_step")
 
     async def say(turn: PendingTurn) -> None:
@@ -399,7 +371,6 @@ def test_a_setting_that_cannot_take_effect_is_refused() -> None:
 
 
 async def test_a_turn_that_is_over_takes_no_changes() -> None:
-    """What would not take effect is refused."""
     turns = [turn async for turn in Tools().agent(TWO, "done").iter("go")]
     turn = turns[0]
 

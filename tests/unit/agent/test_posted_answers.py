@@ -52,7 +52,6 @@ def events(
 
 
 def test_an_edit_of_a_call_that_may_have_run_never_runs() -> None:
-    """Whether it ran is what is asked, of the call as it was: other arguments are another call."""
     again, edited = waiting(AskHuman(7, "c0.0", PAY, unknown=True)), approve(edit={"amount": 5})
 
     for edit in (edited, Approval(True, "", "{}")):
@@ -68,7 +67,6 @@ def test_an_edit_of_a_call_that_may_have_run_never_runs() -> None:
 
 
 def test_a_posted_edit_that_could_not_run_denies() -> None:
-    """They were put there by somebody who has not looked."""
     (event,) = events(Answers({"c0.0": approve(edit="{")}))
 
     assert isinstance(event, Decided)
@@ -77,7 +75,6 @@ def test_a_posted_edit_that_could_not_run_denies() -> None:
 
 
 def test_answers_survive_a_mailbox() -> None:
-    """As text, by their keys: edits, reasons, tokens, and what client tools returned."""
     given = Answers(
         {"a": Approval(True, "ok", {"amount": 1}, "t"), "b": False, "c": decline("no")},
         {"d": {"x": 1}, "e": (TextPart("part"),), "f": OSError("disk")},
@@ -101,7 +98,6 @@ def test_answers_survive_a_mailbox() -> None:
 
 @pytest.mark.parametrize(("posted_at", "refusal"), [(5.0, ""), (8.0, "the approval is expired.")])
 def test_an_approval_that_was_posted_in_time_is_not_late(posted_at: float, refusal: str) -> None:
-    """Its giver has done all there was to do; when the run is driven again is not theirs to say."""
     question = evolve(QUESTION, expires_at=8.0)
     run = waiting(question)
     yes = Approval(True, token=issue(capability_of(run, question), SECRET))
@@ -114,7 +110,6 @@ def test_an_approval_that_was_posted_in_time_is_not_late(posted_at: float, refus
 
 
 def test_an_approval_without_a_token_is_refused_if_signed() -> None:
-    """It could only deny; the message says how to sign. Denials need no token."""
     Answers({"c0.0": False, "c0.1": decline("no")}).refuse_unsigned()
     Answers({"c0.0": Approval(True, token="forged")}).refuse_unsigned()  # noqa: S106 - no secret
     for yes in (True, Approval(True)):
@@ -124,6 +119,5 @@ def test_an_approval_without_a_token_is_refused_if_signed() -> None:
 
 @pytest.mark.parametrize("text", ["{", '{"approved": "yes"}', "[]"])
 def test_a_mailbox_that_cannot_be_read_is_the_store_s_error(text: str) -> None:
-    """It names the answer."""
     with pytest.raises(StoreError, match="the answer to 'k' cannot be read"):
         Answers.of_posts({"k": text})

@@ -23,7 +23,6 @@ from tests.unit.agent.doubles import PAY, Till
 
 
 def test_a_run_is_taken_up_by_its_id_in_another_process(tmp_path: Path) -> None:
-    """An approval may come days later: the directory is all that is left of the first process."""
     Till(PAY, store=str(tmp_path)).parked("r")
     later = Till("done", store=str(tmp_path))
 
@@ -41,8 +40,7 @@ def agent(kept_in: Store | str | None = None, **options: Unpack[AgentOptions]) -
     return Agent(model, **merged)
 
 
-async def test_a_run_that_ended_is_told_again_and_not_run_again() -> None:
-    """Resuming what is over changes nothing."""
+async def test_resuming_an_ended_run_returns_its_result() -> None:
     store = MemoryStore()
 
     one = agent(store)
@@ -54,7 +52,6 @@ async def test_a_run_that_ended_is_told_again_and_not_run_again() -> None:
 
 
 def test_a_resume_without_the_run_s_tools_changes_nothing() -> None:
-    """A forgotten tool must not use up an approval: the run waits for the right process."""
     till = Till(PAY, "done")
     first = till.parked()
 
@@ -70,7 +67,6 @@ async def _awaited(ask: Awaitable[object]) -> object:
 
 
 def test_without_a_store_a_run_is_reached_by_its_result_only() -> None:
-    """The journal in memory goes with the result."""
     till = Till(PAY, "done")
     first = till.parked("r")
 
@@ -87,7 +83,6 @@ def test_without_a_store_a_run_is_reached_by_its_result_only() -> None:
 
 
 def test_a_failed_run_that_is_resumed_tells_its_failure_again() -> None:
-    """The journal holds no exception, but it holds what the exception said."""
     till = Till(ValueError("broken"), store=MemoryStore())
     with pytest.raises(ValueError, match="broken"):
         asyncio.run(till.agent.generate("go", run_id="r"))
@@ -123,7 +118,6 @@ def resume_with(agent: Callable[[Ledger, Store], Agent], message: str) -> None:
 
 
 def test_a_run_is_not_resumed_without_what_it_was_started_with() -> None:
-    """It would end over a forgotten tool, model or agent; the message says which."""
     planned = PlannedModel(lambda prompt: PLANS[prompt])
 
     def without_tool(ledger: Ledger, store: Store) -> Agent:
@@ -143,8 +137,6 @@ def test_a_run_is_not_resumed_without_what_it_was_started_with() -> None:
 
 
 def test_a_run_is_not_resumed_without_its_children_s_tools() -> None:
-    """What is missing two levels down is missed before anything is driven."""
-
     def without(ledger: Ledger, store: Store) -> Agent:
         return tree(ledger, PLANS, store, kid={"tools": [ledger.tool("note")]})
 
@@ -152,7 +144,6 @@ def test_a_run_is_not_resumed_without_its_children_s_tools() -> None:
 
 
 async def test_a_child_that_died_before_it_began_is_begun_anew() -> None:
-    """Its call is in the parent's journal, and nothing of it anywhere else."""
     plans: Plans = {"go": [batch("kid")], "kid": [batch("note")]}
 
     ledger, disk, last = Ledger(), MemoryStore(), ""

@@ -46,7 +46,6 @@ def limited(tool: AgentTool, *script: Entry, most: int, name: str = "lead") -> A
 
 
 def test_all_agents_of_a_tree_share_one_number_of_calls() -> None:
-    """The dearest counts for every call; the run of a node itself is none of the calls."""
     inner = lead(helper().as_tool(description="helps"), name="inner")
     agent = limited(inner.as_tool(description="helps"), most=5)
     assert inner.bound().model_calls is None
@@ -59,7 +58,6 @@ def test_all_agents_of_a_tree_share_one_number_of_calls() -> None:
 
 
 def test_a_budget_beyond_the_graph_s_bound_changes_nothing() -> None:
-    """An agent that takes over is called once a turn, however many calls there may be."""
     tool = helper().as_tool(description="helps", takes_over=True)
     free, much, few = (
         lead(tool).bound().model_calls,
@@ -72,7 +70,6 @@ def test_a_budget_beyond_the_graph_s_bound_changes_nothing() -> None:
 
 
 def test_an_agent_that_takes_over_is_counted_once_a_turn() -> None:
-    """A run that hands over again and again, because nobody answers, stays within the bound."""
     asked = [reply(*[call("helper", f"{turn}.{at}", "{}") for at in range(3)]) for turn in range(2)]
     failing = helper(*[reply()] * 40)
     agent = lead(failing.as_tool(description="helps", takes_over=True), *asked)
@@ -83,7 +80,6 @@ def test_an_agent_that_takes_over_is_counted_once_a_turn() -> None:
 
 
 def test_tokens_are_those_of_the_dearest_of_all_agents() -> None:
-    """One without a limit leaves all without."""
     model = ScriptedModel([])
     small = Agent(model, name="small", max_steps=1, max_tokens=10)
     large = Agent(model, name="large", max_steps=1, max_tokens=50)
@@ -140,7 +136,6 @@ edges:
 
 @pytest.mark.parametrize("over", [False, True])
 def test_a_file_knows_which_of_its_tools_are_agents(over: bool) -> None:
-    """So its bound counts them, before there is a run."""
     graph = load(DESK.format(over=str(over).lower()), registry=Registry())
     known = bound(graph)
 
@@ -189,8 +184,7 @@ def boss(calls: str, more: str = "") -> str:
     )
 
 
-def test_the_differences_of_a_file_s_agent_are_told() -> None:
-    """Its parent's table is the same."""
+def test_a_comparison_shows_changes_in_a_file_s_agent() -> None:
     found = load(boss("gate")).diff(load(boss("execute")))
 
     assert found.weaker
@@ -201,8 +195,7 @@ def test_the_differences_of_a_file_s_agent_are_told() -> None:
 MODEL = ScriptedModel(())
 
 
-def test_of_an_opener_of_somebody_elses_nothing_is_proven() -> None:
-    """What it runs, nobody has looked at."""
+def test_nothing_is_proven_of_a_foreign_opener() -> None:
     ours = agent_tool(MODEL, name="odd", description="Is odd.")
 
     class Odd:

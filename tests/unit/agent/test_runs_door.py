@@ -20,7 +20,6 @@ async def pay(amount: int) -> str:
 async def test_an_agent_opens_the_door_to_runs_in_any_store(
     own: str | None, tmp_path: Path
 ) -> None:
-    """Also in one that is not the agent's own: another process may have kept them there."""
     pays = {"calls": [{"name": "pay", "arguments": {"amount": 5}}]}
     agent = Agent(ScriptedModel([pays, "done"], restart=True), tools=[pay])
     there = str(tmp_path / "runs.db")

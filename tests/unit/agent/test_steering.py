@@ -31,7 +31,6 @@ def aborted(result: RunResult[None], reason: str = "enough") -> bool:
 
 
 async def test_an_abort_before_the_first_look_ends_the_run_at_once() -> None:
-    """The user pressed stop: the model is never asked, and the parts still tell the story."""
     model = ScriptedModel(["hi"])
     one = Agent(model).stream("go")
     one.abort("enough")
@@ -47,7 +46,6 @@ def stream(*script: Entry) -> RunStream[None]:
 
 
 async def test_an_abort_during_text_keeps_no_half_answer() -> None:
-    """A half answer is no message: the next run's history begins at the last whole one."""
     one = stream("one two three")
     texts: list[str] = []
     async for text in one.text_stream:
@@ -87,7 +85,6 @@ def agent(*script: Entry, tools: Sequence[Tool] = (), store: Store | None = None
 
 @pytest.mark.parametrize("names", [("one",), ("one", "two")], ids=["inline", "parallel"])
 async def test_an_abort_during_a_tool_answers_every_call(names: tuple[str, ...]) -> None:
-    """The history stays usable, and no tool runs on unheard."""
     hanging = Hanging(*names)
     one = agent(hanging.calls, tools=hanging.tools).stream("go")
     async with asyncio.TaskGroup() as group:
@@ -100,7 +97,6 @@ async def test_an_abort_during_a_tool_answers_every_call(names: tuple[str, ...])
 
 
 async def test_an_abort_after_the_step_lets_the_turn_come_to_its_end() -> None:
-    """Its tools run and are answered; no further model is asked."""
     model = ScriptedModel([reply(call()), "done"])
 
     one = Agent(model, tools=[read]).stream("go")
@@ -132,8 +128,7 @@ def within(work: Awaitable[T]) -> T:
 
 
 @pytest.mark.parametrize("said", [5, None, b"hurry", ["hurry"]])
-def test_what_is_said_is_a_text(said: object) -> None:
-    """A journal that holds something else could never be read again."""
+def test_steering_takes_a_text(said: object) -> None:
     one = Agent(ScriptedModel(["done"])).stream("go")
 
     with pytest.raises(ConfigError, match="`steer` says a text; found"):
@@ -144,8 +139,7 @@ def test_what_is_said_is_a_text(said: object) -> None:
     assert "done" == within(one.result()).text
 
 
-def test_what_is_said_after_the_end_is_refused() -> None:
-    """Nobody would ever read it; an abort that comes too late has nothing to stop."""
+def test_steering_after_the_end_is_refused() -> None:
     one = Agent(ScriptedModel(["done"])).stream("go")
     within(one.result())
 
@@ -181,8 +175,7 @@ class Slow(Kept):
 
 
 @pytest.mark.parametrize("last", [True, False])
-async def test_words_said_as_an_answer_is_journaled_count_or_fail(last: bool) -> None:
-    """The answer decides: after the last one nothing is read, after any other everything is."""
+async def test_steering_during_the_last_answer_counts_or_fails(last: bool) -> None:
     model = ScriptedModel([*([] if last else [reply(call())]), "done", "never"])
 
     store = Slow()
@@ -201,8 +194,7 @@ async def test_words_said_as_an_answer_is_journaled_count_or_fail(last: bool) ->
     assert last is not (UserMessage("hurry", origin="steering") in result.messages)
 
 
-async def test_what_is_said_to_a_run_that_was_stopped_is_refused() -> None:
-    """And what was said before is on record before the stop."""
+async def test_steering_a_stopped_run_is_refused() -> None:
     store = MemoryStore()
     asked = Hanging("read")
     one = agent(asked.calls, tools=asked.tools, store=store).stream("go", run_id="r")
@@ -233,8 +225,7 @@ class Parking(Kept):
         await self.kept.release(run_id, status, asks)
 
 
-async def test_what_is_said_while_a_child_parks_waits_in_the_journal() -> None:
-    """The parent parks with it, and hears of it when it goes on."""
+async def test_steering_while_a_child_parks_is_journaled() -> None:
     store = Parking()
     helper = Agent(ScriptedModel([reply(call("act")), "did"], label="h"), tools=[gated("act")])
     asks = call("helper", "x", '{"prompt": "?"}')
@@ -250,7 +241,6 @@ async def test_what_is_said_while_a_child_parks_waits_in_the_journal() -> None:
 
 
 def test_a_graph_that_hears_no_follow_up_refuses_it() -> None:
-    """It would be read by nobody; what `Verify` is for is to hear it."""
     model, append = ModelCall(), Append()
     graph: Graph[None] = Graph(
         "one", model, {model: {Failed: END, ...: append}, append: {...: END}}
@@ -263,7 +253,6 @@ def test_a_graph_that_hears_no_follow_up_refuses_it() -> None:
 
 
 def test_no_word_outweighs_a_bound() -> None:
-    """A run that could be talked on for ever has no bound (CONTRACT §6.5)."""
     model = ScriptedModel(["again"] * 9)
     one = Agent(model, max_steps=2).stream("go")
     for number in range(5):

@@ -44,7 +44,6 @@ def payer(store: Store | str, *replies: Entry, secret: str | None = None) -> Age
 
 
 async def test_a_run_is_seen_as_it_stood_after_any_event() -> None:
-    """Nothing is performed: the model has no second reply, and is not asked for one."""
     store = MemoryStore()
     agent = payer(store, PAY)
     parked = await agent.generate("pay", run_id="r")
@@ -69,7 +68,6 @@ def done(work: Coroutine[object, object, T]) -> T:
 
 @pytest.mark.parametrize("number", [1.5, True, "1", float("nan")])
 def test_an_event_is_named_by_a_whole_number(number: float | str) -> None:
-    """`True` is a mistake, not the first event; the same for a copy as for a look."""
     agent = payer(MemoryStore(), PAY)
     upto: int = number  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
     done(agent.generate("go", run_id="r"))
@@ -82,7 +80,6 @@ def test_an_event_is_named_by_a_whole_number(number: float | str) -> None:
 
 @pytest.mark.parametrize("upto", [0, 4, -1])
 def test_an_event_that_is_not_there_cannot_be_replayed(upto: int) -> None:
-    """A negative number counts from no end."""
     agent = payer(MemoryStore(), PAY)
 
     async def seen() -> None:
@@ -96,7 +93,6 @@ def test_an_event_that_is_not_there_cannot_be_replayed(upto: int) -> None:
 
 
 async def test_a_fork_goes_on_differently() -> None:
-    """The original keeps its own end."""
     store = MemoryStore()
     agent = payer(store, PAY, "denied", "paid")
     await agent.generate("pay", run_id="r")
@@ -120,7 +116,6 @@ def team(store: Store, child: Entry, *replies: Entry) -> Agent:
 
 
 async def test_a_fork_has_the_children_that_were_running_then() -> None:
-    """One that began later would stand in for the child of a call with other arguments."""
     store = MemoryStore()
     agent = team(store, PAY, CALL_PAYER)
     await agent.generate("go", run_id="r")
@@ -138,13 +133,11 @@ async def test_a_fork_has_the_children_that_were_running_then() -> None:
 
 @pytest.mark.parametrize("new_id", ["", "a/b"])
 def test_a_fork_has_an_id_that_a_run_can_have(new_id: str) -> None:
-    """A slash sets child runs apart."""
     with pytest.raises(ConfigError, match="`new_id`: expected some text without a slash"):
         done(payer(MemoryStore(), PAY).runs.fork("r", at=1, new_id=new_id))
 
 
 async def test_a_fork_is_of_what_the_original_was_started_from() -> None:
-    """So that it, too, is resumed without naming its target."""
     store = MemoryStore()
     agent = payer(store, PAY)
     await agent.generate("pay", run_id="r")
@@ -168,8 +161,7 @@ class Crowded(MortalSqliteStore):
         return await super().overview(root)
 
 
-async def test_a_run_is_answered_and_forked_whatever_others_there_are(tmp_path: Path) -> None:
-    """A store of twenty thousand runs took a fifth of a second for either."""
+async def test_other_runs_do_not_disturb_an_answer_or_a_fork(tmp_path: Path) -> None:
     disk = SqliteStore(tmp_path / "runs.db")
     store = Crowded(disk, Fate())
     agent = team(store, PAY, {"calls": [{"name": "payer", "arguments": {"prompt": "pay"}}]})
@@ -195,7 +187,6 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MemorySto
 async def test_an_answer_waits_in_the_store(
     secret: str | None, stored: MemoryStore | SqliteStore
 ) -> None:
-    """Given to one agent object, taken up by another; with the token that the stored keeps."""
     await payer(stored, PAY, secret=secret).generate("pay", run_id="r")
 
     first = await payer(stored, secret=secret).runs.approve("r", "c0.0")
@@ -209,10 +200,9 @@ async def test_an_answer_waits_in_the_store(
         await stored.aclose()
 
 
-async def test_an_answer_is_told_from_its_repetition_and_from_others(
+async def test_an_answer_is_accepted_once(
     stored: MemoryStore | SqliteStore,
 ) -> None:
-    """Whoever delivers one twice, having lost the receipt, learns that it counts."""
     agent = payer(stored, PAY)
     await agent.generate("pay", run_id="r")
     answer = Approval(approved=True, signal_id="mail 7")
@@ -230,7 +220,6 @@ async def test_an_answer_is_told_from_its_repetition_and_from_others(
 
 
 async def test_an_approval_too_late_is_refused_and_a_denial_is_not() -> None:
-    """Accepted, it would be a denial when the run goes on, and nobody would be told."""
     clock = ticking()
 
     model = ScriptedModel([PAY, "done"])
@@ -253,7 +242,6 @@ async def test_an_approval_too_late_is_refused_and_a_denial_is_not() -> None:
     ],
 )
 def test_a_run_says_why_it_takes_no_answer(status: str, message: str, tmp_path: Path) -> None:
-    """An answer that its driver will not read must not be promised to count."""
     now = 1_000.0
 
     async def asked() -> None:
@@ -280,8 +268,6 @@ def test_a_run_says_why_it_takes_no_answer(status: str, message: str, tmp_path: 
 
 
 def test_a_store_without_a_mailbox_says_what_to_use_instead(tmp_path: Path) -> None:
-    """JSON lines keep what happened, and nothing else."""
-
     async def approved() -> None:
         agent = payer(JsonlStore(tmp_path), PAY)
         await agent.generate("pay", run_id="r")
@@ -297,8 +283,6 @@ def topology() -> Graph[None]:
 
 
 def test_an_edit_of_a_call_that_may_have_run_is_not_accepted(tmp_path: Path) -> None:
-    """It could never run: accepted, it would be a denial that nobody was told of."""
-
     async def approved(store: MemoryStore | SqliteStore) -> None:
         agent = payer(store, PAY)
         await agent.generate("pay", run_id="r")
@@ -323,7 +307,6 @@ def test_an_edit_of_a_call_that_may_have_run_is_not_accepted(tmp_path: Path) -> 
 
 
 async def test_a_graph_accepts_no_edit_that_the_tool_would_refuse() -> None:
-    """It has no tools before it runs, but the journal notes what they take."""
     store = MemoryStore()
     model = ScriptedModel([PAY, "done"], label="m")
     graph = topology()
@@ -341,7 +324,6 @@ async def test_a_graph_accepts_no_edit_that_the_tool_would_refuse() -> None:
 async def test_an_edit_that_does_not_fit_can_be_mended(
     edit: str | dict[str, object], stored: MemoryStore | SqliteStore
 ) -> None:
-    """Accepted, it would be a denial when the run goes on, and the right answer came too late."""
     agent = payer(stored, PAY, "done")
     pending = (await agent.generate("pay", run_id="r")).pending[0]
 
@@ -357,7 +339,6 @@ async def test_an_edit_that_does_not_fit_can_be_mended(
 async def test_an_edit_for_a_call_below_is_checked_by_the_tool_below(
     stored: MemoryStore | SqliteStore,
 ) -> None:
-    """The agent above has no such tool, and would take anything."""
     await team(stored, PAY, CALL_PAYER).generate("go", run_id="r")
     again = team(stored, "It is paid.", "All done.")
 
@@ -373,7 +354,6 @@ async def test_an_edit_for_a_call_below_is_checked_by_the_tool_below(
 async def test_a_token_of_another_question_is_not_accepted(
     secret: str | None, stored: MemoryStore | SqliteStore
 ) -> None:
-    """Of another run, another secret, or no question at all."""
     agent = payer(stored, PAY, PAY, "done", secret=secret)
     pending = (await agent.generate("pay", run_id="r")).pending[0]
     other = (await agent.generate("pay", run_id="s")).pending[0]
@@ -394,7 +374,6 @@ async def test_a_token_of_another_question_is_not_accepted(
 
 
 async def test_an_answer_to_a_run_that_is_over_says_so(stored: MemoryStore | SqliteStore) -> None:
-    """By whatever door: not that the key is wrong, which would send the approver searching."""
     agent = payer(stored, PAY, "done")
     parked = await agent.generate("pay", run_id="r")
     yes = {"c0.0": parked.pending[0].approve()}
@@ -416,7 +395,6 @@ async def test_an_answer_to_a_run_that_is_over_says_so(stored: MemoryStore | Sql
 
 
 async def test_a_graph_has_the_same_doors(tmp_path: Path) -> None:
-    """By a store's path or a store; what is opened for the call is closed again."""
     graph, path = topology(), str(tmp_path / "runs.db")
 
     model = ScriptedModel([PAY, "done"], label="m")
@@ -441,7 +419,6 @@ async def test_a_graph_has_the_same_doors(tmp_path: Path) -> None:
 
 
 async def test_a_run_with_children_is_not_forked_without_its_graph() -> None:
-    """A copy without the child that was running would run that child's tools a second time."""
     store = MemoryStore()
     await team(store, PAY, CALL_PAYER).generate("go", run_id="r")
     before = await store.runs()
@@ -452,7 +429,6 @@ async def test_a_run_with_children_is_not_forked_without_its_graph() -> None:
 
 
 async def test_what_a_tool_takes_stands_in_its_run_s_journal() -> None:
-    """A child's tools are its own; a later setup replaces the first."""
     store = MemoryStore()
     old, new = (Setup(tools=(ToolSpec("pay", "", text),)) for text in ("old", "new"))
     await store.append("r", 1, Started(1.0, "r", "g", (), old))
@@ -473,7 +449,6 @@ def ann(store: Store | str) -> Agent:
 
 
 async def test_a_store_lists_its_runs_and_the_calls_that_wait(tmp_path: Path) -> None:
-    """By its path alone: no agent is needed to look."""
     path = f"{tmp_path}/runs.db"
     async with ann(path) as agent:
         await agent.generate("go", run_id="r")
@@ -490,7 +465,6 @@ async def test_a_store_lists_its_runs_and_the_calls_that_wait(tmp_path: Path) ->
 
 
 async def test_a_run_is_cancelled_by_its_id() -> None:
-    """Each of its calls is answered, and the tool does not run."""
     agent = ann(MemoryStore())
     await agent.generate("go", run_id="r")
     result = await agent.runs.cancel("r", "nobody wants it")
@@ -500,7 +474,6 @@ async def test_a_run_is_cancelled_by_its_id() -> None:
 
 
 async def test_what_only_an_agent_can_do_says_so(tmp_path: Path) -> None:
-    """A store holds journals, not models and tools."""
     with pytest.raises(ConfigError, match="expected an agent to resume it with"):
         await Runs[None](MemoryStore()).resume("r")
     with pytest.raises(ConfigError, match="expected the runs' graph"):

@@ -76,10 +76,9 @@ def kid(*script: Entry, takes_over: bool = False, **options: Unpack[AgentOptions
         (True, "", None),
     ],
 )
-def test_an_agent_is_told_a_task_and_nothing_else(
+def test_an_agent_tool_takes_a_prompt_and_nothing_else(
     takes_over: bool, arguments: str, issue: str | None
 ) -> None:
-    """The model that calls it reads what was wrong."""
     found = kid(takes_over=takes_over).tool.validate(arguments)
 
     assert found is None if issue is None else issue in (found or "")
@@ -101,7 +100,6 @@ def answer(result: RunResult[None]) -> ToolResult:
 
 
 async def test_an_agent_tool_is_an_agent_as_a_tool() -> None:
-    """With all the options of an agent, which are checked at once; it may have another name."""
     model = ScriptedModel(["42"], label="kid's")
     child = agent_tool(
         model, name="kid", description="knows", instructions="be brief", needs_approval=True
@@ -127,7 +125,6 @@ def _told(child: AgentTool) -> tuple[str, str]:
 
 
 def test_a_child_is_a_run_of_its_own() -> None:
-    """D10: with a journal under its parent's id and its call's key, seen in the result."""
     store = MemoryStore()
 
     result = asked(kid("42"), store=store)
@@ -144,7 +141,6 @@ def half(answered: Reply) -> float:
 
 
 def test_a_child_s_tokens_cost_and_calls_are_its_parent_s() -> None:
-    """D06, §9 #24: those of a child that failed, too."""
     tools = [Ledger().tool("note")]
 
     good = asked(kid(reply(call("note")), "42", tools=tools, price=half), price=half)
@@ -160,7 +156,6 @@ def test_a_child_s_tokens_cost_and_calls_are_its_parent_s() -> None:
 
 
 def test_arguments_are_checked_before_a_child_is_started() -> None:
-    """Like any tool's."""
     result = asked(kid(), reply(call("kid", "k", '{"task": "look"}')), "done")
 
     assert "invalid" == answer(result).status
@@ -168,7 +163,6 @@ def test_arguments_are_checked_before_a_child_is_started() -> None:
 
 
 def test_a_handoff_reads_the_conversation_and_gives_the_answer() -> None:
-    """The child's words are the run's, and part of the history; nobody comments on them."""
     model = ScriptedModel(["your refund is on its way"], label="m")
     child = Agent(model, name="kid", instructions="refunds").as_tool(
         description="d", takes_over=True
@@ -192,7 +186,6 @@ def test_a_handoff_reads_the_conversation_and_gives_the_answer() -> None:
 
 
 def test_a_handoff_beside_other_calls_ends_the_run_after_them() -> None:
-    """They run, and it reads what they came to; its answer is the run's. A second never runs."""
     ledger, order = Ledger(), ("note", "kid", "other", "note")
     model, idle = ScriptedModel(["yours truly"], label="m"), ScriptedModel([], label="i")
     tools: list[AnyTool | AgentTool] = [
@@ -215,7 +208,6 @@ def test_a_handoff_beside_other_calls_ends_the_run_after_them() -> None:
 
 
 def test_a_handoff_that_fails_is_handed_back() -> None:
-    """The calling model is told, and answers itself."""
     result = asked(kid(OSError("line"), takes_over=True), reply(call("kid", "k")), "sorry")
 
     assert "sorry" == result.text
@@ -223,7 +215,6 @@ def test_a_handoff_that_fails_is_handed_back() -> None:
 
 
 async def test_a_child_s_client_tool_parks_the_root() -> None:
-    """D09: the result names the way there, and the answer takes it."""
     client = Tool(name="client", parameters={"type": "object"})
 
     agent = Agent(
@@ -243,7 +234,6 @@ def _start(arguments: str) -> StartRun:
 
 
 def test_arguments_that_are_no_task_are_refused() -> None:
-    """Whatever let them through: a run of a store, an edited approval."""
     child = kid("42")
     ports: Ports[None] = Ports(store=MemoryStore(), models={}, toolbox=Toolbox(()))
 
@@ -261,7 +251,6 @@ def pay() -> str:
 
 
 def test_a_signed_child_is_not_called_by_an_unsigned_parent() -> None:
-    """A child run takes the approvals of the run above it: it must not become easier to fool."""
     payer = agent_tool(
         ScriptedModel(["paid"], label="kid"),
         name="payer",
@@ -277,7 +266,6 @@ def test_a_signed_child_is_not_called_by_an_unsigned_parent() -> None:
 
 
 def test_the_same_rules_or_fewer_are_no_other_rules() -> None:
-    """A run keeps those that it began with, whoever takes it up."""
     kept = (Never("tool:x"), Never("tool:y"))
     run = evolve(fresh(), setup=Setup(watch=kept))
 
@@ -288,7 +276,6 @@ def test_the_same_rules_or_fewer_are_no_other_rules() -> None:
 
 
 def test_a_child_is_not_offered_tools_that_no_gate_could_stop() -> None:
-    """The server runs them; all others its gate denies, and says why."""
     search, fetch = (ToolSpec(name, "", "{}", "provider") for name in ("search", "fetch"))
     own = ToolSpec("own", "", "{}")
 
@@ -301,7 +288,6 @@ def test_a_child_is_not_offered_tools_that_no_gate_could_stop() -> None:
 
 
 def test_rules_far_above_are_known_by_the_gates_they_have_put() -> None:
-    """A run knows its own rules, and its journal what it was begun under."""
     (first,) = beyond_watch(Setup(watch=(Never("tool:search"),)), ())
     middle = Setup(rules=(deny("other").rules, first.rules), watch=(Never("tool:own"),))
     search, own = ToolSpec("search", "", "{}", "provider"), ToolSpec("own", "", "{}")
@@ -336,7 +322,6 @@ def came_to(graph: Graph[None], **options: int) -> str:
 
 
 def test_a_run_that_would_go_too_deep_does_not_begin() -> None:
-    """What came_to before would have been paid for in vain; the fix says how deep it is."""
     assert "ScriptExhausted" in came_to(nest(asking_once(), 2))
     assert DEEP == came_to(nest(asking_once(), 3))
     assert "ScriptExhausted" in came_to(nest(asking_once(), 3), max_agent_depth=3)
@@ -345,21 +330,7 @@ def test_a_run_that_would_go_too_deep_does_not_begin() -> None:
     )
 
 
-def test_an_agent_that_calls_such_a_graph_is_told() -> None:
-    """Nothing of the graph's run begins."""
-    tool = nest(asking_once(), 3).as_tool(None, description="Dig.", name="dig")
-    model = ScriptedModel([reply(call("dig", "d", '{"prompt": "x"}')), "done"])
-
-    result = asyncio.run(Agent(model, tools=[tool], max_agent_depth=9).generate("go"))
-
-    (answer,) = result.steps[0].tool_results
-    assert ("error", True) == (answer.status, DEEP in answer.text)
-    assert [] == [one for one in asyncio.run(result.store.runs()) if "/" in one]
-
-
-def test_agents_too_deep_for_the_default_are_told_when_made() -> None:
-    """The model alone read the refusal; the program read that all was well."""
-
+def test_agents_too_deep_for_the_default_are_refused() -> None:
     def above(agent: Agent, name: str) -> Agent:
         tool = agent.as_tool(description="Ask.", name=agent.name)
         return Agent(ScriptedModel(["done"]), name=name, tools=[tool])

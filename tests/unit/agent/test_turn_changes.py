@@ -52,7 +52,6 @@ def prepared(
 
 
 def test_what_is_changed_for_a_turn_holds_for_that_turn_only() -> None:
-    """Tools, choice and model go back; messages stay."""
     other = ScriptedModel([reply(call())], label="other")
     changes = StepChanges(
         messages=[UserMessage("short")],
@@ -83,7 +82,6 @@ def always(changes: StepChanges | None, info: StepInfo) -> StepChanges | None:
 
 
 def test_a_function_that_changes_nothing_changes_nothing() -> None:
-    """None and empty changes are the same."""
     without = asked_of(Agent(ScriptedModel([reply(call()), "done"]), tools=[read, write]))
 
     for answer in (None, StepChanges()):
@@ -92,8 +90,7 @@ def test_a_function_that_changes_nothing_changes_nothing() -> None:
         assert without == asked_of(agent)
 
 
-def test_a_prepare_step_is_told_the_turn_messages_and_usage() -> None:
-    """What it needs to decide: how far, with what, at what price."""
+def test_prepare_step_reads_the_turn_messages_and_usage() -> None:
     told: list[StepInfo] = []
 
     def prepare(info: StepInfo) -> None:
@@ -151,7 +148,6 @@ REQUIRED = {"tool_choice": "required"}
 def test_a_change_that_cannot_work_is_named_and_nothing_is_sent(
     options: dict[str, object], changes: object, found: str
 ) -> None:
-    """A turn that ignored it would look like one that obeyed."""
     said = ScriptedModel(["done"])
 
     def prepare(_: StepInfo) -> object:
@@ -176,7 +172,6 @@ def names(model: ScriptedModel) -> list[list[str]]:
 
 
 def test_a_tool_that_is_added_is_offered_from_then_on_and_runs() -> None:
-    """A plain function will do."""
     said = ScriptedModel([reply(call()), reply(call("extra")), "done"])
     agent = Agent(
         said, tools=[read], prepare_step=added(StepChanges(), StepChanges(add_tools=[extra]))
@@ -189,7 +184,6 @@ def test_a_tool_that_is_added_is_offered_from_then_on_and_runs() -> None:
 
 
 def test_a_withdrawn_tool_is_not_offered_and_does_not_run() -> None:
-    """A model may remember it."""
     said = ScriptedModel([reply(call()), reply(call()), "done"])
     agent = Agent(
         said,
@@ -204,7 +198,6 @@ def test_a_withdrawn_tool_is_not_offered_and_does_not_run() -> None:
 
 
 async def test_a_tool_that_was_added_runs_after_its_approval_came() -> None:
-    """The result of the leg that parked keeps it."""
     said = ScriptedModel([reply(call("extra")), "done"])
     agent = Agent(
         said,
@@ -219,7 +212,6 @@ async def test_a_tool_that_was_added_runs_after_its_approval_came() -> None:
 
 
 def test_a_tool_that_was_added_runs_only_where_it_is_active() -> None:
-    """What the model is not offered is not run for it, in no turn."""
     calling = [reply(call("extra"))] * 3
     said = ScriptedModel([*calling, "done"])
     agent = Agent(
@@ -245,7 +237,6 @@ def other_extra() -> str:
 
 
 async def test_a_run_is_resumed_by_its_id_with_the_tools_it_added() -> None:
-    """A journal holds no functions: without them nothing is done, and they are named."""
     store, changes = MemoryStore(), StepChanges(add_tools=[extra, other_extra])
 
     def agent(said: ScriptedModel, tools: Sequence[Callable[..., object]]) -> Agent:
@@ -292,7 +283,6 @@ def later(answer: object) -> Callable[[object], Awaitable[object]]:
 def test_a_check_sends_an_answer_back_or_takes_it(
     option: str, use: Callable[[object], Callable[[object], object]], first: object, asked: int
 ) -> None:
-    """Whether it says so in a word or in a verdict, awaited or not."""
     said = ScriptedModel(["one", "two"])
     answers = iter([first, True])
 
@@ -331,15 +321,13 @@ def in_turn(*answers: object) -> Callable[[object], object]:
 def test_the_model_reads_why_its_answer_was_sent_back(
     option: str, verdict: object, feedback: str
 ) -> None:
-    """As a message that says where it comes from."""
     said = ScriptedModel(["one", "two"])
     Agent(said, **wrong({option: in_turn(verdict, True)})).generate_sync("go")
 
     assert UserMessage(feedback, origin=option) == said.requests[1].messages[-1]
 
 
-def test_a_check_is_told_the_answer_and_how_often_it_said_no() -> None:
-    """What it needs to judge, and to give up."""
+def test_a_check_reads_the_answer_and_its_attempt() -> None:
     told: list[AnswerInfo] = []
 
     def check(info: AnswerInfo) -> bool:
@@ -363,10 +351,9 @@ def test_a_check_is_told_the_answer_and_how_often_it_said_no() -> None:
     ],
 )
 @pytest.mark.parametrize("retries", [0, 1, 3])
-def test_an_answer_is_sent_back_so_often_and_then_taken_by_name(
+def test_an_answer_is_taken_after_the_last_retry(
     option: str, bound: str, tripped: str, retries: int
 ) -> None:
-    """The caller decides what an answer is worth that no check has accepted."""
     said = ScriptedModel(["no"] * 9)
 
     result = Agent(said, **wrong({option: at_once(False), bound: retries})).generate_sync("go")
@@ -376,7 +363,6 @@ def test_an_answer_is_sent_back_so_often_and_then_taken_by_name(
 
 
 def test_a_verdict_without_retry_takes_the_answer_as_it_is() -> None:
-    """It will not get better, and it was said so on purpose."""
     said = ScriptedModel(["no"] * 9)
 
     result = Agent(said, verify=lambda _: Review(ok=False, retry=False)).generate_sync("go")
@@ -387,7 +373,6 @@ def test_a_verdict_without_retry_takes_the_answer_as_it_is() -> None:
 @pytest.mark.parametrize("option", ["verify", "done_when"])
 @pytest.mark.parametrize("answer", [None, 1, "yes", {}, Review(ok=True, feedback=wrong(5))])
 def test_a_check_that_answers_something_else_ends_the_run(option: str, answer: object) -> None:
-    """ "None" is what a function without a return says; it must not pass for good."""
     with pytest.raises(ConfigError, match=f"`{option}` returns True, False or a Review; found"):
         Agent(ScriptedModel(["one"]), **wrong({option: at_once(answer)})).generate_sync("go")
 
@@ -409,7 +394,6 @@ def compacted(compact: Callable[[StepInfo], object]) -> tuple[RunResult[None], S
 def test_a_function_that_shortens_says_what_is_sent(
     use: Callable[[object], Callable[[StepInfo], object]],
 ) -> None:
-    """In any form that messages may have; the record of the run stays whole."""
     result, said = compacted(use([{"role": "user", "content": "short"}]))
 
     assert (UserMessage("short"),) == tuple(said.requests[0].messages)
@@ -418,7 +402,6 @@ def test_a_function_that_shortens_says_what_is_sent(
 
 @pytest.mark.parametrize("bad", ["shorter", None, 3, [], [5], {"role": "user"}])
 def test_a_function_that_shortens_to_no_conversation_is_named(bad: object) -> None:
-    """It is where the fault is; nothing is sent."""
     with pytest.raises(ConfigError, match=r"`compact` return|messages"):
         compacted(at_once(bad))
 
@@ -433,7 +416,6 @@ TALK: list[Message] = [
 
 
 def test_a_long_conversation_is_made_shorter_before_it_is_sent() -> None:
-    """By its layers; what the run has added stays whole."""
     said = ScriptedModel(["in short", "done"])
 
     result = Agent(said, compaction=Compaction(1_000, keep_recent_turns=1)).generate_sync(
