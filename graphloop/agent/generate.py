@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, TypeVar, Unpack, cast, final, overload
@@ -13,7 +13,7 @@ from ..run import EndReason
 from ..tools import Approval as NeedsApproval
 from ..values import Usage
 from .agent import Agent
-from .inputs import AnswersInput, MessageInput, Model, QuestionInput
+from .inputs import Model, QuestionInput
 from .options import AgentOptions
 from .result import RunHandle, RunResult
 from .stream import RunStream
@@ -32,13 +32,8 @@ __all__ = [
 ]
 
 
-class TextOptions(AgentOptions, AnswersInput, total=False):
-    """Options of an agent that is asked once, and its conversation.
-
-    `messages`: the conversation so far.
-    """
-
-    messages: Sequence[MessageInput] | None
+class TextOptions(AgentOptions, QuestionInput, total=False):
+    """Options of an agent that is asked once, and its conversation."""
 
 
 async def generate_text(
@@ -98,17 +93,15 @@ def stream_chat(
 def _agent_of(model: Model, options: TextOptions) -> tuple[Agent, QuestionInput]:
     """Return the agent, and its conversation."""
     given: Mapping[str, object] = {**options}  # A TypedDict loses its type where keys are computed.
-    question = {key: value for key, value in given.items() if key in ASKED}
-    own = {key: value for key, value in given.items() if key not in ASKED}
+    asked = QuestionInput.__annotations__
+    question = {key: value for key, value in given.items() if key in asked}
+    own = {key: value for key, value in given.items() if key not in asked}
     return Agent(model, **cast("AgentOptions", own)), cast("QuestionInput", question)
 
 
 async def _refuse(error: Exception) -> RunHandle[None]:
     raise error
 
-
-ASKED: Final = ("messages", "approvals", "tool_results")
-"""The options of `generate_text` that are about its question, not about the agent."""
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

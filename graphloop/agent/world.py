@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from os import environ
-from typing import Final, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from .. import providers
 from ..driver import Price
@@ -215,9 +215,6 @@ def _prefix(label: str) -> str:
     return label.partition(":")[0]
 
 
-MODES: Final = ("auto", "required", "none")
-
-
 def offered(tools: Sequence[ToolSpec], active: Sequence[str] | None) -> tuple[ToolSpec, ...]:
     """Return the active tools; None activates all."""
     return tuple(tool for tool in tools if active is None or tool.name in active)
@@ -277,11 +274,6 @@ def choice_of(choice: ChoiceInput, tools: Sequence[ToolSpec]) -> ToolChoice:
     """
     if isinstance(choice, str):
         choice = ToolChoice(choice)
-    if choice.mode not in (*MODES, "tool"):
-        raise ConfigError(
-            f"`tool_choice`: expected {', '.join(MODES)}, or ToolChoice('tool', name), "
-            f"found {choice.mode!r}.{nearest(str(choice.mode), MODES)}"
-        )
     if choice.mode == "tool":
         checked_tool_names("tool_choice", [choice.name], tools)
     elif choice.name:

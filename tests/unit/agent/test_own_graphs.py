@@ -14,15 +14,11 @@ from graphloop import (
     AgentTool,
     EndReason,
     Graph,
-    StepResult,
     allow,
-    budget,
     check,
-    deny,
     node,
 )
 from graphloop.agent.bindings import carried_by, models_named
-from graphloop.agent.options import RunOptions
 from graphloop.contract import Contract
 from graphloop.conversation.compaction import Compaction
 from graphloop.driver.ports import Callback
@@ -50,16 +46,13 @@ from graphloop.nodes.gate import Gate
 from graphloop.outcomes import Answered, Calls, Failed, Outcome, Ready, Settled
 from graphloop.own_nodes import fallback, map_over, parallel, retry, sub_graph
 from graphloop.policy.policy import Rule
-from graphloop.rules import at_most
 from graphloop.run import Run
 from graphloop.testing import ScriptedModel
 from graphloop.topology.loaded import dump, load
-from graphloop.values import SystemMessage, UserMessage
-from tests.agents import ticking
 from tests.endless_graphs import POLLS, QUEUE, poller, silent
 from tests.own_nodes import Billing, Ticket, route
-from tests.strategies import call, reply, wrong
-from tests.unit.agent.doubles import gated, read
+from tests.strategies import wrong
+from tests.unit.agent.doubles import read
 
 
 def once(callback: str = "") -> Graph[None]:
@@ -97,74 +90,6 @@ def standard(nodes: Standard | None = None) -> Graph[None]:
     """Return the standard loop as a graph of one's own."""
     nodes = nodes or Standard()
     return Graph("mine", nodes.prepare, standard_edges(nodes))
-
-
-def test_every_option_of_a_run_takes_effect_in_a_graph() -> None:
-    model, told = ScriptedModel([reply(call()), "done"]), list[object]()
-    clock = ticking()
-
-    def listen(step: StepResult) -> None:
-        told.append(step.index)
-
-    def approve(pending: object) -> bool:
-        told.append("asked")
-        return True
-
-    options: RunOptions = {
-        "tools": [gated()],
-        "instructions": "be brief",
-        "max_tokens": 9,
-        "temperature": 0.5,
-        "top_p": 0.9,
-        "stop_sequences": ["END"],
-        "seed": 7,
-        "provider_options": {"top_k": 3},
-        "gate": allow("read") | deny("*"),
-        "approve_tool_call": approve,
-        "approval_ttl_s": 60,
-        "approval_secret": b"secret",
-        "budget": budget(tool_calls=9),
-        "rules": at_most("tool:read", 9),
-        "max_agent_depth": 3,
-        "step_timeout_s": 60,
-        "on_bad_history": "refuse",
-        "agents": {},
-        "on_step_finish": listen,
-        "store": None,
-        "api_key": None,
-        "base_url": None,
-        "timeouts": None,
-        "retries": None,
-        "price": lambda _: 0.5,
-        "prices": {},
-        "clock": clock,
-    }
-    assert set(RunOptions.__annotations__) == set(options)
-
-    graph = standard()
-    result = asyncio.run(graph.run(None, model=model, messages=[UserMessage("go")], **options))
-
-    assert ["asked", 0, 1] == told
-    assert (1.0, EndReason.COMPLETED) == (result.cost_usd, result.end_reason)
-    assert (SystemMessage("be brief"), UserMessage("go")) == tuple(model.requests[0].messages)
-    settings = model.requests[0].settings
-    assert (9, 0.5, 0.9, ("END",), 7, '{"top_k": 3}') == (
-        settings.max_tokens,
-        settings.temperature,
-        settings.top_p,
-        settings.stop_sequences,
-        settings.seed,
-        settings.options,
-    )
-    assert result.run.at == clock.now
-    setup = result.run.setup
-    assert (budget(tool_calls=9), 3, 60, True) == (
-        setup.budget,
-        setup.depth_max,
-        setup.approval_ttl_s,
-        setup.signed,
-    )
-    assert ((*allow("read").rules, *deny("*").rules),) == setup.rules
 
 
 def requests_a_stop(_: Run[None]) -> Answer:
