@@ -154,7 +154,7 @@ def test_a_word_that_only_a_child_can_make_happen_is_refused() -> None:
     kid = Agent(ScriptedModel(["x"]), tools=[made("edit")]).as_tool(name="kid", description="edits")
 
     with pytest.raises(
-        ConfigError, match="only the agents that this run calls have the tool 'edit'"
+        ConfigError, match="only child runs have the tool 'edit'"
     ):
         agent([], made("test"), made("merge"), kid, rules=only_after("merge", "test", since="edit"))
     assert agent([], kid, rules=never("edit"))
