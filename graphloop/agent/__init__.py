@@ -23,8 +23,10 @@ from .graph_checks import refuse_idle_gate
 from .graph_terms import GraphOptions, passed_on
 from .inputs import AnswerInfo, MessageInput, Model, Review, StepChanges, StepInfo, messages_of
 from .journals import fork_run, root_of, state_after, typed
-from .known import graph_of
+from .metadata import graph_of
 from .options import AgentOptions, RunOptions, ToolInput, Tools
+from .pending_turn import PendingTurn
+from .resources import check_gate, split_tools
 from .result import RunResult
 from .runs import Runs, answer_call, open_ask, recorded_asks
 from .states import changed_fields, fields_of, lent, same_state, states_fit
@@ -32,8 +34,6 @@ from .stream import RunStream
 from .sub_agents import AgentTool, Brief, Opener, Plan
 from .terms import RunTerms
 from .tool_runner import ToolRunner
-from .turn_in_hand import PendingTurn
-from .world import check_gate, split_tools
 
 __all__ = [
     "FINAL_ANSWER",

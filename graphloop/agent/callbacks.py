@@ -22,7 +22,7 @@ from .final_answer import OUTPUT, FinalAnswer
 from .inherited_limits import added_under
 from .inputs import AnswerInfo, MessageInput, Review, StepChanges, StepInfo, messages_of
 from .options import Options, Predicate
-from .world import (
+from .resources import (
     AgentResources,
     active_names,
     checked_tool_names,

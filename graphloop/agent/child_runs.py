@@ -18,9 +18,9 @@ from ..tools import Approval, Parameters, Tool, model_parameters
 from ..values import Message, SystemMessage
 from .answers import approver_below
 from .inherited_limits import beyond_watch, gates_below, setup_below
+from .resources import price_below
 from .sub_agents import AgentTool, Brief
 from .terms import RunTerms
-from .world import price_below
 
 __all__ = ["ChildOpener", "as_agent_tool"]
 

@@ -24,8 +24,15 @@ from .bindings import (
 )
 from .inputs import Model
 from .options import Options
+from .resources import (
+    AgentResources,
+    check_gate,
+    check_rules,
+    checked_tool_names,
+    choice_of,
+    offered,
+)
 from .states import state_type_of
-from .world import AgentResources, check_gate, check_rules, checked_tool_names, choice_of, offered
 
 if TYPE_CHECKING:
     from ..proofs import Endless, Ignore
@@ -138,11 +145,11 @@ def _look_up(
 
 
 def _no_model(graph: NodeGraph[Any]) -> str:
-    told = f"graph {graph.name!r} asks a model: say which, with `model=`"
+    problem = f"graph {graph.name!r} asks a model: say which, with `model=`"
     for node in unwrapped(graph.nodes.values()):
         if isinstance(node, Function) and node.asks is not None and node.asks.models is None:
-            return f"{told}; or say that generator {node.name!r} asks none: @node(model_calls=0)"
-    return told
+            return f"{problem}; or say that generator {node.name!r} asks none: @node(model_calls=0)"
+    return problem
 
 
 def _unopened(graph: NodeGraph[Any], world: AgentResources) -> Iterator[str]:

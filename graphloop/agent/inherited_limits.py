@@ -26,7 +26,7 @@ from ..run import Run
 from ..spending import stricter
 from ..values import ToolSpec, evolve
 from .options import Options
-from .world import AgentResources
+from .resources import AgentResources
 
 if TYPE_CHECKING:
     from ..proofs import Bound

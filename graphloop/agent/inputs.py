@@ -156,7 +156,7 @@ class AnswerInfo:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What a `verify` function says of an answer.
+    """The result of a `verify` function: whether the answer is good, and how to improve it.
 
     The model reads the `feedback` in its next turn. Without `retry` the answer is taken as it is.
     """

@@ -24,8 +24,8 @@ from ..stores import Store
 from ..tools import AnyTool
 from ..turn import StepResult
 from ..values import FinishReason, Message, Usage
+from .conversation_answers import bind_token, conversation_digest
 from .final_answer import FinalAnswer, failure_of
-from .handed_in import bind_token, conversation_digest
 
 __all__ = ["RunHandle", "RunResult", "inform", "shortfalls", "spent_by", "unseen_costs"]
 
@@ -253,8 +253,8 @@ class RunHandle(Generic[S]):
         reason = run.ending.reason if self.final and run.ended and run.ending else None
         lacking = f"`output` is None: the run ended by `{reason}` before it had one"
         warned = run.record.warnings
-        told = warned if reason in ANSWERED else (lacking, *warned)
-        return (*told, *unseen_costs(self.graph, run), *shortfalls(run), *of_children)
+        doubts = warned if reason in ANSWERED else (lacking, *warned)
+        return (*doubts, *unseen_costs(self.graph, run), *shortfalls(run), *of_children)
 
     def ended(self, run: Run[S], warnings: Sequence[str]) -> RunResult[S] | Exception:
         """Return the result of a run at its end, or the error that it ended in."""
@@ -323,16 +323,16 @@ def unseen_costs(graph: NodeGraph[S], run: Run[S]) -> tuple[str, ...]:
     )
 
 
-async def inform(name: str, listener: Callable[[T], object], told: T) -> tuple[str, ...]:
+async def inform(name: str, listener: Callable[[T], object], argument: T) -> tuple[str, ...]:
     """Call a listener, and return a warning if it fails.
 
     Args:
         name: the listener's name in warnings.
         listener: a function, which may be asynchronous.
-        told: its argument.
+        argument: its argument.
     """
     try:
-        answer = listener(told)
+        answer = listener(argument)
         if inspect.isawaitable(answer):
             await cast("Awaitable[object]", answer)
     except asyncio.CancelledError as error:

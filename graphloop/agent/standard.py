@@ -15,10 +15,17 @@ from .callbacks import COMPACT, DONE_WHEN, PREPARE_STEP, STOP_WHEN, VERIFY, agen
 from .final_answer import OUTPUT, FinalAnswer
 from .graph import Graph
 from .inputs import Model
-from .known import attach_metadata
+from .metadata import attach_metadata
 from .options import AgentOptions, Options, reject_unknown_options, stop_input
+from .resources import (
+    AgentResources,
+    active_names,
+    check_gate,
+    checked_tool_names,
+    choice_of,
+    offered,
+)
 from .terms import RunTerms
-from .world import AgentResources, active_names, check_gate, checked_tool_names, choice_of, offered
 
 __all__ = ["agent_terms"]
 

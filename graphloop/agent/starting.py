@@ -14,7 +14,7 @@ from ..events import Started
 from ..stores import Store
 from ..values import Message, SystemMessage, UserMessage, evolve
 from .answers import Answers, approver_alone
-from .handed_in import HandedIn
+from .conversation_answers import ConversationAnswers
 from .inherited_limits import refuse_other_rules
 from .inputs import (
     AnswersInput,
@@ -152,7 +152,7 @@ def resume_run(
 
 def _read(
     terms: RunTerms[Any], prompt: str | None, question: QuestionInput
-) -> tuple[tuple[Message, ...], tuple[str, ...], HandedIn | None] | ConfigError:
+) -> tuple[tuple[Message, ...], tuple[str, ...], ConversationAnswers | None] | ConfigError:
     """Return the conversation, its repairs, and the answers handed in with it; or the error."""
     run_id, options = question.get("run_id"), terms.options
     is_answered = any(question.get(name) is not None for name in ("approvals", "tool_results"))
@@ -169,7 +169,7 @@ def _read(
         )
         if not is_answered:
             return messages, repairs, None
-        handed = HandedIn(messages, Answers.given(question), terms.secret, terms.clock)
+        handed = ConversationAnswers(messages, Answers.given(question), terms.secret, terms.clock)
         handed.check(terms.world.toolbox, terms.world.children)
     except ConfigError as error:
         return error

@@ -226,16 +226,16 @@ def _parts(value: object) -> tuple[object, ...]:
     arguments, state, *rest = reduced[1:5]
     # Slots stand in a dictionary of their own, beside that of the other attributes.
     attributes = cast("tuple[object, ...]", state) if isinstance(state, tuple) else (state,)
-    kept = [_without_caches(type(value), held) for held in attributes]
+    kept = [_without_caches(type(value), member) for member in attributes]
     return (*arguments, *kept, *[tuple(items) for items in rest if items is not None])
 
 
 def _without_caches(kind: type[object], attributes: object) -> object:
     if not isinstance(attributes, dict):
         return attributes
-    held = cast("dict[str, object]", attributes).items()
+    members = cast("dict[str, object]", attributes).items()
     return {
         name: value
-        for name, value in held
+        for name, value in members
         if not isinstance(getattr(kind, name, None), cached_property)
     }

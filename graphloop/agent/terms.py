@@ -27,8 +27,8 @@ from .bindings import DEPTH_MAX, needs_messages, nesting_of, runs_one_at_a_time
 from .final_answer import FinalAnswer
 from .inherited_limits import inherited_rules, reply_max, run_bound
 from .options import Options
+from .resources import AgentResources
 from .states import known_state_type
-from .world import AgentResources
 
 __all__ = ["RunTerms", "SharedResources", "run_sync"]
 
@@ -147,7 +147,7 @@ class RunTerms(Generic[S]):
         final: FinalAnswer | None = None,
     ) -> None:
         self.graph, self.options, self.world, self.final = graph, options, world, final
-        self.told_graph: NodeGraph[Any] | None = None  # `known.graph_of` makes it once.
+        self.told_graph: NodeGraph[Any] | None = None  # `metadata.graph_of` makes it once.
         self._callbacks, self._gates, self._own_gates = callbacks, gates, own_gates
         rules = tuple([gate.rules for gate in gates])
         decide = options.approve_tool_call

@@ -23,10 +23,10 @@ from ..parts import Part
 from ..providers import Provider
 from ..run import Run
 from ..values import Message, ToolCall, ToolResult
+from .pending_turn import FAILED, OVER, WAITS, PendingTurn
 from .result import RunResult
 from .stream import RunStream
 from .terms import RunTerms
-from .turn_in_hand import FAILED, OVER, WAITS, PendingTurn
 
 __all__ = ["ToolRunner"]
 

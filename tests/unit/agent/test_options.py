@@ -34,7 +34,7 @@ from graphloop.agent.options import (
     Options,
     RunOptions,
 )
-from graphloop.agent.world import AgentResources
+from graphloop.agent.resources import AgentResources
 from graphloop.errors import ConfigError, Overloaded
 from graphloop.graph import NodeGraph
 from graphloop.limits import stop

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from graphloop import Agent, EndReason, FinishReason, Graph, Pending, RunResult, Usage, budget
-from graphloop.agent.handed_in import conversation_digest
+from graphloop.agent.conversation_answers import conversation_digest
 from graphloop.agent.result import inform, shortfalls, unseen_costs
 from graphloop.effects import AskHuman, CallTool, Effect
 from graphloop.limits import stop

@@ -14,9 +14,9 @@ from ..graph import NodeGraph
 from ..rules import rules_of
 from .child_runs import ChildOpener
 from .options import Options, stop_input
+from .resources import AgentResources
 from .sub_agents import AgentTool, Opener, Plan
 from .terms import RunTerms
-from .world import AgentResources
 
 __all__ = ["attach_metadata", "graph_of"]
 
@@ -62,14 +62,14 @@ def _with_metadata(terms: RunTerms[Any]) -> NodeGraph[Any]:
     options = {**graph.run_options, **_run_options(world, terms.options)}
     if not more and options == graph.run_options:
         return graph
-    told = copy(graph)
-    told.run_options = options
-    told.tool_names = terms.tool_names
+    copied = copy(graph)
+    copied.run_options = options
+    copied.tool_names = terms.tool_names
     offered = {spec.name for spec in world.toolbox.specs}
-    told.agents = {**_graphs(more), **graph.agents}
-    told.called = graph.called | (offered & set(more))
-    told.handoffs = graph.handoffs | (told.called & set(_taking_over(more)))
-    return told
+    copied.agents = {**_graphs(more), **graph.agents}
+    copied.called = graph.called | (offered & set(more))
+    copied.handoffs = graph.handoffs | (copied.called & set(_taking_over(more)))
+    return copied
 
 
 def _taking_over(plans: Mapping[str, Plan]) -> Iterator[str]:

@@ -9,7 +9,7 @@ import pytest
 
 from graphloop import Agent, Approval, EndReason, RunResult, Tool, decline, tool
 from graphloop.agent.answers import Answers
-from graphloop.agent.handed_in import HandedIn, conversation_digest
+from graphloop.agent.conversation_answers import ConversationAnswers, conversation_digest
 from graphloop.agent.inputs import MessageInput, messages_of
 from graphloop.driver.pending import capability_of
 from graphloop.effects import AskHuman, CallTool
@@ -44,9 +44,9 @@ HANDED: tuple[Message, ...] = (UserMessage("go"), said(PAY, call("client", "k"))
 
 def handed(
     answers: Answers, secret: bytes | None = None, messages: tuple[Message, ...] = HANDED
-) -> HandedIn:
+) -> ConversationAnswers:
     """Return a conversation with answers, at second 9."""
-    return HandedIn(messages, answers, secret, lambda: 9.0)
+    return ConversationAnswers(messages, answers, secret, lambda: 9.0)
 
 
 FIRST = AskHuman(1, "c-1.0", PAY)

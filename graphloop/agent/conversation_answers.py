@@ -33,7 +33,7 @@ from ..values import (
 )
 from .answers import Answers, approval_from, outcome_of
 
-__all__ = ["HandedIn", "bind_token", "conversation_digest"]
+__all__ = ["ConversationAnswers", "bind_token", "conversation_digest"]
 
 FOREIGN: Final = ("of another call", "for other arguments", "of another conversation")
 """The refusals of a good token that is for another call or conversation."""
@@ -43,7 +43,7 @@ IN_A_CHILD: Final = ". Fix: answer a call of a child run by resume(result, appro
 
 @final
 @dataclass(frozen=True)
-class HandedIn:
+class ConversationAnswers:
     """A conversation, and the answers to the calls that it ends in.
 
     Args:

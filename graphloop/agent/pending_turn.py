@@ -30,7 +30,7 @@ from ..values import (
 from .answers import outcome_of
 from .inputs import ChoiceInput, MessageInput, messages_of
 from .options import RunOptions, settings_with
-from .world import choice_from_now
+from .resources import choice_from_now
 
 if TYPE_CHECKING:
     from .tool_runner import ToolRunner
@@ -243,7 +243,7 @@ class PendingTurn:
                 return evolve(result, key=key, name=call.name)
         raise ConfigError(
             f"append_messages: a result answers call {result.call_id!r}, which this turn does not "
-            f"make; its calls are {', '.join(repr(one.id) for one in self._calls) or 'none'}"
+            f"make; its calls are {', '.join(repr(call.id) for call in self._calls) or 'none'}"
         )
 
     def _result(self, key: str, value: object) -> ToolResult:
