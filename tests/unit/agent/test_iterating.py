@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 import pytest
 
@@ -20,6 +20,7 @@ from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import AssistantMessage, FinishReason, Message, ToolResult, UserMessage
 from tests.strategies import call, reply, wrong
+from tests.unit.agent.doubles import within
 
 TOOLS = reply("let me see", call("read", "a"), call("write", "b"))
 
@@ -75,22 +76,6 @@ async def test_the_conversation_includes_the_turn_in_hand() -> None:
 
     assert ["user: go", "assistant: let me see"] == first
     assert [*first, "read: read is done", "write: write is done", "assistant: done"] == second
-
-
-DEADLINE_S = 5.0
-
-
-T = TypeVar("T")
-
-
-def within(work: Awaitable[T]) -> T:
-    """Run to the end, or fail if it does not come."""
-
-    async def bounded() -> T:
-        async with asyncio.timeout(DEADLINE_S):
-            return await work
-
-    return asyncio.run(bounded())
 
 
 def test_the_history_is_valid_at_every_moment() -> None:

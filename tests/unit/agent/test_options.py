@@ -375,14 +375,6 @@ def test_an_agent_with_other_options_leaves_the_first_as_it_was() -> None:
         assert "supersecret" not in shown
 
 
-def same(arguments: dict[str, object]) -> object:
-    """Return the arguments."""
-    return arguments or "text"
-
-
-GATED: Tool = Tool(name="read", parameters={"type": "object"}, execute=same, needs_approval=True)
-
-
 def test_the_options_around_a_run_take_effect() -> None:
     store, told, priced = MemoryStore(), list[object](), list[Reply]()
     clock = ticking()
@@ -400,7 +392,7 @@ def test_the_options_around_a_run_take_effect() -> None:
 
     agent = Agent(
         ScriptedModel([reply(call()), "done"]),
-        tools=[GATED],
+        tools=[gated()],
         approve_tool_call=approve,
         on_step_finish=listen,
         store=store,

@@ -16,6 +16,7 @@ from graphloop.tools.outcome import ToolOutcome
 from graphloop.tools.toolbox import Toolbox
 from graphloop.values import TextPart, ToolCall
 from tests.strategies import call, fresh
+from tests.unit.agent.doubles import AMOUNT
 
 PAY = ToolCall("p", "pay", '{"amount": 5}')
 
@@ -24,9 +25,6 @@ QUESTION = AskHuman(1, "c0.0", PAY)
 
 
 SECRET = b"s"
-
-
-AMOUNT = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
 
 
 TOOLBOX = Toolbox(

@@ -17,8 +17,6 @@ from graphloop import (
     EndReason,
     ModelPrice,
     RunResult,
-    StepChanges,
-    StepInfo,
     Tool,
     generate_object_sync,
     generate_text,
@@ -61,18 +59,6 @@ def test_a_stream_asks_nothing_until_it_is_looked_at() -> None:
 
     assert [] == model.requests
     assert stream.run is None
-
-
-@pytest.fixture
-def closed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the labels of all scripted models that are closed."""
-    labels: list[str] = []
-
-    async def note(model: ScriptedModel) -> None:
-        labels.append(model.label)
-
-    monkeypatch.setattr(ScriptedModel, "aclose", note)
-    return labels
 
 
 def no_tools() -> Iterator[object]:
@@ -378,11 +364,6 @@ def test_replies_of_real_models_are_priced_by_the_table(label: str, priced: bool
     result = asyncio.run(Agent(model).generate("go"))
 
     assert priced == (result.cost_usd is not None)
-
-
-def first_only(changes: StepChanges) -> Callable[[StepInfo], StepChanges | None]:
-    """Return a function that changes the first turn and no other."""
-    return lambda info: changes if info.step_index == 0 else None
 
 
 async def test_an_agent_that_was_closed_can_be_used_again(tmp_path: Path) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -20,7 +19,18 @@ from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import UserMessage
 from tests.strategies import call, reply, wrong
-from tests.unit.agent.doubles import Kept, every, gated, kinds, read, tasks_left
+from tests.unit.agent.doubles import (
+    Hanging,
+    Kept,
+    every,
+    gated,
+    kinds,
+    read,
+    stream,
+    tasks_left,
+    tool_of,
+    within,
+)
 
 
 def aborted(result: RunResult[None], reason: str = "enough") -> bool:
@@ -40,11 +50,6 @@ async def test_an_abort_before_the_first_look_ends_the_run_at_once() -> None:
     assert [] == model.requests
 
 
-def stream(*script: Entry) -> RunStream[None]:
-    """Return the stream of a run with this script."""
-    return Agent(ScriptedModel(script)).stream("go")
-
-
 async def test_an_abort_during_text_keeps_no_half_answer() -> None:
     one = stream("one two three")
     texts: list[str] = []
@@ -54,28 +59,6 @@ async def test_an_abort_during_text_keeps_no_half_answer() -> None:
     result = await one.result()
     assert aborted(result)
     assert (["one "], (), "") == (texts, result.messages, result.text)
-
-
-def tool_of(name: str, execute: Callable[[dict[str, object]], object]) -> Tool:
-    """Return a tool that takes anything."""
-    return Tool(name=name, parameters={"type": "object"}, execute=execute)
-
-
-class Hanging:
-    """Tools that begin and never end, with an event for "they have begun"."""
-
-    def __init__(self, *names: str) -> None:
-        self.begun = asyncio.Event()
-        self.runs = 0
-        self.tools = tuple(tool_of(name, self._hang) for name in names)
-        self.calls = reply(*(call(name) for name in names))
-
-    async def _hang(self, arguments: dict[str, object]) -> str:
-        self.runs += 1
-        if self.runs == len(self.tools):
-            self.begun.set()
-        await asyncio.Event().wait()
-        return "never"
 
 
 def agent(*script: Entry, tools: Sequence[Tool] = (), store: Store | None = None) -> Agent:
@@ -108,23 +91,6 @@ async def test_an_abort_after_the_step_lets_the_turn_come_to_its_end() -> None:
     assert (1, EndReason.ABORTED) == (len(model.requests), result.end_reason)
     assert ["text"] == [one.text for one in result.steps[0].tool_results]
     assert ("enough",) == result.stopped_by
-
-
-DEADLINE_S = 5.0
-"""A stream that hangs fails here instead of holding up the suite."""
-
-
-T = TypeVar("T")
-
-
-def within(work: Awaitable[T]) -> T:
-    """Run to the end, or fail if it does not come."""
-
-    async def bounded() -> T:
-        async with asyncio.timeout(DEADLINE_S):
-            return await work
-
-    return asyncio.run(bounded())
 
 
 @pytest.mark.parametrize("said", [5, None, b"hurry", ["hurry"]])

@@ -24,7 +24,17 @@ from graphloop.tools.toolbox import Toolbox
 from graphloop.turn import StepResult
 from tests.agents import drain, fold
 from tests.strategies import call, fresh, loop, reply, wrong
-from tests.unit.agent.doubles import CLIENT, Kept, Silent, every, kinds, tasks_left
+from tests.unit.agent.doubles import (
+    CLIENT,
+    Hanging,
+    Kept,
+    Silent,
+    every,
+    kinds,
+    stream,
+    tasks_left,
+    tool_of,
+)
 
 
 async def test_a_stream_starts_at_the_first_look() -> None:
@@ -56,11 +66,6 @@ async def test_a_run_goes_once_however_many_look() -> None:
     assert "finish" == seen[-1].type
     assert result.result() is await one.result()
     assert 2 == len(model.requests)
-
-
-def stream(*script: Entry) -> RunStream[None]:
-    """Return the stream of a run with this script."""
-    return Agent(ScriptedModel(script)).stream("go")
 
 
 async def test_the_text_stream_is_the_text_of_all_turns() -> None:
@@ -216,28 +221,6 @@ async def test_a_cancelled_looker_leaves_an_error_to_the_others() -> None:
     with pytest.raises(RunFailed):
         assert [] == [text async for text in one.text_stream]
     assert [True] == closed
-
-
-def tool_of(name: str, execute: Callable[[dict[str, object]], object]) -> Tool:
-    """Return a tool that takes anything."""
-    return Tool(name=name, parameters={"type": "object"}, execute=execute)
-
-
-class Hanging:
-    """Tools that begin and never end, with an event for "they have begun"."""
-
-    def __init__(self, *names: str) -> None:
-        self.begun = asyncio.Event()
-        self.runs = 0
-        self.tools = tuple(tool_of(name, self._hang) for name in names)
-        self.calls = reply(*(call(name) for name in names))
-
-    async def _hang(self, arguments: dict[str, object]) -> str:
-        self.runs += 1
-        if self.runs == len(self.tools):
-            self.begun.set()
-        await asyncio.Event().wait()
-        return "never"
 
 
 async def expire(hanging: Hanging, limit: asyncio.Timeout) -> None:

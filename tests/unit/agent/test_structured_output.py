@@ -35,7 +35,7 @@ from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel
 from graphloop.values import FinishReason, Reply, UserMessage
 from tests.strategies import call, reply, wrong
-from tests.unit.agent.doubles import read
+from tests.unit.agent.doubles import read, stream
 
 
 class City(BaseModel):
@@ -507,11 +507,6 @@ async def test_a_run_that_did_not_complete_has_no_last_object() -> None:
     shown = await objects(one)
     assert EndReason.LENGTH is (await one.result()).end_reason
     assert {"a": 1} == shown[-1]
-
-
-def stream(*script: Entry) -> RunStream[None]:
-    """Return the stream of a run with this script."""
-    return Agent(ScriptedModel(script)).stream("go")
 
 
 async def test_an_object_stream_without_an_output_type_is_refused() -> None:

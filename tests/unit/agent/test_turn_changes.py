@@ -34,12 +34,7 @@ from graphloop.values import (
     UserMessage,
 )
 from tests.strategies import call, reply, wrong
-from tests.unit.agent.doubles import asked_of, free, read, write
-
-
-def first_only(changes: StepChanges) -> Callable[[StepInfo], StepChanges | None]:
-    """Return a function that changes the first turn and no other."""
-    return lambda info: changes if info.step_index == 0 else None
+from tests.unit.agent.doubles import asked_of, first_only, free, read, write
 
 
 def prepared(
