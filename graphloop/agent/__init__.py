@@ -28,7 +28,7 @@ from .options import AgentOptions, RunOptions, ToolInput, Tools
 from .pending_turn import PendingTurn
 from .resources import check_gate, split_tools
 from .result import RunResult
-from .runs import Runs, answer_call, open_ask, recorded_asks
+from .runs import Runs
 from .states import changed_fields, fields_of, lent, same_state, states_fit
 from .stream import RunStream
 from .sub_agents import AgentTool, Brief, Opener, Plan
@@ -65,7 +65,6 @@ __all__ = [
     "ToolRunner",
     "Tools",
     "agent_tool",
-    "answer_call",
     "approval_from",
     "asks_model",
     "carried_by",
@@ -81,10 +80,8 @@ __all__ = [
     "graph_of",
     "lent",
     "messages_of",
-    "open_ask",
     "passed_on",
     "path_key",
-    "recorded_asks",
     "refuse_idle_gate",
     "root_of",
     "same_state",

@@ -43,7 +43,7 @@ from .starting import resume_run
 from .stream import RunStream
 from .terms import RunTerms
 
-__all__ = ["HasRuns", "Runs", "answer_call", "open_ask", "parameters_in", "recorded_asks"]
+__all__ = ["HasRuns", "Runs", "parameters_in"]
 
 S = TypeVar("S")
 
@@ -124,21 +124,42 @@ class Runs(Generic[S]):
             "accepted"; "duplicate" after an answer with this id; "answered" after any other.
 
         Raises:
-            ConfigError: the run does not wait for this call, the tool does not take the edited
-                arguments, or the store keeps no answers.
+            ConfigError: the run does not wait for this call, the store keeps no answers, or the
+                answer is no decision, comes too late, or has arguments that the tool refuses.
             UnknownRun: there is no such run.
         """
         run_id, key = root_of(run_id, key)
         terms = self._terms
         async with self._opened() as store:
-            ask = open_ask(await self._asks(store, run_id), run_id, key)
-            if terms is None:
-                return await answer_call(store, run_id, ask, answer=answer, now=time())
-            if approval_from(answer).edit:
+            ask = _ask_of(await self._asks(store, run_id), run_id, key)
+            if not isinstance(store, Mailbox):
+                raise ConfigError(
+                    f"{type(store).__name__} keeps no answers for later. Fix: pass them to "
+                    "resume(…, approvals=…), or keep the run in a database, store='runs.db'."
+                )
+            given = approval_from(answer)
+            if terms is not None and given.edit:
                 run = state_after(terms.graph, await store.load(run_id))
                 await refuse_edits(run, terms.ports(store), Answers({key: answer}))
-            now, secret = terms.clock(), terms.secret
-            return await answer_call(store, run_id, ask, answer=answer, now=now, secret=secret)
+            check_given_answer(f"the answer to {key!r}", answer)
+            _check_token(ask, given, None if terms is None else terms.secret)
+            refuse_edit(f"{key!r} of run {run_id!r}", given, unknown=ask.unknown)
+            if given.edit:
+                # The run, which has the tool, checks the edit again.
+                problem = unfit(ask.name, await parameters_in(store, run_id, ask), given.edit)
+                if problem is not None:
+                    raise ConfigError(problem)
+            now = time() if terms is None else terms.clock()
+            if given.approved and ask.expires_at is not None and now >= ask.expires_at:
+                raise ConfigError(
+                    f"the approval of {key!r} of run {run_id!r} comes too late, by "
+                    f"{now - ask.expires_at:.0f} seconds. Fix: decline it; the model may ask again."
+                )
+            token = given.token or ask.token
+            approval = Approval(given.approved, given.reason, given.edit or None, token)
+            ((key, data),) = Answers({key: approval}).posts(now)
+            signal_id = answer.signal_id if isinstance(answer, Approval) else ""
+            return await store.post(run_id, key, signal_id or uuid4().hex, data)
 
     async def decline(self, run_id: str, key: str, reason: str = "") -> Posted:
         """Deny a call that a parked run waits for; see `approve`."""
@@ -217,9 +238,8 @@ class Runs(Generic[S]):
         return resume_run(self._terms, run_id, answers, store=store)
 
     async def _asks(self, store: Store, run_id: str) -> tuple[Ask, ...]:
-        asks = await recorded_asks(store, run_id)
-        if asks is not None:
-            return asks
+        if isinstance(store, Catalog) and isinstance(store, Leases):
+            return _asks_of(await record_of(store, run_id))
         if self._terms is None:
             raise ConfigError(
                 f"{type(store).__name__} does not keep the questions of runs. Fix: pass the answer "
@@ -246,16 +266,12 @@ class Runs(Generic[S]):
                 await store.aclose()
 
 
-async def recorded_asks(store: Store, run_id: str) -> tuple[Ask, ...] | None:
-    """Return the questions of a run that its store keeps; None if the store keeps no questions.
+def _asks_of(record: RunRecord) -> tuple[Ask, ...]:
+    """Return the questions of a parked run.
 
     Raises:
-        UnknownRun: there is no such run.
         ConfigError: the run is not parked.
     """
-    if not isinstance(store, Catalog) or not isinstance(store, Leases):
-        return None
-    record = await record_of(store, run_id)
     match record.status:
         case "suspended":
             return record.asks
@@ -265,10 +281,10 @@ async def recorded_asks(store: Store, run_id: str) -> tuple[Ask, ...] | None:
             problem = "waits for a driver. Resume it first; then it asks its questions"
         case "done" | "failed" | "cancelled":
             problem = f"is over ({record.status})"
-    raise ConfigError(f"run {run_id!r} takes no answers: it {problem}.")
+    raise ConfigError(f"run {record.run_id!r} takes no answers: it {problem}.")
 
 
-def open_ask(asks: Iterable[Ask], run_id: str, key: str) -> Ask:
+def _ask_of(asks: Iterable[Ask], run_id: str, key: str) -> Ask:
     """Return the question with this key, which an approval can answer.
 
     Raises:
@@ -289,17 +305,13 @@ def open_ask(asks: Iterable[Ask], run_id: str, key: str) -> Ask:
     return ask
 
 
-def _check_token(
-    ask: Ask,
-    answer: bool | Approval,  # noqa: FBT001 - as callbacks answer
-    secret: bytes | None = None,
-) -> None:
+def _check_token(ask: Ask, given: Approval, secret: bytes | None) -> None:
     """Refuse an approval with the token of another question, while it can be corrected.
 
     Raises:
         ConfigError: the token is not good for this question.
     """
-    given, asked = approval_from(answer), claimed(ask.token)
+    asked = claimed(ask.token)
     if not (given.approved and given.token) or asked is None:
         return
     found = claimed(given.token)
@@ -314,49 +326,6 @@ def _check_token(
             f"the approval of {ask.key!r} has a token that is {refusal}. Fix: answer with the "
             "`pending.approve()` of this call, or without a token."
         )
-
-
-async def answer_call(
-    store: Store,
-    run_id: str,
-    ask: Ask,
-    *,
-    answer: bool | Approval,
-    now: float,
-    secret: bytes | None = None,
-) -> Posted:
-    """Put an answer into the store's mailbox, for the run's next driver.
-
-    An answer without a token gets the token that the store keeps with the question.
-
-    Raises:
-        ConfigError: the store keeps no answers, or the answer is no decision, comes too late, or
-            edits a call that may have run.
-    """
-    if not isinstance(store, Mailbox):
-        raise ConfigError(
-            f"{type(store).__name__} keeps no answers for later. Fix: pass them to "
-            "resume(…, approvals=…), or keep the run in a database, store='runs.db'."
-        )
-    check_given_answer(f"the answer to {ask.key!r}", answer)
-    given = approval_from(answer)
-    _check_token(ask, answer, secret)
-    refuse_edit(f"{ask.key!r} of run {run_id!r}", given, unknown=ask.unknown)
-    if given.edit:
-        # The run, which has the tool, checks the edit again.
-        problem = unfit(ask.name, await parameters_in(store, run_id, ask), given.edit)
-        if problem is not None:
-            raise ConfigError(problem)
-    if given.approved and ask.expires_at is not None and now >= ask.expires_at:
-        raise ConfigError(
-            f"the approval of {ask.key!r} of run {run_id!r} comes too late, by "
-            f"{now - ask.expires_at:.0f} seconds. Fix: decline it; the model may ask again."
-        )
-    token = given.token or ask.token
-    approval = Approval(given.approved, given.reason, given.edit or None, token)
-    ((key, data),) = Answers({ask.key: approval}).posts(now)
-    signal_id = answer.signal_id if isinstance(answer, Approval) and answer.signal_id else ""
-    return await store.post(run_id, key, signal_id or uuid4().hex, data)
 
 
 async def parameters_in(store: Store, run_id: str, ask: Ask) -> str:

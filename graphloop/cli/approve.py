@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from typing import Annotated, TypeAlias
 
 import typer
 
-from ..agent import answer_call, open_ask, recorded_asks, root_of
+from ..agent import Runs, root_of
 from ..errors import ConfigError, StoreError, nearest
 from ..policy import Approval
 from ..stores import Ask, Mailbox
@@ -73,9 +72,10 @@ async def _approve(run: str, call: str, where: str | None, answer: Approval) -> 
                 f"{origin.resume_command(found)}"
             )
         run_id, key = root_of(found, call)
-        asks = await recorded_asks(store, run_id) or ()
+        runs: Runs[None] = Runs(store)
+        asks = await runs.pending(run_id)
         ask = _find_ask(asks, run_id, key, await answers_text(store, run_id))
-        posted = await answer_call(store, run_id, ask, answer=answer, now=time.time())
+        posted = await runs.approve(run_id, ask.key, answer)
         answers = await answers_text(store, run_id)
     if posted != "accepted":
         raise StoreError(
@@ -83,8 +83,8 @@ async def _approve(run: str, call: str, where: str | None, answer: Approval) -> 
             f"({answers.get(ask.key, 'answered')}): the first answer counts."
         )
     how = "denied" if not answer.approved else "approved, edited" if answer.edit else "approved"
-    runs = call_text(ask.name, answer.edit or ask.arguments)
-    sys.stdout.write(f"{how} {runs}, {ask.key} of run {run_id}\n")
+    told = call_text(ask.name, answer.edit or ask.arguments)
+    sys.stdout.write(f"{how} {told}, {ask.key} of run {run_id}\n")
     if ask.unknown and answer.approved:
         tell_error("warning: it may have run already; it will run again.")
     for other in asks:
@@ -99,13 +99,14 @@ def _find_ask(asks: Sequence[Ask], run_id: str, call: str, answers: Mapping[str,
     An answered call (its key is in `answers`) matches by its full key only; an open one also by the
     beginning of its key, or by the name of its tool.
     """
-    if call in [ask.key for ask in asks]:
-        return open_ask(asks, run_id, call)
+    named = [ask for ask in asks if ask.key == call]
+    if named:
+        return named[0]
     meant = [ask for ask in asks if ask.name == call or ask.key.startswith(call)]
     waiting = [ask for ask in asks if ask.key not in answers]
     still_open = [ask for ask in meant if ask in waiting]
     if len(still_open) == 1:
-        return open_ask(asks, run_id, still_open[0].key)
+        return still_open[0]
     if still_open:
         raise ConfigError(
             f"{call}: expected one call, found {len(still_open)}: {_listed(still_open)}. Fix: name "

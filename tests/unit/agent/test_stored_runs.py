@@ -11,7 +11,7 @@ import pytest
 
 from graphloop import Agent, Approval, EndReason, Graph, Tool, approve, tool
 from graphloop.agent.journals import fork_run
-from graphloop.agent.runs import Runs, parameters_in, recorded_asks
+from graphloop.agent.runs import Runs, parameters_in
 from graphloop.effects import IN_WORDS, AskHuman, CallModel
 from graphloop.errors import ConfigError, StoreError, UnknownRun
 from graphloop.events import Setup, Started, Steered
@@ -252,13 +252,13 @@ def test_a_run_says_why_it_takes_no_answer(status: str, message: str, tmp_path: 
         try:
             if status == "ready":
                 await agent.runs.fork("r", at=2, new_id="f")
-                await recorded_asks(store, "f")
+                await Runs(store).pending("f")
             await driver.claim("r")
             if status == "failed":
                 await driver.release("r", "failed", ())
             if status == "interrupted":
                 await driver.aclose()
-            await recorded_asks(store, "r")
+            await Runs(store).pending("r")
         finally:
             await driver.aclose()
             await store.aclose()
