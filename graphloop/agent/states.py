@@ -209,21 +209,30 @@ class _Comparison:
             if mine.keys() == its.keys():
                 return all(self.same(value, its[key]) for key, value in mine.items())
             return self._in_order(tuple(mine.items()), tuple(its.items()))
-        return self._in_order(_parts(left), _parts(right))
+        parts, others = _parts(left), _parts(right)
+        if parts is None or others is None:
+            return bool(left == right)
+        return self._in_order(parts, others)
 
     def _in_order(self, parts: Sequence[object], others: Sequence[object]) -> bool:
         return len(parts) == len(others) and all(map(self.same, parts, others))
 
 
-def _parts(value: object) -> tuple[object, ...]:
-    """Return the values that an object is made of, as `copy` and `pickle` find them."""
+def _parts(value: object) -> tuple[object, ...] | None:
+    """Return the values that an object is made of, as `copy` and `pickle` find them.
+
+    None for an object that is known by its name alone, such as a function or a class.
+    """
     if isinstance(value, tuple | list | deque):
         return tuple(cast("Iterable[object]", value))
     try:
-        reduced: tuple[Any, ...] = (*value.__reduce_ex__(4), None, None)
-    except TypeError:  # A function, or an object that no journal can hold.
-        return (value,)
-    arguments, state, *rest = reduced[1:5]
+        reduced: str | tuple[Any, ...] = value.__reduce_ex__(4)
+    except TypeError:
+        return None
+    if isinstance(reduced, str):
+        return None
+    padded: tuple[Any, ...] = (*reduced, None, None)
+    arguments, state, *rest = padded[1:5]
     # Slots stand in a dictionary of their own, beside that of the other attributes.
     attributes = cast("tuple[object, ...]", state) if isinstance(state, tuple) else (state,)
     kept = [_without_caches(type(value), member) for member in attributes]

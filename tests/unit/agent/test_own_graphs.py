@@ -44,7 +44,7 @@ from graphloop.nodes.child import Child
 from graphloop.nodes.function import Function
 from graphloop.nodes.gate import Gate
 from graphloop.outcomes import Answered, Calls, Failed, Outcome, Ready, Settled
-from graphloop.own_nodes import fallback, map_over, parallel, retry, sub_graph
+from graphloop.own_nodes import Asking, ask_person, fallback, map_over, parallel, retry, sub_graph
 from graphloop.policy.policy import Rule
 from graphloop.run import Run
 from graphloop.testing import ScriptedModel
@@ -69,9 +69,11 @@ def once(callback: str = "") -> Graph[None]:
 
 
 def test_a_graph_of_the_user_runs() -> None:
-    result = asyncio.run(once().run(None, model=ScriptedModel(["hi"]), prompt="go"))
+    for graph, gate in ((once(), None), (standard(), allow("read"))):
+        model = ScriptedModel(["hi"])
+        result = asyncio.run(graph.run(None, model=model, prompt="go", tools=[read], gate=gate))
 
-    assert ("hi", EndReason.COMPLETED) == (result.text, result.end_reason)
+        assert ("hi", EndReason.COMPLETED) == (result.text, result.end_reason)
 
 
 def test_a_graph_draws_and_checks_itself(tmp_path: Path) -> None:
@@ -104,6 +106,13 @@ def hand_on() -> Graph[None]:
     return Graph("hand-on", child, {child: {Answered: append, ...: END}, append: {...: END}})
 
 
+@node
+def asking(_: None) -> Asking[Answered]:
+    """Ask a person; the annotation allows models, too."""
+    yield from ask_person("Good?")
+    return Answered()
+
+
 @pytest.mark.parametrize(
     ("graph", "options", "found"),
     [
@@ -118,6 +127,13 @@ def hand_on() -> Graph[None]:
         (once("mine"), {}, "'mine'"),
         (standard(), {"gate": allow("raed")}, "'raed'. Did you mean 'read'"),
         (standard(), {"step_timeout_s": 0}, "step_timeout_s"),
+        (standard(Standard(PrepareStep(active_tools=("raed",)))), {}, "names 'raed'"),
+        (Graph("asking", asking, {asking: {...: END}}), {"model": None}, "'asking' asks none"),
+        (
+            wrong(Graph("desk", route, {route: {...: END}})),
+            {"callbacks": {"route": requests_a_stop}},
+            "a function that the node of that name brings along",
+        ),
         (hand_on(), {}, "runs the agent 'helper'; the run has none"),
         (
             once("mine"),

@@ -278,6 +278,7 @@ def test_an_untouched_copy_is_alike(holder: Callable[[object], object], value: o
     [
         *[(1, 2), ([1], [1, 2]), ({1}, {2}), ({"a": 1}, {"a": 2}), ({"a": 1}, {"b": 1})],
         *[(Plain(1), Plain(2)), ({Plain(1)}, {Plain(2)}), (1, True), (Path("a"), Path("b"))],
+        *[(len, repr), (int, str), (str.upper, str.lower)],
     ],
 )
 def test_what_was_changed_is_not_alike(
