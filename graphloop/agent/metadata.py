@@ -45,9 +45,9 @@ def graph_of(opener: Opener) -> NodeGraph[Any] | None:
         return None
     # isinstance cannot tell the type of the state.
     terms: RunTerms[Any] = opener.terms  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    if terms.told_graph is None:
-        terms.told_graph = _with_metadata(terms)
-    return terms.told_graph
+    if terms.known_graph is None:
+        terms.known_graph = _with_metadata(terms)
+    return terms.known_graph
 
 
 def _with_metadata(terms: RunTerms[Any]) -> NodeGraph[Any]:

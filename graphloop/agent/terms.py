@@ -147,7 +147,7 @@ class RunTerms(Generic[S]):
         final: FinalAnswer | None = None,
     ) -> None:
         self.graph, self.options, self.world, self.final = graph, options, world, final
-        self.told_graph: NodeGraph[Any] | None = None  # `metadata.graph_of` makes it once.
+        self.known_graph: NodeGraph[Any] | None = None  # `metadata.graph_of` makes it once.
         self._callbacks, self._gates, self._own_gates = callbacks, gates, own_gates
         rules = tuple([gate.rules for gate in gates])
         decide = options.approve_tool_call

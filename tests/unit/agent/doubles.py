@@ -118,7 +118,7 @@ def tasks_left() -> int:
 
 
 class Silent:
-    """A model that answers only when it is told to."""
+    """A model that answers once its event is set."""
 
     label = "silent"
 
@@ -141,7 +141,7 @@ class Silent:
 
 
 class Kept:
-    """A store like the one in memory, for those below to change."""
+    """A store in memory whose subclasses change single methods."""
 
     def __init__(self) -> None:
         self.kept = MemoryStore()
@@ -206,7 +206,7 @@ def model(*replies: Reply) -> ScriptedModel:
 def asked_of(
     agent: Agent, prompt: str = "go"
 ) -> list[tuple[tuple[str, ...], ToolChoice, Settings]]:
-    """Run, and return what each request offered, in whatever way it ended."""
+    """Run to any end, and return what each request offered."""
     model = agent.model
     assert isinstance(model, ScriptedModel)
     asyncio.run(agent.stream(prompt).consume())

@@ -1,4 +1,4 @@
-"""Approvals: what a gate holds, who is asked, and what an answer lets happen."""
+"""Approvals: the calls that wait at a gate, the person who is asked, and the answers."""
 
 from __future__ import annotations
 

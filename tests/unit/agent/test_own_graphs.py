@@ -1,4 +1,4 @@
-"""Graphs of one's own: drawn, checked, given what they name, and run."""
+"""Graphs of the user: drawn, checked, and run."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_graph_draws_and_checks_itself(tmp_path: Path) -> None:
 
 
 def standard(nodes: Standard | None = None) -> Graph[None]:
-    """Return the standard loop as a graph of one's own."""
+    """Return the standard loop as a graph."""
     nodes = nodes or Standard()
     return Graph("mine", nodes.prepare, standard_edges(nodes))
 
@@ -330,7 +330,7 @@ def test_what_a_node_names_is_looked_up_before_the_run(
 
 
 def alone(node: Node[None, Outcome]) -> Graph[None]:
-    """Return a graph of one node, whose answer is the run's."""
+    """Return a graph with one node, which gives the answer."""
     append: Node[None, Outcome] = Append()
     return Graph("alone", node, {node: {Answered: append, ...: END}, append: {...: END}})
 

@@ -1,4 +1,4 @@
-"""PendingTurn: what a caller may do with one turn, and exactly what becomes of the history."""
+"""PendingTurn: the changes that a caller makes in a turn, and their effect on the history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results: what a run came to, what it cost, and what its listeners are told."""
+"""Results: the outcome and the cost of a run, and the calls of its listeners."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_pending_calls_have_keys_in_request_order() -> None:
 
 
 def run(text: str, ending: Ending) -> Run[None]:
-    """Return a run of one turn that ended so."""
+    """Return a run of one turn with this ending."""
     step = StepResult(0, text, "", (), (), FinishReason.STOP, "", Usage(), "model", ())
     begun = fresh()
     return changed(begun, steps=begun.record.steps.append(step), ending=ending, node="END")

@@ -391,7 +391,7 @@ DEADLINE_S = 10.0
 
 
 def waiter(store: Path, waits: Callable[[], object]) -> Agent:
-    """Return an waiter whose only tool waits in a thread."""
+    """Return an agent whose only tool waits in a thread."""
 
     def execute(arguments: dict[str, object]) -> str:
         waits()

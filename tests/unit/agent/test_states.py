@@ -101,7 +101,7 @@ class Fixed(BaseModel):
 
 @dataclass(frozen=True)
 class Noted:
-    """A state whose fields stay the objects that they are, whatever becomes of these."""
+    """A frozen state, which may hold objects that can change."""
 
     notes: Collection[object] = ()
 
@@ -217,7 +217,7 @@ class Keeping:
 
 @dataclass(eq=False)
 class Own:
-    """Each is equal to itself alone."""
+    """A class whose `==` compares identities."""
 
     x: object = 0
 
@@ -498,7 +498,7 @@ class Note:
 
 @node
 def jot(note: Note) -> tuple[Answered, Note]:
-    """Return a state that is a note only at first sight."""
+    """Return a note with a field of the wrong type."""
     return Answered(), replace(note, text=wrong(5))
 
 

@@ -1,4 +1,4 @@
-"""Steering a run under way: aborts, and what is said to it."""
+"""Steering a run under way: aborts, and messages of the caller."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_steering_after_the_end_is_refused() -> None:
 
 
 def too_late(one: RunStream[None]) -> None:
-    """Say something that nobody would read."""
+    """Steer a stream that is over."""
     with pytest.raises(ConfigError, match="`steer` comes too late: the stream is over"):
         one.steer("hurry")
     with pytest.raises(ConfigError, match="`follow_up` comes too late: the stream is over"):
@@ -133,7 +133,7 @@ class Slow(Kept):
         self.go_on = asyncio.Event()
 
     async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event; a reply only when told to."""
+        """Keep an event; a reply waits for `go_on`."""
         if isinstance(event, ModelReplied):
             self.keeping.set()
             await self.go_on.wait()
@@ -175,7 +175,7 @@ async def test_steering_a_stopped_run_is_refused() -> None:
 
 
 class Parking(Kept):
-    """A store that calls out when a run is left that somebody drove."""
+    """A store that sets an event when a driver releases its run."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Stored runs: listed, replayed, forked and answered by their ids, and driven by nobody."""
+"""Stored runs: listed, replayed, forked and answered by their ids."""
 
 from __future__ import annotations
 
@@ -149,14 +149,14 @@ async def test_a_fork_is_of_what_the_original_was_started_from() -> None:
 
 
 class Crowded(MortalSqliteStore):
-    """Has so many runs that nobody may look at all of them."""
+    """A store that refuses to list all of its runs."""
 
     async def runs(self) -> Sequence[str]:
         """Refuse."""
         raise AssertionError("all runs are looked at")
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
-        """Return what is known of one run, and of those below it."""
+        """Return the records of one run and its children."""
         assert root is not None, "all runs are looked at"
         return await super().overview(root)
 

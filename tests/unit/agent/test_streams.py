@@ -377,7 +377,7 @@ class Hearing(Kept):
         self.go_on = asyncio.Event()
 
     async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event; what was said only when told to."""
+        """Keep an event; a steering message waits for `go_on`."""
         if isinstance(event, Queued):
             self.keeping.set()
             await self.go_on.wait()

@@ -272,7 +272,7 @@ class Town(BaseModel):
 
 
 def giving(*answers: object) -> ScriptedModel:
-    """Return a giving that gives these answers."""
+    """Return a model that gives these answers."""
     return ScriptedModel([reply(call("final_answer", "f", json.dumps(one))) for one in answers])
 
 

@@ -302,14 +302,14 @@ DEEP = "graph 'g2': 'k0' would be more than 2 agents deep. Fix: max_agent_depth=
 
 
 def asking_once() -> Graph[None]:
-    """Return a graph that asks asking_once."""
+    """Return a graph that asks a model once."""
     prepare, model, append = PrepareStep(), ModelCall(), Append()
     edges: Edges[None] = {
         prepare: {Ready: model, ...: END},
         model: {Answered: append, ...: END},
         append: {...: END},
     }
-    return Graph("asking_once", prepare, edges)
+    return Graph("once", prepare, edges)
 
 
 def came_to(graph: Graph[None], **options: int) -> str:
