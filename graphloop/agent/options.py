@@ -202,7 +202,7 @@ class Options:
         ConfigError: no run can keep one of the values.
     """
 
-    given: Mapping[str, object]
+    given: Mapping[str, object] = field(repr=False)
     tools: Tools = ()
     instructions: str | None = None
     max_tokens: int | None = None
@@ -214,7 +214,7 @@ class Options:
     gate: Policy | None = None
     approve_tool_call: Decide | None = None
     approval_ttl_s: float | None = None
-    approval_secret: str | bytes | None = None
+    approval_secret: str | bytes | None = field(default=None, repr=False)
     budget: Budget | None = None
     rules: Rules | Sequence[Rules] = ()
     max_agent_depth: int | None = None
@@ -223,7 +223,7 @@ class Options:
     agents: Mapping[str, NamedAgent] = field(default_factory=dict[str, NamedAgent])
     on_step_finish: Callable[[StepResult], object] | None = None
     store: Store | str | None = None
-    api_key: str | None = None
+    api_key: str | None = field(default=None, repr=False)
     base_url: str | None = None
     timeouts: Timeouts | None = None
     retries: Retries | None = None

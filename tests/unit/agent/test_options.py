@@ -372,6 +372,7 @@ def test_an_agent_with_other_options_leaves_the_first_as_it_was() -> None:
     assert StopCheck(max_steps=5) == second.graph.nodes["stop_check"]
     for agent in (first, second):
         shown = repr(agent.options) + repr(agent) + repr(vars(agent.graph))
+        shown += repr(Options.read({"api_key": "supersecret-key-0123456789"}))
         assert "supersecret" not in shown
 
 
