@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from . import encode, imports, journal, loop, many, parallel, proofs, stream
+from . import deltas, encode, growth, imports, journal, loop, many, parallel, proofs, stream
 from .measure import Row
 from .report import as_markdown, as_text, replaced
 from .sizes import Sizes
@@ -29,8 +29,10 @@ BENCHES: Final[Mapping[str, Callable[[Sizes], list[Row]]]] = {
     "loop": loop.rows,
     "encode": encode.rows,
     "stream": stream.rows,
+    "deltas": deltas.rows,
     "parallel": parallel.rows,
     "many": many.rows,
+    "growth": growth.rows,
     "imports": imports.rows,
     "journal": journal.rows,
     "proofs": proofs.rows,

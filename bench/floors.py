@@ -2,13 +2,16 @@
 
 Replies and arguments are validated, for a loop that believes whatever comes is no alternative to
 anything. There are no events, records, limits, approvals or error results: that is the difference.
+The durable loop keeps each message in SQLite, and nothing that a resume could go by.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeAlias
+from pathlib import Path
+from sqlite3 import Connection, connect
+from typing import Any, Literal, TypeAlias
 
 import httpx
 from pydantic import BaseModel
@@ -19,6 +22,8 @@ __all__ = [
     "TextOf",
     "anthropic_text",
     "chat_text",
+    "raw_durable_loop",
+    "raw_journal",
     "raw_loop",
     "raw_replies",
     "raw_stream",
@@ -51,7 +56,7 @@ class _Arguments(BaseModel):
 RawModel: TypeAlias = Callable[[int], Awaitable[dict[str, object]]]
 """Gives the reply of this number."""
 
-Tool: TypeAlias = Callable[[int, int], Awaitable[int]]
+Tool: TypeAlias = Callable[[int, int], Awaitable[object]]
 
 
 def raw_replies(turns: int, calls: int = 1) -> list[dict[str, object]]:
@@ -84,6 +89,38 @@ async def raw_loop(model: RawModel, tool: Tool, concurrency: int = 1) -> str:
             messages += [await _answer(tool, call) for call in reply.tool_calls]
         else:
             messages += await _answers(tool, reply.tool_calls, concurrency)
+
+
+def raw_journal(path: Path, synchronous: Literal["NORMAL", "FULL"]) -> Connection:
+    """Open a database with one table of messages, as SQLite's own advice is for such a journal."""
+    journal = connect(path, isolation_level=None)
+    journal.execute("PRAGMA journal_mode=WAL")
+    journal.execute(f"PRAGMA synchronous={synchronous}")
+    journal.execute("CREATE TABLE IF NOT EXISTS message(id INTEGER PRIMARY KEY, data BLOB)")
+    return journal
+
+
+async def raw_durable_loop(model: RawModel, tool: Tool, journal: Connection) -> str:
+    """Run the loop with two commits a turn: the reply before its calls run, and their results."""
+    messages: list[BaseModel] = []
+    asked = 0
+    while True:
+        reply = _Reply.model_validate(await model(asked))
+        asked += 1
+        messages.append(reply)
+        _keep(journal, [reply])
+        if not reply.tool_calls:
+            return reply.content
+        results = [await _answer(tool, call) for call in reply.tool_calls]
+        messages += results
+        _keep(journal, results)
+
+
+def _keep(journal: Connection, messages: Sequence[BaseModel]) -> None:
+    journal.execute("BEGIN IMMEDIATE")
+    for message in messages:
+        journal.execute("INSERT INTO message(data) VALUES(?)", (to_json(message),))
+    journal.execute("COMMIT")
 
 
 async def _answer(tool: Tool, call: _Call) -> _Result:

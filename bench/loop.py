@@ -1,4 +1,4 @@
-"""The standard loop: what one turn costs beyond the model and the tool, at any length."""
+"""The standard loop: the cost of a turn, and of a run, beyond the model and the tool."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from graphloop import Agent
+from graphloop.events import Started
+from graphloop.step import begin, step
+from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 
 from .floors import raw_loop, raw_replies
@@ -20,12 +23,12 @@ from .sizes import Sizes
 __all__ = ["rows"]
 
 BENCH = "loop"
-TURN_US_MAX = 50.0
-FLOOR_US = 5.0
-"""The floor's turn on the quiet machine that the aim in µs was set on: it makes the aim a ratio."""
-
+TURN_MAX = 6.0
+KERNEL_MAX = 1.8
+PARTS_MAX = 1.25
+SINGLE_MAX = 20.0
 GROWTH_MAX = 1.1
-CALLS_MAX = 300
+CALLS_MAX = 110
 
 T = TypeVar("T")
 
@@ -37,9 +40,16 @@ def rows(sizes: Sizes) -> list[Row]:
     found: list[Row] = []
     for turns in sizes.turns:
         found += _turn_rows(f"N = {turns}", costs[f"{turns}"], costs[f"raw {turns}"], long)
-    found += _turn_rows(f"full_stream, N = {middle}", costs["parts"], costs[f"raw {middle}"], long)
     growth = ratios(costs[f"{long}"], costs[f"{short}"])
     found.append(at_most(BENCH, f"a turn at N = {long} over N = {short}", growth, GROWTH_MAX, "x"))
+    raw, runs = f"raw {middle}", sizes.single_runs
+    compared = (
+        ("the kernel alone over the raw loop", "kernel", raw, KERNEL_MAX, long),
+        ("full_stream over generate", "parts", f"{middle}", PARTS_MAX, long),
+        ("a run of one reply over the raw loop's", "single", "raw single", SINGLE_MAX, runs),
+    )
+    for what, mine, floor, limit, times in compared:
+        found.append(_ratio_row(what, costs[mine], costs[floor], limit, times))
     return [*found, *_count_rows(sizes)]
 
 
@@ -47,11 +57,18 @@ def _turn_rows(what: str, engine: tuple[Cost, ...], raw: tuple[Cost, ...], turns
     turn_us, raw_us = _us(engine, turns), _us(raw, turns)
     wall_us = Spread.of([cost.wall_s / turns * 1e6 for cost in engine])
     note = f"wall {wall_us.median:.0f}, raw loop {raw_us.median:.1f}"
-    limit = TURN_US_MAX / FLOOR_US
     return [
-        at_most(BENCH, f"a turn, {what}", turn_us, TURN_US_MAX, "µs", note),
-        at_most(BENCH, f"a turn over the raw loop's, {what}", ratios(engine, raw), limit, "x"),
+        Row(BENCH, f"a turn, {what}", f"{turn_us} µs; {note}"),
+        at_most(BENCH, f"a turn over the raw loop's, {what}", ratios(engine, raw), TURN_MAX, "x"),
     ]
+
+
+def _ratio_row(
+    what: str, mine: tuple[Cost, ...], floor: tuple[Cost, ...], limit: float, times: int
+) -> Row:
+    """Return the row of one cost over another; the note tells both, each divided by `times`."""
+    note = f"{_us(mine, times).median:.1f} over {_us(floor, times).median:.1f} µs"
+    return at_most(BENCH, what, ratios(mine, floor), limit, "x", note)
 
 
 def _us(costs: tuple[Cost, ...], turns: int) -> Spread:
@@ -66,6 +83,9 @@ async def _costs(sizes: Sizes) -> dict[str, tuple[Cost, ...]]:
         contenders[f"{turns}"] = _repeated(_engine, turns, long // turns)
         contenders[f"raw {turns}"] = _repeated(_raw, turns, long // turns)
     contenders["parts"] = _repeated(_parts, middle, long // middle)
+    contenders["kernel"] = await _folding(middle, long // middle)
+    contenders["single"] = lambda: _single(sizes.single_runs)
+    contenders["raw single"] = _repeated(_raw, 0, sizes.single_runs)
     return await interleaved(contenders, sizes.rounds)
 
 
@@ -82,8 +102,8 @@ def _repeated(make: Callable[[int], Work], turns: int, times: int) -> Prepare:
     return prepare
 
 
-def _agent(turns: int) -> Agent:
-    return Agent(ScriptedModel(replies(turns)), tools=[add], max_steps=turns + 1)
+def _agent(turns: int, store: MemoryStore | None = None) -> Agent:
+    return Agent(ScriptedModel(replies(turns)), tools=[add], max_steps=turns + 1, store=store)
 
 
 def _engine(turns: int) -> Work:
@@ -105,6 +125,40 @@ def _parts(turns: int) -> Work:
         async for _ in agent.stream("x").full_stream:
             count += 1
         assert count > turns * 4, "a turn shows its start, finish, call and result"
+
+    return work
+
+
+async def _folding(turns: int, times: int) -> Prepare:
+    """Return the kernel's part of a run: its events, one after the other, and nothing else."""
+    store = MemoryStore()
+    agent = _agent(turns, store)
+    result = await agent.generate("x")
+    events = await store.load(result.run_id)
+    started = events[0]
+    assert isinstance(started, Started), "every journal begins so"
+
+    def fold() -> None:
+        run = begin(agent.graph, started, None).run
+        for event in events[1:]:
+            run = step(agent.graph, run, event).run
+        assert run.ended, "the kernel comes to the run's end"
+
+    async def work() -> None:
+        for _ in range(times):
+            fold()
+
+    return lambda: work
+
+
+def _single(times: int) -> Work:
+    """Return so many runs of one agent that end with the first reply of the model."""
+    agent = Agent(ScriptedModel(replies(0), restart=True))
+
+    async def work() -> None:
+        for _ in range(times):
+            result = await agent.generate("x")
+            assert result.text == "done", result.end_reason
 
     return work
 

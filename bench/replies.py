@@ -8,15 +8,27 @@ from typing import final
 
 from graphloop import FinishReason, Usage, tool
 from graphloop.providers.base import Delta
+from graphloop.tools import AnyTool
 from graphloop.values import AssistantMessage, ModelRequest, Reply, TextPart, ToolCall
 
-__all__ = ["YieldingModel", "add", "replies"]
+__all__ = ["YieldingModel", "add", "long_add", "replies"]
 
 
 @tool
 async def add(a: int, b: int) -> int:
     """Add two numbers."""
     return a + b
+
+
+def long_add(chars: int) -> AnyTool:
+    """Return a tool `add` that acts, and answers with a text of this length."""
+
+    @tool(name="add")
+    async def noted(a: int, b: int) -> str:
+        """Add two numbers."""
+        return f"{a + b}".rjust(chars)
+
+    return noted
 
 
 def replies(turns: int, calls: int = 1) -> tuple[Reply, ...]:

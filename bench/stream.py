@@ -33,6 +33,7 @@ __all__ = ["rows"]
 BENCH = "stream"
 SESSION_MAX = 1.15
 END_TO_END_MAX = 1.5
+OVER_SESSION_MAX = 1.6
 CUTS = {"events": "an event a chunk", "pieces": "16 KiB chunks"}
 WIRES: tuple[tuple[Wire, TextOf], ...] = (
     (OpenAIChat("bench"), chat_text),
@@ -62,6 +63,10 @@ async def _rows(sizes: Sizes) -> list[Row]:
                     _row(f"{what}: session over floor", costs, "session", SESSION_MAX, sizes),
                     _row(f"{what}: text_stream over floor", costs, "texts", END_TO_END_MAX, sizes),
                 ]
+                if cut == "pieces":
+                    over = ratios(costs["texts"], costs["session"])
+                    title = f"{what}: text_stream over session"
+                    found.append(at_most(BENCH, title, over, OVER_SESSION_MAX, "x"))
     return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from .effects import Ask, Note
 from .policy import Rule
@@ -23,6 +24,7 @@ from .values import (
     ToolChoice,
     ToolResult,
     ToolSpec,
+    ToolSpecs,
     UserMessage,
     UserPart,
 )
@@ -92,8 +94,13 @@ class Setup(Struct, frozen=True, gc=False):
     watch: tuple[TemporalRule, ...] = ()
     own: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Give the tools their look-ups, once for all turns."""
+        if type(self.tools) is not ToolSpecs:
+            force_setattr(self, "tools", ToolSpecs(self.tools))
 
-class Started(Struct, frozen=True, tag=True):
+
+class Started(Struct, frozen=True, omit_defaults=True, tag=True):
     """A run began with these messages and this state of the user's.
 
     `steering` was said before: it comes into the conversation when the first turn is opened.
@@ -108,7 +115,7 @@ class Started(Struct, frozen=True, tag=True):
     steering: tuple[UserMessage, ...] = ()
 
 
-class ModelReplied(Struct, frozen=True, tag=True, gc=False):
+class ModelReplied(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     """A model answered completely. `cost_usd` is None where no price is known."""
 
     at: float
@@ -117,26 +124,28 @@ class ModelReplied(Struct, frozen=True, tag=True, gc=False):
     cost_usd: float | None = None
 
 
-class Resumed(Struct, frozen=True, tag=True, gc=False):
+class Resumed(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     """A driver resumed the run: the time since the last event is not the run's work."""
 
     at: float
 
 
-class EffectsStarted(Struct, frozen=True, tag=True, gc=False):
+class EffectsStarted(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     """The driver is about to perform these effects, which must not be repeated unasked.
 
     The driver journals it before the effects start. A run that is resumed from a journal in which
     a started effect has no answer does not know whether the effect happened.
     `spent` is the use of an attempt that failed and may pass: the run is interrupted.
+    `unbegun` are effects of an earlier such event that have not started: the driver left first.
     """
 
     at: float
     effects: tuple[int, ...]
     spent: Spent = Spent()
+    unbegun: tuple[int, ...] = ()
 
 
-class CallCheck(Struct, frozen=True, gc=False):
+class CallCheck(Struct, frozen=True, omit_defaults=True, gc=False):
     """The check of one call: a `problem` for the model to read, or none.
 
     `needs_approval` is the answer of the tool itself. `held` and `unmet` name, for each set of
@@ -152,7 +161,7 @@ class CallCheck(Struct, frozen=True, gc=False):
     added: tuple[Rule, ...] = ()
 
 
-class CallsChecked(Struct, frozen=True, tag=True, gc=False):
+class CallsChecked(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     """The calls of a turn were checked, one `CallCheck` each, in request order."""
 
     at: float
@@ -160,7 +169,7 @@ class CallsChecked(Struct, frozen=True, tag=True, gc=False):
     checks: tuple[CallCheck, ...]
 
 
-class ToolReturned(Struct, frozen=True, tag=True, gc=False):
+class ToolReturned(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     """A tool ended, well or badly; `content` is what the model will read."""
 
     at: float
@@ -169,7 +178,7 @@ class ToolReturned(Struct, frozen=True, tag=True, gc=False):
     status: ResultStatus = "ok"
 
 
-class Decided(Struct, frozen=True, tag=True, gc=False):
+class Decided(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     """A human (or a policy in a human's place) approved or denied one call.
 
     `arguments` replaces the call's arguments when it is not empty. `given_at` is the time of
@@ -253,7 +262,7 @@ Answer: TypeAlias = (
 )
 
 
-class CallbackReturned(Struct, frozen=True, tag=True):
+class CallbackReturned(Struct, frozen=True, omit_defaults=True, tag=True):
     """A function of the user's answered."""
 
     at: float
@@ -273,7 +282,7 @@ class Failure(Struct, frozen=True, gc=False):
     retryable: bool = False
 
 
-class EffectFailed(Struct, frozen=True, tag=True, gc=False):
+class EffectFailed(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     """An effect could not be performed; retrying is over. `spent` is what it used all the same.
 
     `content_seen` says that listeners have seen a part of the reply that failed.
@@ -286,7 +295,7 @@ class EffectFailed(Struct, frozen=True, tag=True, gc=False):
     content_seen: bool = False
 
 
-class ChildEnded(Struct, frozen=True, tag=True):
+class ChildEnded(Struct, frozen=True, omit_defaults=True, tag=True):
     """A child run ended, well or badly; `content` is its answer, `spent` all that it used.
 
     `state` is what its parent made of it: the parent's own from now on if it is `changed`.
@@ -302,7 +311,7 @@ class ChildEnded(Struct, frozen=True, tag=True):
     changed: bool = False
 
 
-class Steered(Struct, frozen=True, tag=True, gc=False):
+class Steered(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     """The caller of an iterated run had its say; an empty one lets the run go on as it is.
 
     Args:
@@ -322,7 +331,7 @@ class Steered(Struct, frozen=True, tag=True, gc=False):
     setup: Setup | None = None
 
 
-class Queued(Struct, frozen=True, tag=True, gc=False):
+class Queued(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     """The caller said something while the run goes on.
 
     A steering message is read in the next turn; a `follow_up` once the run would end.
@@ -333,7 +342,7 @@ class Queued(Struct, frozen=True, tag=True, gc=False):
     follow_up: bool = False
 
 
-class Cancelled(Struct, frozen=True, tag=True, gc=False):
+class Cancelled(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     """A caller, or a time limit (`timeout`), stopped the run; all pending effects are void.
 
     A run that was stopped starts nothing more: its table only leads it to its end.

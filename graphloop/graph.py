@@ -115,6 +115,8 @@ class NodeGraph(Generic[S]):
         """Those of them that its models may call like tools."""
         self.handoffs: frozenset[str] = frozenset()
         """Those of these that take over."""
+        self.facts: object = None
+        """The facts about its nodes that each run starts with; the first run finds them."""
         self.run_options: Mapping[str, object] = {}
         """What its runs are given beside the table, by option: budget, rules, tools, prompts."""
 

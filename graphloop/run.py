@@ -53,22 +53,20 @@ BLOCK = 32
 
 @final
 class History(Sequence[T], Generic[T]):
-    """An immutable sequence with O(1) append (amortised) and O(1) access.
+    """An immutable sequence with O(1) append (amortised) and O(log n) access.
 
     A run is a value, and every step makes a new one, which must not copy the messages. Versions
-    share full blocks of 32 items: `append` copies at most a block. (A shared growing list would be
-    faster still, but two branches of one run would race for its end.)
+    share full blocks of 32 items, which are a history in their turn: `append` copies at most a
+    block of each level. (Two branches of one run would race for the end of a shared list.)
     """
 
     __slots__ = ("_blocks", "_size", "_tail")
 
     def __init__(self, items: Iterable[T] = ()) -> None:
         every = tuple(items)
-        whole = len(every) // BLOCK * BLOCK
-        self._blocks: tuple[tuple[T, ...], ...] = tuple(
-            every[start : start + BLOCK] for start in range(0, whole, BLOCK)
-        )
-        self._tail: tuple[T, ...] = every[whole:]
+        full = [every[end - BLOCK : end] for end in range(BLOCK, len(every) + 1, BLOCK)]
+        self._blocks: History[tuple[T, ...]] | None = History(full) if full else None
+        self._tail: tuple[T, ...] = every[len(full) * BLOCK :]
         self._size = len(every)
 
     def append(self, *items: T) -> History[T]:
@@ -76,8 +74,10 @@ class History(Sequence[T], Generic[T]):
         if not items:
             return self
         blocks, tail = self._blocks, self._tail + items
-        while len(tail) >= BLOCK:
-            blocks, tail = (*blocks, tail[:BLOCK]), tail[BLOCK:]
+        if len(tail) >= BLOCK:
+            more = History(tail)
+            blocks = blocks.append(*more._blocks or ()) if blocks else more._blocks
+            tail = more._tail
         longer: History[T] = object.__new__(type(self))
         longer._blocks = blocks
         longer._tail = tail
@@ -90,10 +90,11 @@ class History(Sequence[T], Generic[T]):
         Histories grown from one another share their blocks, and tuples compare shared items by
         identity: this looks at blocks, not at messages.
         """
-        size = len(older._blocks)
-        if size > len(self._blocks) or self._blocks[:size] != older._blocks:
+        mine, known = self._blocks, older._blocks
+        if not (known is None or known is mine or (mine and mine.starts_with(known))):
             return False
-        tail = self._tail if size == len(self._blocks) else self._blocks[size]
+        size = older._size // BLOCK
+        tail = self._tail if mine is None or size == len(mine) else mine[size]
         return tail[: len(older._tail)] == older._tail
 
     def __len__(self) -> int:
@@ -116,17 +117,21 @@ class History(Sequence[T], Generic[T]):
         if not 0 <= at < size:
             raise IndexError(f"index {index} is outside a history of {size} items")
         block, offset = divmod(at, BLOCK)
-        return self._tail[offset] if block == len(self._blocks) else self._blocks[block][offset]
+        if self._blocks is None or block == size // BLOCK:
+            return self._tail[offset]
+        return self._blocks[block][offset]
 
     def _between(self, start: int, stop: int) -> tuple[T, ...]:
         """Return a run of items by looking at their blocks only."""
         first, last = start // BLOCK, (stop + BLOCK - 1) // BLOCK
-        spans = (*self._blocks[first:last], self._tail) if last > len(self._blocks) else None
-        items = tuple(chain.from_iterable(spans or self._blocks[first:last]))
+        spans = () if self._blocks is None else self._blocks[first:last]
+        if last > self._size // BLOCK:
+            spans = (*spans, self._tail)
+        items = tuple(chain.from_iterable(spans))
         return items[start - first * BLOCK : max(start, stop) - first * BLOCK]
 
     def __iter__(self) -> Iterator[T]:
-        for block in self._blocks:
+        for block in self._blocks or ():
             yield from block
         yield from self._tail
 

@@ -147,7 +147,8 @@ def step(graph: NodeGraph[S], run: Run[S], event: Event) -> Step[S]:
             raise _unexplained(run, event, answered)
         pending = NOTHING
         if len(run.pending) > 1:
-            pending = {at: effect for at, effect in run.pending.items() if at != event.effect}
+            pending = {**run.pending}
+            del pending[event.effect]
         run = evolve(
             run,
             seq=run.seq + 1,
@@ -196,14 +197,16 @@ def _noted(run: Run[S], event: Started | Resumed | EffectsStarted | Queued | Can
             return evolve(run, inbox=evolve(run.inbox, steering=(*run.inbox.steering, message)))
         case Cancelled(reason=reason):
             return evolve(run, inbox=evolve(run.inbox, stopping=reason))
-        case EffectsStarted(effects=effects, spent=used):
+        case EffectsStarted(effects=effects, spent=used, unbegun=unbegun):
             strangers = [one for one in effects if one not in run.pending]
             if strangers:
                 raise IllegalEvent(
                     f"EffectsStarted names effects {strangers} of run {run.id!r}, "
                     f"which waits for {sorted(run.pending) or 'nothing'}"
                 )
-            return evolve(run, started=run.started.union(effects), spent=run.spent + used)
+            return evolve(
+                run, started=run.started.union(effects) - {*unbegun}, spent=run.spent + used
+            )
 
 
 def _spend(run: Run[S], event: Event, answered: Effect | None) -> Spent:
@@ -290,18 +293,21 @@ def _end(graph: NodeGraph[S], event: Event, node: str, run: Run[S]) -> Step[S]:
 
 def _wait(graph: NodeGraph[S], event: Event, node: str, wait: Wait[S]) -> Step[S]:
     # The types say that this holds; for code without a type checker, an error names the node.
-    if not (isinstance(wait, Wait) and isinstance(wait.run, Run) and type(wait.effects) is tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if type(wait) is not Wait or type(wait.run) is not Run or type(wait.effects) is not tuple:
         raise _broken(graph, node, *_unfit_wait(wait))
     run, effects = wait.run, wait.effects
     if not effects and run.pending:
         return Step(event, run if run.node == node else evolve(run, node=node), ())
-    pending, turn = dict(run.pending), run.turn
+    turn = run.turn
     for number, effect in enumerate(effects, run.next_effect):
-        if type(effect) not in ANSWERS or effect.id != number:
+        kind = type(effect)
+        if kind not in ANSWERS or effect.id != number:
             raise _broken(graph, node, *_unfit_effect(effect, number))
-        pending[number] = effect
-        if type(effect) in OF_CALLS and turn.calls:
+        if kind in OF_CALLS and turn.calls:
             turn = _started(graph, node, turn, effect)
+    pending = {**run.pending}
+    for effect in effects:
+        pending[effect.id] = effect
     if not pending:
         raise _broken(graph, node, "waits for nothing.", "ask for an effect, or leave.")
     waiting = evolve(

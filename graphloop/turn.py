@@ -18,6 +18,7 @@ from .values import (
     ToolChoice,
     ToolResult,
     ToolSpec,
+    ToolSpecs,
     Usage,
     call_place,
     evolve,
@@ -76,7 +77,7 @@ class Exchange(Struct, frozen=True, gc=False):
     answer: Answer | Failure = None
 
 
-class Dialogue(Struct, frozen=True):
+class Dialogue(Struct, frozen=True, gc=False):
     """The requests of the current node's generator, with which it is run again.
 
     `at` is the id of the effect that first called it. `messages` is the length of the conversation
@@ -118,7 +119,7 @@ class Queue(Struct, frozen=True, gc=False):
     places: tuple[int, ...]
 
 
-class Turn(Struct, frozen=True):
+class Turn(Struct, frozen=True, gc=False):
     """The turn in progress: the tools on offer, the reply, and the fate of its calls.
 
     Attributes:
@@ -143,7 +144,7 @@ class Turn(Struct, frozen=True):
     """
 
     number: int = -1
-    tools: tuple[ToolSpec, ...] = ()
+    tools: ToolSpecs = ToolSpecs()
     tool_choice: ToolChoice = ToolChoice()
     model: str = ""
     max_tokens: int | None = None

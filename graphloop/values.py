@@ -11,9 +11,9 @@ survives a round trip to the same wire. Arguments stay the model's string until 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, final
 
 from msgspec import Struct
 
@@ -44,6 +44,7 @@ __all__ = [
     "ToolKind",
     "ToolResult",
     "ToolSpec",
+    "ToolSpecs",
     "Usage",
     "UserMessage",
     "UserPart",
@@ -270,7 +271,7 @@ class Usage(Struct, frozen=True, gc=False):
         )
 
 
-class Reply(Struct, frozen=True, gc=False):
+class Reply(Struct, frozen=True, omit_defaults=True, gc=False):
     """A complete answer of a model: the only thing a stream may end with.
 
     `raw_finish_reason` is the provider's own word; `model` the model that answered;
@@ -311,6 +312,31 @@ class ToolSpec(Struct, frozen=True, gc=False):
     def takes_over(self) -> bool:
         """Whether a call of it is a handoff: an agent whose answer is the run's."""
         return self.ends and self.kind == "agent"
+
+
+@final
+class ToolSpecs(tuple[ToolSpec, ...]):
+    """Tools on offer: a tuple that keeps its look-ups by name.
+
+    All turns of a run share one, so that no turn pays for tools that it does not call.
+
+    Attributes:
+        by_name: all tools.
+        callable: the tools that a model can call: all but those of its provider.
+        ending: the tools that can end the run.
+    """
+
+    by_name: Mapping[str, ToolSpec]
+    callable: Mapping[str, ToolSpec]
+    ending: tuple[ToolSpec, ...]
+
+    def __new__(cls, tools: Iterable[ToolSpec] = ()) -> ToolSpecs:
+        """Make the look-ups."""
+        self = super().__new__(cls, tools)
+        self.by_name = {tool.name: tool for tool in self}
+        self.callable = {tool.name: tool for tool in self if tool.kind != "provider"}
+        self.ending = tuple([tool for tool in self if tool.ends])
+        return self
 
 
 class ToolChoice(Struct, frozen=True, gc=False):

@@ -9,12 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
+import sys
 from collections.abc import Coroutine
 
 import pytest
 from hypothesis import settings
 
 from tests.sizes import NIGHTLY, PROFILE
+
+# Bytecode is kept, also where PYTHONDONTWRITEBYTECODE forbids it: otherwise each of the many
+# processes that tests start compiles the package again, which takes half of its time.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.register_profile(
     "ci", deadline=None, derandomize=True, max_examples=100, stateful_step_count=30, print_blob=True

@@ -18,7 +18,7 @@ from graphloop.events import Event, Started
 from graphloop.graph import NodeGraph
 from graphloop.node_protocol import Kind, Leave, Node, Reaction
 from graphloop.outcomes import Answered, Calls, Outcome, outcome_name
-from graphloop.proofs.ranking import Come, left_by
+from graphloop.proofs.ranking import EntryState, outcomes_after
 from graphloop.run import Ending, EndReason, Run
 from graphloop.step import begin, step
 
@@ -199,9 +199,9 @@ def _over(visit: Visit) -> Iterator[str]:
 def _once(earlier: Sequence[Visit], visit: Visit) -> Iterator[str]:
     """Yield what a node must not do after what came before it."""
     ending = visit.before.ending
-    overs: tuple[tuple[Moves, Come], ...] = (("end", "ended"), ("broken", "broken"))
+    overs: tuple[tuple[Moves, EntryState], ...] = (("end", "ended"), ("broken", "broken"))
     for word, come in overs:
-        only = left_by(visit.node, come) if _by(earlier, word, ending) else None
+        only = outcomes_after(visit.node, come) if _by(earlier, word, ending) else None
         if only is not None and (visit.outcome not in only or visit.after.ending != ending):
             yield f"{come}: the ending was {ending}"
     noted = False
@@ -209,7 +209,7 @@ def _once(earlier: Sequence[Visit], visit: Visit) -> Iterator[str]:
         noted = last.outcome is not None and "note" in last.contract.moved(last.outcome)
         if noted or last.outcome is None or not last.contract.keeps(last.outcome):
             break
-    only = left_by(visit.node, "noted")
+    only = outcomes_after(visit.node, "noted")
     if noted and only is not None and visit.outcome not in only:
         yield "noted: it was entered with feedback just noted"
 

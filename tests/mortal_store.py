@@ -59,10 +59,10 @@ class MortalStore:
         self.disk = disk
         self.fate = fate
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event, unless death comes first; perhaps nobody learns of it any more."""
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events, unless death comes first; perhaps nobody learns of it any more."""
         self.fate.moment()
-        await self.disk.append(run_id, seq, event)
+        await self.disk.append(run_id, seq, *events)
         self.fate.moment()
 
     async def append_all(self, journals: Mapping[str, Sequence[Event]]) -> None:

@@ -88,6 +88,7 @@ from graphloop.values import (
     ToolKind,
     ToolResult,
     ToolSpec,
+    ToolSpecs,
     Usage,
     UserMessage,
     UserPart,
@@ -330,7 +331,7 @@ def fresh(turn: Turn | None = None, *, messages: Sequence[Message] = QUESTION) -
         setup=setup(),
         at=0.0,
         messages=History(messages),
-        turn=turn or Turn(number=0, tools=setup().tools),
+        turn=turn or Turn(number=0, tools=ToolSpecs(setup().tools)),
     )
 
 
@@ -339,7 +340,7 @@ def replied(answer: Reply, *verdicts: CallVerdict | None, retries: int = 0) -> R
     return fresh(
         Turn(
             number=0,
-            tools=setup().tools,
+            tools=ToolSpecs(setup().tools),
             reply=answer,
             calls=answer.message.calls,
             verdicts=verdicts,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -13,7 +13,7 @@ from graphloop.errors import Problem
 from graphloop.topology.diagnostics import TopologyError
 from graphloop.topology.loaded import Topology, load
 from graphloop.topology.reader import read_text
-from graphloop.topology.registration import RegisteredNames, Registry
+from graphloop.topology.registration import Registry
 
 __all__ = ["BAD", "RIGHT", "Bad", "desk", "lines_of", "problems", "with_line"]
 
@@ -99,14 +99,14 @@ def desk(
 
 def with_line(number: int, line: str) -> str:
     """Return the right text with another line in one place."""
-    lines: list[str] = list(RIGHT.splitlines())
-    lines[number - 1] = line
+    lines: list[str] = RIGHT.splitlines()
+    lines[number - 1 : number] = [line]
     return "\n".join(lines) + "\n"
 
 
-def problems(text: str | bytes, names: RegisteredNames | None = None) -> tuple[Problem, ...]:
+def problems(text: str | bytes, names: Registry | None = None) -> tuple[Problem, ...]:
     """Return the problems of a text, which is refused as `a.yaml`; each has a fix."""
-    known = RegisteredNames(Registry(), installed=False) if names is None else names
+    known = Registry() if names is None else names
     with pytest.raises(TopologyError) as refused:
         read_text(text, known, "a.yaml")
     assert all(problem.fix for problem in refused.value.problems)
@@ -130,7 +130,127 @@ LAUGHS: Final = "\n".join(
     ]
 )
 
+LINES: Final = """\
+bare question mark, 6:26: question mark
+  model_call: {use: short?}
+bad indentation, 6:2: no YAML
+ model_call: {use: model_call}
+alias, 3:8: an alias (*begin)
+start: *begin
+anchor, 3:8: an anchor (&begin)
+start: &begin gate
+merge key, 5:3: a merge key
+  <<: {use: prepare_step}
+tag, 2:7: a tag (
+name: !!python/object:os.system x
+duplicate key, 6:3: twice, first on
+  prepare_step: {use: append}
+duplicate top key, 22:1: the key 'name' stands here twice
+name: other
+key is a number, 5:3: found the number 1
+  1: {use: prepare_step}
+key is null, 5:3: a key of text, found null
+  ~: {use: prepare_step}
+unknown top key, 22:1: Did you mean 'nodes'?
+node: {}
+missing version, 1:1: `graphloop`
+description: x
+version of tomorrow, 1:12: found 2
+graphloop: 2
+version as a fraction, 1:12: found the number 1.0
+graphloop: 1.0
+version as text, 1:12: found the text '1'
+graphloop: '1'
+name is a number, 2:7: `name`: expected text
+name: 7
+name is nothing, 2:6: `name`: expected text, found nothing
+name:
+name is blank, 2:7: a text that says something
+name: ' '
+name is a boolean, 2:7: found the boolean true
+name: true
+unknown start, 3:8: Did you mean 'prepare_step'?
+start: prepare
+node named END, 5:3: not a node's name
+  END: {use: prepare_step}
+node without use, 6:15: `use`
+  model_call: {model: x}
+node is a word, 6:15: expected a mapping
+  model_call: model_call
+named twice, 6:29: is its name
+  model_call: {use: append, name: x}
+unknown use, 6:21: 'model_call'?
+  model_call: {use: modelcall}
+an import path, 6:21: no kind of node
+  model_call: {use: os.system}
+unknown parameter, 12:33: Did you mean 'max_steps'?
+  stop_check: {use: stop_check, max_step: 8}
+yes for true, 10:33: `hold`: expected true or false, found the text 'yes'
+  execute: {use: execute, hold: yes}
+a number as text, 12:44: found the text '8'
+  stop_check: {use: stop_check, max_steps: '8'}
+1_000, 12:44: found the text '1_000'
+  stop_check: {use: stop_check, max_steps: 1_000}
+a fraction, 12:44: found the number 8.0
+  stop_check: {use: stop_check, max_steps: 8.0}
+no bound, 12:44: at least 1
+  stop_check: {use: stop_check, max_steps: 0}
+infinity, 12:44: found the number .inf
+  stop_check: {use: stop_check, max_steps: .inf}
+an octal number, 12:44: found the number 010
+  stop_check: {use: stop_check, max_steps: 010}
+unknown verdict, 9:13: mean 'allow'?
+    rules: [{alow: search}]
+two verdicts, 9:24: allow, deny
+    rules: [{allow: a, deny: b}]
+a key of another verdict, 9:24: `ttl_s`
+    rules: [{allow: a, ttl_s: 3}]
+unknown predicate, 9:30: no predicate is registered as 'odd'
+    rules: [{allow: a, when: odd}]
+an expression, 9:30: no predicate is registered as 'amount > 5'
+    rules: [{allow: a, when: 'amount > 5'}]
+unknown row, 16:3: there is no node 'gates'. Did you mean 'gate'?
+  gates: {settled: execute, else: append}
+unknown outcome, 16:10: Did you mean 'settled'?
+  gate: {setled: execute, else: append}
+missing outcome, 16:3: aborted leads nowhere
+  gate: {settled: execute}
+idle else, 16:45: `else` covers no outcome
+  gate: {settled: execute, aborted: append, else: END}
+unknown target, 16:19: Did you mean 'execute'?
+  gate: {settled: exec, else: append}
+end in small letters, 19:40: leads to 'end'
+  stop_check: {go: prepare_step, else: end}
+a row is a word, 16:9: `gate`: expected a mapping
+  gate: execute
+unknown agent, 6:35: no agent of this file is named 'writer'
+  model_call: {use: child, agent: writer}
+an agent of no kind, 22:13: one of include, graph and given
+agents: {a: {description: x}}
+an include of a text, 22:23: no folder
+agents: {a: {include: b.yaml}}
+unknown tool, 22:9: no tool is registered as 'search'
+tools: [search]
+unknown rule, 21:5: Did you mean 'never'?
+  - {nevr: deploy}
+rules are a word, 21:3: `rules`: expected a list
+  never
+an ignore without a reason, 22:10: `reason`
+ignore: [{node: gate, code: GL6}]
+"""
+"""Two lines a kind: its name, place and message; then the bad line, put into the right file."""
+
+
+def _bad_lines() -> Iterator[Bad]:
+    lines = LINES.splitlines()
+    for head, line in zip(lines[::2], lines[1::2], strict=True):
+        kind, place, said = head.replace(", ", "\n", 1).replace(": ", "\n", 1).splitlines()
+        number, column = map(int, place.split(":"))
+        yield Bad(kind, with_line(number, line), number, column, said)
+
+
 BAD: Final = (
+    *_bad_lines(),
     Bad("empty", "", 1, 1, "found nothing"),
     Bad("blank", " \n\n \n", 1, 1, "found nothing"),
     Bad("only comments", "# nothing\n", 2, 1, "found only comments"),
@@ -142,13 +262,7 @@ BAD: Final = (
     Bad("tab", with_line(5, "\tprepare_step: {use: prepare_step}"), 5, 1, "a tab stands here"),
     Bad("broken quotes", with_line(2, 'name: "support'), 9, 31, "this is no YAML"),
     Bad("broken brackets", with_line(6, "  model_call: {use: model_call"), 7, 7, "no YAML"),
-    Bad("bare question mark", with_line(6, "  model_call: {use: short?}"), 6, 26, "question mark"),
-    Bad("bad indentation", with_line(6, " model_call: {use: model_call}"), 6, 2, "no YAML"),
     Bad("alias bomb", LAUGHS + "\n" + RIGHT, 1, 4, "an anchor (&a)"),
-    Bad("alias", with_line(3, "start: *begin"), 3, 8, "an alias (*begin)"),
-    Bad("anchor", with_line(3, "start: &begin gate"), 3, 8, "an anchor (&begin)"),
-    Bad("merge key", with_line(5, "  <<: {use: prepare_step}"), 5, 3, "a merge key"),
-    Bad("tag", with_line(2, "name: !!python/object:os.system x"), 2, 7, "a tag ("),
     Bad("directive", "%TAG ! tag:x,2000:\n---\n" + RIGHT, 1, 1, "a directive (%)"),
     Bad("two documents", RIGHT + "---\n" + RIGHT, 22, 1, "a second document"),
     Bad("deep nesting", _nested(10_000), 22, 40, "at most 32 levels"),
@@ -160,93 +274,11 @@ BAD: Final = (
         8,
         "at most 2,000 nodes",
     ),
-    Bad("duplicate key", with_line(6, "  prepare_step: {use: append}"), 6, 3, "twice, first on"),
-    Bad("duplicate top key", RIGHT + "name: other\n", 22, 1, "the key 'name' stands here twice"),
-    Bad("key is a number", with_line(5, "  1: {use: prepare_step}"), 5, 3, "found the number 1"),
-    Bad(
-        "key is null",
-        with_line(5, "  ~: {use: prepare_step}"),
-        5,
-        3,
-        "a key of text, found null",
-    ),
     Bad("key is a list", with_line(5, "  ? [a]\n  : {use: append}"), 5, 5, "found a list"),
     Bad("a list on top", "- graphloop: 1\n", 1, 1, "expected a mapping, found a list"),
     Bad("a word on top", "graphloop", 1, 1, "found the text 'graphloop'"),
-    Bad("unknown top key", RIGHT + "node: {}\n", 22, 1, "Did you mean 'nodes'?"),
     Bad("missing key", with_line(2, "description: x"), 1, 1, "`name`"),
-    Bad("missing version", with_line(1, "description: x"), 1, 1, "`graphloop`"),
-    Bad("version of tomorrow", with_line(1, "graphloop: 2"), 1, 12, "found 2"),
-    Bad("version as a fraction", with_line(1, "graphloop: 1.0"), 1, 12, "found the number 1.0"),
-    Bad("version as text", with_line(1, "graphloop: '1'"), 1, 12, "found the text '1'"),
-    Bad("name is a number", with_line(2, "name: 7"), 2, 7, "`name`: expected text"),
-    Bad("name is nothing", with_line(2, "name:"), 2, 6, "`name`: expected text, found nothing"),
-    Bad("name is blank", with_line(2, "name: ' '"), 2, 7, "a text that says something"),
-    Bad("name is a boolean", with_line(2, "name: true"), 2, 7, "found the boolean true"),
-    Bad("unknown start", with_line(3, "start: prepare"), 3, 8, "Did you mean 'prepare_step'?"),
-    Bad("node named END", with_line(5, "  END: {use: prepare_step}"), 5, 3, "not a node's name"),
-    Bad("node without use", with_line(6, "  model_call: {model: x}"), 6, 15, "`use`"),
-    Bad("node is a word", with_line(6, "  model_call: model_call"), 6, 15, "expected a mapping"),
-    Bad("named twice", with_line(6, "  model_call: {use: append, name: x}"), 6, 29, "is its name"),
     Bad("no nodes", "graphloop: 1\nname: a\nstart: b\nnodes: {}\n", 4, 8, "at least one node"),
-    Bad("unknown use", with_line(6, "  model_call: {use: modelcall}"), 6, 21, "'model_call'?"),
-    Bad("an import path", with_line(6, "  model_call: {use: os.system}"), 6, 21, "no kind of node"),
-    Bad(
-        "unknown parameter",
-        with_line(12, "  stop_check: {use: stop_check, max_step: 8}"),
-        12,
-        33,
-        "Did you mean 'max_steps'?",
-    ),
-    Bad(
-        "yes for true",
-        with_line(10, "  execute: {use: execute, hold: yes}"),
-        10,
-        33,
-        "`hold`: expected true or false, found the text 'yes'",
-    ),
-    Bad(
-        "a number as text",
-        with_line(12, "  stop_check: {use: stop_check, max_steps: '8'}"),
-        12,
-        44,
-        "found the text '8'",
-    ),
-    Bad(
-        "1_000",
-        with_line(12, "  stop_check: {use: stop_check, max_steps: 1_000}"),
-        12,
-        44,
-        "found the text '1_000'",
-    ),
-    Bad(
-        "a fraction",
-        with_line(12, "  stop_check: {use: stop_check, max_steps: 8.0}"),
-        12,
-        44,
-        "found the number 8.0",
-    ),
-    Bad(
-        "no bound",
-        with_line(12, "  stop_check: {use: stop_check, max_steps: 0}"),
-        12,
-        44,
-        "at least 1",
-    ),
-    Bad(
-        "infinity",
-        with_line(12, "  stop_check: {use: stop_check, max_steps: .inf}"),
-        12,
-        44,
-        "found the number .inf",
-    ),
-    Bad(
-        "an octal number",
-        with_line(12, "  stop_check: {use: stop_check, max_steps: 010}"),
-        12,
-        44,
-        "found the number 010",
-    ),
     Bad(
         "a huge number",
         with_line(12, "  stop_check: {use: stop_check, max_steps: %s}" % ("9" * 5000)),
@@ -254,100 +286,9 @@ BAD: Final = (
         44,
         "found the number 9999",
     ),
-    Bad("unknown verdict", with_line(9, "    rules: [{alow: search}]"), 9, 13, "mean 'allow'?"),
-    Bad("two verdicts", with_line(9, "    rules: [{allow: a, deny: b}]"), 9, 24, "allow, deny"),
-    Bad(
-        "a key of another verdict",
-        with_line(9, "    rules: [{allow: a, ttl_s: 3}]"),
-        9,
-        24,
-        "`ttl_s`",
-    ),
-    Bad(
-        "unknown predicate",
-        with_line(9, "    rules: [{allow: a, when: odd}]"),
-        9,
-        30,
-        "no predicate is registered as 'odd'",
-    ),
-    Bad(
-        "an expression",
-        with_line(9, "    rules: [{allow: a, when: 'amount > 5'}]"),
-        9,
-        30,
-        "no predicate is registered as 'amount > 5'",
-    ),
-    Bad(
-        "unknown row",
-        with_line(16, "  gates: {settled: execute, else: append}"),
-        16,
-        3,
-        "there is no node 'gates'. Did you mean 'gate'?",
-    ),
     Bad("missing row", with_line(16, ""), 14, 3, "node 'gate' has no row"),
-    Bad(
-        "unknown outcome",
-        with_line(16, "  gate: {setled: execute, else: append}"),
-        16,
-        10,
-        "Did you mean 'settled'?",
-    ),
-    Bad(
-        "missing outcome",
-        with_line(16, "  gate: {settled: execute}"),
-        16,
-        3,
-        "aborted leads nowhere",
-    ),
-    Bad(
-        "idle else",
-        with_line(16, "  gate: {settled: execute, aborted: append, else: END}"),
-        16,
-        45,
-        "`else` covers no outcome",
-    ),
-    Bad(
-        "unknown target",
-        with_line(16, "  gate: {settled: exec, else: append}"),
-        16,
-        19,
-        "Did you mean 'execute'?",
-    ),
-    Bad(
-        "end in small letters",
-        with_line(19, "  stop_check: {go: prepare_step, else: end}"),
-        19,
-        40,
-        "leads to 'end'",
-    ),
-    Bad("a row is a word", with_line(16, "  gate: execute"), 16, 9, "`gate`: expected a mapping"),
-    Bad(
-        "unknown agent",
-        with_line(6, "  model_call: {use: child, agent: writer}"),
-        6,
-        35,
-        "no agent of this file is named 'writer'",
-    ),
-    Bad(
-        "an agent of no kind",
-        RIGHT + "agents: {a: {description: x}}\n",
-        22,
-        13,
-        "one of include, graph and given",
-    ),
-    Bad("an include of a text", RIGHT + "agents: {a: {include: b.yaml}}\n", 22, 23, "no folder"),
-    Bad("unknown tool", RIGHT + "tools: [search]\n", 22, 9, "no tool is registered as 'search'"),
     Bad("a tool twice", RIGHT + "agents: {a: {given: true}}\ntools: [a, a]\n", 23, 8, "twice"),
     Bad("an agent of no use", RIGHT + "agents: {a: {given: true}}\ntools: [a]\n", 23, 8, "know no"),
-    Bad("unknown rule", with_line(21, "  - {nevr: deploy}"), 21, 5, "Did you mean 'never'?"),
-    Bad("rules are a word", with_line(21, "  never"), 21, 3, "`rules`: expected a list"),
-    Bad(
-        "an ignore without a reason",
-        RIGHT + "ignore: [{node: gate, code: GL6}]\n",
-        22,
-        10,
-        "`reason`",
-    ),
     Bad(
         "an inner graph's mistake",
         RIGHT

@@ -14,7 +14,7 @@ from graphloop.topology.compose import compose
 from graphloop.topology.diagnostics import Diagnostics, ParseError
 from graphloop.topology.models import Reading, parse
 from graphloop.topology.node_models import NODE
-from graphloop.topology.registration import RegisteredNames, Registry
+from graphloop.topology.registration import Registry
 from graphloop.topology.schema import topology_schema
 from graphloop.topology.writer import node_data
 
@@ -34,7 +34,7 @@ REGISTRY = Registry()
 REGISTRY.predicate(over)
 REGISTRY.function(helps)
 REGISTRY.tool(len, name="search")
-NAMES = RegisteredNames(REGISTRY, installed=False)
+NAMES = REGISTRY
 
 
 def reading(*agents: str) -> Reading:
@@ -64,7 +64,7 @@ def written(node: Node[Any, Outcome]) -> str:
     return json.dumps(data)
 
 
-def is_valid(data: Any, names: RegisteredNames = NAMES, *, open_to_others: bool = False) -> bool:
+def is_valid(data: Any, names: Registry = NAMES, *, open_to_others: bool = False) -> bool:
     """Whether the JSON Schema takes plain data for a topology."""
     schema = topology_schema(names, open_to_others=open_to_others)
     validator = jsonschema.Draft202012Validator(schema)

@@ -7,17 +7,17 @@ from typing import Any
 
 from graphloop.graph import NodeGraph
 from graphloop.outcomes import outcome_name
-from graphloop.proofs.ground import Trail, Way
+from graphloop.proofs.proof_graph import Arc, TablePath
 from graphloop.proofs.report import Finding
-from graphloop.proofs.walker import Walker
+from graphloop.proofs.run_search import RunSearch
 
 __all__ = ["is_run", "way_of"]
 
 
-def way_of(graph: NodeGraph[Any], finding: Finding) -> Trail:
+def way_of(graph: NodeGraph[Any], finding: Finding) -> TablePath:
     """Return the lines of the table that a witness tells."""
     return tuple(
-        Way(source, {outcome_name(one): one for one in graph.table[source]}[word], target)
+        Arc(source, {outcome_name(one): one for one in graph.table[source]}[word], target)
         for (source, target), word in zip(pairwise(finding.witness), finding.outcomes, strict=True)
     )
 
@@ -28,4 +28,4 @@ def is_run(graph: NodeGraph[Any], finding: Finding, *, repeated: int = 0) -> boo
     if repeated:
         into = finding.witness.index(finding.witness[-1])
         way = (*way, *way[into:] * repeated)
-    return Walker(graph).walk(way) == len(way)
+    return RunSearch(graph).walk(way) == len(way)

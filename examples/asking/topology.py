@@ -10,7 +10,6 @@ from graphloop import END, Graph, NodeContext, node
 from graphloop.nodes import Append, ModelCall, PrepareStep
 from graphloop.outcomes import Outcome, Ready
 from graphloop.own_nodes import Asking, ask_model, ask_person, tell
-from graphloop.values import SystemMessage
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ def triage(ticket: Ticket, context: NodeContext) -> Asking[tuple[Sorted, Ticket]
     if second.message.text != "yes":
         said = yield from ask_person("Which team is it for?")
         team = said.answer or "support"
-    yield from tell(SystemMessage(f"You are the {team} team."))
+    yield from tell(f"Answer for the {team} team.")
     return Sorted(), replace(ticket, team=team)
 
 

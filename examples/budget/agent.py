@@ -7,9 +7,8 @@ graphloop run examples/budget            under the limits of `build`
 import asyncio
 from pathlib import Path
 
-from graphloop import Agent, Model, ModelPrice, budget, tool
-from graphloop.agent.options import AgentOptions
-from graphloop.limits import stop
+from graphloop import Agent, Model, ModelPrice, budget, stop, tool
+from graphloop.agent import AgentOptions
 from graphloop.testing import ScriptedModel
 
 PROMPT = "Find the best hotel in Lisbon."

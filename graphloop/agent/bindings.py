@@ -6,13 +6,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar, final, runtime_checkable
 
+from msgspec import Struct
+
 from ..contract import Contract, contract_of
 from ..driver import Callback
 from ..errors import ConfigError, GraphError, Problem
 from ..graph import NodeGraph
 from ..limits import deeper
 from ..node_protocol import Node, nodes_within, unwrapped
-from ..nodes import Compact, Critique, Execute, Function, ModelCall, Router
+from ..nodes import (
+    Compact,
+    Critique,
+    Execute,
+    Function,
+    Gate,
+    ModelCall,
+    PrepareStep,
+    Router,
+    StopCheck,
+)
 from ..outcomes import Outcome
 from .sub_agents import Nesting, Plan
 
@@ -20,10 +32,12 @@ __all__ = [
     "DEPTH_MAX",
     "Bindings",
     "Binds",
+    "GraphFacts",
     "agents_named",
     "asks_model",
     "carried_by",
     "check_carried",
+    "facts_of",
     "functions_named",
     "models_named",
     "needs_messages",
@@ -32,6 +46,9 @@ __all__ = [
 ]
 
 S = TypeVar("S")
+
+NAMING_TOOLS: Final = (Gate, PrepareStep, StopCheck)
+"""The nodes that may name tools."""
 
 
 @final
@@ -53,6 +70,8 @@ class Bindings:
         Raises:
             ConfigError: two functions have one name.
         """
+        if not given:
+            return self.callbacks
         twice = sorted(given.keys() & self.callbacks.keys())
         if twice:
             raise ConfigError(
@@ -163,9 +182,66 @@ def _twice_brought(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Problem]:
                 )
 
 
+@final
+class GraphFacts(Struct, frozen=True):
+    """The facts about the nodes of a graph that each of its runs starts with.
+
+    Attributes:
+        carried: the functions and agents that the nodes bring along.
+        models: the labels of the models that nodes name, each with the first such node.
+        agents: the agents that nodes may run, likewise.
+        functions: the functions that nodes invoke and do not bring along, likewise.
+        naming_tools: the nodes that name tools.
+        asks_model: see `asks_model`.
+        needs_messages: see `needs_messages`.
+        one_at_a_time: see `runs_one_at_a_time`.
+    """
+
+    carried: Bindings
+    models: Mapping[str, str]
+    agents: Mapping[str, str]
+    functions: Mapping[str, str]
+    naming_tools: tuple[Node[Any, Outcome], ...]
+    asks_model: bool
+    needs_messages: bool
+    one_at_a_time: bool
+
+    @classmethod
+    def of(cls, graph: NodeGraph[Any]) -> GraphFacts:
+        """Return the facts of a graph, by a look at each of its nodes."""
+        nodes = graph.nodes.values()
+        asking = [node for node in nodes if _asks(node)]
+        carried, named = carried_by(nodes), functions_named(nodes)
+        return cls(
+            carried=carried,
+            models=models_named(nodes),
+            agents=agents_named(nodes),
+            functions={name: named[name] for name in named if name not in carried.callbacks},
+            naming_tools=tuple(
+                [node for node in unwrapped(nodes) if isinstance(node, NAMING_TOOLS)]
+            ),
+            asks_model=bool(asking),
+            # A generator's model is asked by a prompt of its own.
+            needs_messages=any(
+                not isinstance(node, Function) and _asks(node) for node in _innermost(asking)
+            ),
+            one_at_a_time=any(
+                isinstance(node, Execute) and node.concurrency == 1 for node in nodes
+            ),
+        )
+
+
+def facts_of(graph: NodeGraph[Any]) -> GraphFacts:
+    """Return the facts of a graph, which keeps them: no run looks at each node."""
+    facts = graph.facts
+    if not isinstance(facts, GraphFacts):
+        facts = graph.facts = GraphFacts.of(graph)
+    return facts
+
+
 def asks_model(graph: NodeGraph[Any]) -> bool:
     """Whether a node of the graph itself asks a model; child runs do not count."""
-    return any(_asks(node) for node in graph.nodes.values())
+    return facts_of(graph).asks_model
 
 
 def needs_messages(graph: NodeGraph[Any]) -> bool:
@@ -173,13 +249,12 @@ def needs_messages(graph: NodeGraph[Any]) -> bool:
 
     The model of a `Function` node reads a prompt of its own.
     """
-    asking = [node for node in graph.nodes.values() if _asks(node)]
-    return any(not isinstance(node, Function) and _asks(node) for node in _innermost(asking))
+    return facts_of(graph).needs_messages
 
 
 def runs_one_at_a_time(graph: NodeGraph[Any]) -> bool:
     """Whether a node of the graph runs the calls of a turn one after the other."""
-    return any(isinstance(node, Execute) and node.concurrency == 1 for node in graph.nodes.values())
+    return facts_of(graph).one_at_a_time
 
 
 def _innermost(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Node[Any, Outcome]]:
@@ -212,7 +287,7 @@ def nesting_of(graph: NodeGraph[Any], plans: Mapping[str, Plan], given: int | No
     """
     most = DEPTH_MAX if given is None else given
     path, within = tuple[str, ...](), ""
-    for name in agents_named(graph.nodes.values()) if plans else ():
+    for name in facts_of(graph).agents if plans else ():
         if name in plans:
             below = plans[name].opener.terms.nesting
             path, within = max(path, (name, *below.path), key=len), within or below.problem

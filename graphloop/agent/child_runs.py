@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, Generic, TypeVar, final
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+import pydantic
+from pydantic import BaseModel, ConfigDict
 
 from ..driver import ChildRun, Ports
 from ..effects import StartRun
@@ -114,9 +115,11 @@ def _parameters(*, takes_over: bool) -> Parameters:
     A pydantic model, since a JSON Schema would load the slow schema checker.
     """
     model: type[BaseModel] = (
-        create_model("Nothing", __config__=NOTHING_ELSE)
+        pydantic.create_model("Nothing", __config__=NOTHING_ELSE)
         if takes_over
-        else create_model("Task", __config__=NOTHING_ELSE, prompt=(str, Field(description=TASK)))
+        else pydantic.create_model(
+            "Task", __config__=NOTHING_ELSE, prompt=(str, pydantic.Field(description=TASK))
+        )
     )
     read = model_parameters(model, "an agent as a tool")
 

@@ -13,17 +13,18 @@ from __future__ import annotations
 import inspect
 import re
 import types
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, Literal, cast, final
 
-from pydantic import PydanticUserError, TypeAdapter, ValidationError
+import pydantic
+from pydantic import PydanticUserError, ValidationError
 from pydantic_core import ErrorDetails, from_json
 from typing_extensions import TypedDict
 
 from ..conversation import latest_answer, said_after_calls
 from ..errors import ConfigError, OutputInvalid, RunFailed
 from ..parts import ObjectView
-from ..providers import unenforced, wire_of
+from ..providers import Service, service_of
 from ..run import Run
 from ..tools import (
     ArgumentsRejected,
@@ -72,13 +73,12 @@ class FinalAnswer:
         *,
         own_server: bool = False,
     ) -> None:
-        wires = [wire_of(label) for label in labels]
-        able = not own_server and all(wire is not None and wire.takes_output for wire in wires)
+        services = [service_of(label) for label in labels]
+        able = not own_server and all(service and service.keeps_output for service in services)
         self._native = mode == "native" or (mode == "auto" and able)
         self._output = Output(kind, name="" if self._native else FINAL_ANSWER)
-        strict = next((wire.strict_server for wire in wires if wire and wire.strict_server), "")
-        if self._native and strict and not own_server:
-            self._fit_server(kind, mode, strict)
+        if self._native and not own_server:
+            self._fit_servers(kind, mode, [service for service in services if service])
 
     @property
     def spec(self) -> OutputSpec | None:
@@ -127,17 +127,18 @@ class FinalAnswer:
         arguments = None if self._native else _arguments(run)
         return latest_answer(run) if arguments is None else arguments
 
-    def _fit_server(
-        self, kind: object, mode: Literal["auto", "native", "tool"], server: str
+    def _fit_servers(
+        self, kind: object, mode: Literal["auto", "native", "tool"], services: Sequence[Service]
     ) -> None:
-        """Let a tool take the answer if the server does not take its form."""
-        name = self._output.spec.name
-        refused = unenforced(self._output.spec.schema, place=f"output {name!r}: schema")
+        """Let a tool take the answer if a server does not take its form."""
+        spec = self._output.spec
+        place = f"output {spec.name!r}: schema"
+        parts = [service.refused_output(spec.schema, place=place) for service in services]
+        refused = next(filter(None, parts), "")
         if refused and mode == "native":
             raise ConfigError(
-                f"output_type {name!r} holds {refused}, which {server} does not take as the "
-                "form of an answer. Leave `output_mode` out, or say 'tool': then a tool takes the "
-                "answer."
+                f"output_type {spec.name!r} holds {refused} as the form of an answer. Leave "
+                "`output_mode` out, or say 'tool': then a tool takes the answer."
             )
         if refused:
             self._native, self._output = False, Output(kind, name=FINAL_ANSWER)
@@ -288,8 +289,8 @@ def _of_type(kind: object) -> tuple[Parameters, bool, str]:
     return Parameters(schema_text(schema, PLACE), parse), wraps, title
 
 
-def _adapt(kind: object) -> tuple[TypeAdapter[object], JsonSchema]:
-    adapter: TypeAdapter[object] = TypeAdapter(cast("type[object]", kind))
+def _adapt(kind: object) -> tuple[pydantic.TypeAdapter[object], JsonSchema]:
+    adapter: pydantic.TypeAdapter[object] = pydantic.TypeAdapter(cast("type[object]", kind))
     return adapter, schema_of(adapter)
 
 

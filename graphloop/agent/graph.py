@@ -16,7 +16,6 @@ from ..policy import Named, Policy
 from ..rules import Rules
 from ..tools import Approval as NeedsApproval
 from ..tools import legal_name
-from ..views import dot_of, mermaid_of, picture
 from .child_runs import as_agent_tool
 from .graph_checks import prepared, reasons_for_cycles
 from .graph_terms import (
@@ -119,11 +118,11 @@ class Graph(NodeGraph[S]):
 
     def mermaid(self) -> str:
         """Return the graph as a Mermaid flowchart."""
-        return mermaid_of(picture(self))
+        return views.mermaid_of(views.picture(self))
 
     def dot(self) -> str:
         """Return the graph in the language of Graphviz."""
-        return dot_of(picture(self))
+        return views.dot_of(views.picture(self))
 
     def save(self, path: str | Path, *, level: Level = "node") -> Path:
         """Draw the graph into a file, by its suffix: svg, png, pdf, mmd, dot or txt.
@@ -131,7 +130,7 @@ class Graph(NodeGraph[S]):
         The level `phase` folds loops and agents into boxes. `detail` shows the contract of each
         node, and draws the graphs that nodes run.
         """
-        views.draw(self, path, level=level)
+        views.save(self, path, level=level)
         return Path(path)
 
     def diff(self, later: NodeGraph[S], *, rules: Rules | Iterable[Rules] = ()) -> Comparison:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from .. import proofs
@@ -15,12 +15,9 @@ from ..node_protocol import Node, flaw_of, unwrapped
 from ..nodes import Function, Gate, PrepareStep, StopCheck
 from ..outcomes import Outcome
 from .bindings import (
-    agents_named,
     asks_model,
-    carried_by,
     check_carried,
-    functions_named,
-    models_named,
+    facts_of,
 )
 from .inputs import Model
 from .options import Options
@@ -56,7 +53,7 @@ def looked_up(
     Raises:
         ConfigError: a node names something that the runs do not have, or an option has no effect.
     """
-    carried = carried_by(graph.nodes.values())
+    carried = facts_of(graph).carried
     brought = carried.joined(callbacks or {})
     world = AgentResources(model, options, carried.agents)
     _look_up(graph, world, brought, has_model=model is not None)
@@ -89,7 +86,7 @@ def _look_up_tools(graph: NodeGraph[Any], world: AgentResources) -> None:
     if not world.callable_names:
         return
     problems: list[str] = []
-    for node in unwrapped(graph.nodes.values()):
+    for node in facts_of(graph).naming_tools:
         try:
             _check_tools(node, world)
         except ConfigError as error:
@@ -117,7 +114,7 @@ def _check_tools(node: Node[Any, Outcome], world: AgentResources) -> None:
 
 
 def _look_up(
-    graph: NodeGraph[Any], world: AgentResources, functions: Iterable[str], *, has_model: bool
+    graph: NodeGraph[Any], world: AgentResources, functions: Collection[str], *, has_model: bool
 ) -> None:
     """Refuse a run without the models, agents and functions that its nodes name.
 
@@ -127,10 +124,10 @@ def _look_up(
     missing = list(_unopened(graph, world))
     if not has_model and asks_model(graph):
         missing.insert(0, _no_model(graph))
-    nodes = graph.nodes.values()
+    facts = facts_of(graph)
     kinds = (
-        ("runs the agent", agents_named(nodes), tuple(world.children), "agents"),
-        ("invokes the function", functions_named(nodes), tuple(functions), "callbacks"),
+        ("runs the agent", facts.agents, world.children, "agents"),
+        ("invokes the function", facts.functions, functions, "callbacks"),
     )
     for does, named, known, option in kinds:
         missing += [
@@ -154,7 +151,7 @@ def _no_model(graph: NodeGraph[Any]) -> str:
 
 def _unopened(graph: NodeGraph[Any], world: AgentResources) -> Iterator[str]:
     """Open the models that only nodes name; yield each problem."""
-    for label, node in models_named(graph.nodes.values()).items():
+    for label, node in facts_of(graph).models.items():
         if label in world.models:
             continue
         if label.startswith("script:") and graph.source and graph.source.rows is not None:

@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias, TypedDict, cast
 
 from ..errors import ConfigError, nearest, not_among
 from ..policy import Approval
-from ..providers import REASONING_EXTRA, WIRE, Provider, is_list, is_object, json_text
+from ..providers import CHAT_REASONING, CHAT_WIRE, Provider, is_list, is_object, json_text
 from ..tools import AnyTool
 from ..values import (
     AssistantMessage,
@@ -52,15 +52,12 @@ ChoiceInput: TypeAlias = Literal["auto", "required", "none"] | ToolChoice
 
 RUN_ID_CHARS_MAX: Final = 200
 
-# The fields of readable reasoning, and the mark that a part from each field has.
-REASONING: Final = {"reasoning_content": "", "reasoning": REASONING_EXTRA}
-
 # The fields of a message of each role, beside the role.
 FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "system": ("content",),
     "developer": ("content",),
     "user": ("content",),
-    "assistant": ("content", *REASONING, "reasoning_details", "tool_calls"),
+    "assistant": ("content", *CHAT_REASONING, "reasoning_details", "tool_calls"),
     "tool": ("content", "is_error", "name", "tool_call_id"),
 }
 
@@ -228,7 +225,7 @@ def _message(place: str, message: MessageInput) -> Message:
                 isinstance(part, ReasoningPart) or (isinstance(part, ToolCall) and part.extra)
                 for part in said
             )
-            return AssistantMessage(tuple(said), WIRE if own else "", details)
+            return AssistantMessage(tuple(said), CHAT_WIRE if own else "", details)
         case _:  # "tool", the last of the roles.
             failed = message.get("is_error", False)
             if not isinstance(failed, bool):
@@ -297,7 +294,7 @@ def _file(place: str, file: Mapping[str, object], data: str) -> FilePart:
 
 def _assistant(place: str, message: Mapping[str, object]) -> list[AssistantPart]:
     parts: list[AssistantPart] = []
-    for name, extra in REASONING.items():
+    for name, extra in CHAT_REASONING.items():
         if message.get(name):
             parts.append(ReasoningPart(_field(place, message, name), extra=extra))
     if text := _text(place, message.get("content")):

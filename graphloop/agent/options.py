@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cas
 from ..conversation import Compaction
 from ..driver import Pending, Price
 from ..errors import ConfigError, not_among
-from ..limits import Condition, ModelPrice, StopInfo
+from ..limits import ModelPrice, StopCondition, StopInfo
 from ..policy import Approval, Policy, secret_of
 from ..rules import Rules
 from ..spending import Budget, is_number, positive_number, whole_number
@@ -48,7 +48,7 @@ __all__ = [
 ToolInput: TypeAlias = AnyTool | AgentTool | Callable[..., object]
 Tools: TypeAlias = Sequence[ToolInput] | Mapping[str, ToolInput]
 Predicate: TypeAlias = Callable[[StopInfo], bool | Awaitable[bool]]
-StopInput: TypeAlias = Condition | Predicate | Sequence[Condition | Predicate]
+StopInput: TypeAlias = StopCondition | Predicate | Sequence[StopCondition | Predicate]
 Decide: TypeAlias = Callable[[Pending], bool | Approval | Awaitable[bool | Approval]]
 Compact: TypeAlias = Callable[
     [StepInfo], Sequence[MessageInput] | Awaitable[Sequence[MessageInput]]
@@ -353,7 +353,7 @@ def reject_unknown_options(given: Iterable[str], options: type[object], place: s
         raise ConfigError(f"{place} has no option {found} It takes {', '.join(sorted(known))}")
 
 
-def stop_input(given: StopInput) -> tuple[tuple[Condition, ...], tuple[Predicate, ...]]:
+def stop_input(given: StopInput) -> tuple[tuple[StopCondition, ...], tuple[Predicate, ...]]:
     """Separate the stop conditions, which the graph evaluates, from the caller's functions.
 
     Raises:
@@ -361,10 +361,10 @@ def stop_input(given: StopInput) -> tuple[tuple[Condition, ...], tuple[Predicate
     """
     # isinstance cannot tell the item type.
     items = cast("Sequence[object]", given) if isinstance(given, Sequence) else (given,)
-    conditions: list[Condition] = []
+    conditions: list[StopCondition] = []
     predicates: list[Predicate] = []
     for item in items:
-        if isinstance(item, Condition) and not isinstance(item, type):
+        if isinstance(item, StopCondition) and not isinstance(item, type):
             conditions.append(item)
         elif callable(item) and not isinstance(item, type):
             # The run checks what the function returns.

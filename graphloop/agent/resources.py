@@ -10,7 +10,7 @@ from .. import providers
 from ..driver import Price
 from ..errors import ConfigError, nearest, not_among
 from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
-from ..providers import Provider, resolve, wire_of
+from ..providers import Provider, resolve, service_of
 from ..tools import Tool, Toolbox, accepts
 from ..values import Reply, ToolChoice, ToolSpec
 from .inputs import ChoiceInput, Model
@@ -141,10 +141,9 @@ class AgentResources:
         options, provider = self._options, self.models.get(self.label)
         if provider is None or options.price is not None:
             return options.price if provider is not None else None
-        wire = wire_of(provider.label)
         if options.prices:
             return providers.price_with(options.prices)
-        return providers.price if wire is not None and wire.is_priced else None
+        return None if service_of(provider.label) is None else providers.price
 
 
 def check_gate(gate: Policy, known: Sequence[str]) -> None:

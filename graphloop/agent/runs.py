@@ -18,6 +18,7 @@ from time import time
 from typing import Generic, Protocol, TypeVar, Unpack, final
 from uuid import uuid4
 
+from .. import stores
 from ..driver import unfit
 from ..errors import ConfigError, nearest
 from ..events import Event, Started, Steered
@@ -31,7 +32,6 @@ from ..stores import (
     Mailbox,
     Posted,
     RunRecord,
-    SqliteStore,
     Store,
     open_store,
 )
@@ -262,7 +262,7 @@ class Runs(Generic[S]):
         try:
             yield store
         finally:
-            if isinstance(store, SqliteStore):
+            if isinstance(store, stores.SqliteStore):
                 await store.aclose()
 
 
@@ -273,7 +273,7 @@ def _asks_of(record: RunRecord) -> tuple[Ask, ...]:
         ConfigError: the run is not parked.
     """
     match record.status:
-        case "suspended":
+        case "parked":
             return record.asks
         case "running":
             problem = "is being driven. Answer its driver, or wait until it parks"

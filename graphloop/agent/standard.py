@@ -7,7 +7,7 @@ from typing import Final
 
 from ..conversation import Compaction
 from ..errors import ConfigError
-from ..limits import Condition, HasToolCall, parts_of
+from ..limits import HasToolCall, StopCondition, parts_of
 from ..loop import Standard, standard_edges
 from ..nodes import AnswerCheck, Compact, Execute, Gate, ModelCall, PrepareStep, StopCheck, Verify
 from ..values import ToolChoice, ToolSpec, evolve
@@ -96,7 +96,7 @@ def _nodes(
     options: Options,
     world: AgentResources,
     fallbacks: tuple[str, ...],
-    conditions: tuple[Condition, ...],
+    conditions: tuple[StopCondition, ...],
     *,
     has_predicates: bool,
 ) -> Standard:
@@ -131,7 +131,7 @@ def _nodes(
 
 
 def _refuse_idle(
-    options: Options, world: AgentResources, conditions: tuple[Condition, ...]
+    options: Options, world: AgentResources, conditions: tuple[StopCondition, ...]
 ) -> None:
     """Refuse options that name tools that do not exist, or have no effect.
 

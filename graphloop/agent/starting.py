@@ -79,7 +79,7 @@ def start_run(
             settle=None if handed is None else handed.settler(),
         )
         terms.check_start(state, kept=ports.kept)
-        setup = evolve(terms.setup, attended=attended)
+        setup = evolve(terms.setup, attended=True) if attended else terms.setup
         run_id = uuid4().hex if run_id is None else run_id
         started = Started(ports.clock(), run_id, terms.graph.name, messages, setup, state)
         driver = AsyncDriver(terms.graph, ports, state)

@@ -6,7 +6,7 @@ The first reader starts the run, each further read drives it, and all readers se
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, Generic, TypeVar, final
 
@@ -16,7 +16,7 @@ from ..events import Steered
 from ..graph import NodeGraph
 from ..outcomes import FollowUp
 from ..parts import ErrorPart, Finish, ObjectDelta, ObjectView, Part, PartView, RunStart, Warned
-from ..providers import TextDelta
+from ..providers import Live, TextDelta
 from ..run import EndReason, Run
 from ..step import Step
 from ..values import UserMessage
@@ -37,7 +37,7 @@ class RunStream(Generic[S]):
     """The live view of one run.
 
     A reader that stops early stops driving, and may read on or ask for the `result` later; `abort`
-    or `aclose` gives the run up at once. A reader cancelled while it drives ends the stream.
+    or `aclose` gives the run up. A reader cancelled while it drives ends the stream.
 
     Args:
         open_run: prepares the run on the first look. Its error becomes the stream's error part and
@@ -46,8 +46,7 @@ class RunStream(Generic[S]):
         keep: whether parts are kept for all readers (a buffered call needs none).
         has_objects: whether the answer has an `output_type`.
 
-    `on_over` is awaited once, when the stream is over: to close what was opened for it. `found` is
-    the run as it was resumed; None of a new one.
+    `on_over` is awaited once the stream is over. `found` is the run as it was resumed, if it was.
     """
 
     def __init__(
@@ -69,9 +68,8 @@ class RunStream(Generic[S]):
         self._view: PartView[S] | None = None
         self._objects: ObjectView | None = None
         self._talking, self._reported, self._uncounted = False, 0, (False, False)
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._over = self._closed = self._waits = self._cut = False
+        self._rests = asyncio.Event()
+        self._driven = self._over = self._closed = self._waits = self._cut = False
         self._say: Steered | None = None
         self._asides: list[Callable[[AsyncDriver[S]], None]] = []
         self._warnings: list[str] = []
@@ -135,8 +133,7 @@ class RunStream(Generic[S]):
             ProviderError: a model could not be asked, or did not answer completely.
             Exception: what a `prepare_step` function or a stop predicate raised.
         """
-        while not self._over:
-            await self._pull(len(self._parts))
+        await self.consume()
         if self._error is not None:
             raise self._error
         assert self._result is not None, "a stream that is over has a result or an error"
@@ -164,7 +161,7 @@ class RunStream(Generic[S]):
         It outweighs stop conditions, never a bound; a run at its end goes on for it.
 
         Raises:
-            ConfigError: it is no text, or the stream is over, so no model would read it.
+            ConfigError: it is no text, or the stream is over.
         """
         said = self._said("steer", message, "steering")
         self._tell(lambda driver: driver.queue(said, follow_up=False))
@@ -192,14 +189,14 @@ class RunStream(Generic[S]):
     ) -> None:
         """Drive the run until it ends, or waits for the caller who iterates it.
 
-        A cancelled caller leaves the run where it is; the next call goes on there.
+        A cancelled caller can go on with the run where it stands.
 
         Args:
             answer: answers the pending effect; None before the start, and for a stop.
             on_part: called with each part as it comes; its error becomes a warning.
         """
-        while not self._idle.is_set():
-            await self._idle.wait()
+        while self._driven:
+            await self._until_rest()
         if self._opened is not None and not self._over:
             self._opened, self._cut = self._opened.again(answer, cut=self._cut), False
         self._waits, self._say = False, answer
@@ -230,11 +227,11 @@ class RunStream(Generic[S]):
     async def aclose(self) -> None:
         """Stop watching; the journal has all messages and ended effects, the run can be resumed."""
         self._closed = True
-        while not self._idle.is_set():
+        while self._driven:
             if self._opened is not None:
                 self._opened.driver.leave()
-            await self._idle.wait()
-        self._idle.clear()
+            await self._until_rest()
+        self._driven = True
         try:
             if self._opened is not None:
                 await self._opened.seen.aclose()
@@ -242,7 +239,8 @@ class RunStream(Generic[S]):
                 self._finish(self._opened)
             await self._end()
         finally:
-            self._idle.set()
+            self._driven = False
+            self._rests.set()
 
     async def _look(self) -> AsyncGenerator[Part, None]:
         at = 0
@@ -269,37 +267,57 @@ class RunStream(Generic[S]):
         if result.end_reason is EndReason.COMPLETED:
             yield result.output
 
+    async def _until_rest(self) -> None:
+        """Wait until the reader that drives the run has something to show, or has left."""
+        self._rests.clear()
+        await self._rests.wait()
+
     async def _pull(self, known: int, *, iterated: bool = False) -> None:
-        """Drive the run until there is more than `known` parts, or let another looker do it."""
-        if not self._idle.is_set():
-            await self._idle.wait()
+        """Drive the run until there is more than `known` parts, or let another reader do it."""
+        if self._driven:
+            await self._until_rest()
             return
-        self._idle.clear()
+        self._driven = True
         try:
             opened = self._opened or await self._open()
-            await self._drive(opened, known)
-        except BaseException as error:
-            failed, run = isinstance(error, Exception), self._opened
-            cancelled = isinstance(error, asyncio.CancelledError)
-            self._cut = iterated and cancelled and run is not None and run.has_taken(self._say)
-            if self._cut:
-                raise
-            if run is not None and (failed or cancelled):
-                await run.seen.aclose()  # Else the driver, and its lease, would stay in place.
-            self._fail(error if isinstance(error, Exception) else RunFailed(LEFT))
+            async for seen in opened.seen:
+                if isinstance(seen, Step):
+                    await self._step(opened, seen)
+                elif self._view is not None:
+                    self._show_live(self._view, seen)
+                if len(self._parts) > known:
+                    return
+            if opened.ports.attended and opened.waits:
+                self._waits = True
+                return
+            self._finish(opened)
             await self._end()
-            if not failed:  # An `Exception` is raised again by `result`.
+        except BaseException as error:
+            await self._break_off(error, iterated=iterated)
+            if not isinstance(error, Exception):  # `result` raises an `Exception` again.
                 raise
         finally:
-            self._idle.set()
+            self._driven = False
+            self._rests.set()
+
+    async def _break_off(self, error: BaseException, *, iterated: bool) -> None:
+        """Note what broke the run off; a cancelled caller of an iterated run can go on with it."""
+        failed, run = isinstance(error, Exception), self._opened
+        cancelled = isinstance(error, asyncio.CancelledError)
+        self._cut = iterated and cancelled and run is not None and run.has_taken(self._say)
+        if self._cut:
+            return
+        if run is not None and (failed or cancelled):
+            await run.seen.aclose()  # Else the driver, and its lease, would stay in place.
+        self._fail(error if isinstance(error, Exception) else RunFailed(LEFT))
+        await self._end()
 
     async def _open(self) -> RunHandle[S]:
         opened = self._opened = await self._open_run()
         self.found = opened.driver.run
         for tell in self._asides:
             tell(opened.driver)
-        if opened.warnings:
-            self._warn(*opened.warnings)
+        self._warn(*opened.warnings)
         self._reported = opened.reported
         if not self._keep:
             return opened
@@ -311,48 +329,35 @@ class RunStream(Generic[S]):
             self._parts.append(RunStart(self.found.id))
         return opened
 
-    async def _drive(self, opened: RunHandle[S], known: int) -> None:
-        async for seen in opened.seen:
-            if isinstance(seen, Step):
-                await self._step(opened, seen)
-            elif isinstance(seen, ChildStep):
-                if self._view is not None:
-                    self._parts += self._view.see_child(seen.key, seen.agent, seen.graph, seen.seen)
-            elif self._talking and self._view is not None:
-                self._show(self._view.live(seen))
-            else:
-                continue
-            if len(self._parts) > known:
-                return
-        if opened.ports.attended and opened.waits:
-            self._waits = True
-            return
-        self._finish(opened)
-        await self._end()
-
     async def _step(self, opened: RunHandle[S], seen: Step[S]) -> None:
         """Show a step, and report the turns that it has closed."""
         run = seen.run
         if self._view is not None:
             self._talking = self._view.shows_deltas(run)
-            for part in self._view.see(seen):
-                self._show(part)
+            self._show(self._view.see(seen))
         uncounted = (run.spent.unpriced_calls > 0, run.spent.unreported_calls > 0)
         if self._uncounted != uncounted:
             self._uncounted = uncounted
-            if unseen := unseen_costs(opened.graph, run):
-                self._warn(*unseen)
+            self._warn(*unseen_costs(opened.graph, run))
         listener, reported = opened.on_step_finish, self._reported
         if listener is not None:
             self._reported = len(run.record.steps)
             for result in run.record.steps[reported:]:
                 self._warn(*await inform("on_step_finish", listener, result))
 
-    def _show(self, part: Part) -> None:
-        """Keep a part of the run's own, and the snapshot of the answer that it makes."""
-        self._parts.append(part)
-        if self._objects is not None:
-            self._parts.extend(self._objects.see(part))
+    def _show_live(self, view: PartView[S], seen: Live | ChildStep) -> None:
+        """Keep a delta of the run's own model, or the parts of a child."""
+        if isinstance(seen, ChildStep):
+            self._parts += view.see_child(seen.key, seen.agent, seen.graph, seen.seen)
+        elif self._talking:
+            self._show((view.live(seen),))
+
+    def _show(self, parts: Sequence[Part]) -> None:
+        """Keep parts of the run's own, and the snapshots of the answer that they make."""
+        if self._objects is None:
+            self._parts += parts
+        else:
+            self._parts += [one for part in parts for one in (part, *self._objects.see(part))]
 
     def _warn(self, *messages: str) -> None:
         self._warnings += messages
@@ -367,8 +372,7 @@ class RunStream(Generic[S]):
         if opened is None or run is None or opened.driver.state not in RESTING:
             self._fail(RunFailed(LEFT))
             return
-        if found := [one for one in opened.findings(run) if one not in self._warnings]:
-            self._warn(*found)
+        self._warn(*[one for one in opened.findings(run) if one not in self._warnings])
         result = opened.ended(run, self._warnings)
         if isinstance(result, Exception):
             self._fail(result)

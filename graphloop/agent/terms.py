@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, final
 from weakref import WeakKeyDictionary
 
+from .. import stores
 from ..driver import Callback, Ports, check_state
 from ..errors import ConfigError
 from ..events import Setup
 from ..graph import NodeGraph
 from ..policy import Policy
 from ..providers import Provider
-from ..stores import Codec, MemoryStore, SqliteStore, Store, open_store, running_loop
+from ..stores import Codec, MemoryStore, Store, open_store, running_loop
 from ..tools import AnyTool, Toolbox
 from .answers import ToolApprover
 from .bindings import DEPTH_MAX, needs_messages, nesting_of, runs_one_at_a_time
@@ -97,8 +98,9 @@ class SharedResources:
 
     def reopened(self, store: Store) -> Store:
         """Return a run's store, opened again if a synchronous call has closed it."""
-        own = isinstance(self._given, str | Path)
-        return self.store() if own and isinstance(store, SqliteStore) and store.closed else store
+        if not isinstance(self._given, str | Path) or not isinstance(store, stores.SqliteStore):
+            return store
+        return self.store() if store.closed else store
 
     async def aclose(self, *, given: bool = True) -> None:
         """Close the store and the connections of the running event loop.
@@ -111,7 +113,7 @@ class SharedResources:
         """
         store = self._stores.pop(asyncio.get_running_loop(), None)
         async with AsyncExitStack() as closing:
-            if isinstance(store, SqliteStore):
+            if store is not None and isinstance(store, stores.SqliteStore):
                 closing.push_async_callback(store.aclose)
             for label, provider in self._models.items():
                 if given or label in self._named:

@@ -1,7 +1,7 @@
-"""The command line, one file a command.
+"""The command line, with one file for each command.
 
-Owns the commands' options, screens and exit statuses; it decides nothing about runs.
-An error is one sentence and a fix, never a traceback.
+Owns the options, screens and exit statuses of commands; it decides nothing about runs.
+An error is one sentence and a fix, without a traceback.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ __all__ = ["main"]
 COMMANDS: Final = {
     "run": "Run an agent or graph and watch it.",
     "draw": "Draw a graph from the table that runs.",
-    "check": "Prove what can be proven of a graph.",
-    "diff": "Tell whether a graph promises less than before.",
-    "fuzz": "Run a graph in hundreds of hostile worlds.",
+    "check": "Prove a graph's properties, and list its problems.",
+    "diff": "Compare two graphs; fail if the later is weaker.",
+    "fuzz": "Test a graph in hundreds of hostile worlds.",
     "schema": "Print the JSON Schema of topology files.",
-    "runs": "List runs that are kept in a store.",
+    "runs": "List the runs of a store.",
     "approve": "Answer a call that a run waits for.",
-    "resume": "Resume a run that is kept, and watch it.",
-    "replay": "Print what happened in a run.",
-    "fork": "Copy a run's past, to go on differently.",
+    "resume": "Resume a run of a store, and watch it.",
+    "replay": "Print the events of a run.",
+    "fork": "Copy the first events of a run to a new run.",
 }
 MAY_BE_BLANK: Final = ("instructions", "reason")
 HELP: Final = """Agents as explicit graphs: run an agent, see it, prove it, resume it.
 
   graphloop run examples/weather      run an agent, or replay its script
   graphloop draw agent -o loop.svg    draw the standard loop
-  graphloop check examples/weather    prove what can be proven before it runs
-  graphloop fuzz examples/weather     run it in hundreds of hostile worlds
-  graphloop runs --store runs.db      see what is kept, and what it waits for
+  graphloop check examples/weather    prove its properties before it runs
+  graphloop fuzz examples/weather     test it in hundreds of hostile worlds
+  graphloop runs --store runs.db      list its runs, and what they wait for
 
-A Python file is executed whenever it is loaded, also to check or to draw it: name only code that
-you trust. A topology file is data; nothing of it runs.
+Every command that loads a Python file executes it, even to check or to draw it: name only code that
+you trust. A topology file is data; no code of it runs.
 """
 
 
 class _Command(TyperCommand):
-    """A command that refuses blank arguments, and exits with its status."""
+    """A command that refuses blank arguments and exits with its status."""
 
-    # Any: by its version, typer brings a click of its own, or takes the installed click.
+    # Any: some versions of typer contain click, others use the installed click.
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
-        """Do the command."""
+        """Run the command and exit."""
 
         def status() -> Status:
             _refuse_blanks(self.params, ctx.params)
@@ -64,10 +64,10 @@ class _Command(TyperCommand):
 
 
 class _Commands(TyperGroup):
-    """The commands; only the called one is loaded."""
+    """The commands; a command's module is imported when it is called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - as above
-        """Return the command that the arguments name, and its own arguments."""
+        """Return the called command and its arguments."""
         name, _, rest = super().resolve_command(ctx, args)
         return name, _loaded(str(name)), rest
 
@@ -77,7 +77,7 @@ def _settings() -> dict[str, object]:
 
 
 def _help(text: str | None) -> str:
-    """Return a help text whose indented paragraphs are not wrapped."""
+    """Return a help text whose indented paragraphs typer does not wrap."""
     return re.sub(r"\n\n(?=  )", "\n\n\b\n", text or "")
 
 
@@ -99,10 +99,10 @@ def main() -> None:
 def _version(wanted: bool) -> None:  # noqa: FBT001 - typer's callback signature
     if wanted:
         try:
-            found = version("graphloop")
+            number = version("graphloop")
         except PackageNotFoundError:
-            found = "(not installed)"
-        sys.stdout.write(f"graphloop {found}\n")
+            number = "(not installed)"
+        sys.stdout.write(f"graphloop {number}\n")
         raise typer.Exit
 
 
@@ -114,7 +114,7 @@ def _graphloop(
         typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Hold the options of `graphloop` itself."""
+    """Declare the options of `graphloop` without a command."""
 
 
 for _name, _short in COMMANDS.items():
@@ -122,7 +122,7 @@ for _name, _short in COMMANDS.items():
 
 
 def _loaded(name: str) -> object:
-    """Return the command of that name, from its module."""
+    """Return a command from its module."""
     module = import_module(f".{name}", __package__)
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     settings = _settings()
@@ -132,20 +132,20 @@ def _loaded(name: str) -> object:
     return typer.main.get_command(single)
 
 
-def _refuse_blanks(params: Iterable[Any], given: Mapping[str, object]) -> None:
-    """Refuse blank arguments, all at once."""
+def _refuse_blanks(params: Iterable[Any], values: Mapping[str, object]) -> None:
+    """Refuse blank arguments; one error names all of them."""
     blank = [
         param.opts[0] if param.opts[0].startswith("-") else param.metavar
         for param in params
-        if param.name not in MAY_BE_BLANK and _has_blank(given.get(param.name))
+        if param.name not in MAY_BE_BLANK and _is_blank(values.get(param.name))
     ]
     if blank:
         raise ConfigError(
-            f"{' and '.join(blank)}: expected text, found nothing in it (a shell variable that is "
-            "not set?). Fix: fill it in, or leave it out."
+            f"{' and '.join(blank)}: expected text, found none (an unset shell variable?). Fix: "
+            "fill it in, or leave it out."
         )
 
 
-def _has_blank(value: object) -> bool:
+def _is_blank(value: object) -> bool:
     texts = cast("list[object]", value) if isinstance(value, list) else [value]
     return any(isinstance(text, str) and not text.strip() for text in texts)

@@ -1,7 +1,7 @@
-"""Decisions about gated calls: by `--approve`, or by the person at the terminal.
+"""Decisions about gated calls: by `--approve`, or by a person at the terminal.
 
-A daemon thread reads the answer straight from the file descriptor. So the event loop goes on (an
-interrupted run can end while the question stands), and the process can exit without a line.
+A daemon thread reads the answer from the file descriptor. So the event loop goes on while a
+question waits, and the process can exit without an answer.
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ from .text import ASKED_MAX, agents_text, call_text, clean, wrapped
 
 __all__ = ["json_object", "with_approver"]
 
-_Decide: TypeAlias = Callable[[Pending], Awaitable[Approval]]
+Approver: TypeAlias = Callable[[Pending], Awaitable[Approval]]
 
 LINE_BYTES_MAX: Final = 65_536
-EDIT: Final = ("e", "edit")
 ALLOW: Final = "  allow it? y, n, e to edit the arguments, or the reason why not ({end}):"
 WORDS: Final = "  your answer in words, or y, n ({end}):"
 AGAIN: Final = "  run it again? y, n, or the reason why not ({end}):"
@@ -45,9 +44,9 @@ UNKNOWN: Final = (
 def with_approver(
     loop: Loop, options: RunOptions, mode: ApproveMode | None, screen: Screen
 ) -> tuple[Loop, RunOptions]:
-    """Return a loop and its options with the approver that `--approve` asks for.
+    """Return a loop and its options with the approver of `--approve`.
 
-    An agent's own approver stays if `--approve` is not given, and an agent has the options itself.
+    Without `--approve`, an agent keeps its own approver. The options of an agent are part of it.
     """
     own = loop.options if isinstance(loop, Agent) else RunOptions()
     if mode is not None or own.get("approve_tool_call") is None:
@@ -55,10 +54,10 @@ def with_approver(
     return (loop.with_options(**options), {}) if isinstance(loop, Agent) else (loop, options)
 
 
-def _approver(mode: ApproveMode | None, screen: Screen, *, kept: bool) -> _Decide | None:
-    """Return the approver; without a terminal to ask at, the run parks.
+def _approver(mode: ApproveMode | None, screen: Screen, *, kept: bool) -> Approver | None:
+    """Return the approver; without a terminal there is none, and the run parks.
 
-    A question can be left open only if a store keeps the run.
+    A person can leave a question open only if a store keeps the run.
     """
     match mode:
         case ApproveMode.ALWAYS:
@@ -66,18 +65,18 @@ def _approver(mode: ApproveMode | None, screen: Screen, *, kept: bool) -> _Decid
         case ApproveMode.NEVER:
             return _never
         case _:
-            streams = (sys.stdin, sys.stderr)  # A stream that was closed before the start is None.
+            streams = (sys.stdin, sys.stderr)  # A stream is None if it was closed at the start.
             at_terminal = all(stream is not None and stream.isatty() for stream in streams)
             return _asker(screen, kept=kept) if at_terminal else None
 
 
 def json_object(text: str) -> str:
-    """Return arguments that a person typed, which are a JSON object."""
+    """Return `text` if it is a JSON object."""
     try:
-        found: object = json.loads(text)
+        value: object = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        value = None
+    if not isinstance(value, dict):
         raise ConfigError(f"expected the arguments as a JSON object, found {text!r:.80}.")
     return text
 
@@ -92,7 +91,7 @@ async def _never(_: Pending) -> Approval:
     return Approval(approved=False, reason="--approve never")
 
 
-def _asker(screen: Screen, *, kept: bool) -> _Decide:
+def _asker(screen: Screen, *, kept: bool) -> Approver:
     one_at_a_time = asyncio.Lock()
 
     async def ask(pending: Pending) -> Approval:
@@ -108,43 +107,40 @@ def _asker(screen: Screen, *, kept: bool) -> _Decide:
 
 
 async def _answer(pending: Pending, *, kept: bool) -> Approval:
-    """Ask until there is an answer; LeftOpen ends it for kept runs."""
+    """Ask until there is an answer.
+
+    Raises:
+        LeftOpen: the person typed Ctrl-D, and a store keeps the run.
+    """
     in_words = pending.in_words and pending.parameters == IN_WORDS
     prompt = WORDS if in_words else AGAIN if pending.unknown else ALLOW
     while True:
         line = await _typed(prompt.format(end=LATER if kept else NO))
-        said = line.strip()
-        if said.lower() in EDIT and not in_words:
-            # Ctrl-D in an edit goes back to the question.
-            if edit := await _edit(pending):
-                return edit
-        elif said:
-            return _decision(said, in_words=in_words)
-        elif line:
-            tell_error("  nothing was said, and nothing is decided")
-        else:
-            tell_error("")
-            if kept:
-                raise LeftOpen
-            return Approval(approved=False)
-
-
-def _decision(said: str, *, in_words: bool) -> Approval:
-    """Read a decision: yes, no for a reason, or an answer in words."""
-    match said.lower():
-        case "y" | "yes":
-            return Approval(approved=True)
-        case "n" | "no":
-            return Approval(approved=False)
-        case _ if in_words:
-            answer = json.dumps({"answer": said}, ensure_ascii=False)
-            return Approval(approved=True, arguments=answer)
-        case _:
-            return Approval(approved=False, reason=said)
+        text = line.strip()
+        match text.lower():
+            case "y" | "yes":
+                return Approval(approved=True)
+            case "n" | "no":
+                return Approval(approved=False)
+            case "e" | "edit" if not in_words:
+                if edit := await _edit(pending):
+                    return edit
+            case "" if line:
+                tell_error("  no answer: nothing is decided yet")
+            case "":
+                tell_error("")
+                if kept:
+                    raise LeftOpen
+                return Approval(approved=False)
+            case _ if in_words:
+                answer = json.dumps({"answer": text}, ensure_ascii=False)
+                return Approval(approved=True, arguments=answer)
+            case _:
+                return Approval(approved=False, reason=text)
 
 
 async def _edit(pending: Pending) -> Approval | None:
-    """Return the approval of a call with typed arguments that fit."""
+    """Return the approval with typed arguments; None goes back to the question."""
     if pending.unknown:
         tell_error(f"  {AS_IT_WAS}")
         return None
@@ -163,7 +159,7 @@ async def _edit(pending: Pending) -> Approval | None:
 
 
 async def _typed(prompt: str) -> str:
-    """Return the typed line with its end; nothing at the end of input."""
+    """Return a typed line with its newline; empty at the end of input."""
     sys.stderr.write(f"{wrapped(prompt, sys.stderr)} ")
     sys.stderr.flush()
     loop = asyncio.get_running_loop()
@@ -178,7 +174,7 @@ async def _typed(prompt: str) -> str:
             text = os.read(sys.stdin.fileno(), LINE_BYTES_MAX).decode(errors="replace")
         except OSError:  # The terminal is gone.
             text = ""
-        with suppress(RuntimeError):  # The loop is closed: no reader is left.
+        with suppress(RuntimeError):  # The event loop is closed.
             loop.call_soon_threadsafe(settle, text)
 
     Thread(target=read, name="graphloop-answer", daemon=True).start()

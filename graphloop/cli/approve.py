@@ -1,13 +1,15 @@
-"""Answer a call that a run waits for; graphloop resume then goes on with it.
+"""Answer a call that a run waits for; graphloop resume then goes on with the run.
 
   graphloop approve 1f3a2b4c c0.0 --store runs.db
   graphloop approve 1f3a2b4c pay --edit '{"amount": 4}' --store runs.db
   graphloop approve 1f3a c0.1/c0.0 --deny --reason "too much" --store runs.db
 
-CALL is the call's key, or its beginning, or the name of its tool, if that says which call. The
-first answer counts. --edit gives all the arguments; they have to fit what the run noted of its
-tool. The run's code is not loaded here: its gates see them when the run goes on. A call that may
-have run already takes no --edit: it runs again as it was, or not.
+CALL is the call's key or its beginning, or the name of its tool, if only one call fits. The first
+answer counts. --edit gives all arguments, in place of the model's; they must fit the tool. A call
+that may have run already takes no --edit: it runs again unchanged, or not at all. No code of the
+run is loaded here; its gates check the answer when the run is resumed.
+
+Exit status: 0 the answer is stored, 1 the call was answered before, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ Call: TypeAlias = Annotated[
 ]
 Deny: TypeAlias = Annotated[bool, typer.Option("--deny", help="Do not let it run.")]
 Reason: TypeAlias = Annotated[
-    str, typer.Option(metavar="TEXT", help="Why; the model reads why not.")
+    str, typer.Option(metavar="TEXT", help="The reason; the model reads why a call is denied.")
 ]
 Edit: TypeAlias = Annotated[
     Text, typer.Option(metavar="JSON", help="Let it run with these arguments instead.")
@@ -53,7 +55,7 @@ def approve_command(
     edit: Edit = None,
     store: StorePath = None,
 ) -> Status:
-    """Leave an answer to a call for the next resume."""
+    """Store an answer to a call for the next resume."""
     if deny and edit is not None:
         raise ConfigError("--deny: expected it or --edit, found both: a denied call does not run.")
     arguments = None if edit is None else json_object(edit)
@@ -63,15 +65,15 @@ def approve_command(
 
 async def _approve(run: str, call: str, where: str | None, answer: Approval) -> None:
     async with opened(where) as store:
-        found = await find_run(store, run, str(where))
+        typed_id = await find_run(store, run, str(where))
         origin = Origin(store, str(where), ("TARGET",))
         if not isinstance(store, Mailbox):
             raise ConfigError(
                 f"{where}: expected a database (a file such as runs.db), found a directory of JSON "
                 "lines, which keeps no answers for later. Fix: answer in a terminal: "
-                f"{origin.resume_command(found)}"
+                f"{origin.resume_command(typed_id)}"
             )
-        run_id, key = root_of(found, call)
+        run_id, key = root_of(typed_id, call)
         runs: Runs[None] = Runs(store)
         asks = await runs.pending(run_id)
         ask = _find_ask(asks, run_id, key, await answers_text(store, run_id))
@@ -83,8 +85,8 @@ async def _approve(run: str, call: str, where: str | None, answer: Approval) -> 
             f"({answers.get(ask.key, 'answered')}): the first answer counts."
         )
     how = "denied" if not answer.approved else "approved, edited" if answer.edit else "approved"
-    told = call_text(ask.name, answer.edit or ask.arguments)
-    sys.stdout.write(f"{how} {told}, {ask.key} of run {run_id}\n")
+    approved_call = call_text(ask.name, answer.edit or ask.arguments)
+    sys.stdout.write(f"{how} {approved_call}, {ask.key} of run {run_id}\n")
     if ask.unknown and answer.approved:
         tell_error("warning: it may have run already; it will run again.")
     for other in asks:
@@ -94,26 +96,25 @@ async def _approve(run: str, call: str, where: str | None, answer: Approval) -> 
 
 
 def _find_ask(asks: Sequence[Ask], run_id: str, call: str, answers: Mapping[str, str]) -> Ask:
-    """Return the question that a key, its beginning, or a tool names.
+    """Return the question that a key, the beginning of a key, or a tool's name means.
 
-    An answered call (its key is in `answers`) matches by its full key only; an open one also by the
-    beginning of its key, or by the name of its tool.
+    The beginning or the name means an unanswered call; `answers` has the keys of the others.
     """
     named = [ask for ask in asks if ask.key == call]
     if named:
         return named[0]
-    meant = [ask for ask in asks if ask.name == call or ask.key.startswith(call)]
+    matches = [ask for ask in asks if ask.name == call or ask.key.startswith(call)]
     waiting = [ask for ask in asks if ask.key not in answers]
-    still_open = [ask for ask in meant if ask in waiting]
-    if len(still_open) == 1:
-        return still_open[0]
-    if still_open:
+    candidates = [ask for ask in matches if ask in waiting]
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
         raise ConfigError(
-            f"{call}: expected one call, found {len(still_open)}: {_listed(still_open)}. Fix: name "
+            f"{call}: expected one call, found {len(candidates)}: {_listed(candidates)}. Fix: name "
             "it by its key."
         )
-    if meant:
-        raise StoreError(f"answered already: {_listed(meant)}. The first answer counts.")
+    if matches:
+        raise StoreError(f"answered already: {_listed(matches)}. The first answer counts.")
     names = [name for ask in waiting for name in (ask.name, ask.key)]
     raise ConfigError(
         f"run {run_id!r} does not wait for {call!r}; it waits for {_listed(waiting) or 'nothing'}."

@@ -1,4 +1,4 @@
-"""Prove what can be proven of a graph, and tell what is wrong with it.
+"""Prove the properties of a graph, and list its problems.
 
   graphloop check examples/custom_topology
   graphloop check my_package.desk:graph --json
@@ -6,10 +6,10 @@
   graphloop check desk.yaml --with desk.py --proven GL2,GL3
   graphloop check desk.yaml --rule '{never: deploy, before: review}'
 
-What cannot be decided is unknown, and no error: with --proven these codes have to be proven; all
-are GL1 to GL13, but for GL12 (about your rules).
+A property that cannot be decided is unknown, which is no error. --proven names properties that must
+be proven; `all` means GL1 to GL13 without GL12, which is about your rules.
 
-Exit status: 0 nothing is wrong, 1 something is, or is not proven that has to be, 2 wrong usage.
+Exit status: 0 no problem, 1 a problem, or a property of --proven is not proven, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Sarif: TypeAlias = Annotated[
     Text, typer.Option(metavar="FILE", help="Write SARIF as well; - is stdout.")
 ]
 Draw: TypeAlias = Annotated[
-    Text, typer.Option(metavar="FILE", help="Draw what was found as well; -.txt is stdout.")
+    Text, typer.Option(metavar="FILE", help="Draw the findings as well; -.txt is stdout.")
 ]
 Proven: TypeAlias = Annotated[
     Text, typer.Option(metavar="CODES", help="Fail unless these are proven: GL2,GL3, or all.")
@@ -56,21 +56,23 @@ def check_command(  # noqa: PLR0913 - the options of a command are its parameter
     registers: Registers = None,
     as_json: Json = False,
 ) -> Status:
-    """Print the report on `target`, also if it cannot be built."""
+    """Print the report on a graph, even if its table is wrong."""
     register(registers)
-    drawing, sarif_file = findings_file(draw), Destination.of("--sarif", sarif, SARIF_SUFFIXES)
+    drawing = findings_file(draw)
+    sarif_file = None if sarif is None else Destination.of("--sarif", sarif, SARIF_SUFFIXES)
     refuse_mixed(sarif_file, drawing, as_json=as_json)
     wanted = _wanted(proven)
-    own = rules_of_texts(rule or (), "--rule")
+    own_rules = rules_of_texts(rule or (), "--rule")
     try:
         loop, tools = _loaded(target)
         graph = loop.graph if isinstance(loop, Agent) else loop
-        rules = rules_of(loop.options.get("rules", ())) & own if isinstance(loop, Agent) else own
+        rules = own_rules
+        if isinstance(loop, Agent):
+            rules = rules_of(loop.options.get("rules", ())) & own_rules
         report = graph.check(rules=rules, tools=tools)
         if drawing is not None:
-            drawing.draw(picture(graph, proof_marks(graph, report)))
+            drawing.draw(picture(graph, proof_marks(graph, report.findings)))
     except GraphError as error:
-        # There is no graph to draw.
         report = Report.from_error(error)
     if sarif_file is None or sarif_file.write(safe_json(to_sarif([report]))):
         print_report(f"{report}", report.to_json(), as_json=as_json, beside=drawing)
@@ -81,7 +83,7 @@ def check_command(  # noqa: PLR0913 - the options of a command are its parameter
 
 
 def _loaded(text: str) -> tuple[Loop, tuple[str, ...]]:
-    """Load the loop that `text` names, and its runs' known tools."""
+    """Return the loop of a target, and the known tools of its runs."""
     target = load_target(text)
     loop = target.loop()
     if isinstance(loop, Agent) or not target.tools:
@@ -93,7 +95,7 @@ def _loaded(text: str) -> tuple[Loop, tuple[str, ...]]:
 
 
 def _wanted(proven: str | None) -> tuple[str, ...]:
-    """Return the codes that must be proven."""
+    """Return the codes of --proven."""
     if proven is None:
         return ()
     if proven == "all":

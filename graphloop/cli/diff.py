@@ -1,15 +1,14 @@
-"""Tell how a graph differs from an earlier one, and what that means.
+"""Compare a graph with an earlier one; fail if it promises less.
 
   graphloop diff old.yaml new.yaml
   graphloop diff old/desk.py desk.py -o changes.svg
   graphloop diff old.yaml new.yaml --rule '{never: pay, before: review}'
 
-It lists rows and parameters, and what the later graph promises less: a guard that can be passed
-by, a gate that lets through more, a bound that grew, a rule that is gone or can be broken, an act,
-a tool or an agent that is new. A renamed node is another node; the code of functions is not
-compared.
+It lists changed rows and parameters, and each lost promise: a guard that runs can avoid, a gate
+that lets more calls run, a larger bound, a removed rule or a rule that can be broken, a new act,
+tool or agent. A renamed node is another node. The code of functions is not compared.
 
-Exit status: 0 nothing got weaker, 1 something did, 2 wrong usage.
+Exit status: 0 the later graph is not weaker, 1 it is weaker, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -47,18 +46,18 @@ def diff_command(  # noqa: PLR0913 - the options of a command are its parameters
     registers: Registers = None,
     as_json: Json = False,
 ) -> Status:
-    """Print how two graphs differ; failed if the later promises less."""
+    """Print the differences of two graphs."""
     register(registers)
-    drawing = Destination.of("-o", output, PICTURES)
+    drawing = None if output is None else Destination.of("-o", output, PICTURES)
     refuse_mixed(drawing, as_json=as_json)
-    own = rules_of_texts(rule or (), "--rule")
-    # Both may register tools of the same names.
+    rules = rules_of_texts(rule or (), "--rule")
+    # Both files may register tools of the same names.
     with registry.set_back():
         old = load_graph(before)
     with registry.set_back():
         new = load_graph(after)
-    found = compare(old, new, own)
+    comparison = compare(old, new, rules)
     if drawing is not None:
-        drawing.draw(changes_picture(old, new, found), THEMES[theme.value])
-    print_report(f"{found}", found.to_json(), as_json=as_json, beside=drawing)
-    return Status.FAILED if found.weaker else Status.OK
+        drawing.draw(changes_picture(old, new, comparison), THEMES[theme.value])
+    print_report(f"{comparison}", comparison.to_json(), as_json=as_json, beside=drawing)
+    return Status.FAILED if comparison.weaker else Status.OK

@@ -7,48 +7,36 @@
   graphloop draw --run 4f2a --sequence --text
   graphloop draw my_package.desk:graph --check -o proof.svg
 
-Without TARGET, the standard loop is drawn, or the graph of --run. A file's suffix says how it is
-drawn: svg, png, pdf, mmd (Mermaid), dot, txt, scxml, xstate.json; a --sequence is mmd or txt only.
-`-` is stdout; -.txt, -.dot, -.svg and so on say in which notation.
+Without TARGET, the standard loop is drawn, or the graph of --run. The file's suffix is the format:
+svg, png, pdf, mmd (Mermaid), dot, txt, scxml, xstate.json; a --sequence is mmd or txt only. `-` is
+stdout, and -.txt, -.dot, -.svg and so on are stdout in that format.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
-from ..agent import (
-    Agent,
-    Graph,
-    Plan,
-    Tools,
-    carried_by,
-    graph_of,
-    path_key,
-    root_of,
-    split_tools,
-    typed,
-)
+from ..agent import Agent, Graph, Tools, graph_of, path_key, root_of, split_tools, typed
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError
-from ..graph import NodeGraph
 from ..run import Run
+from ..stores import Store
 from ..views import (
     THEMES,
-    Family,
     Marks,
     RunTrace,
-    family_trace,
     is_machine,
-    known_family,
-    level_picture,
     machine,
+    picture,
     proof_marks,
+    run_trace,
     sequence,
     sequence_mermaid,
     sequence_text,
@@ -58,9 +46,9 @@ from .errors import Status
 from .options import TARGET, Level, Near, Registers, StorePath, Text, Themed, ThemeName
 from .output import MACHINES, PICTURES, Destination
 from .stored import Journal, answers_text, opened, read
-from .target import STANDARD, load_target, refuse_options, register
+from .target import STANDARD, Loop, load_target, refuse_options, register
 
-__all__ = ["draw_command", "family_of"]
+__all__ = ["draw_command", "graph_with_tools"]
 
 SEQUENCES: Final = (".mmd", ".txt")
 """The notations of a sequence."""
@@ -71,22 +59,20 @@ Output: TypeAlias = Annotated[
         "-o",
         "--output",
         metavar="FILE",
-        help="svg, png, pdf, mmd, dot or txt; - is stdout, -.txt or -.dot say how.",
+        help="svg, png, pdf, mmd, dot or txt; - is stdout, as is -.txt or -.dot.",
     ),
 ]
 AsText: TypeAlias = Annotated[bool, typer.Option("--text", help="Print it for a terminal.")]
-Expand: TypeAlias = Annotated[
-    bool, typer.Option("--expand", help="Draw the graphs that nodes run, too.")
-]
+Expand: TypeAlias = Annotated[bool, typer.Option("--expand", help="Draw the child graphs, too.")]
 Check: TypeAlias = Annotated[
     bool,
     typer.Option(
-        "--check", help="Draw what check finds: gated nodes shaded, a way to a fault numbered."
+        "--check", help="Draw the findings: gated nodes are shaded, a run to a fault is numbered."
     ),
 ]
 Runs: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--run", metavar="RUN", help="Draw what this run did; may be repeated."),
+    typer.Option("--run", metavar="RUN", help="Draw the path of this run; repeatable."),
 ]
 InOrder: TypeAlias = Annotated[
     bool, typer.Option("--sequence", help="Draw the messages of one --run in their order.")
@@ -109,37 +95,40 @@ def draw_command(  # noqa: PLR0913 - the options of a command are its parameters
 ) -> Status:
     """Draw a graph into a file, or as text on stdout."""
     register(registers)
-    _refuse_both({"--check": check, "--run": bool(run)}, "they would lie upon each other")
-    nears = {"--expand": expand, "--level": level is not Level.NODE}
+    nears: dict[str, object] = {
+        "--expand": expand,
+        "--level": None if level is Level.NODE else level,
+    }
+    looks: dict[str, object] = {
+        "--check": check,
+        "--run": run,
+        "--theme": None if theme.value == "light" else theme,
+    }
+    if run:
+        refuse_options({"--check": check}, "a picture shows a proof or runs, not both")
     if in_order:
-        for name, is_given in nears.items():
-            _refuse_both({name: is_given, "--sequence": True}, "a sequence shows no nodes")
+        refuse_options(nears | {"--check": check}, "a sequence shows no nodes")
         if len(run or ()) != 1:
             raise ConfigError(f"--sequence: expected one --run, found {len(run or ())}.")
     if text and output is not None:
         raise ConfigError("--text prints to the terminal. Fix: for a file, write -o loop.txt.")
     output = output or ("-.txt" if text else "-")
-    journals = [asyncio.run(read(store, name)) for name in dict.fromkeys(run or ())]
-    if len({journal.run_id for journal in journals}) < len(run or ()):
-        raise ConfigError("--run names a run twice, and it would count as two. Fix: name it once.")
-    named = target or (journals[0].target(None) if journals else STANDARD)
-    found = load_target(named)
-    loop = found.loop()
-    graph = loop.graph if isinstance(loop, Agent) else loop
+    journals = _journals(run or (), store)
+    found = load_target(target or (journals[0].target(None) if journals else STANDARD))
+    graph = graph_with_tools(found.loop(), found.tools)
     if in_order:
         return _draw_sequence(graph, journals[0], output)
     file = Destination.of("-o", output, (*PICTURES, *MACHINES))
-    assert file is not None, "without an output, it is stdout"
     if is_machine(output):
-        looks = {"--theme": theme is not ThemeName.LIGHT, "--check": check, "--run": bool(run)}
-        given = {name: True for name, is_given in (nears | looks).items() if is_given}
-        refuse_options(given, f"{output} is a state machine, of all nodes")
+        refuse_options(nears | looks, f"{output} is a state machine, of all nodes")
         is_file = file.write(machine(graph, output))
     else:
-        family = family_of(loop, found.tools)
-        marks = _marks(family, journals, store, check=check)
-        drawn = level_picture(family, level.value, marks, expand=expand)
-        is_file = file.draw(drawn, THEMES[theme.value])
+        marks = Marks()
+        if check:
+            marks = proof_marks(graph, graph.check().findings)
+        elif journals:
+            marks = trace_marks(graph, asyncio.run(_traces(graph, journals, store)))
+        is_file = file.draw(picture(graph, marks, level.value, expand=expand), THEMES[theme.value])
     if is_file:
         sys.stdout.write(
             f"{output}: graph {graph.name!r}, {len(graph.nodes)} nodes, {len(graph.edges)} edges\n"
@@ -147,61 +136,53 @@ def draw_command(  # noqa: PLR0913 - the options of a command are its parameters
     return Status.OK
 
 
-def _refuse_both(given: dict[str, bool], why: str) -> None:
-    """Refuse two options that do not go together."""
-    if all(given.values()):
-        raise ConfigError(f"{' and '.join(given)}: expected one of them, found both: {why}.")
+def _journals(names: Sequence[str], store: str | None) -> list[Journal]:
+    journals = [asyncio.run(read(store, name)) for name in dict.fromkeys(names)]
+    if len({journal.run_id for journal in journals}) < len(names):
+        raise ConfigError("--run names a run twice, and it would count as two. Fix: name it once.")
+    return journals
 
 
-def _marks(family: Family, journals: Sequence[Journal], store: str | None, *, check: bool) -> Marks:
-    graph = family.graph
-    if check:
-        assert isinstance(graph, Graph), "a loop's graph can be checked"
-        return proof_marks(graph, graph.check(), family=family)
-    if not journals:
-        return Marks()
-    traces = [asyncio.run(_trace(family, journal, store)) for journal in journals]
-    return trace_marks(graph, traces, family)
+def graph_with_tools(loop: Loop, tools: Tools = ()) -> Graph[None]:
+    """Return the graph of a loop, which knows the agents among its runs' tools."""
+    if isinstance(loop, Agent):
+        return loop.graph
+    _, agents = split_tools(tools)
+    graph = copy(loop)
+    graph.agents = {name: graph_of(plan.opener) for name, plan in agents.items()} | {**loop.agents}
+    graph.called = loop.called | {*agents}
+    return graph
 
 
-async def _trace(family: Family, journal: Journal, where: str | None) -> RunTrace:
-    """Return the trace of a run, with the answers since it was driven."""
-    within = f"{journal.run_id}/"
+async def _traces(
+    graph: Graph[None], journals: Sequence[Journal], where: str | None
+) -> list[RunTrace]:
     async with opened(where) as store:
-        answers = await answers_text(store, root_of(journal.run_id, "")[0])
-        known = [run_id for run_id in await store.runs() if run_id.startswith(within)]
-        children = {run_id.removeprefix(within): await store.load(run_id) for run_id in known}
+        return [await _trace(graph, journal, store) for journal in journals]
+
+
+async def _trace(graph: Graph[None], journal: Journal, store: Store) -> RunTrace:
+    """Return the trace of a run, with the stored answers that no journal has yet."""
+    answers = await answers_text(store, root_of(journal.run_id, "")[0])
+    within = f"{journal.run_id}/"
+    below = [run_id for run_id in await store.runs() if run_id.startswith(within)]
+    children = {run_id.removeprefix(within): await store.load(run_id) for run_id in below}
 
     def answered(run: Run[Any], ask: AskHuman | CallTool) -> str:
         return answers.get(path_key(run, ask), "")
 
-    return family_trace(family, journal.events, children, typed, answered)
+    return run_trace(graph, journal.events, children, typed=typed, answered=answered)
 
 
 def _draw_sequence(graph: Graph[None], journal: Journal, output: str) -> Status:
-    said = sequence(graph, typed(graph, journal.events))
+    messages = sequence(graph, typed(graph, journal.events))
     file = Destination.of("-o", output, SEQUENCES)
-    assert file is not None, "without an output, it is stdout"
     suffix = file.suffix or Path(output).suffix
     if suffix not in SEQUENCES:
         raise ConfigError(
-            f"--sequence: expected -o FILE.mmd or FILE.txt, found {output!r}: it is drawn as "
-            "Mermaid or as text."
+            f"--sequence: expected -o FILE.mmd or FILE.txt, found {output!r}: a sequence is "
+            "Mermaid or text."
         )
-    if file.write(sequence_text(said) if suffix == ".txt" else sequence_mermaid(said)):
-        sys.stdout.write(f"{output}: run {journal.run_id}, {len(said)} messages\n")
+    if file.write((sequence_text if suffix == ".txt" else sequence_mermaid)(messages)):
+        sys.stdout.write(f"{output}: run {journal.run_id}, {len(messages)} messages\n")
     return Status.OK
-
-
-def family_of(loop: Agent | NodeGraph[Any], tools: Tools = ()) -> Family:
-    """Return a loop's graph with its agents, and those among `tools`."""
-    if isinstance(loop, Agent):
-        return known_family(loop.graph)
-    _, given = split_tools(tools)
-    known, brought = known_family(loop), carried_by(loop.nodes.values()).agents
-    return Family(loop, {**known.tools, **_families(given)}, {**_families(brought), **known.agents})
-
-
-def _families(plans: Mapping[str, Plan]) -> dict[str, Family]:
-    found = {name: graph_of(plan.opener) for name, plan in plans.items()}
-    return {name: known_family(graph) for name, graph in found.items() if graph is not None}

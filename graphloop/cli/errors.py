@@ -1,7 +1,4 @@
-"""How a command ends: its exit status, errors as a sentence on stderr, and a stdout that takes all.
-
-A stdout may be closed, full, or of an encoding that lacks signs of the output.
-"""
+"""How a command ends: its exit status, errors as a sentence on stderr, and an unwritable stdout."""
 
 from __future__ import annotations
 
@@ -12,17 +9,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
 from io import TextIOWrapper
-from typing import TextIO
 
 from ..errors import ConfigError, GraphloopError
 from .text import clean, wrapped
 
 __all__ = ["Status", "complain", "delivered", "guarded", "tell_error"]
-
-CLOSED = (
-    "expected stdout to write to, found it closed. Fix: send it to a file, or to /dev/null if no "
-    "reader needs it."
-)
 
 
 class Status(IntEnum):
@@ -36,10 +27,10 @@ class Status(IntEnum):
 
 
 def tell_error(message: str) -> None:
-    """Print `message` to stderr, unless that is closed or full."""
+    """Print `message` to stderr, unless stderr is closed or full."""
     if sys.stderr is not None:
         with suppress(OSError):
-            print(wrapped(clean(message), sys.stderr), file=sys.stderr, flush=True)  # noqa: T201 - a command line talks
+            print(wrapped(clean(message), sys.stderr), file=sys.stderr, flush=True)  # noqa: T201 - a command line prints
 
 
 def complain(error: Exception) -> Status:
@@ -47,14 +38,14 @@ def complain(error: Exception) -> Status:
     known = isinstance(error, GraphloopError)
     message = str(error) if known and str(error) else f"{type(error).__name__}: {error}"
     if sys.stdout is not None:
-        with suppress(OSError):  # `delivered` finds it again, after this error was told.
+        with suppress(OSError):  # `delivered` flushes again, and reports a failure.
             sys.stdout.flush()
     tell_error(f"error: {message}")
     return Status.USAGE if isinstance(error, ConfigError) else Status.FAILED
 
 
 def guarded(work: Callable[[], Status]) -> Status:
-    """Do `work`; tell an error of graphloop's own in words."""
+    """Return the status of `work`; print an error of graphloop without a traceback."""
     try:
         return work()
     except GraphloopError as error:
@@ -62,12 +53,12 @@ def guarded(work: Callable[[], Status]) -> Status:
 
 
 def delivered(work: Callable[[], None]) -> None:
-    """Do `work`, and exit with an error if stdout refuses its output."""
+    """Do `work`, and exit with an error if stdout does not take its output."""
     if sys.stdout is None:
-        raise SystemExit(complain(ConfigError(CLOSED)))
-    out: TextIO = sys.stdout
-    if isinstance(out, TextIOWrapper):
-        out.reconfigure(errors="replace")  # No command ends for a narrow encoding.
+        closed = "stdout: expected a place to write to, found it closed. Fix: send it to a file."
+        raise SystemExit(complain(ConfigError(closed)))
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # A narrow encoding ends no command.
     try:
         try:
             work()
@@ -75,18 +66,11 @@ def delivered(work: Callable[[], None]) -> None:
             sys.stdout.flush()
     except OSError as error:
         if error.filename is not None:
-            raise  # It is about a file, not about stdout.
-        _discard_stdout()
-        if error.errno != errno.EPIPE:  # `… | head` has read what it wanted.
-            tell_error(
-                f"error: expected stdout to take the output, found: {error.strerror or error}"
-            )
+            raise  # The error is about a file, not about stdout.
+        with suppress(OSError, ValueError):
+            # Python flushes stdout at exit, and must not fail again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.errno != errno.EPIPE:  # After `… | head`, all is well.
+            reason = error.strerror or error
+            tell_error(f"error: stdout: expected it to take the output, found: {reason}")
         raise SystemExit(Status.FAILED) from error
-
-
-def _discard_stdout() -> None:
-    """Send buffered output nowhere, for Python writes it at exit."""
-    with suppress(OSError, ValueError):  # A stdout that is no file needs no such care.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)

@@ -1,12 +1,12 @@
-"""Copy a run up to one of its events, to go on differently; print the copy's id.
+"""Copy a run up to one of its events to a new run; print the new id.
 
-  graphloop replay 1f3a2b4c --store runs.db     numbers the events
+  graphloop replay 1f3a2b4c --store runs.db     prints the numbers of events
   graphloop fork 1f3a2b4c --at 4 --store runs.db
   graphloop fork 1f3a2b4c --at 4 --as second-try --store runs.db
 
-The original stays as it is. Answers that were not applied by event N stay behind; child runs that
-started later do, too. A copy that would act on what a person approved before N is refused: fork
-before it, or say --share-approvals.
+The original does not change. Answers that were not applied before event N are not copied, nor are
+child runs that started later. A copy that would act on an earlier approval is refused: fork before
+the approval, or give --share-approvals.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ from .target import register
 
 __all__ = ["fork_command"]
 
-At: TypeAlias = Annotated[int, typer.Option(metavar="N", help="The last event that the copy has.")]
+At: TypeAlias = Annotated[
+    int, typer.Option(metavar="N", help="The number of the last event to copy.")
+]
 NewId: TypeAlias = Annotated[
-    Text, typer.Option("--as", metavar="NEW", help="The copy's id; made up if not given.")
+    Text, typer.Option("--as", metavar="NEW", help="The copy's id; the default is a random id.")
 ]
 Share: TypeAlias = Annotated[
     bool,
-    typer.Option("--share-approvals", help="Let the copy act on what people approved before N."),
+    typer.Option("--share-approvals", help="Let the copy act on earlier approvals."),
 ]
 
 
@@ -46,20 +48,18 @@ def fork_command(  # noqa: PLR0913 - the options of a command are its parameters
     share: Share = False,
     registers: Registers = None,
 ) -> Status:
-    """Copy a run up to an event, and print the copy's id.
-
-    Only its target tells the children of a run apart, and the approvals that it acts on.
-    """
+    """Copy a run up to an event, and print the copy's id."""
     register(registers)
     journal = asyncio.run(read(store, run))
     journal.check_number("--at", at)
     approved = any(isinstance(event, Decided) and event.approved for event in journal.events[:at])
+    # Only the graph knows which child runs and approvals belong to these events.
     graph = journal.graph(target) if journal.has_children or approved else None
 
     async def copied() -> tuple[str, str]:
-        async with opened(store) as found:
-            copy = await fork_run(graph, found, journal.run_id, at, new_id, share=share)
-            return copy, Origin(found, str(store), (target or "TARGET",)).resume_command(copy)
+        async with opened(store) as runs:
+            copy = await fork_run(graph, runs, journal.run_id, at, new_id, share=share)
+            return copy, Origin(runs, str(store), (target or "TARGET",)).resume_command(copy)
 
     copy, command = asyncio.run(copied())
     sys.stdout.write(f"{copy}\n")

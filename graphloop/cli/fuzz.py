@@ -1,17 +1,16 @@
-"""Run a graph in hundreds of hostile worlds; tell the simplest it fails in.
+"""Test a graph in hundreds of hostile worlds; show the simplest failure.
 
   graphloop fuzz examples/custom_topology
   graphloop fuzz my_package.desk:graph --seeds 5000 --draw coverage.svg
   graphloop fuzz desk/topology.py --rule '{never: tool:pay, before: review}'
   graphloop fuzz my_package.desk:graph --replay f1-TLgpcAAAAAAAAAEB
 
-The model, the tools, the people, the child runs and your own functions are played by an adversary;
-processes die and runs are stopped at any moment. Nothing real is called. A seed always makes the
-same world; so does a token, as long as the graph and its tools are the same. TOOLS and STATE of the
-file are used as by graphloop run. Ctrl-C prints what was found so far.
+An adversary plays the model, the tools, the people, the child runs and your own functions; it kills
+processes and stops runs at any moment. No real model or tool is called. A seed always makes the
+same world; a token does so while the graph and its tools stay the same. TOOLS and STATE of the file
+are used as in graphloop run. Ctrl-C prints the findings so far.
 
-Exit status: 0 nothing was found, 1 a run did what it must not, 2 wrong usage, 130 it was
-interrupted.
+Exit status: 0 no failure, 1 a run broke a promise, 2 wrong usage, 130 it was interrupted.
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ Seed: TypeAlias = Annotated[
 ]
 Token: TypeAlias = Annotated[
     Text,
-    typer.Option("--replay", metavar="TOKEN", help="Run the world again whose token was printed."),
+    typer.Option("--replay", metavar="TOKEN", help="Run the world of a printed token again."),
 ]
 Events: TypeAlias = Annotated[
-    int, typer.Option(metavar="N", help="After how many events a run is endless.")
+    int, typer.Option(metavar="N", help="How many events a run may have; a longer run is endless.")
 ]
 Draw: TypeAlias = Annotated[
     Text, typer.Option(metavar="FILE", help="Draw the coverage: svg, png, pdf, mmd or dot.")
@@ -64,7 +63,7 @@ def fuzz_command(  # noqa: PLR0913 - the options of a command are its parameters
     registers: Registers = None,
     as_json: Json = False,
 ) -> Status:
-    """Fuzz the loop that `target` names, and return the exit status."""
+    """Fuzz the graph of a target."""
     register(registers)
     if token is not None and (seeds, seed) != (None, None):
         raise ConfigError(
@@ -98,8 +97,8 @@ def fuzz_command(  # noqa: PLR0913 - the options of a command are its parameters
     print_report(report.text(again), report.to_json(), as_json=as_json, beside=drawing)
     if report.ok and report.other_rules:
         raise ConfigError(
-            "--replay: this token was made with other rules, and nothing was found without them. "
-            "Fix: give the --rule options that it was printed with."
+            "--replay: this token was made with other rules, and no failure was found without "
+            "them. Fix: give the --rule options that it was printed with."
         )
     if report.ok and report.interrupted:
         return Status.INTERRUPTED
@@ -107,7 +106,7 @@ def fuzz_command(  # noqa: PLR0913 - the options of a command are its parameters
 
 
 def _command(target: str, registers: Iterable[str], rules: Iterable[str], events: int) -> str:
-    """Return the arguments that make the same world, together with a token."""
+    """Return the arguments that make the same world together with a token."""
     words = [target, *[word for file in registers for word in ("--with", file)]]
     words += [word for rule in rules for word in ("--rule", rule)]
     words += [] if events == fuzzing.EVENTS_MAX else ["--events", str(events)]

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands take, each declared once with its help."""
+"""Arguments and options of several commands, with their help."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ Level = StrEnum("Level", {"PHASE": "phase", "NODE": "node", "DETAIL": "detail"})
 
 TARGET = typer.Argument(
     metavar="TARGET",
-    help="`agent` (the standard loop), a directory, a .py or .yaml file, or module:name. "
-    "Python is executed.",
+    help="`agent` (the standard loop), a directory, a .py or .yaml file, FILE.py:NAME or "
+    "module:name. Python is executed.",
 )
 TargetArgument: TypeAlias = Annotated[str, TARGET]
 TargetOption: TypeAlias = Annotated[
@@ -45,7 +45,7 @@ TargetOption: TypeAlias = Annotated[
     typer.Option(
         "--target",
         metavar="TARGET",
-        help="What the run was started from, if the store does not note it; executed.",
+        help="The target of the run, if the store does not know it; executed.",
     ),
 ]
 RunId: TypeAlias = Annotated[
@@ -65,7 +65,7 @@ Registers: TypeAlias = Annotated[
     typer.Option(
         "--with",
         metavar="FILE",
-        help="A .py file, or a module, executed: it registers what a topology names; repeatable.",
+        help="A .py file or a module, executed: it registers names for topologies; repeatable.",
     ),
 ]
 RuleTexts: TypeAlias = Annotated[
@@ -76,18 +76,21 @@ MaxSteps: TypeAlias = Annotated[
     int | None, typer.Option(metavar="N", help="How many turns an agent takes at most.")
 ]
 BaseUrl: TypeAlias = Annotated[
-    Text, typer.Option(metavar="URL", help="A server of your own that speaks the wire.")
+    Text, typer.Option(metavar="URL", help="Your own server, which speaks the provider's wire.")
 ]
 Decision: TypeAlias = Annotated[
     ApproveMode | None,
-    typer.Option("--approve", help="Calls that need approval; without a terminal, ask parks them."),
+    typer.Option(
+        "--approve",
+        help="What happens to calls that need approval; without a terminal, ask parks them.",
+    ),
 ]
 Unbounded: TypeAlias = Annotated[
     Text,
-    typer.Option(metavar="REASON", help="Why a graph may run in which a cycle has no bound."),
+    typer.Option(metavar="REASON", help="Why a graph with an unbounded cycle may run."),
 ]
 Themed: TypeAlias = Annotated[ThemeName, typer.Option(help="The colours.")]
 Near: TypeAlias = Annotated[
-    Level, typer.Option(help="How near: the phases, the nodes, or also what each promises.")
+    Level, typer.Option(help="How much is drawn: phases, nodes, or nodes with their contracts.")
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]

@@ -1,6 +1,6 @@
-"""Where a command writes: a file, or stdout, where `-` and `-.txt` say in which notation.
+"""Where a command writes: a file, or stdout, where `-` and `-.txt` name a notation.
 
-A report beside a printed file goes to stderr, so that stdout can be sent to a file.
+A report beside a picture on stdout goes to stderr, so that stdout can be redirected to a file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 PICTURES: Final = (".mmd", ".dot", ".txt", ".svg")
-"""The notations of a picture that are text, the usual one first."""
+"""The picture notations that are text; the first is the default."""
 MACHINES: Final = (".scxml", ".xstate.json")
 """The notations of a state machine."""
 
@@ -35,26 +35,30 @@ MACHINES: Final = (".scxml", ".xstate.json")
 @final
 @dataclass(frozen=True)
 class Destination:
-    """The file of an option: a path, or stdout in a notation."""
+    """The value of an output option.
+
+    Attributes:
+        option: the option's name.
+        path: its value.
+        suffix: the notation on stdout; None for a file.
+    """
 
     option: str
     path: str
     suffix: str | None
 
     @classmethod
-    def of(cls, option: str, given: str | None, suffixes: Sequence[str]) -> Destination | None:
-        """Return the destination that a command line gives; `-` has the first suffix."""
-        if given is None:
-            return None
-        is_stdout = Path(given).name == given and (given == "-" or given.startswith("-."))
-        suffix = (given[1:].lower() or suffixes[0]) if is_stdout else None
+    def of(cls, option: str, path: str, suffixes: Sequence[str]) -> Destination:
+        """Return the destination that an option names; `-` has the first suffix."""
+        is_stdout = path == "-" or (path.startswith("-.") and "/" not in path)
+        suffix = (path[1:].lower() or suffixes[0]) if is_stdout else None
         if suffix is not None and suffix not in suffixes:
             choice = ", ".join(f"-{known}" for known in suffixes)
             raise ConfigError(
-                f"{option}: expected a file, or one of -, {choice} for stdout, found {given!r}. "
-                f"Fix: choose one of these, or write ./{given} for a file of that name."
+                f"{option}: expected a file, or one of -, {choice} for stdout, found {path!r}. "
+                f"Fix: choose one of these, or write ./{path} for a file of that name."
             )
-        return cls(option, given, suffix)
+        return cls(option, path, suffix)
 
     def write(self, text: str) -> bool:
         """Write text; return whether it went to a file."""
@@ -82,22 +86,19 @@ class Destination:
 
 
 def findings_file(path: str | None) -> Destination | None:
-    """Return the destination of a picture of findings.
-
-    A state machine cannot show them.
-    """
+    """Return the destination of a picture of findings, which no state machine shows."""
     if path is not None and is_machine(path):
         raise ConfigError(
             f"--draw {path}: expected a picture, found a state machine, which shows no findings. "
             "Fix: choose .svg, .png, .pdf, .mmd, .dot or .txt."
         )
-    return Destination.of("--draw", path, PICTURES)
+    return None if path is None else Destination.of("--draw", path, PICTURES)
 
 
 def refuse_mixed(*files: Destination | None, as_json: bool) -> None:
     """Refuse two options that both print to stdout."""
-    names = [file.option for file in files if file is not None and file.suffix is not None]
-    names = ["--json", *names] if as_json else names
+    names = ["--json"] if as_json else []
+    names += [file.option for file in files if file is not None and file.suffix is not None]
     if len(names) > 1:
         raise ConfigError(
             f"{' and '.join(names)}: expected one of them on stdout, found both. Fix: name a file "
@@ -106,9 +107,9 @@ def refuse_mixed(*files: Destination | None, as_json: bool) -> None:
 
 
 def print_file(text: str, suffix: str = "") -> None:
-    """Print the content of a file, in UTF-8 unless for a terminal.
+    """Print the content of a file: in UTF-8, unless stdout is a terminal.
 
-    A terminal shows `?` for signs that it lacks, and plain signs in a picture.
+    A text picture gets ASCII signs for those that the encoding of stdout lacks.
     """
     text, out = text.rstrip("\n") + "\n", sys.stdout
     if suffix == ".txt":
@@ -121,7 +122,7 @@ def print_file(text: str, suffix: str = "") -> None:
 
 
 def print_report(text: str, json: str, *, as_json: bool, beside: Destination | None) -> None:
-    """Print a report or its JSON; beside a file, on stderr."""
+    """Print a report, or its JSON; on stderr if the picture `beside` it is on stdout."""
     if as_json:
         print_file(safe_json(json))
     elif beside is not None and beside.suffix is not None:

@@ -1,13 +1,12 @@
-"""Print what happened in a run, event by event; nothing is performed.
+"""Print the events of a run; no model is asked, and no tool runs.
 
   graphloop replay 1f3a2b4c --store runs.db
   graphloop replay 1f3a2b4c --upto 4 --store runs.db
   graphloop replay 1f3a2b4c --target examples/approval --json --store runs
 
-With its target (noted in a database, else --target; it is executed) the calls are named, each
-denied call with the rule or person that denied it, and the run's state is printed as it stood after
-the last event shown. --json prints the events as a journal
-of JSON lines holds them, then the state.
+If the run's target is known (from a database or --target; it is executed), calls have names, denied
+calls have the rule or person that denied them, and the state after the last event is printed.
+--json prints the events as lines of a JSON journal, then the state.
 """
 
 from __future__ import annotations
@@ -50,10 +49,10 @@ __all__ = ["replay_command"]
 
 TEXT_MAX: Final = 200
 DENIED: Final = {"deny", "invalid", "unknown"}
-"""The verdicts on calls that do not run."""
+"""Verdicts after which a call does not run."""
 
-UNTOLD: Final = {"type", "at", "effect"}
-"""The fields of an event that its line shows elsewhere."""
+COLUMNS: Final = {"type", "at", "effect"}
+"""Fields of an event that have a column of their own."""
 
 Upto: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Stop after this event.")]
 
@@ -83,7 +82,7 @@ def replay_command(
 
 @dataclass(frozen=True)
 class _Known:
-    """A journal read with its graph: the state, effects by id, denials by event."""
+    """What a journal and its graph give: the run, effects by id, denials by event number."""
 
     run: Run[None]
     effects: Mapping[int, Effect]
@@ -91,9 +90,9 @@ class _Known:
 
 
 def _known(journal: Journal, target: str | None, number: int) -> _Known | None:
-    """Return what the graph of a journal tells, if it is known.
+    """Replay a journal on its graph; None if no target is known.
 
-    A target that was only noted long ago may be gone; a target that was given has to do.
+    A noted target may be gone by now, which is no error. A wrong --target is an error.
     """
     if not (target or journal.start):
         return None
@@ -102,7 +101,7 @@ def _known(journal: Journal, target: str | None, number: int) -> _Known | None:
         steps = list(judged_steps(graph, typed(graph, journal.events[:number])))
         effects = {effect.id: effect for step, _ in steps for effect in step.effects}
         denials = {
-            seq: tuple([one for one in judged if one.verdict.kind in DENIED])
+            seq: tuple([call for call in judged if call.verdict.kind in DENIED])
             for seq, (_, judged) in enumerate(steps, 1)
         }
         return _Known(steps[-1][0].run, effects, denials)
@@ -130,9 +129,15 @@ def _json_lines(events: Sequence[Event], known: _Known | None) -> Iterator[str]:
             "total_tokens": run.spent.usage.total_tokens,
             "pending": [pending.key for pending in pending_of(run, {}, None)],
             "denied": [
-                {"event": seq, "key": key, "tool": call.name, "by": said.by, "reason": said.reason}
-                for seq, some in known.denials.items()
-                for key, call, said in some
+                {
+                    "event": seq,
+                    "key": key,
+                    "tool": call.name,
+                    "by": verdict.by,
+                    "reason": verdict.reason,
+                }
+                for seq, calls in known.denials.items()
+                for key, call, verdict in calls
             ],
             "value": to_jsonable_python(run.state, fallback=repr),
         }
@@ -145,13 +150,13 @@ def _text_lines(events: Sequence[Event], known: _Known | None) -> Iterator[str]:
     width = max(len(type(event).__name__) for event in events)
     for seq, event in enumerate(events, 1):
         kind = type(event).__name__
-        told = one_line(_event_text(event, effects), TEXT_MAX)
+        text = one_line(_event_text(event, effects), TEXT_MAX)
         start = f"{seq:{digits}}  {time_text(event.at)}"
-        yield f"{start}  {kind:{width}}  {told}".rstrip()
+        yield f"{start}  {kind:{width}}  {text}".rstrip()
         for key, call, verdict in () if known is None else known.denials[seq]:
-            said = one_line(verdict.reason, TEXT_MAX)
+            reason = one_line(verdict.reason, TEXT_MAX)
             by = f" by {verdict.by}" if verdict.by else ""
-            yield f"{'':{len(start)}}  {key} {call.name} denied{by}: {said}"
+            yield f"{'':{len(start)}}  {key} {call.name} denied{by}: {reason}"
     if known is not None:
         yield ""
         yield from _state_lines(known.run)
@@ -161,12 +166,12 @@ def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
     """Return the effect that an event answers, and its own fields."""
     match event:
         case Started():
-            asked = [said for said in event.messages if isinstance(said, UserMessage)]
-            said = f": {_content(asked[-1].content)}" if asked else ""
-            return f"{event.graph}, {event.setup.model}{said}"
+            prompts = [prompt for prompt in event.messages if isinstance(prompt, UserMessage)]
+            prompt = f": {_content(prompts[-1].content)}" if prompts else ""
+            return f"{event.graph}, {event.setup.model}{prompt}"
         case ModelReplied():
             facts = f"{event.reply.finish_reason}, {event.reply.usage.total_tokens:,} tokens"
-            return " · ".join(filter(None, [_said(event.reply.message), facts]))
+            return " · ".join(filter(None, [_message_text(event.reply.message), facts]))
         case EffectsStarted():
             return ", ".join(_effect_text(effect, effects) for effect in event.effects)
         case CallsChecked():
@@ -175,11 +180,10 @@ def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
             answered: int | None = getattr(event, "effect", None)
             name = "" if answered is None else f"{_effect_text(answered, effects)} "
             fields: dict[str, object] = to_builtins(event, enc_hook=repr)
-            told = [(key, value) for key, value in fields.items() if key not in UNTOLD]
             return name + ", ".join(
                 f"{key}={value if isinstance(value, str) else json.dumps(value)}"
-                for key, value in told
-                if value not in (None, "", ())
+                for key, value in fields.items()
+                if key not in COLUMNS and value not in (None, "", ())
             )
 
 
@@ -190,7 +194,7 @@ def _check_text(check: CallCheck) -> str:
 
 
 def _effect_text(effect: int, effects: Mapping[int, Effect]) -> str:
-    """Return an effect as a reader knows it."""
+    """Return the key and name of an effect, or its number."""
     match effects.get(effect):
         case CallTool() | AskHuman() as asked:
             return f"{asked.key} {asked.call.name}"
@@ -213,8 +217,8 @@ def _state_lines(run: Run[None]) -> Iterator[str]:
         tokens_text(run.spent.told_usage),
     ]
     yield f"after event {run.seq}: {' · '.join(facts)}"
-    if said := state_text(run):
-        yield f"  {said}"
+    if state := state_text(run):
+        yield f"  {state}"
     for pending in pending_of(run, {}, None):
         yield f"  waits for {pending.key}: {ask_text(pending)}"
     for effect in run.pending.values():
@@ -222,10 +226,10 @@ def _state_lines(run: Run[None]) -> Iterator[str]:
             yield f"  waits for {effect.key}: agent {effect.agent}, run {run.id}/{effect.key}"
     for message in run.messages:
         if not isinstance(message, SystemMessage):
-            yield f"  {message.role}: {one_line(_said(message), TEXT_MAX)}"
+            yield f"  {message.role}: {one_line(_message_text(message), TEXT_MAX)}"
 
 
-def _said(message: UserMessage | AssistantMessage | ToolResult) -> str:
+def _message_text(message: UserMessage | AssistantMessage | ToolResult) -> str:
     match message:
         case AssistantMessage():
             calls = [f"→ {call_text(call.name, call.arguments)}" for call in message.calls]

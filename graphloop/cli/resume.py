@@ -4,11 +4,13 @@
   graphloop resume 1f3a2b4c --target examples/approval --store runs.db
   graphloop resume 1f3a2b4c --approve always --store runs
 
-Answers that were left with graphloop approve are taken; what is still open is asked here, if this
-is a terminal. The target and the model are those that the run was started with; what has finished
-never runs again.
+Answers of graphloop approve are applied; at a terminal, you are asked for the others. The target,
+its options and the model are those of graphloop run. A call that has ended never runs again. A
+run that is over is shown again, and does nothing.
 
-Exit status: as for graphloop run.
+Exit status: 0 the run ended, 1 it failed, has no whole answer (incomplete, length, context_window,
+empty_response), was aborted by an earlier Ctrl-C, or broke or owes a temporal rule, 2 wrong usage,
+3 it is parked and waits for an answer, 130 it was interrupted now.
 """
 
 from __future__ import annotations
@@ -53,17 +55,19 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
     registers: Registers = None,
     as_json: Json = False,
 ) -> Status:
-    """Drive a run on, with the answers that came for it.
-
-    Options that are not given are those that the run was started with, unless it gets a target.
-    """
+    """Resume a run and watch it; noted options count if there is no --target."""
     journal = asyncio.run(read(store, run))
-    _refuse_child(journal.run_id)
+    root, slash, _ = journal.run_id.partition("/")
+    if slash:
+        raise ConfigError(
+            f"run {journal.run_id!r} is a part of run {root!r}, and goes on with it. Fix: "
+            f"graphloop resume {root}"
+        )
     register(registers)
     start = Start(target or "", base_url, max_steps, unbounded, registers or ())
     if target is None:
         start = start.over(journal.start or Start(journal.target(None)))
-        # Given anew, they take the place of noted ones: files may have moved.
+        # The files of --with replace the noted ones, which may have moved.
         register(start.registers)
     found = load_target(start.target)
     screen = screen_for(as_json=as_json)
@@ -76,28 +80,16 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
     loop = limited(found.loop(provider), start.max_steps, start.unbounded)
     loop, options = with_approver(loop, {"store": origin.store}, approve, screen)
     if isinstance(loop, Agent):
-        return asyncio.run(
-            watch(loop.resume_stream(journal.run_id), screen, origin=origin, owner=loop)
-        )
-    options["tools"] = found.tools
-    stream = loop.resume_stream(journal.run_id, model=provider, **options)
-    return asyncio.run(watch(stream, screen, origin=origin, owner=provider))
-
-
-def _refuse_child(run_id: str) -> None:
-    root, slash, _ = run_id.partition("/")
-    if slash:
-        raise ConfigError(
-            f"run {run_id!r} is a part of run {root!r}, and goes on with it. Fix: "
-            f"graphloop resume {root}"
-        )
+        stream = loop.resume_stream(journal.run_id)
+    else:
+        options["tools"] = found.tools
+        stream = loop.resume_stream(journal.run_id, model=provider, **options)
+    owner = loop if isinstance(loop, Agent) else provider
+    return asyncio.run(watch(stream, screen, origin=origin, owner=owner))
 
 
 def _provider(journal: Journal, base_url: str | None) -> Provider | None:
-    """Return the model that the run has asked up to here.
-
-    There is none where only agents of the graph ask models, which are their own.
-    """
+    """Return the model that the run asks; None if only its sub-agents ask models."""
     first = journal.events[0]
     if not isinstance(first, Started):
         raise StoreError(f"a journal begins with Started, found {type(first).__name__}")

@@ -6,33 +6,33 @@
   graphloop run my_package.desk:build "Refund order 7" --store runs.db
   graphloop run examples/custom_topology --explain
 
-A file defines what is run:
+A file defines the target:
 
   def build(model: Model) -> Agent: ...   or a ready `agent`, or a `graph`
-  PROMPT = "..."     what is asked when no PROMPT is given
-  TOOLS = [...]      what a graph's model may call; an agent has its own
-  STATE = ...        what a graph that carries a state begins with
+  PROMPT = "..."     the question, if the command line has none
+  TOOLS = [...]      the tools of a graph's model; an agent has its own
+  STATE = ...        the first state of a graph that carries one
 
 In a directory this file is agent.py, topology.py or topology.yaml (a graph as data: graphloop
-schema); a script.yaml beside it answers where there is no API key. Your own names in a topology are
-registered by Python: --with desk.py.
+schema). Without an API key, a script.yaml beside it gives the replies. Python registers your own
+names of a topology: --with desk.py.
 
 Without --model, the environment decides: GRAPHLOOP_MODEL, ANTHROPIC_API_KEY, then OPENAI_API_KEY or
-OPENAI_BASE_URL. Ctrl-C ends the run properly, a second Ctrl-C ends the process at once. Where a
-call is asked about, Ctrl-D leaves it open if --store keeps the run, else it means no.
+OPENAI_BASE_URL. Ctrl-C ends the run with all calls answered, a second Ctrl-C kills the process. If
+you are asked about a call, Ctrl-D leaves the question open if --store keeps the run; else it means
+no.
 
-With --store, the run's journal is kept in a database (runs.db) or, as JSON lines, in a directory:
-graphloop runs, approve, resume, replay and fork work on it, with the same --store or with
-GRAPHLOOP_STORE set.
+--store keeps the run's journal in a database (runs.db), or as JSON lines in a directory. graphloop
+runs, approve, resume, replay and fork read it, with the same --store or with GRAPHLOOP_STORE.
 
---explain tells the most that the run can come to (model calls, tool calls, tokens, cost), and what
-each follows from or lacks, on stderr; with --json it is the first line. Then the graph runs. A
-graph with a cycle that has no bound runs only with --unbounded REASON, or with the reason in its
-`ignore`. --json prints one JSON object a stream part.
+--explain prints the worst case of the run (model calls, tool calls, tokens, cost) and its reasons
+on stderr, then runs the graph; with --json it is the first line. A graph with an unbounded cycle
+runs only with --unbounded REASON, or with the reason in its `ignore`. --json prints one JSON object
+for each part of the stream.
 
 Exit status: 0 the run ended, 1 it failed, has no whole answer (incomplete, length, context_window,
-empty_response) or left a temporal rule broken or owed, 2 wrong usage, 3 it is parked and waits for
-an answer, 130 it was interrupted.
+empty_response), or broke or owes a temporal rule, 2 wrong usage, 3 it is parked and waits for an
+answer, 130 it was interrupted.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ Question: TypeAlias = Annotated[
     ),
 ]
 Prompt: TypeAlias = Annotated[
-    Text, typer.Argument(metavar="PROMPT", help="What to ask instead of the file's PROMPT.")
+    Text, typer.Argument(metavar="PROMPT", help="The question, in place of the file's PROMPT.")
 ]
 ModelName: TypeAlias = Annotated[
     Text, typer.Option(metavar="PROVIDER:NAME", help="The model to ask (or set GRAPHLOOP_MODEL).")
@@ -103,7 +103,7 @@ Script: TypeAlias = Annotated[
 ]
 Instructions: TypeAlias = Annotated[Text, typer.Option(metavar="TEXT", help="The system message.")]
 Explain: TypeAlias = Annotated[
-    bool, typer.Option("--explain", help="First tell the most that the run can come to.")
+    bool, typer.Option("--explain", help="First print the worst case of the run.")
 ]
 
 
@@ -129,12 +129,15 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
         refuse_unreachable(store)
     if target == STANDARD and names_target(target):
         target = f"./{target}"  # A folder has the name of the standard loop.
-    found, question = _question(target, prompt)
+    found, question = _target(target, prompt)
     screen = screen_for(as_json=as_json)
     provider, notice = _provider(found, model, script, base_url)
     if notice:
         screen.note(notice)
-    loop = limited(_loop(found, provider), max_steps, unbounded)
+    loop = found.loop(provider)
+    if isinstance(loop, Graph):
+        _refuse_state(loop, found.state)
+    loop = limited(loop, max_steps, unbounded)
     kept = store or (loop.options.get("store") if isinstance(loop, Agent) else None)
     origin = None
     options: RunOptions = {}
@@ -153,7 +156,7 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     if isinstance(loop, Agent):
         stream = loop.stream(question)
     else:
-        # A target is looked at, not type-checked: its graph has asked for a state of its own type.
+        # `_refuse_state` has compared the state with the graph's type.
         state = cast("None", found.state)
         stream = loop.stream(state, model=provider, prompt=question or None, **options)
     owner = loop if isinstance(loop, Agent) else provider
@@ -161,8 +164,8 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     return asyncio.run(watch(stream, screen, origin=origin, owner=owner, asked=asked))
 
 
-def _question(target: str, prompt: str | None) -> tuple[Target, str]:
-    """Return the loop to run, and its question."""
+def _target(target: str, prompt: str | None) -> tuple[Target, str]:
+    """Return the target and its question."""
     if prompt is None and not names_target(target):
         return load_target(STANDARD), target
     found = load_target(target)
@@ -180,7 +183,7 @@ def _provider(
 ) -> tuple[Provider | None, str]:
     """Return the model to ask, and a notice about the choice.
 
-    There is none for an agent with its own model, or a graph that asks none.
+    It is None for an agent with its own model, or a graph that asks no model.
     """
     if not found.takes_model:
         why = f"{found.place} has its model already, or asks none; write a function build(model)"
@@ -199,14 +202,14 @@ def _provider(
 def _choice(
     named: str | None, base_url: str | None, environ: Mapping[str, str], beside: Path | None
 ) -> tuple[str, str]:
-    """Return the model to ask, and a notice about the choice.
+    """Return the name of the model to ask, and a notice about the choice.
 
     The order: `--script`, `--model`, GRAPHLOOP_MODEL, `--base-url`, an Anthropic key, an OpenAI
     key or URL, the `script.yaml` beside the target.
     """
     if named := named or environ.get("GRAPHLOOP_MODEL"):
         path = named.removeprefix(SCRIPT)
-        # A script's whole path is found from wherever the run is resumed.
+        # The whole path, because the run may be resumed in another directory.
         return (named if path == named else f"{SCRIPT}{Path(path).absolute()}"), ""
     if base_url is None and environ.get("ANTHROPIC_API_KEY"):
         return ANTHROPIC, ""
@@ -223,30 +226,23 @@ def _choice(
     )
 
 
-def _loop(found: Target, provider: Provider | None) -> Loop:
-    loop = found.loop(provider)
-    if isinstance(loop, Graph):
-        _refuse_state(loop, found.state)
-    return loop
-
-
 def _refuse_state(graph: Graph[None], state: object) -> None:
-    """Refuse a missing state, or one that the graph does not carry."""
+    """Refuse a missing state, or a state of a graph that carries none."""
     kind = cast("object", graph.state_type)
     word = kind.__name__ if isinstance(kind, type) else kind
     if kind is not None and state is None:
         raise ConfigError(
-            f"STATE: expected what graph {graph.name!r} begins with, of type {word}, found none. "
-            f"Fix: say it in its file, `STATE = {word}(…)`."
+            f"STATE: expected the first state of graph {graph.name!r}, of type {word}, found none. "
+            f"Fix: define it in its file, `STATE = {word}(…)`."
         )
     if kind is None and state is not None:
         raise ConfigError(
-            f"STATE would have no effect: graph {graph.name!r} carries no state. Leave it out."
+            f"STATE would have no effect: graph {graph.name!r} carries no state. Fix: leave it out."
         )
 
 
 def _explain(loop: Loop, provider: Provider | None, options: RunOptions, *, as_json: bool) -> None:
-    """Tell the bound of a run on stderr, or as JSON."""
+    """Print the bound of a run: on stderr, or as JSON on stdout."""
     bound: Bound = (
         loop.bound() if isinstance(loop, Agent) else loop.run_bound(model=provider, **options)
     )

@@ -4,17 +4,17 @@
   graphloop runs --store runs.db --all
   graphloop runs --store runs.db --status interrupted --json
 
-How a run stands:
+The status of a run:
 
-  ready        kept, and never driven (a fork)
-  running      a driver has it now
-  interrupted  its driver is gone: graphloop resume goes on with it
-  suspended    it waits: graphloop approve answers, graphloop resume goes on
+  ready        a fork that no driver has run
+  running      a driver runs it now
+  interrupted  its driver is gone: graphloop resume goes on
+  parked       it waits: graphloop approve answers, graphloop resume goes on
   done, failed, cancelled   it is over
-  -            a directory of JSON lines notes no status: graphloop replay tells
+  -            a directory of JSON lines has no status: see graphloop replay
 
-A child run stands below its parent, and goes on with it. Other commands take a run's id or its
-beginning, as it stands here. --json prints one JSON object a run.
+A child run is listed below its parent, and goes on with it. Other commands take the id or its
+beginning, as listed here. --json prints one JSON object for each run.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = ["runs_command"]
 STATUSES: Final[tuple[str, ...]] = ("ready", "running", "interrupted", *get_args(ReleaseStatus))
 OVER: Final = ("done", "failed", "cancelled")
 STYLES: Final = {
-    "suspended": "yellow",
+    "parked": "yellow",
     "running": "cyan",
     "interrupted": "red",
     "failed": "red",
@@ -54,10 +54,10 @@ PIPE_WIDTH: Final = 200
 COLUMNS: Final = ("RUN", "STATUS", "GRAPH", "EVENTS", "UPDATED")
 ID_MIN: Final = 8
 ASKED: Final = ("key", "kind", "name", "arguments", "agents", "expires_at", "unknown")
-"""The fields of a question that are told; its token stays in the store."""
+"""The printed fields of a question; its token stays in the store."""
 
 Wanted: TypeAlias = Annotated[
-    Text, typer.Option("--status", metavar="STATUS", help="Only runs that stand like this.")
+    Text, typer.Option("--status", metavar="STATUS", help="Only runs with this status.")
 ]
 Everything: TypeAlias = Annotated[bool, typer.Option("--all", help="Also the runs that are over.")]
 
@@ -65,7 +65,7 @@ Everything: TypeAlias = Annotated[bool, typer.Option("--all", help="Also the run
 @final
 @dataclass(frozen=True)
 class _Row:
-    """A run as it is listed; an unknown `status` is empty."""
+    """A listed run; `status` is empty if the store has none."""
 
     record: RunRecord
     status: str
@@ -79,7 +79,7 @@ def runs_command(
     everything: Everything = False,
     as_json: Json = False,
 ) -> Status:
-    """List the runs of a store that are not over, or others."""
+    """List the runs of a store."""
     if status is not None and status not in STATUSES:
         raise ConfigError(
             f"--status: expected {', '.join(STATUSES)}, found {status!r}."
@@ -121,24 +121,24 @@ async def _rows(where: str | None) -> Sequence[_Row]:
 
 
 def _status(record: RunRecord) -> str:
-    """Return the status of a run, interrupted if nothing is waited for."""
-    was_left = record.status == "suspended" and not record.asks
-    return "interrupted" if was_left else record.status
+    """Return the status of a run; a parked run that waits for nothing is interrupted."""
+    is_interrupted = record.status == "parked" and not record.asks
+    return "interrupted" if is_interrupted else record.status
 
 
 async def _from_journals(store: Store) -> Sequence[RunRecord]:
-    """Return the records of journals without a catalog: they know no status."""
-    known, found = await store.runs(), list[RunRecord]()
+    """Return the records of a store that has journals only; their status means nothing."""
+    known, records = await store.runs(), list[RunRecord]()
     for run_id in known:
         events = await store.load(run_id)
         graph, parent = graph_name_of(events[0]), parent_of(run_id, known)
         times = events[0].at, events[-1].at
-        found.append(RunRecord(run_id, graph, "ready", len(events), *times, parent))
-    return sorted(found, key=lambda record: record.created_at)
+        records.append(RunRecord(run_id, graph, "ready", len(events), *times, parent))
+    return sorted(records, key=lambda record: record.created_at)
 
 
 def _print(rows: Sequence[_Row]) -> None:
-    """Print a table that fits the terminal, and the open questions."""
+    """Print a table that fits the terminal, and the questions of the runs."""
     named = [*_tree(rows)]
     is_terminal = sys.stdout.isatty()
     console = Console(width=None if is_terminal else PIPE_WIDTH, highlight=False, markup=False)
@@ -146,7 +146,7 @@ def _print(rows: Sequence[_Row]) -> None:
     fits = (n for n in widths if console.measure(_table(named, n)).maximum < console.width)
     console.print(_table(named, next(fits, 2)))
     for name, row in named:
-        # A parent has told already what its children wait for.
+        # The questions of a child run are among those of its root.
         for ask in () if row.record.parent and name.startswith((" ", "└")) else row.record.asks:
             answer = row.answers.get(ask.key)
             said = f": {answer}" if answer else ""
@@ -172,7 +172,7 @@ def _table(named: Sequence[tuple[str, _Row]], columns: int) -> Table:
 
 
 def _tree(rows: Sequence[_Row]) -> Iterator[tuple[str, _Row]]:
-    """Yield each run under its parent, with its name there."""
+    """Yield each run below its parent, with its printed name."""
     listed = {row.record.run_id for row in rows}
     roots = {run_id.partition("/")[0] for run_id in listed}
     sizes = range(ID_MIN, sys.maxsize)

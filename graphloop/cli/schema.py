@@ -4,8 +4,8 @@
   graphloop schema --with desk.py -o topology.schema.json
   # yaml-language-server: $schema=topology.schema.json  (a first line)
 
-Nodes of your own are taken as they are; with --with, those that it registers are known, and all
-others are marked.
+Without --with, an editor accepts every name of a node. With --with, it marks the names that are not
+registered.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ..topology import RegisteredNames, topology_schema
+from ..topology import registry, topology_schema
 from .errors import Status
 from .options import Registers, Text
 from .output import Destination
@@ -31,9 +31,8 @@ Output: TypeAlias = Annotated[
 def schema_command(output: Output = None, registers: Registers = None) -> Status:
     """Write the schema into a file, or print it."""
     register(registers)
-    found = topology_schema(RegisteredNames(), open_to_others=not registers)
-    text = json.dumps(found, indent=2, ensure_ascii=False)
+    schema = topology_schema(registry, open_to_others=not registers)
+    text = json.dumps(schema, indent=2, ensure_ascii=False)
     file = Destination.of("-o", output or "-", (".json",))
-    assert file is not None, "without an output, it is stdout"
     file.write(text)
     return Status.OK

@@ -1,8 +1,7 @@
-"""A run on a screen, part by part: lines for people, live on a terminal; or JSON lines.
+"""A run on a screen: lines for people, which are live on a terminal, or JSON lines.
 
-On a terminal, finished lines scroll up. Below them stand the model's unfinished line, the running
-calls and a status line, until the run is over. Elsewhere the same lines are plain, and text goes
-out as it comes.
+On a terminal, finished lines scroll up. Below them are the model's unfinished line, the running
+calls and a status line. Elsewhere the lines are plain, and text is written as it arrives.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ S = TypeVar("S")
 
 RESULT_MAX: Final = 200
 WRITING_MAX: Final = 5
-"""The shown rows of an unfinished line."""
+"""How many rows of an unfinished line are shown."""
 REFRESHES_PER_SECOND: Final = 10
 CALL_KEY: Final = re.compile(r"c(\d+)\.(\d+)")
 MARKS: Final = {"ok": ("✓", "green"), "denied": ("⊘", "yellow"), "not_run": ("⊘", "yellow")}
@@ -66,49 +65,48 @@ MARKS: Final = {"ok": ("✓", "green"), "denied": ("⊘", "yellow"), "not_run": 
 
 @final
 class JsonScreen:
-    """Writes one JSON object a part; tools print to stderr meanwhile.
+    """Writes one JSON object for each part of a run, on a line of its own.
 
-    The form is that of the parts in `graphloop.parts.parts`: `type` first, then the part's fields.
-    `error` has `error`, the exception's class name, and `message`. The last line is of type
-    `finish`, with the run's answer as `text`, or `error`; of a graph that carries a state, a line
-    of type `state` stands before `finish`. Kinds and fields may be added, and none is renamed:
-    ignore unknown ones.
+    A line has the `type` of a part of `graphloop.parts.parts`, then its fields. A line of type
+    `error` has the exception's class name as `error`, and its `message`. The last line is an
+    `error`, or a `finish` with the run's answer as `text`. If the graph has a state, a line of type
+    `state` comes before `finish`. Readers ignore unknown types and fields: later versions add some.
     """
 
     def __init__(self) -> None:
-        """Write nothing yet."""
+        """Take stdout before `open` redirects it."""
         self._out = sys.stdout
 
     def open(self) -> AbstractContextManager[object]:
-        """Keep the output of tools out of the lines."""
+        """Send the output of tools to stderr."""
         return redirect_stdout(sys.stderr)
 
     def aside(self) -> AbstractContextManager[object]:
-        """Need nothing: questions are put on stderr."""
+        """Do nothing: questions go to stderr."""
         return nullcontext()
 
     def asked(self, prompt: str) -> None:
-        """Say nothing: the question is no part."""
+        """Do nothing: the question is no part."""
 
     def note(self, message: str) -> None:
-        """Tell stderr."""
+        """Write a message to stderr."""
         tell_error(message)
 
     def show(self, part: Part, run: Run[None] | None) -> None:
-        """Write the part's line; the state's comes before the last."""
-        state: object = None if run is None else run.state
-        if isinstance(part, Finish) and state is not None:
-            self._write(to_json({"type": "state", "state": state}, fallback=repr))
+        """Write the line of a part."""
         if isinstance(part, ErrorPart):
-            told = {"error": type(part.error).__name__, "message": str(part.error)}
-            self._write(encode({"type": part.type, **told}))
+            error = {"error": type(part.error).__name__, "message": str(part.error)}
+            self._write(encode({"type": part.type, **error}))
         elif isinstance(part, Finish) and run is not None:
+            state: object = run.state
+            if state is not None:
+                self._write(to_json({"type": "state", "state": state}, fallback=repr))
             self._write(encode({**to_builtins(part), "text": latest_answer(run)}))
         else:
             self._write(encode(part))
 
     def finish(self, result: RunResult[None], kept: str) -> None:
-        """Say nothing: the finish part has said it."""
+        """Do nothing: the finish part has the result."""
 
     def _write(self, line: bytes) -> None:
         self._out.write(safe_json(line.decode()) + "\n")
@@ -117,23 +115,23 @@ class JsonScreen:
 
 @final
 class TextScreen:
-    """Shows one run as lines, in colour above live lines on terminals."""
+    """Shows a run as lines; a terminal gets colours, and live lines at the bottom."""
 
     def __init__(self) -> None:
-        """Show nothing yet."""
+        """Prepare for stdout, which is a terminal or not."""
         self._out: TextIO = sys.stdout
         self._console = Console(highlight=False) if self._out.isatty() else None
         self._started = time.monotonic()
         self._run: Run[None] | None = None
         self._line, self._style = "", ""
         self._calls: dict[str, str] = {}
-        self._said = ""
+        self._answer = ""
         self._spinner = Spinner("dots", style="cyan")
         self._live: Live | None = None
 
     @contextmanager
     def open(self) -> Generator[None]:
-        """Draw the bottom lines from now on, on a terminal."""
+        """Show the bottom lines, if stdout is a terminal."""
         self._start()
         try:
             yield
@@ -142,7 +140,7 @@ class TextScreen:
 
     @contextmanager
     def aside(self) -> Generator[None]:
-        """Take the bottom lines away while a question is asked."""
+        """Remove the bottom lines while a question is asked."""
         self._end_line()
         self._stop()
         try:
@@ -151,11 +149,11 @@ class TextScreen:
             self._start()
 
     def asked(self, prompt: str) -> None:
-        """Show a question that the user did not type."""
+        """Show the prompt of a file."""
         self._print(f"> {clean(prompt)}", "bold")
 
     def note(self, message: str) -> None:
-        """Show a message that is not the run's own."""
+        """Show a message that is not part of the run."""
         self._end_line()
         if self._console is None:
             tell_error(message)
@@ -163,7 +161,7 @@ class TextScreen:
             self._print(clean(message), "yellow")
 
     def show(self, part: Part, run: Run[None] | None) -> None:
-        """Show a part; of a child run, its calls."""
+        """Show a part of the run, or a call of a child run."""
         self._run = run
         agents, path = "", ""
         if isinstance(part, SubAgent):
@@ -183,9 +181,9 @@ class TextScreen:
                 pass
 
     def finish(self, result: RunResult[None], kept: str) -> None:
-        """Show an answer that was not streamed, the state, and the facts."""
+        """Show an answer that was not streamed, the state, and how the run ended."""
         answer = clean(result.text).strip()
-        if result.end_reason is EndReason.COMPLETED and answer not in self._said:
+        if result.end_reason is EndReason.COMPLETED and answer not in self._answer:
             self._print(answer)
         if said := state_text(result.run):
             self._print(said)
@@ -196,18 +194,18 @@ class TextScreen:
     def _show_own(self, part: Part, run: Run[None] | None) -> None:
         match part:
             case TextDelta():
-                self._said += clean(part.text)
+                self._answer += clean(part.text)
                 self._write(clean(part.text), "")
             case ReasoningDelta():
-                # Reasoning is not the answer: a file has no use for it.
+                # Reasoning is not the answer: it does not belong into a file.
                 self._write(clean(part.text) if self._console is not None else "", "dim italic")
             case StepStart():
-                self._said = ""
+                self._answer = ""
                 self._end_line()
                 if message := _injected(run):
                     self._print(f"↩ {message}", "magenta")
             case StepRetry():
-                self._said = ""
+                self._answer = ""
                 self._print(f"↻ {part.reason}: asked again", "yellow")
             case Warned():
                 self.note(f"warning: {part.message}")
@@ -224,7 +222,7 @@ class TextScreen:
         call = self._calls.pop(key, None) or f"{agents}{_call_of(self._run, key) or result.name}"
         is_answer = result.name == FINAL_ANSWER and not agents
         if is_answer and result.status == "ok" and result.text != NOT_TAKEN:
-            self._said += clean(result.text)
+            self._answer += clean(result.text)
             self._print(clean(result.text))
             return
         sign, style = MARKS.get(result.status, ("✗", "red"))
@@ -234,7 +232,7 @@ class TextScreen:
         self._print(f"{sign} {call}: {text}", style if sign != "✓" else "")
 
     def _write(self, text: str, style: str) -> None:
-        """Write text; a terminal prints a line when it is whole."""
+        """Write text; on a terminal, only whole lines."""
         if self._console is None:
             self._out.write(text)
             self._out.flush()
@@ -265,7 +263,7 @@ class TextScreen:
 
     def _start(self) -> None:
         if self._console is not None:
-            # A new one: after its stop, the old one would wipe out as many lines as it last had.
+            # A stopped Live cannot start again: it would erase lines above.
             self._live = Live(
                 console=self._console,
                 get_renderable=self._bottom,
@@ -283,7 +281,7 @@ class TextScreen:
     def _bottom(self) -> RenderableType:
         assert self._console is not None, "only a terminal has a bottom"
         rows = Text(self._line, self._style).wrap(self._console, self._console.width)
-        calls = list(self._calls.values())  # The terminal is redrawn from a thread of its own.
+        calls = list(self._calls.values())  # A copy: another thread draws the bottom.
         lines = [*rows[-WRITING_MAX:], *[Text(f"→ {call}", "cyan") for call in calls]]
         self._spinner.update(text=Text(" · ".join(self._facts()), "dim"))
         return Group(*lines, self._spinner)
@@ -308,20 +306,20 @@ def screen_for(*, as_json: bool) -> Screen:
 
 
 def ask_text(ask: Ask | Pending) -> str:
-    """Return a question: the call, its agents, and whether it may have run."""
+    """Return what a question asks: the call, its agents, and whether it may have run."""
     kind = "approval of " if ask.kind == "approval" else "the result of "
     call = call_text(ask.name, ask.arguments, ASKED_MAX)
-    doubt = "; it may have run already" if ask.unknown else ""
-    return f"{kind}{agents_text(ask.agents)}{call}{doubt}"
+    unknown = "; it may have run already" if ask.unknown else ""
+    return f"{kind}{agents_text(ask.agents)}{call}{unknown}"
 
 
 def state_text(run: Run[S]) -> str:
-    """Return the user's state on one line; empty for none."""
+    """Return the state of a run on one line; empty if there is none."""
     return "" if run.state is None else f"state: {one_line(repr(run.state), ASKED_MAX)}"
 
 
 def tokens_text(usage: Usage | None) -> str:
-    """Return the number of tokens, where a server told it."""
+    """Return the number of tokens, if the server reported it."""
     return f"{usage.total_tokens:,} tokens" if usage else "tokens unknown"
 
 
@@ -343,7 +341,7 @@ def _end_facts(result: RunResult[S]) -> Iterator[str]:
 
 
 def _injected(run: Run[S] | None) -> str:
-    """Return the latest message, if a node wrote it."""
+    """Return the latest message if a node wrote it."""
     last = run.messages[-1] if run is not None and run.messages else None
     if isinstance(last, UserMessage) and last.origin and isinstance(last.content, str):
         return f"{last.origin}: {one_line(last.content, RESULT_MAX)}"
@@ -351,12 +349,12 @@ def _injected(run: Run[S] | None) -> str:
 
 
 def _call_of(run: Run[S] | None, key: str) -> str | None:
-    """Return the call of this key, which no part has shown."""
-    found = CALL_KEY.fullmatch(key)
-    if run is None or found is None:
+    """Return the call of a key such as `c0.1`, if no part has shown the call."""
+    match = CALL_KEY.fullmatch(key)
+    if run is None or match is None:
         return None
-    turn, place = int(found[1]), int(found[2])
-    # A result is often told after its turn was closed.
+    turn, place = int(match[1]), int(match[2])
+    # The result may come after the turn was closed.
     calls = {step.index: step.tool_calls for step in run.record.steps}.get(turn, ())
     calls = calls or (run.turn.calls if run.turn.number == turn else ())
     return call_text(calls[place].name, calls[place].arguments) if place < len(calls) else None

@@ -1,7 +1,7 @@
-"""Runs in a store: opened, found by the beginning of an id, read, and the commands to go on.
+"""Runs in a store: how a command finds and reads them, and how it names the commands to go on.
 
-A store notes a run's start as it would be typed: the target, then the options that no journal
-knows: `/desk/support.yaml --with /desk/tools.py`.
+A store keeps a note of a run's start as words of a command line: the target, then the options that
+no journal has. An example is `/desk/support.yaml --with /desk/tools.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..agent import Answers, Graph, approval_from
 from ..errors import ConfigError, nearest
 from ..events import Event
 from ..stores import LOCK, SUFFIX, Catalog, Mailbox, SqliteStore, Store, open_store
-from .target import MODULE_FORM, STANDARD, load_graph, register
+from .target import absolute_target, load_graph, register
 from .text import one_line
 
 __all__ = [
@@ -40,7 +40,7 @@ EDIT_MAX: Final = 120
 
 @asynccontextmanager
 async def opened(where: str | None) -> AsyncGenerator[Store]:
-    """Open a store that is there already."""
+    """Open an existing store."""
     store = open_store(_existing(where))
     try:
         yield store
@@ -49,6 +49,7 @@ async def opened(where: str | None) -> AsyncGenerator[Store]:
 
 
 def _existing(where: str | None) -> Path:
+    """Return the path of an existing store."""
     if where is None:
         raise ConfigError(
             "--store: expected a store to look into, found none. Fix: name it (--store runs.db), "
@@ -56,13 +57,12 @@ def _existing(where: str | None) -> Path:
         )
     path = Path(where)
     if not path.exists():
-        folder = path.parent
-        names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
+        names = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
         raise ConfigError(
             f"{where}: expected a store, found nothing of that name.{nearest(path.name, names)}"
         )
-    kept = [file.suffix in {SUFFIX, LOCK} for file in path.iterdir()] if path.is_dir() else []
-    if kept and not any(kept):
+    suffixes = {file.suffix for file in path.iterdir()} if path.is_dir() else set[str]()
+    if suffixes and not suffixes & {SUFFIX, LOCK}:
         raise ConfigError(
             f"{where}: expected a store, found a folder with other files in it. Fix: name a "
             f"database (runs.db), or a folder of journals (*{SUFFIX})."
@@ -80,36 +80,36 @@ def refuse_unreachable(where: str) -> None:
 
 
 async def close(store: Store) -> None:
-    """Close a store that holds a file open."""
+    """Close a store that has an open file."""
     if isinstance(store, SqliteStore):
         await store.aclose()
 
 
 async def find_run(store: Store, text: str, where: str) -> str:
-    """Return the run's id of which `text` is a beginning."""
+    """Return the id of the run whose id begins with `text`."""
     known = await store.runs()
     if text in known:
         return text
     root, slash, path = text.partition("/")
-    meant = [run_id for run_id in known if "/" not in run_id and run_id.startswith(root)]
-    if len(meant) > 1:
-        more = f" and {len(meant) - LISTED_MAX} more" if len(meant) > LISTED_MAX else ""
+    roots = [run_id for run_id in known if "/" not in run_id and run_id.startswith(root)]
+    if len(roots) > 1:
+        more = f" and {len(roots) - LISTED_MAX} more" if len(roots) > LISTED_MAX else ""
         raise ConfigError(
-            f"{text}: expected a run, found {len(meant)} whose ids begin so: "
-            f"{', '.join(meant[:LISTED_MAX])}{more}. Fix: give more of the id."
+            f"{text}: expected a run, found {len(roots)} whose ids begin so: "
+            f"{', '.join(roots[:LISTED_MAX])}{more}. Fix: give more of the id."
         )
-    found = f"{meant[0]}{slash}{path}" if meant else ""
-    if found not in known:
+    run_id = f"{roots[0]}{slash}{path}" if roots else ""
+    if run_id not in known:
         raise ConfigError(
             f"{text}: expected a run's id, or its beginning, found no run that has it."
             f"{nearest(text, known)} See all runs with: "
             f"{_command('runs', '--all', '--store', where)}"
         )
-    return found
+    return run_id
 
 
 class Start(NamedTuple):
-    """The target of a run, and the options that no journal knows."""
+    """The target of a run, and the options that no journal has."""
 
     target: str
     base_url: str | None = None
@@ -119,37 +119,38 @@ class Start(NamedTuple):
 
     @classmethod
     def noted(cls, note: str) -> Start | None:
-        """Return the start that a store notes; None without a note."""
+        """Read the note of a store; None if it is empty."""
         try:
             words = shlex.split(note)
-        except ValueError:  # The store's other callers note what they like.
+        except ValueError:  # Another program may have written the note.
             words = [note]
         if not words:
             return None
         options = list(pairwise(words))
-        given = dict(reversed(options))
-        steps = given.get("--max-steps")
-        registers = tuple([value for name, value in options if name == "--with"])
-        urls, reasons = given.get("--base-url"), given.get("--unbounded")
-        return cls(words[0], urls, int(steps) if steps else None, reasons, registers)
+        values = dict(reversed(options))
+        return cls(
+            words[0],
+            values.get("--base-url"),
+            int(values["--max-steps"]) if "--max-steps" in values else None,
+            values.get("--unbounded"),
+            tuple([value for name, value in options if name == "--with"]),
+        )
 
     def over(self, earlier: Start) -> Start:
-        """Return this start, with earlier values in place of the lacking ones."""
-        given = {name: now for name, now in self._asdict().items() if now not in (None, "", ())}
-        return earlier._replace(**given)
+        """Return this start, completed by the values of an earlier start."""
+        values = {name: now for name, now in self._asdict().items() if now not in (None, "", ())}
+        return earlier._replace(**values)
 
     def words(self) -> Sequence[str]:
-        """Return the words of a note, which mean the same in any directory."""
-        target = self.target
-        if target != STANDARD and not MODULE_FORM.fullmatch(target):
-            target = str(Path(target).absolute())
-        words = [target]
-        steps = None if self.max_steps is None else str(self.max_steps)
-        given = ("--base-url", self.base_url), ("--max-steps", steps)
-        for name, value in (*given, ("--unbounded", self.unbounded)):
-            words += [name, value] if value else []
+        """Return the words of the note, which mean the same in every directory."""
+        values = {
+            "--base-url": self.base_url,
+            "--max-steps": None if self.max_steps is None else str(self.max_steps),
+            "--unbounded": self.unbounded,
+        }
+        words = [absolute_target(self.target)]
+        words += [word for name, value in values.items() if value for word in (name, value)]
         for file in self.registers:
-            # A module is found by its name, a file only by its whole path.
             words += ["--with", str(Path(file).absolute()) if file.endswith(".py") else file]
         return words
 
@@ -157,34 +158,31 @@ class Start(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Journal:
-    """The events of a run, its noted start, and whether it has children."""
+    """The events of a run, its noted start, and whether it has child runs."""
 
     run_id: str
     events: Sequence[Event]
     start: Start | None
     has_children: bool
 
-    def target(self, given: str | None) -> str:
-        """Return the given target, else the noted one.
-
-        The names of a noted one are registered.
-        """
-        if given:
-            return given
+    def target(self, target: str | None) -> str:
+        """Return `target`, else the noted one, whose `--with` files are executed."""
+        if target:
+            return target
         if self.start is not None:
             register(self.start.registers)
             return self.start.target
         raise ConfigError(
-            f"--target: expected what run {self.run_id!r} was started from, found no note of it. "
+            f"--target: expected the target of run {self.run_id!r}, found no note of it. "
             "Fix: name it as for graphloop run (a directory, a .py file, or module:name)."
         )
 
-    def graph(self, given: str | None) -> Graph[None]:
-        """Return the graph of the given or noted target."""
-        return load_graph(self.target(given))
+    def graph(self, target: str | None) -> Graph[None]:
+        """Return the graph of `target`, else of the noted target."""
+        return load_graph(self.target(target))
 
     def check_number(self, option: str, number: int) -> None:
-        """Refuse the number of an event that the run has not."""
+        """Refuse the number of an event that the run does not have."""
         if not 1 <= number <= len(self.events):
             raise ConfigError(
                 f"{option}: run {self.run_id!r} has events 1 to {len(self.events)}, found {number}."
@@ -192,34 +190,34 @@ class Journal:
 
 
 async def read(where: str | None, text: str) -> Journal:
-    """Read the journal of the run that `text` names."""
+    """Read the journal of the run whose id begins with `text`."""
     async with opened(where) as store:
         run_id = await find_run(store, text, str(where))
         records = await store.overview(run_id) if isinstance(store, Catalog) else ()
         note = "".join([record.target for record in records if record.run_id == run_id])
-        children = any(known.startswith(f"{run_id}/") for known in await store.runs())
-        return Journal(run_id, await store.load(run_id), Start.noted(note), children)
+        has_children = any(known.startswith(f"{run_id}/") for known in await store.runs())
+        return Journal(run_id, await store.load(run_id), Start.noted(note), has_children)
 
 
 async def answers_text(store: Store, run_id: str) -> Mapping[str, str]:
-    """Return the answers that a root run has not seen, by key."""
+    """Return the stored answers that a root run has not read, by key."""
     if not isinstance(store, Mailbox):
         return {}
     answers = Answers.of_posts(await store.posted(run_id))
-    told = dict.fromkeys(answers.tool_results, "answered")
-    for key, given in answers.approvals.items():
-        approval = approval_from(given)
+    texts = dict.fromkeys(answers.tool_results, "answered")
+    for key, answer in answers.approvals.items():
+        approval = approval_from(answer)
         edit = f", edited: {one_line(approval.edit, EDIT_MAX)}" if approval.edit else ""
-        told[key] = f"approved{edit}" if approval.approved else "denied"
-    return told
+        texts[key] = f"approved{edit}" if approval.approved else "denied"
+    return texts
 
 
 @final
 @dataclass(frozen=True)
 class Origin:
-    """The open store of a run, and its target and options.
+    """The open store of a run, its path, and the words of its start.
 
-    A store that only the target's code can open has no `path`.
+    `path` is empty if only the target's code can open the store.
     """
 
     store: Store
@@ -228,17 +226,21 @@ class Origin:
 
     @property
     def takes_answers(self) -> bool:
-        """Whether another process can leave an answer here."""
+        """Whether another process can store an answer."""
         return isinstance(self.store, Mailbox) and bool(self.path)
 
     async def note(self, run_id: str) -> None:
-        """Note the run's start, so that later commands need no target."""
+        """Note the run's start, so that later commands need no --target."""
         if isinstance(self.store, Catalog):
             await self.store.set_target(run_id, shlex.join(self.words))
 
     def approve_command(self, run_id: str, key: str) -> str:
         """Return the command that approves a call."""
         return _command("approve", run_id, key, "--store", self.path)
+
+    def fork_command(self, run_id: str) -> str:
+        """Return the command that copies the run up to event N."""
+        return _command("fork", run_id, "--at", "N", "--store", self.path)
 
     def resume_command(self, run_id: str) -> str:
         """Return the command that resumes the run."""

@@ -1,16 +1,16 @@
-"""The target of a command: a directory, a .py file, a topology's .yaml, or a `module:name`.
+"""The target of a command: a directory, a .py file, a topology's .yaml, or a name in Python.
 
-A file says what it is in plain Python:
+A name is written `FILE.py:NAME` or `module:name`. A file defines its target in plain Python:
 
-    def build(model: Model) -> Agent: ...   # or -> Graph; called with the model to use
-    PROMPT = "…"                            # the question, where the command line has none
+    def build(model: Model) -> Agent: ...   # or -> Graph; gets the model of the command line
+    PROMPT = "…"                            # the question, if the command line has none
     STATE = Ticket(…)                       # the first state of a Graph that carries one
     TOOLS = [...]                           # the tools of a Graph's model; an Agent has its own
 
-A ready `agent` or `graph` in place of `build` runs with the model it has. A topology in YAML or
-JSON names functions that a .py file of `--with` has registered. In a directory this file is
-`agent.py`, `topology.py` or `topology.yaml`, and a `script.yaml` beside it answers where there is
-no API key. A target's code is executed to be read.
+A ready `agent` or `graph` instead of `build` runs with its own model. A topology in YAML or JSON
+names functions that a .py file of `--with` has registered. In a directory the file is `agent.py`,
+`topology.py` or `topology.yaml`. Without an API key, a `script.yaml` beside it gives the replies.
+Loading a target executes its code.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from ..topology import Topology, load
 
 __all__ = [
     "EXECUTED",
-    "MODULE_FORM",
     "STANDARD",
     "Loop",
     "Target",
+    "absolute_target",
     "limited",
     "load_graph",
     "load_target",
@@ -54,19 +54,19 @@ SUFFIXES: Final = (".py", *TOPOLOGIES)
 FILES: Final = ("agent.py", "topology.py", *(f"topology{suffix}" for suffix in TOPOLOGIES))
 SCRIPT: Final = "script.yaml"
 EXECUTED: Final = "graphloop_target_"
-"""The beginning of the name of a file's module."""
+"""The prefix of the module name of an executed file."""
 STANDARD: Final = "agent"
-"""Names the standard loop."""
+"""The target that is the standard loop."""
 NAMES: Final = ("build", "agent", "graph")
 MODULE: Final = re.compile(r"[A-Za-z_][\w.]*")
-MODULE_FORM: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-SHOWN_MAX: Final = 10
+IN_FILE: Final = re.compile(r"(.+\.py):([A-Za-z_]\w*)")
+IN_MODULE: Final = re.compile(r"([A-Za-z_][\w.]*)(?<!\.py):([A-Za-z_]\w*)")
 
 
 @final
 @dataclass(frozen=True)
 class Target:
-    """A `ready` loop, or else the function that builds one around a model."""
+    """A `ready` loop, or a function that builds a loop with a model."""
 
     place: str
     ready: Loop | None = None
@@ -78,7 +78,7 @@ class Target:
 
     @property
     def takes_model(self) -> bool:
-        """Whether a run of it needs a model from outside."""
+        """Whether its runs ask the model of the command line."""
         match self.ready:
             case None:
                 return True
@@ -90,7 +90,7 @@ class Target:
                 return asks_model(self.ready)
 
     def loop(self, model: Model | None = None) -> Loop:
-        """Return the agent or graph, built around `model` if necessary."""
+        """Return the agent or graph; `model` is for a function that builds one."""
         if self.ready is not None:
             return self.ready
         assert self.build is not None, "a target that is not ready is built"
@@ -105,8 +105,8 @@ class Target:
 
 
 def names_target(text: str) -> bool:
-    """Whether `text` means a path or a `module:name`, not a question."""
-    if MODULE_FORM.fullmatch(text) or _exists(text):
+    """Whether `text` is a target, or a misspelt target, and not a question."""
+    if IN_MODULE.fullmatch(text) or IN_FILE.fullmatch(text) or _exists(text):
         return True
     if any(sign.isspace() for sign in text):
         return False
@@ -115,31 +115,40 @@ def names_target(text: str) -> bool:
 
 
 def load_target(text: str) -> Target:
-    """Load the target that `text` names; `agent` is the standard loop.
+    """Load the target that `text` names.
 
     Raises:
-        ConfigError: there is no such thing (the message says what there is), or it cannot be
-            loaded.
-        GraphError: the graph in it has no correct table.
+        ConfigError: there is no such target, or it cannot be loaded.
+        GraphError: its graph has no correct table.
     """
     if text == STANDARD:
         return Target("the prompt", build=Agent)
     if _exists(text):
         return _from_path(Path(text))
-    if MODULE_FORM.fullmatch(text):
-        module_name, _, name = text.partition(":")
-        return _from_name(text, _imported(module_name, text), name)
+    if match := IN_FILE.fullmatch(text):
+        file = Path(match[1])
+        if not _exists(match[1]):
+            raise _not_found(match[1])
+        return _with_script(_from_name(text, _execute(file), match[2]), file)
+    if match := IN_MODULE.fullmatch(text):
+        return _from_name(text, _imported(match[1], text), match[2])
     raise _not_found(text)
 
 
+def absolute_target(text: str) -> str:
+    """Return the same target for any current directory."""
+    is_name = text == STANDARD or IN_MODULE.fullmatch(text)
+    return text if is_name else str(Path(text).absolute())
+
+
 def load_graph(text: str) -> Graph[None]:
-    """Load the graph that `text` names; errors as for `load_target`."""
+    """Load the graph of a target; errors as for `load_target`."""
     loop = load_target(text).loop()
     return loop.graph if isinstance(loop, Agent) else loop
 
 
 def limited(loop: Loop, max_steps: int | None, unbounded: str | None) -> Loop:
-    """Return an agent of so many turns, or an unbounded graph."""
+    """Return an agent with a limit of turns, or a graph that may run without a bound."""
     if isinstance(loop, Agent):
         refuse_options({"--unbounded": unbounded}, "an agent's loop is bounded")
         return loop if max_steps is None else loop.with_options(max_steps=max_steps)
@@ -153,17 +162,14 @@ def limited(loop: Loop, max_steps: int | None, unbounded: str | None) -> Loop:
 
 
 def refuse_options(given: Mapping[str, object], why: str) -> None:
-    """Refuse given options, which are not None, that have no effect."""
-    names = [name for name, value in given.items() if value is not None]
+    """Refuse options that have no effect; None and False mean that one is not given."""
+    names = [name for name, value in given.items() if value is not None and value is not False]
     if names:
         raise ConfigError(f"{' and '.join(names)} would have no effect: {why}. Fix: leave it out.")
 
 
 def register(given: Iterable[str] | None) -> None:
-    """Execute files and modules that register the names of topologies.
-
-    A file is executed once.
-    """
+    """Execute files and modules that register names for topologies, each file once."""
     for text in given or ():
         if text.endswith(".py"):
             if not _exists(text):
@@ -180,7 +186,7 @@ def register(given: Iterable[str] | None) -> None:
 
 @contextmanager
 def _told(place: str) -> Generator[None]:
-    """Tell an error of the user's code in words, with its line."""
+    """Turn an error of the user's code into a ConfigError with the file and line."""
     try:
         yield
     except GraphloopError:
@@ -199,13 +205,13 @@ def _told(place: str) -> Generator[None]:
 
 
 def _execute(file: Path) -> ModuleType:
-    """Run a .py file of the user's, and return its module."""
+    """Execute a .py file, and return its module."""
     name = f"{EXECUTED}{file.stem}"
     spec = spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise ConfigError(f"{file}: expected a .py file that Python can load, found another.")
     module = module_from_spec(spec)
-    sys.modules[name] = module  # Annotations are looked up here.
+    sys.modules[name] = module  # Python looks up annotations there.
     sys.path.insert(0, str(file.parent.absolute()))
     with _told(str(file)):
         spec.loader.exec_module(module)
@@ -221,25 +227,27 @@ def _is_executed(file: Path) -> bool:
 def _exists(text: str) -> bool:
     try:
         return Path(text).exists()
-    except OSError:  # Too long for a name: a question.
+    except OSError:  # A question may be too long for a file name.
         return False
 
 
 def _from_path(path: Path) -> Target:
     file = _file_of(path)
-    script = file.parent / SCRIPT
     if file.suffix in TOPOLOGIES:
         graph = load(file)
-        target = Target(str(file), ready=graph, prompt=graph.prompt or None)
-    else:
-        module = _execute(file)
-        name = next((name for name in NAMES if hasattr(module, name)), None)
-        if name is None:
-            raise ConfigError(
-                f"{file}: expected a function `build(model)` that returns an Agent or a Graph, "
-                f"found {_offers(module)}. Fix: add one, or name what is there as module:name."
-            )
-        target = _from_name(str(file), module, name)
+        return _with_script(Target(str(file), ready=graph, prompt=graph.prompt or None), file)
+    module = _execute(file)
+    name = next((name for name in NAMES if hasattr(module, name)), None)
+    if name is None:
+        raise ConfigError(
+            f"{file}: expected a function `build(model)` that returns an Agent or a Graph, "
+            f"found {_offers(module)}. Fix: add one, or name what is there: {file}:NAME."
+        )
+    return _with_script(_from_name(str(file), module, name), file)
+
+
+def _with_script(target: Target, file: Path) -> Target:
+    script = file.parent / SCRIPT
     return replace(target, script=script if script.is_file() else None)
 
 
@@ -262,7 +270,7 @@ def _file_of(path: Path) -> Path:
 
 
 def _imported(name: str, text: str) -> ModuleType:
-    """Import a module, which `text` names, as `python -m` finds it."""
+    """Import a module as `python -m` does; `text` is what the user typed."""
     sys.path.insert(0, str(Path.cwd()))
     with _told(name):
         try:
@@ -272,14 +280,14 @@ def _imported(name: str, text: str) -> ModuleType:
                 raise
             raise ConfigError(
                 f"{text}: expected a module {name!r}, found none on the path or in {Path.cwd()}. "
-                "Fix: check the name, or put a question in quotes with a space in it."
+                "Fix: check the name; a question has a space in it."
             ) from error
 
 
 def _from_name(place: str, module: ModuleType, name: str) -> Target:
     if not hasattr(module, name):
         raise ConfigError(
-            f"{place}: expected {name!r} in module {module.__name__!r}, found {_offers(module)}."
+            f"{place}: expected {name!r} in {place.rpartition(':')[0]}, found {_offers(module)}."
             f"{nearest(name, vars(module))}"
         )
     found: object = getattr(module, name)
@@ -288,12 +296,12 @@ def _from_name(place: str, module: ModuleType, name: str) -> Target:
         raise ConfigError(f"{place}: expected PROMPT to be a string, found {prompt!r:.80}")
     if isinstance(found, Topology) and prompt is None:
         prompt = found.prompt or None
-    tools = cast("Tools", getattr(module, "TOOLS", ()))  # Toolbox looks at each of them.
+    tools = cast("Tools", getattr(module, "TOOLS", ()))  # Toolbox checks each tool.
     target = Target(place, prompt=prompt, tools=tools, state=getattr(module, "STATE", None))
     if isinstance(found, Agent | Graph):
         return replace(target, ready=cast("Loop", found))  # The state's type is not known.
     if callable(found) and not isinstance(found, type):
-        build = cast("Callable[[Model], object]", found)  # `loop` looks at its answer.
+        build = cast("Callable[[Model], object]", found)  # `loop` checks the result.
         return replace(target, build=build)
     raise ConfigError(
         f"{place}: expected {name!r} to be an Agent, a Graph, or a function build(model), "
@@ -302,7 +310,7 @@ def _from_name(place: str, module: ModuleType, name: str) -> Target:
 
 
 def _offers(module: ModuleType) -> str:
-    """Return the names in a module that a target can be."""
+    """Return the names of a module's agents, graphs and build function."""
     names = [
         name
         for name, value in vars(module).items()
@@ -321,20 +329,15 @@ def _targets_in(folder: Path) -> list[str]:
 
 
 def _not_found(text: str) -> ConfigError:
-    """Return the error for a missing path, with targets near it."""
+    """Return the error for a missing path, with the name of a target near it."""
     missing, folder = Path(text).name, Path(text).parent
     while not folder.is_dir():
         missing, folder = folder.name, folder.parent
-    names = _targets_in(folder)
-    # The whole path, to be typed as it is: a mere name would be taken for a question.
-    close = [
-        name if name == STANDARD else str(folder / name)
-        for name in get_close_matches(missing, [STANDARD, *names], n=1)
-    ]
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    more = f" and {len(names) - SHOWN_MAX} more" if len(names) > SHOWN_MAX else ""
-    shown = ", ".join(str(folder / name) for name in names[:SHOWN_MAX]) or "no target"
+    near = get_close_matches(missing, [STANDARD, *_targets_in(folder)], n=1)
+    # The whole path: a bare name would be taken for a question.
+    names = [name if name == STANDARD else str(folder / name) for name in near]
+    hint = f" Did you mean {names[0]!r}?" if names else ""
     return ConfigError(
         f"{text}: expected a directory, a .py file, or a topology ({', '.join(TOPOLOGIES)}), found "
-        f"nothing of that name.{hint} In {str(folder)!r} is {shown}{more}."
+        f"nothing of that name.{hint}"
     )

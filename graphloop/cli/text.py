@@ -1,4 +1,4 @@
-"""Text that may be printed: a model's words drive no terminal, and lines break between words."""
+"""Text for a terminal: safe against control characters, and wrapped between words."""
 
 from __future__ import annotations
 
@@ -27,29 +27,26 @@ __all__ = [
 
 ARGUMENTS_MAX: Final = 120
 ASKED_MAX: Final = 10_000
-"""A person who decides about a call reads all of it."""
+"""How many characters of a call are shown to a person who decides about it."""
 UNSAFE: Final = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""Signs that drive a terminal, or turn the direction of text, and that JSON takes unescaped."""
+"""Characters that drive a terminal or turn the writing direction, and that JSON leaves as is."""
 COPIED: Final = "graphloop "
-"""A line with a command in it stays whole, to be copied."""
+"""A line with a command is not wrapped, so that it can be copied."""
 
 
 def clean(text: str) -> str:
     """Return `text` without control characters, which drive a terminal.
 
-    Signs that turn the direction of text become escapes: they make a call look like another.
+    Characters that turn the writing direction become escapes: a call could look like another.
     """
-    return text if text.isprintable() else "".join(map(_clean, text))
-
-
-def _clean(sign: str) -> str:
-    if turns_direction(sign):
-        return ascii(sign)[1:-1]
-    return sign if sign in "\n\t" or category(sign) != "Cc" else ""
+    if text.isprintable():
+        return text
+    kept = [sign for sign in text if sign in "\n\t" or category(sign) != "Cc"]
+    return "".join(ascii(sign)[1:-1] if turns_direction(sign) else sign for sign in kept)
 
 
 def wrapped(text: str, out: TextIO) -> str:
-    """Return `text` with lines that fit the terminal `out`."""
+    """Return `text` with lines that fit the width of `out`, if that is a terminal."""
     if not out.isatty():
         return text
     return "\n".join(map(_wrapped, text.split("\n")))
@@ -67,8 +64,8 @@ def _wrapped(line: str) -> str:
 
 
 def safe_json(text: str) -> str:
-    """Return JSON that means the same, and drives no terminal."""
-    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    """Return the same JSON without characters that drive a terminal."""
+    return UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def call_text(name: str, arguments: str, length_max: int = ARGUMENTS_MAX) -> str:
@@ -79,20 +76,18 @@ def call_text(name: str, arguments: str, length_max: int = ARGUMENTS_MAX) -> str
         value = arguments
     shown = arguments
     if isinstance(value, dict):
-        named = cast("dict[str, object]", value)  # JSON objects have text keys.
-        shown = ", ".join(
-            f"{key}={json.dumps(given, ensure_ascii=False)}" for key, given in named.items()
-        )
+        values = cast("dict[str, object]", value)  # JSON objects have text keys.
+        shown = ", ".join(f"{key}={json.dumps(values[key], ensure_ascii=False)}" for key in values)
     return f"{one_line(name, ARGUMENTS_MAX)}({one_line(shown, length_max)})"
 
 
 def agents_text(agents: Iterable[str]) -> str:
-    """Return the names of sub-agents before a call."""
+    """Return the names of sub-agents before a call: `desk > payer > `."""
     return "".join(f"{clean(name)} > " for name in agents)
 
 
 def one_line(text: str, length_max: int) -> str:
-    """Return text on one line, cut to a length."""
+    """Return text on one line, cut to `length_max` characters."""
     line = " ".join(clean(text).split())
     return line if len(line) <= length_max else f"{line[: length_max - 1]}…"
 
@@ -103,5 +98,5 @@ def counted(number: int, name: str) -> str:
 
 
 def time_text(at: float) -> str:
-    """Return a time in seconds since the epoch in words, in UTC."""
+    """Return a Unix time as date and time in UTC."""
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}Z"

@@ -1,6 +1,6 @@
-"""Watching a run, new or resumed: it is shown to its end, with the commands to go on.
+"""Watching a run, new or resumed: its parts on a screen, then the commands to go on.
 
-The first Ctrl-C ends the run properly, the second ends the process at once.
+The first Ctrl-C ends the run with all calls answered. The second Ctrl-C kills the process.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from .text import counted
 
 __all__ = ["watch"]
 
-NO_ANSWER: Final = {"context_window", "empty_response", "incomplete", "length"}
-"""The ends of a run with half an answer, or none."""
+NO_ANSWER: Final = {"aborted", "context_window", "empty_response", "incomplete", "length"}
+"""The end reasons of a run without a whole answer."""
 INTERRUPTED: Final = "interrupted: ending the run; Ctrl-C again to quit at once"
 SHOW_CURSOR: Final = b"\x1b[?25h"
 
@@ -40,14 +40,14 @@ async def watch(
     owner: Agent | Provider | None,
     asked: str | None = None,
 ) -> Status:
-    """Show a run to its end and return the status it ends with.
+    """Show a run to its end and return the exit status.
 
     Args:
         stream: the run.
-        screen: shows it.
+        screen: shows the run.
         origin: the store of the run, if it is kept.
-        owner: holds connections, and is closed after the run.
-        asked: a question that is shown first.
+        owner: has open connections, and is closed after the run.
+        asked: a question to show first.
     """
 
     def abort() -> None:
@@ -62,14 +62,14 @@ async def watch(
         with _interrupts(abort) as interrupt:
             try:
                 failure = await _shown(stream, screen, origin, asked, interrupt)
-            except BrokenPipeError:  # `| head` has read enough, and leaves the run.
-                _tell_unfinished(stream, origin, "has no reader left")
+            except BrokenPipeError:  # `| head` has read enough.
+                _print_unfinished(stream, origin, "has no reader left")
                 raise
         if failure is None:
             status = await _finished(stream, origin, screen)
         else:
             status = complain(failure)
-            _tell_unfinished(stream, origin, "is not over")
+            _print_unfinished(stream, origin, "is not over")
     return _interrupted() if interrupt.came else status
 
 
@@ -96,23 +96,27 @@ async def _shown(
     return failure
 
 
-def _tell_unfinished(stream: RunStream[None], origin: Origin | None, why: str) -> None:
-    """Tell the command that goes on with a kept run."""
+def _print_unfinished(stream: RunStream[None], origin: Origin | None, why: str) -> None:
+    """Print the command that resumes a kept run."""
     run = stream.run
     if origin is not None and origin.path and run is not None and not run.ended:
         tell_error(f"interrupted: run {run.id} {why}. Go on with: {origin.resume_command(run.id)}")
 
 
 async def _finished(stream: RunStream[None], origin: Origin | None, screen: Screen) -> Status:
+    """Show the end of a run, and return the exit status."""
     result = await stream.result()
-    is_kept = origin is not None and origin.path
-    screen.finish(result, f"run {result.run_id} in {origin.path}" if origin and is_kept else "")
-    if result.end_reason is not EndReason.PARKED:
-        failed = result.end_reason in NO_ANSWER or result.broken_rules or result.owed_rules
-        return Status.FAILED if failed else Status.OK
-    for line in _pending_lines(result, origin):
-        tell_error(line)
-    return Status.PARKED
+    kept = origin if origin is not None and origin.path else None
+    screen.finish(result, f"run {result.run_id} in {kept.path}" if kept else "")
+    if result.end_reason is EndReason.PARKED:
+        for line in _pending_lines(result, origin):
+            tell_error(line)
+        return Status.PARKED
+    if result.end_reason is EndReason.ABORTED and kept:
+        fork = kept.fork_command(result.run_id)
+        tell_error(f"the run is over. Go on from an earlier event with: {fork}")
+    failed = result.end_reason in NO_ANSWER or result.broken_rules or result.owed_rules
+    return Status.FAILED if failed else Status.OK
 
 
 def _pending_lines(result: RunResult[None], origin: Origin | None) -> Iterator[str]:
@@ -127,11 +131,11 @@ def _pending_lines(result: RunResult[None], origin: Origin | None) -> Iterator[s
             "to decide here, run it in a terminal, or with --approve always."
         )
     elif len(approvals) < len(result.pending) or not origin.path:
-        given = ["approvals={…}"] if approvals else []
-        given += ["tool_results={…}"] if len(approvals) < len(result.pending) else []
+        answers = ["approvals={…}"] if approvals else []
+        answers += ["tool_results={…}"] if len(approvals) < len(result.pending) else []
         made = f', with the agent made with store="{origin.path}"' if origin.path else ""
         yield f"Go on from Python{made}, by the keys above:"
-        yield f'  await agent.resume("{result.run_id}", {", ".join(given)})'
+        yield f'  await agent.resume("{result.run_id}", {", ".join(answers)})'
     elif origin.takes_answers:
         yield "Go on, here or in another process:"
         for key in approvals:
@@ -147,7 +151,7 @@ def _pending_lines(result: RunResult[None], origin: Origin | None) -> Iterator[s
 
 @final
 class _Interrupt:
-    """Whether Ctrl-C `came`; `heed` aborts the run then, once."""
+    """Whether Ctrl-C `came`; `heed` then aborts the run once."""
 
     def __init__(self, abort: Callable[[], None]) -> None:
         self.came = False
@@ -161,12 +165,10 @@ class _Interrupt:
 
 @contextmanager
 def _interrupts(abort: Callable[[], None]) -> Generator[_Interrupt]:
-    """Call `abort` in the running event loop on the first Ctrl-C.
+    """Call `abort` in the event loop on the first Ctrl-C.
 
-    The second one gets the system's own behaviour, also while a tool blocks the event loop. So the
-    handler only puts that behaviour in place, shows the cursor that a live screen may have hidden
-    (unbuffered: it may have interrupted a write), and wakes the loop. A busy loop gives the abort
-    no turn: the caller heeds it at every part.
+    The second Ctrl-C has its default behaviour, even if a tool blocks the event loop. A busy event
+    loop runs no callback, so the caller calls `heed` at every part, too.
     """
     loop = asyncio.get_running_loop()
     interrupt = _Interrupt(abort)
@@ -175,6 +177,7 @@ def _interrupts(abort: Callable[[], None]) -> Generator[_Interrupt]:
         interrupt.came = True
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         if sys.stdout is not None and sys.stdout.isatty():
+            # Unbuffered: the signal may have interrupted a write.
             os.write(sys.stdout.fileno(), SHOW_CURSOR)
         loop.call_soon_threadsafe(interrupt.heed)
 
@@ -186,7 +189,7 @@ def _interrupts(abort: Callable[[], None]) -> Generator[_Interrupt]:
 
 
 def _interrupted() -> Status:
-    """Leave at once if a tool's thread runs, for exiting waits."""
+    """Return the status; exit at once if a tool's thread runs, for Python waits for threads."""
     main = threading.main_thread()
     if any(not thread.daemon for thread in threading.enumerate() if thread is not main):
         sys.stdout.flush()

@@ -261,15 +261,15 @@ def _check_layers(layers: Sequence[str]) -> None:
 
 def _question(every: tuple[Message, ...], asked: Sequence[int]) -> set[int]:
     """Return the places of a person's latest words: old in a long turn, but still unanswered."""
-    at = next((at for at in reversed(asked) if _is_said(every[at])), -1)
-    found: set[int] = set()
-    while at >= 0 and _is_said(every[at]):
-        found.add(at)
+    at = next((at for at in reversed(asked) if _is_of_person(every[at])), -1)
+    places: set[int] = set()
+    while at >= 0 and _is_of_person(every[at]):
+        places.add(at)
         at -= 1
-    return found
+    return places
 
 
-def _is_said(message: Message) -> bool:
+def _is_of_person(message: Message) -> bool:
     return isinstance(message, UserMessage) and not message.origin
 
 
@@ -294,8 +294,8 @@ def _without_content(message: Message) -> Message:
         return message
     content = message.content
     files = 0 if isinstance(content, str) else sum(not isinstance(p, TextPart) for p in content)
-    held = f", {files} files" if files else ""
-    note = f"[pruned: {len(message.text)} characters{held}]"
+    with_files = f", {files} files" if files else ""
+    note = f"[pruned: {len(message.text)} characters{with_files}]"
     if content_tokens(note) >= content_tokens(content) or PRUNED_NOTE.fullmatch(message.text):
         return message
     return evolve(message, content=note)

@@ -78,12 +78,12 @@ def adopt_open_calls(run: Run[S], messages: Sequence[Message]) -> Run[S] | None:
     at = len(messages) - 1
     while not isinstance(message := messages[at], AssistantMessage):
         at -= 1
-    given = iter([result for result in messages[at + 1 :] if isinstance(result, ToolResult)])
+    present = iter([result for result in messages[at + 1 :] if isinstance(result, ToolResult)])
     unanswered = {place for place, _ in open_calls(messages)}
     calls, turn = message.calls, run.turn
     known = turn.results if turn.calls == calls and turn.results else (None,) * len(calls)
     results = tuple(
-        [result if place in unanswered else next(given) for place, result in enumerate(known)]
+        [result if place in unanswered else next(present) for place, result in enumerate(known)]
     )
     reply = run.turn.reply or Reply(message, FinishReason.TOOL_CALLS)
     turn = evolve(

@@ -33,6 +33,8 @@ INSIDE: Final = "cancelled from inside: it awaited something that other code can
 class CancelScope:
     """Counts the cancellations of the task that drives a run, and whose they are.
 
+    As a context it is a wait for the effects of its `run`, which the driver may interrupt.
+
     Args:
         parent: the scope of the parent run; None for a run at the top.
         timer: the time limit of a turn; None for none.
@@ -40,6 +42,7 @@ class CancelScope:
 
     def __init__(self, parent: CancelScope | None = None, timer: StepTimer | None = None) -> None:
         self._top: CancelScope = self if parent is None else parent._top
+        self.run: Run[Any] | None = None
         self._timer = timer
         self._task: Awaiting | None = None
         self._before = 0
@@ -69,12 +72,36 @@ class CancelScope:
         if self._task is not current_task():
             self.enter()
 
-    def wait(self, run: Run[Any]) -> None:
+    def __enter__(self) -> None:
         """Let the task that has entered be interrupted, also by the time limit of the turn."""
-        if self._timer is not None:
-            self._timer.begin(run)
+        if self._timer is not None and self.run is not None:
+            self._timer.begin(self.run)
         self._waiter = task = self._task
         self._before_wait = 0 if task is None else task.cancelling()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        """End the wait; a cancellation that only the driver has asked for is over with it.
+
+        Raises:
+            CancelledError: the caller was cancelled, and what was awaited kept that to itself.
+        """
+        if self._timer is not None:
+            self._timer.end()
+        waiter, interrupted, self._waiter = self._waiter, self._interrupted, None
+        others = 0 if waiter is None else waiter.cancelling() - self._before_wait
+        if interrupted is not None:
+            self._interrupted = None
+            interrupted.uncancel()
+            self._top._interrupts = max(0, self._top._interrupts - (interrupted is self._top._task))
+            others -= 1
+        if others > 0 and kind is None:
+            raise CancelledError
+        return interrupted is not None and others <= 0 and isinstance(error, CancelledError)
 
     def interrupt(self) -> None:
         """Cancel what is awaited, if anything is, and once: the task counts others' cancellations.
@@ -88,32 +115,6 @@ class CancelScope:
             return
         self._interrupted = waiter
         top._interrupts += waiter is top._task
-
-    def take_interrupt(self) -> bool:
-        """Tell whether the driver, and no other, has cancelled the wait; then the wait is over."""
-        waiter = self._interrupted
-        if waiter is None or waiter.cancelling() > self._before_wait + 1:
-            return False
-        self._waiter = None  # A second stop does not interrupt the first.
-        return True
-
-    def resume(self) -> bool:
-        """End the wait and its interruption; tell whether a caller's cancellation was swallowed.
-
-        What was awaited kept that to itself; the driver must not.
-        """
-        if self._timer is not None:
-            self._timer.end()
-        waiter, interrupted, top = self._waiter, self._interrupted, self._top
-        self._waiter = None
-        swallowed = waiter is not None and (
-            waiter.cancelling() > self._before_wait + (interrupted is not None)
-        )
-        if interrupted is not None:
-            self._interrupted = None
-            interrupted.uncancel()
-            top._interrupts = max(0, top._interrupts - (interrupted is top._task))
-        return swallowed
 
 
 class StepTimer:

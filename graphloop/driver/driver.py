@@ -2,9 +2,10 @@
 
     while the run has not ended:
         event = the next of the effects in flight
-        step = journal the event, and apply it       (an event is journaled before it counts)
+        step = apply the event, and hold it
+        unless the next event follows at once (`Ahead`):
+            journal what is held, and yield it       (an event is journaled before it counts)
         start the effects of the step
-        yield step
 
 The driver is an async generator. It yields every `Step`, the deltas of a talking model, and the
 steps of child runs. Its caller drives it by iterating it. When the generator has ended, every
@@ -27,10 +28,7 @@ from ..errors import NotDeterministic, ProviderError, StoreError
 from ..events import (
     Cancelled,
     ChildEnded,
-    EffectFailed,
-    EffectsStarted,
     Event,
-    ModelReplied,
     Queued,
     Resumed,
     Started,
@@ -38,26 +36,24 @@ from ..events import (
 )
 from ..graph import NodeGraph
 from ..run import Run
-from ..step import Step
+from ..stores import Ask
 from ..values import UserMessage, evolve
+from .ahead import Ahead
 from .cancellation import CancelScope, StepTimer
 from .children import ChildRuns
 from .in_flight import SEEN, InFlight
 from .models import ModelCallInFlight, Models
 from .pending import Pending, pending_of
 from .performer import Performer
-from .ports import ChildRun, ChildStep, Ports, Resumption, Seen, Shown
-from .recorder import Recorder, first_events, not_before
+from .ports import ChildStep, Ports, Resumption, Seen, Shown
+from .recorder import Recorder
 
 __all__ = ["AsyncDriver", "ChildStep", "DriverState", "Seen"]
 
 S = TypeVar("S")
 
 SHARE_S: Final = 0.005
-"""How long a run may keep the event loop: effects of a test or a plain function never really wait.
-
-Timers, signals and other runs would otherwise wait for as long as the run lasts.
-"""
+"""How long a run may keep the event loop from others: plain functions never really wait."""
 
 
 class DriverState(Enum):
@@ -95,19 +91,12 @@ class AsyncDriver(Generic[S]):
         self._scope = scope = CancelScope(scope, timer)
         self._performer = performer = Performer(ports)
         self._models = models = Models(ports, performer)
-
-        def driver_of(child: ChildRun[Any], state: object) -> AsyncDriver[Any]:
-            return AsyncDriver(child.graph, child.ports, state, scope)
-
-        self.children = children = ChildRuns(ports, performer, driver_of)
-        self._recorder = recorder = Recorder(
-            graph,
+        self.children = children = ChildRuns(
             ports,
-            state,
-            scope,
             performer,
-            asks=lambda: [pending.ask for pending in self.pending],
+            lambda child, state: AsyncDriver(child.graph, child.ports, state, scope),
         )
+        self._recorder = recorder = Recorder(graph, ports, state, scope, models, asks=self._asks)
         self._in_flight = InFlight(
             performer,
             lambda effect: (
@@ -118,9 +107,9 @@ class AsyncDriver(Generic[S]):
             scope,
             ports.stoppable or timer is not None,
         )
-        self._asides: list[Event] = []
-        self._heard: list[Event] = []
-        self._stopping = self._left = self._restarts = False
+        self._ahead = Ahead(ports, performer, self._in_flight)
+        self._shared_at = 0.0
+        self._stopping = self._left = self._stops = self._restarts = False
         self._abort: Cancelled | None = None
         self._state = DriverState.RUNNING
 
@@ -132,8 +121,7 @@ class AsyncDriver(Generic[S]):
     @property
     def state(self) -> DriverState:
         """How the run stands, once there is no more to be seen of it."""
-        run = self._recorder.run
-        return self._state if run is None or run.node != "END" else DriverState.ENDED
+        return DriverState.ENDED if self._recorder.is_over else self._state
 
     @property
     def exception(self) -> Exception | None:
@@ -143,8 +131,7 @@ class AsyncDriver(Generic[S]):
     @property
     def is_deaf(self) -> bool:
         """Whether no message would be heard now: the run ends, parks, or is left."""
-        stopping = self._left or self._abort is not None
-        return stopping or self._state is not DriverState.RUNNING or self._recorder.is_ending
+        return self._stops or self._state is not DriverState.RUNNING or self._recorder.is_ending
 
     @property
     def pending(self) -> tuple[Pending, ...]:
@@ -152,6 +139,9 @@ class AsyncDriver(Generic[S]):
         if self.run is None or self.run.ended:
             return ()
         return tuple(pending_of(self.run, self.children.descendants, self._ports.secret))
+
+    def _asks(self) -> list[Ask]:
+        return [pending.ask for pending in self.pending]
 
     def abort(self, reason: str = "", *, after_step: bool = False) -> None:
         """Stop the run now: what is pending is cancelled, the history stays paired.
@@ -166,24 +156,24 @@ class AsyncDriver(Generic[S]):
             self._stop(Cancelled(self._ports.clock(), reason))
         elif self._abort is None and not self._stopping:
             self._stopping = True
-            self._asides.append(Cancelled(self._ports.clock(), reason, after_step=True))
+            self._ahead.asides.append(Cancelled(self._ports.clock(), reason, after_step=True))
 
     def _expire(self, reason: str) -> None:
         self._stop(Cancelled(self._ports.clock(), reason, timeout=True))
 
     def _stop(self, cancelled: Cancelled) -> None:
         # The first word counts: a run that was left is not stopped, nor the other way round.
-        if self._abort is None and not self._left:
-            self._abort = cancelled
+        if not self._stops:
+            self._abort, self._stops = cancelled, True
             self._scope.interrupt()
 
     def queue(self, message: UserMessage, *, follow_up: bool) -> None:
         """Have the model read a message in the next turn, or once the run would end."""
-        self._asides.append(Queued(self._ports.clock(), message, follow_up))
+        self._ahead.asides.append(Queued(self._ports.clock(), message, follow_up))
 
     def leave(self) -> None:
         """Stop driving: nothing is cancelled, and the run can be resumed from where it is."""
-        self._left = True
+        self._left = self._stops = True
         self._scope.interrupt()
 
     def start(self, started: Started) -> AsyncGenerator[Seen[S], None]:
@@ -211,14 +201,16 @@ class AsyncDriver(Generic[S]):
         self._state, self._restarts = DriverState.RUNNING, True
         children = self.children.known if children is None else children
         if at_once:
-            self._recorder.run, self.children.known = run, children
+            self._recorder.stand_at(run)
+            self.children.known = children
         else:
             self.know(run, children)
         return self._drive(run.id, answers, resumed=not at_once)
 
     def know(self, run: Run[S], children: Mapping[str, Resumption[Any]]) -> None:
         """Take the run, and its children that have started, to stand as their journals say."""
-        self._recorder.run, self.children.known = run, children
+        self._recorder.stand_at(run)
+        self.children.known = children
         self._performer.resume(run)
         self._in_flight.todo = self._performer.performable(run.pending.values(), run)
 
@@ -240,76 +232,75 @@ class AsyncDriver(Generic[S]):
                 await self._read_again()
             if not recorder.is_over:
                 await self._take(await self._final(event, unless_busy=unless_busy))
+                await self._recorder.keep()
         return recorder.driven
 
     async def _drive(
         self, run_id: str, first: Iterable[Event], *, resumed: bool = False
     ) -> AsyncGenerator[Seen[S], None]:
-        scope, recorder, in_flight = self._scope, self._recorder, self._in_flight
+        scope, recorder, self._shared_at = self._scope, self._recorder, monotonic()
         self.children.tried.clear()
         scope.enter()
         recorder.run_id = run_id
         async with recorder:
             try:
-                is_resumed = await self._open(first, resumed=resumed)
-                while recorder.unseen:
-                    yield recorder.unseen.pop(0)
-                if is_resumed:
-                    yield await self._take(Resumed(self._ports.clock()))
-                while self._heard and ((run := recorder.run) is None or run.node != "END"):
-                    scope.enter()
-                    yield await self._take(self._pop(run))
-                shared_at = monotonic()
-                while (run := recorder.run or recorder.driven).node != "END":
-                    scope.enter()
-                    item = self._pop(run) if self._heard else await self._next(run)
+                await self._open(first, resumed=resumed)
+                while True:
+                    # Before anything acts, waits or is seen, what is held is journaled.
+                    item: Shown | Event | None = None
+                    if recorder.held and not self._stops:
+                        item = self._ahead.after(recorder.held[-1])
+                    if item is None:
+                        await recorder.keep()
+                        while recorder.unseen:
+                            yield recorder.unseen.pop(0)
+                        if recorder.is_over:
+                            break
+                        scope.enter()
+                        item = await self._next()
                     if item is None:
                         self._state = DriverState.DETACHED if self._left else DriverState.PARKED
                         break
-                    yield item if isinstance(item, SEEN) else await self._take(item)
-                    if monotonic() - shared_at > SHARE_S:
-                        await asyncio.sleep(0)
-                        shared_at = monotonic()
+                    if isinstance(item, SEEN):
+                        yield item
+                    else:
+                        await self._take(item)
             except (GeneratorExit, asyncio.CancelledError, NotDeterministic):
                 scope.enter_again()
                 await self._keep()
                 raise
             finally:
-                await in_flight.close()
+                await self._in_flight.close()
 
-    async def _take(self, event: Event, *, leaving: bool = False) -> Step[S]:
-        """Journal an event, apply it, and start the effects of its step.
+    async def _take(self, event: Event, *, leaving: bool = False) -> None:
+        """Apply an event, and hold it; the effects of its step are to do then.
 
         From then on an effect is to do, done or not: so it is known not to have started.
         """
-        step, cut = await self._recorder.take(event, leaving=leaving)
-        if isinstance(event, (ModelReplied, EffectFailed)):
-            # The journal knows now what the call has used.
-            self._models.calls.pop(event.effect, None)
+        step, failed = await self._recorder.take(event)
         if step.effects:
             self._in_flight.todo += self._performer.performable(step.effects, step.run)
-        if cut is not None:
-            self._recorder.unseen.append(step)
-            raise cut
-        return step
+        if failed is not None:
+            await self._recorder.keep(leaving=leaving)
+            raise failed
 
-    async def _open(self, first: Iterable[Event], *, resumed: bool) -> bool:
-        """Make ready the events that a leg begins with; tell whether `Resumed` comes before them.
+    async def _open(self, first: Iterable[Event], *, resumed: bool) -> None:
+        """Make ready the events that a leg begins with; `Resumed` comes before them.
 
         Raises:
             RunBusy: another driver has taken the run further, and this one has nothing to do.
         """
-        recorder, asides, self._asides = self._recorder, self._asides, []
+        recorder = self._recorder
         if recorder.is_torn:
             await self._read_again()
             if recorder.run is not None:
                 first = [event for event in first if not isinstance(event, Started)]
-        over = recorder.run is not None and recorder.run.node == "END"
-        self._heard = [] if over else [*(first_events(first, asides) if asides else first)]
-        if resumed and not (self._heard or self._in_flight.todo):
+        self._ahead.begin(first, over=recorder.is_over)
+        heard = self._ahead.heard
+        if resumed and not (heard or self._in_flight.todo):
             await recorder.refuse_outrun()
-            return False
-        return resumed
+        elif resumed:
+            heard.insert(0, Resumed(self._ports.clock()))
 
     async def _read_again(self) -> None:
         """Read a journal that the run was torn from: it may hold the last event, or the run."""
@@ -317,12 +308,7 @@ class AsyncDriver(Generic[S]):
         if self.run is not None:
             self.know(self.run, self.children.known)
 
-    def _pop(self, run: Run[S] | None) -> Event:
-        """Take the next of the events that are known; what the caller said comes first."""
-        event = (self._asides or self._heard).pop(0)
-        return event if run is None or event.at >= run.at else not_before(run, event)
-
-    async def _next(self, run: Run[S]) -> Shown | Event | None:
+    async def _next(self) -> Shown | Event | None:
         """Return what happens next: something to see, or an event; None when the run parks.
 
         An abort cancels the wait for effects, and nothing else: never a journal being written.
@@ -332,41 +318,49 @@ class AsyncDriver(Generic[S]):
         read in the very next turn, and the answer may be the run's last event.
         """
         item: Shown | Event | None = None
-        in_flight = self._in_flight
-        if self._restarts:
-            self._restarts = False
-            in_flight.todo = self._performer.performable(run.pending.values(), run)
-        stopping = self._left or self._abort is not None
+        if monotonic() - self._shared_at > SHARE_S:
+            await asyncio.sleep(0)
+            self._shared_at = monotonic()
+        if self._ahead.heard:
+            return self._ahead.pop(self._recorder.current)
+        run, stopping = self._recorder.current or self._recorder.driven, self._stops
         if not stopping:
-            if run.turn.abandoned:
-                now = self._ports.clock()
-                if ended := await self.children.end_unwanted(run, now, in_flight.drop):
-                    return ended
-            if self._asides:
-                return self._pop(run)
-            # It costs a write, for nothing where no driver could ever resume the run.
-            todo = in_flight.todo if self._ports.resumable else ()
-            if todo and (risky := self._performer.risky(todo, run)):
-                return EffectsStarted(self._ports.clock(), risky)
-            item = await in_flight.next(run)
-            stopping = item is None and (self._left or self._abort is not None)
+            # While the only effect in flight talks, no other is asked about.
+            talks = self._in_flight.source and not (self._ahead.asides or run.turn.abandoned)
+            if not talks and (at_once := await self._before_waiting(run)):
+                return at_once
+            item = await self._in_flight.next(run)
+            stopping = item is None and self._stops
         if stopping:
             item = await self._stopped()
-        if isinstance(item, SEEN) or not self._asides:
+        if isinstance(item, SEEN) or not self._ahead.asides:
             return item
         if item is not None:
-            self._heard.insert(0, item)
-        return self._pop(run)
+            self._ahead.heard.insert(0, item)
+        return self._ahead.pop(run)
+
+    async def _before_waiting(self, run: Run[S]) -> Event | None:
+        """Return an event that comes before the driver waits for its effects, if there is one."""
+        if self._restarts:
+            self._restarts = False
+            self._in_flight.todo = self._performer.performable(run.pending.values(), run)
+        if run.turn.abandoned:
+            now, drop = self._ports.clock(), self._in_flight.drop
+            if ended := await self.children.end_unwanted(run, now, drop):
+                return ended
+        return self._ahead.next(run)
 
     async def _stopped(self) -> Event | None:
         if self._abort is None:
             await self._keep()
             return None
+        await self._recorder.keep()
         # What a tool has done is done; a reply that was not heard is void, and paid for.
         unheard = await self._in_flight.close()
-        self._heard += [event for event in unheard if isinstance(event, ToolReturned | ChildEnded)]
-        if self._heard:
-            return self._heard.pop(0)
+        heard = self._ahead.heard
+        heard += [event for event in unheard if isinstance(event, ToolReturned | ChildEnded)]
+        if heard:
+            return heard.pop(0)
         return await self._final(self._abort)
 
     async def _keep(self) -> None:
@@ -378,13 +372,18 @@ class AsyncDriver(Generic[S]):
         ended = await self._in_flight.close()
         if self._recorder.is_torn:
             return
-        known, self._asides, self._heard = [*self._asides, *self._heard, *ended], [], []
+        known, recorder, leaving = self._ahead.drain(), self._recorder, self._scope.is_left
+        known += ended
         with suppress(StoreError, ProviderError):
-            while known and self.run is not None and not self._recorder.is_over:
-                step = await self._take(known.pop(0), leaving=self._scope.is_left)
-                self._recorder.unseen.append(step)
-            if self._abort is not None and not (self._recorder.is_over or self._scope.is_left):
-                await self._take(await self._final(self._abort))
+            while known and (run := recorder.current) is not None and not run.ended:
+                await self._take(known.pop(0), leaving=leaving)
+            if (run := recorder.current) is not None and not run.ended:
+                if self._abort is not None and not leaving:
+                    await self._recorder.keep(leaving=leaving)
+                    await self._take(await self._final(self._abort))
+                elif revoked := self._ahead.revocation():
+                    await self._take(revoked)
+            await self._recorder.keep(leaving=leaving)
 
     async def _final(self, event: Cancelled, *, unless_busy: bool = False) -> Cancelled:
         """Cancel the children, and return the event with all that is void and was paid for.

@@ -25,13 +25,7 @@ from ..events import Answering
 from ..providers import Live
 from ..run import Run
 from ..tools import leave
-from .cancellation import (
-    GRACE_S,
-    INSIDE,
-    CancelScope,
-    cancelled_inside,
-    started_task,
-)
+from .cancellation import GRACE_S, INSIDE, CancelScope, cancelled_inside, started_task
 from .models import DELTAS
 from .performer import Performed, Performer
 from .ports import ChildStep, LeftOpen, Parked
@@ -91,6 +85,7 @@ class InFlight(Struct, Generic[S], eq=False):
         scope: tells whether the caller was cancelled.
         stoppable: whether the run may be stopped on its way.
         todo: the effects that start with the next wait.
+        source: the only effect in flight, if it is a model or a child run.
     """
 
     _performer: Performer[S]
@@ -98,7 +93,7 @@ class InFlight(Struct, Generic[S], eq=False):
     _scope: CancelScope
     _stoppable: bool = False
     todo: list[Effect] = field(default_factory=list[Effect])
-    _source: Source | None = None
+    source: Source | None = None
     _tasks: dict[int, asyncio.Task[None]] = field(default_factory=dict[int, Any])
     _inbox: Inbox = field(default_factory=asyncio.Queue[Any])
     _wanted: asyncio.Event = field(default_factory=asyncio.Event)
@@ -119,33 +114,43 @@ class InFlight(Struct, Generic[S], eq=False):
         Raises:
             CancelledError: the caller was cancelled, also if a tool kept that to itself.
         """
-        scope, source, todo, swallowed = self._scope, self._source, self.todo, False
         heard: Item | None = None
-        scope.wait(run)
+        self._scope.run = run
         try:
-            if source is None and len(todo) == 1 and not self._tasks:
-                effect = todo.pop()
-                if isinstance(effect, WATCHED):
-                    source = self._source = self._listen(effect)
-                elif self._stoppable and self._performer.calls_user(effect, run):
-                    await self._start_alone(effect, run)
-                else:
-                    heard = await self._performer.perform(effect, run)
-            if source is not None:
-                heard = await self._next_of(source)
-            elif heard is None:
-                heard = await self._next_of_tasks(run)
+            with self._scope:
+                if self.source is None:
+                    heard = await self._start_lone(run)
+                if (source := self.source) is not None:
+                    item = await source.__anext__()
+                    if not isinstance(item, SEEN):
+                        await self._end_of(source, item)
+                    heard = item
+                elif heard is None:
+                    heard = await self._next_of_tasks(run)
         except LeftOpen:
-            heard = None
-        except asyncio.CancelledError:
-            if not scope.take_interrupt():
-                raise
-        finally:
-            swallowed = scope.resume()
-        if swallowed:
+            return None
+        except asyncio.CancelledError as error:
+            if self.source is not None:
+                raise cancelled_inside(error) from error
             self._unheard += [heard] if isinstance(heard, Answering) else []
-            raise asyncio.CancelledError
+            raise
         return None if isinstance(heard, Parked) else heard
+
+    async def _start_lone(self, run: Run[S]) -> Answering | None:
+        """Start the effect that is to do, if it is the only one; return its answer if it has one.
+
+        A function of the user's that may not heed its cancellation gets a task.
+        """
+        if len(self.todo) != 1 or self._tasks:
+            return None
+        effect = self.todo.pop()
+        if isinstance(effect, WATCHED):
+            self.source = self._listen(effect)
+            return None
+        if self._stoppable and self._performer.calls_user(effect, run):
+            await self._start_alone(effect, run)
+            return None
+        return await self._performer.perform(effect, run)
 
     async def drop(self, effect: Effect) -> None:
         """End one of several effects; nothing more is heard of it."""
@@ -161,7 +166,7 @@ class InFlight(Struct, Generic[S], eq=False):
 
     async def close(self) -> list[Answering]:
         """End everything that is in flight; return the answers that the driver has not heard."""
-        source, self._source = self._source, None
+        source, self.source = self.source, None
         if source is not None:
             await source.aclose()
         if not (self._tasks or self._unheard or self._inbox.qsize()):
@@ -180,20 +185,16 @@ class InFlight(Struct, Generic[S], eq=False):
         # What was dropped may have been on its way.
         return [*unheard, *[answer for answer in _answers(inbox) if answer.effect in tasks]]
 
-    async def _next_of(self, source: Source) -> Item:
-        """Return the next item of the only effect in flight."""
-        try:
-            item = await source.__anext__()
-        except asyncio.CancelledError as error:
-            raise cancelled_inside(error) from error
-        if not isinstance(item, SEEN):
-            self._source = None
-            # An answer is kept, though the task may be cancelled while the source closes.
-            kept = [item] if isinstance(item, Answering) else []
-            self._unheard += kept
-            await source.aclose()
-            del self._unheard[len(self._unheard) - len(kept) :]
-        return item
+    async def _end_of(self, source: Source, answer: Answering | Parked) -> None:
+        """Close the source of the only effect in flight, whose answer is here.
+
+        The answer is kept, though the task may be cancelled while the source closes.
+        """
+        self.source = None
+        kept = [answer] if isinstance(answer, Answering) else []
+        self._unheard += kept
+        await source.aclose()
+        del self._unheard[len(self._unheard) - len(kept) :]
 
     async def _next_of_tasks(self, run: Run[S]) -> Item | None:
         """Start a task for each effect, and return the first item of any."""
@@ -204,7 +205,9 @@ class InFlight(Struct, Generic[S], eq=False):
         while self._tasks:
             if self._inbox.empty():
                 self._wanted.set()
-            item = await self._inbox.get()
+                item = await self._inbox.get()
+            else:
+                item = self._inbox.get_nowait()
             if isinstance(item, BaseException):
                 raise item
             if isinstance(item, SEEN):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from math import isfinite
 from typing import Any, Final, Generic, TypeVar
 
@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from ..effects import CallModel
 from ..errors import BadReply, ConfigError
-from ..events import EffectFailed, ModelReplied
+from ..events import EffectFailed, EffectsStarted, Event, ModelReplied
 from ..providers import (
     Live,
     ModelSession,
@@ -89,6 +89,17 @@ class Models(Struct, Generic[S], eq=False):
         """The text of the replies that are not complete."""
         return "".join([text for call in self.calls.values() for text in call.said])
 
+    def are_journaled(self, events: Iterable[Event]) -> None:
+        """Forget the calls whose use the journal holds now."""
+        for event in events:
+            match event:
+                case ModelReplied(effect=effect) | EffectFailed(effect=effect):
+                    self.calls.pop(effect, None)
+                case EffectsStarted(effects=(effect,)):
+                    self.calls.pop(effect, None)
+                case _:
+                    pass
+
     def unfinished(self) -> Spent:
         """Forget the calls; return what they have used, as far as servers reported it."""
         spent = sum([call.spent for call in self.calls.values()], Spent())
@@ -118,14 +129,16 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
                 models.calls[effect.id] = self
                 self._stream = models.session(effect.model).stream(effect.request)
             async for item in self._stream:
+                if type(item) is TextDelta:
+                    self._content_seen = True
+                    self.said.append(item.text)
+                    return item
                 if isinstance(item, Reply):
                     self.reported = item
                     return ModelReplied(models.ports.clock(), effect.id, item, models.price(item))
                 if isinstance(item, DELTAS):
-                    self._content_seen = type(item) is not Restarted
-                    if isinstance(item, TextDelta):
-                        self.said.append(item.text)
-                    elif not self._content_seen:
+                    self._content_seen = not isinstance(item, Restarted)
+                    if not self._content_seen:
                         self.said.clear()
                     return item
                 if not isinstance(item, UsageSoFar):  # pyright: ignore[reportUnnecessaryIsInstance] - types can be ignored

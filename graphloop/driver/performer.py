@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct, field
@@ -38,7 +38,7 @@ from ..events import (
 )
 from ..policy import Approval, Policy, denial, verify
 from ..run import Run
-from ..tools import REPEATABLE, UNREAD, AnyTool, ToolContext, ToolOutcome, awaited, unknown_outcome
+from ..tools import REPEATABLE, UNREAD, ToolContext, ToolOutcome, awaited, unknown_outcome
 from ..values import ToolCall, call_key, call_place
 from .callback_results import (
     NO_GATES,
@@ -83,13 +83,12 @@ class Performer(Struct, Generic[S], eq=False):
 
     def performable(self, effects: Iterable[Effect], run: Run[S]) -> list[Effect]:
         """Return the effects that this process can answer; a run parks with others."""
-        return [
-            effect
-            for effect in effects
-            if type(effect) not in PARKING
-            or (isinstance(effect, CallTool) and not effect.client)
-            or self._is_answered_here(effect, run)
-        ]
+        found: list[Effect] = []
+        for effect in effects:
+            is_tool = isinstance(effect, CallTool) and not effect.client
+            if is_tool or type(effect) not in PARKING or self._is_answered_here(effect, run):
+                found.append(effect)
+        return found
 
     def _is_answered_here(self, effect: Effect, run: Run[S]) -> bool:
         match effect:
@@ -277,36 +276,58 @@ class Performer(Struct, Generic[S], eq=False):
                 return denial("a person is to be asked about it now; call it again.")
         return ""
 
+    def checked(self, effect: CheckCalls, run: Run[S]) -> CallsChecked | None:
+        """Return the check of calls about which neither a rule nor an approval decides, else None.
+
+        No function of the user's is called but what their arguments are parsed by.
+        """
+        ports = self._ports
+        if ports.own is not None or run.setup.rules or ports.gates:
+            return None
+        for call in effect.calls:
+            tool = ports.toolbox.get(call.name)
+            if tool is not None and tool.policy.needs_approval is not False:
+                return None
+        checks = [self._unfit(key, call) or UNGATED for key, call in self._open_calls(effect)]
+        return CallsChecked(ports.clock(), effect.id, tuple(checks))
+
     async def _check_calls(self, effect: CheckCalls, run: Run[S]) -> Answering:
+        checks: list[CallCheck] = []
+        for key, call in self._open_calls(effect):
+            unfit = self._unfit(key, call)
+            checks.append(unfit or await self._check_rules(key, call, run))
+        return CallsChecked(self._ports.clock(), effect.id, tuple(checks))
+
+    def _open_calls(self, effect: CheckCalls) -> Iterator[tuple[str, ToolCall]]:
+        """Yield the calls to check, by their keys: two calls may be equal, even the same object."""
         if not effect.key:
             self._values.clear()  # They are another turn's.
-        ports, checks = self._ports, list[CallCheck]()
-        is_ruled = ports.own is not None or run.setup.rules or ports.gates
-        # Two calls may be equal, even the same object: their places tell them apart.
         for at, call in zip(effect.places, effect.calls, strict=True):
-            tool, key = ports.toolbox.get(call.name), call_key(effect.turn, at)
-            if tool is None:
-                problem = f"Not run: tool {call.name!r} is not available in this process."
-                checks.append(CallCheck(problem))
-                continue
-            value, refused = tool.read(call.arguments)
-            if refused is not None:
-                checks.append(CallCheck(refused))
-                continue
-            # Beside the journal, never in it: a process that resumes the run reads the text again.
-            self._values[key] = call.arguments, value
-            if is_ruled or tool.policy.needs_approval is not False:
-                checks.append(await self._check_rules(key, call, tool, run))
-            else:
-                checks.append(UNGATED)
-        return CallsChecked(ports.clock(), effect.id, tuple(checks))
+            yield call_key(effect.turn, at), call
+
+    def _unfit(self, key: str, call: ToolCall) -> CallCheck | None:
+        """Return the check of a call that cannot run; keep what another's arguments say.
+
+        They are kept beside the journal, never in it: a process that resumes the run parses the
+        text again.
+        """
+        tool = self._ports.toolbox.get(call.name)
+        if tool is None:
+            return CallCheck(f"Not run: tool {call.name!r} is not available in this process.")
+        value, problem = tool.read(call.arguments)
+        if problem is not None:
+            return CallCheck(problem)
+        self._values[key] = call.arguments, value
+        return None
 
     def _gates(self, run: Run[S]) -> Gates:
         rules, given = run.setup.rules, self._ports.gates
         return gates_of(rules, given) if rules or given else NO_GATES
 
-    async def _check_rules(self, key: str, call: ToolCall, tool: AnyTool, run: Run[S]) -> CallCheck:
+    async def _check_rules(self, key: str, call: ToolCall, run: Run[S]) -> CallCheck:
         """Return the answers of the tool and of the gates about a call that could run."""
+        tool = self._ports.toolbox.get(call.name)
+        assert tool is not None, "it has parsed the arguments"
         own, needed = self._ports.own, tool.policy.needs_approval
         gates, added = self._gates(run)
         gates = gates if own is None else (*gates, own)

@@ -1,4 +1,8 @@
-"""Recorder: a run and its journal, which agree: an event is journaled first, and stepped then.
+"""Recorder: a run and its journal, which agree: the run stands as its journal says.
+
+An event is stepped and held; `keep` journals all that are held in one append. The driver keeps them
+before anything acts on them, waits, or is told of them. So a crash loses only what a crash a moment
+earlier would have lost (docs/decisions/2026-11-23-two-commits-a-turn.md).
 
 Where an append was cut off, the driver does not know whether the event was kept. Then the run is
 torn from its journal, and a driver that goes on with it has to read that again first.
@@ -11,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import CancelledError
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from types import TracebackType
@@ -19,18 +23,17 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from ..effects import CallModel
 from ..errors import Fenced, IllegalEvent, ProviderError, RunBusy, StoreError, UnknownRun
-from ..events import Decided, EffectFailed, EffectsStarted, Event, Queued, Started
+from ..events import EffectFailed, EffectsStarted, Event, Started
 from ..graph import NodeGraph
 from ..replay import replay_steps
 from ..run import EndReason, Run
 from ..step import Step, begin, step
 from ..stores import Ask, Leases, MemoryStore, ReleaseStatus, Store, typed_events
-from ..values import evolve
 from .cancellation import GRACE_S, INSIDE, CancelScope, cancelled_inside
-from .performer import Performer
+from .models import Models
 from .ports import Ports
 
-__all__ = ["Recorder", "first_events", "journaled", "not_before"]
+__all__ = ["Recorder", "journaled"]
 
 S = TypeVar("S")
 
@@ -44,9 +47,10 @@ RELEASED_AS: Final[Mapping[EndReason, ReleaseStatus]] = {
 class Recorder(Generic[S]):
     """Takes the events of one run.
 
-    `run` is the run as it stands, None before it has started; `unseen` are the steps that were
-    taken, or found in the journal, while no caller could be shown them. After a cut-off append the
-    run `is_torn` from its journal.
+    `run` is the run as its journal says, None before it has started; `held` are the steps since
+    then, which are not journaled yet. `unseen` are the steps that were journaled, or found in the
+    journal, and that no caller has seen yet. After a cut-off append the run `is_torn` from its
+    journal, and nothing is held.
 
     As a context it is the run's lease, where the store has leases: this is the run's only driver.
     It is no generator: an event loop that ends closes all of them side by side, and a run must not
@@ -57,7 +61,7 @@ class Recorder(Generic[S]):
         ports: where the journal goes, and what type the user's state is of.
         state: the user's state to begin with.
         scope: tells whether the caller has left.
-        performer: knows the exception behind a failure.
+        models: their calls whose event is not in the journal yet, and who words a failure.
         asks: returns the open questions of a run that is released.
     """
 
@@ -67,19 +71,21 @@ class Recorder(Generic[S]):
         ports: Ports[S],
         state: S,
         scope: CancelScope,
-        performer: Performer[S],
+        models: Models[S],
         *,
         asks: Callable[[], Sequence[Ask]] = tuple,
     ) -> None:
         self.run: Run[S] | None = None
+        self.current: Run[S] | None = None
         self.run_id = ""
+        self.held: list[Step[S]] = []
         self.unseen: list[Step[S]] = []
         self.is_torn = False
         self._graph = graph
         self._ports = ports
         self._state = state
         self._scope = scope
-        self._performer = performer
+        self._models = models
         self._asks = asks
         # `isinstance` of a protocol looks at each of its methods, in every run.
         self._leases = cast("Leases", ports.store) if _has_leases(type(ports.store)) else None
@@ -87,8 +93,8 @@ class Recorder(Generic[S]):
 
     @property
     def is_ending(self) -> bool:
-        """Whether the run has ended, or does with the event that is being journaled."""
-        return self._ends or self.is_over
+        """Whether the run has ended, or does with the last event that is held or on its way."""
+        return self._ends or (self.current is not None and self.current.ended)
 
     @property
     def is_over(self) -> bool:
@@ -97,14 +103,15 @@ class Recorder(Generic[S]):
 
     @property
     def driven(self) -> Run[S]:
-        """The run, which has started.
+        """The run after all events that are held, which has started.
 
         Raises:
             IllegalEvent: it has not.
         """
-        if self.run is None:
+        run = self.current
+        if run is None:
             raise IllegalEvent("a driver starts with Started, or resumes a run")
-        return self.run
+        return run
 
     async def __aenter__(self) -> None:
         """Become the only driver of the run `run_id`.
@@ -113,6 +120,7 @@ class Recorder(Generic[S]):
             RunBusy: the run has a live driver already; nothing has happened.
             StoreError: the store could not note the lease.
         """
+        self._drop()  # An error has broken off what came before.
         if self._leases is not None:
             try:
                 await self._leases.claim(self.run_id)
@@ -133,7 +141,7 @@ class Recorder(Generic[S]):
         if self._leases is None:
             return
         run = self.run
-        status: ReleaseStatus | None = None if run is None else "suspended"
+        status: ReleaseStatus | None = None if run is None else "parked"
         asks: Sequence[Ask] = ()
         if run is not None and run.ending is not None and run.node == "END":
             status = RELEASED_AS.get(run.ending.reason, "done")
@@ -152,73 +160,112 @@ class Recorder(Generic[S]):
         """Return the failure of a claim or release that was cancelled, though not from here."""
         return StoreError(f"the lease of run {self.run_id!r} was {cancelled_inside(error)}")
 
-    async def take(
-        self, event: Event, *, leaving: bool = False
-    ) -> tuple[Step[S], CancelledError | ProviderError | None]:
-        """Journal an event, then step: the order that makes a run survive its process.
+    async def take(self, event: Event) -> tuple[Step[S], ProviderError | None]:
+        """Step an event, and hold it until `keep`.
 
         A failure of a model call that would end the run, and may pass, is not journaled, only what
         it has used. The call stays pending, as after a crash, and a resume performs it again.
 
         Args:
             event: what happened.
-            leaving: whether the caller is leaving already.
 
         Returns:
-            The step, and what the driver raises then: a cancellation that came meanwhile, or the
-            failure that interrupts the run.
+            The step, and the failure that interrupts the run, which the driver raises once the step
+            is kept.
 
         Raises:
-            RunBusy: another driver has taken the run further than is known here.
-            StoreError: the event was not kept, for another reason.
+            Exception: the kernel or a node refuses the event, which is journaled all the same.
         """
-        taken: Step[S] | Exception
-        run, cut = self.run or (None if isinstance(event, Started) else self.driven), None
-        # Stepping is pure, so it may come first: the driver hears nothing more once the run's last
-        # event is on its way.
         try:
-            if isinstance(event, Started):
+            if isinstance(event, Started) and not self.held:
                 taken = begin(self._graph, event, self._state)
             else:
-                assert run is not None, "it has started"
-                taken = step(self._graph, run, event)
-        except Exception as error:  # noqa: BLE001 - raised again once the event is journaled
-            taken = error
-        if isinstance(event, EffectFailed) and (failed := self._interruption(event, taken)):
+                taken = step(self._graph, self.current or self.driven, event)
+        except Exception:
+            self._ends = True
+            await self._append([*[step.event for step in self.held], event])
+            self._advance()
+            raise
+        failed = self._interruption(event, taken) if isinstance(event, EffectFailed) else None
+        if failed is not None:
+            assert isinstance(event, EffectFailed), "nothing else interrupts"
             started = EffectsStarted(event.at, (event.effect,), event.spent)
-            again, cut = await self.take(started, leaving=leaving)
-            return again, cut or failed
-        self.is_torn, self._ends = True, isinstance(taken, Exception) or taken.run.node == "END"
-        store, run_id, seq = self._ports.store, self.run_id, 1 if run is None else run.seq + 1
+            taken = step(self._graph, self.driven, started)
+        self.held.append(taken)
+        self.current = taken.run
+        return taken, failed
+
+    async def keep(self, *, leaving: bool = False) -> None:
+        """Journal the events that are held: all of them, or none.
+
+        From then on their steps may be seen, and their effects may start.
+
+        Args:
+            leaving: whether the caller is leaving already.
+
+        Raises:
+            CancelledError: it came meanwhile; the run says whether the events were kept.
+            RunBusy: another driver has taken the run further than is known here.
+            StoreError: the events were not kept, for another reason.
+        """
+        if not self.held:
+            return
+        # The driver hears nothing more once the run's last event is on its way.
+        self._ends = self.held[-1].run.ended
+        cut = await self._append([step.event for step in self.held], leaving=leaving)
+        self._advance()
+        if cut is not None:
+            raise cut
+
+    async def _append(
+        self, events: Sequence[Event], *, leaving: bool = False
+    ) -> CancelledError | None:
+        """Journal events that follow the run; where that fails, nothing is held any more."""
+        run, store, run_id, scope = self.run, self._ports.store, self.run_id, self._scope
+        self.is_torn, seq, cut = True, 1 if run is None else run.seq + 1, None
         try:
             if type(store) is MemoryStore:
-                store.keep(run_id, seq, event)
+                store.keep(run_id, seq, *events)
             else:
-                cut = await journaled(store, (run_id, seq), event, self._scope, leaving=leaving)
+                cut = await journaled(store, (run_id, seq), events, scope, leaving=leaving)
         except StoreError as error:
+            self._drop()
             is_new = run is None and not self._ports.path
             if not (leaving or is_new or isinstance(error, Fenced)):
-                await self.refuse_outrun(event)
+                await self.refuse_outrun(events[0])
+            raise
+        except BaseException:
+            self._drop()
             raise
         self.is_torn = False
-        if isinstance(taken, Exception):
-            raise taken
-        self.run = taken.run
-        return taken, cut
+        return cut
 
-    def _interruption(
-        self, event: EffectFailed, taken: Step[S] | Exception
-    ) -> ProviderError | None:
+    def stand_at(self, run: Run[S]) -> None:
+        """Take the run to stand like this, as its journal says."""
+        self.run = self.current = run
+
+    def _drop(self) -> None:
+        """Forget the events that are held."""
+        self.held.clear()
+        self.current = self.run
+
+    def _advance(self) -> None:
+        """Take the run to stand after the steps that were held."""
+        self.run = self.current
+        self.unseen += self.held
+        if self._models.calls:
+            self._models.are_journaled([kept.event for kept in self.held])
+        self.held.clear()
+
+    def _interruption(self, event: EffectFailed, taken: Step[S]) -> ProviderError | None:
         """Return the failure of a model call that interrupts the run in place of ending it.
 
         Once the budget is spent, no model is asked again: the failure stands.
         """
         if not self._ports.kept or self._ports.path or not event.failure.retryable:
             return None
-        if isinstance(taken, Exception):
-            return None
         ended = taken.run
-        raised = self._performer.exception_behind(ended)
+        raised = self._models.performer.exception_behind(ended)
         asked = isinstance(self.driven.pending.get(event.effect), CallModel)
         if not (isinstance(raised, ProviderError) and asked and _is_failed(ended)):
             return None
@@ -264,7 +311,7 @@ class Recorder(Generic[S]):
         for taken in replay_steps(self._graph, typed_events(self._ports.state_type, events)):
             if taken.run.seq > known:
                 self.unseen.append(taken)
-            self.run = taken.run
+            self.stand_at(taken.run)
         self.is_torn = self._ends = False
 
 
@@ -274,30 +321,35 @@ def _has_leases(kind: type[Store]) -> bool:
 
 
 async def journaled(
-    store: Store, place: tuple[str, int], event: Event, scope: CancelScope, *, leaving: bool = False
+    store: Store,
+    place: tuple[str, int],
+    events: Sequence[Event],
+    scope: CancelScope,
+    *,
+    leaving: bool = False,
 ) -> CancelledError | None:
-    """Journal an event, also if this task is cancelled meanwhile.
+    """Journal events, also if this task is cancelled meanwhile.
 
     An abort cancels a child wherever it is, and then journals that: journal and run must agree by
     then. A caller that goes away does not want to wait for ever, be it for the run at the top or
-    for a child. After a while, or if it cancels again, the event may have been kept or not.
+    for a child. After a while, or if it cancels again, the events may have been kept or not.
 
     Args:
         store: where the journal goes.
-        place: the run, and the number of the event.
-        event: the event.
+        place: the run, and the number of the first event.
+        events: the events, of which the store keeps all or none.
         scope: tells whether the caller has left.
         leaving: whether the caller is leaving already.
 
     Returns:
-        The cancellation that came meanwhile, to be raised once the event has been stepped.
+        The cancellation that came meanwhile, to be raised once the run stands after the events.
 
     Raises:
-        CancelledError: it came, and the event was not kept.
-        StoreError: the event was not kept.
+        CancelledError: it came, and the events were not kept.
+        StoreError: the events were not kept.
     """
     cut: CancelledError | None = None
-    task = asyncio.ensure_future(store.append(*place, event))
+    task = asyncio.ensure_future(store.append(*place, *events))
     while not task.done():
         try:
             await asyncio.wait((task,), timeout=GRACE_S if leaving else None)
@@ -320,38 +372,6 @@ async def journaled(
         raise StoreError(f"event {place[1]} of run {place[0]!r} may not have been kept: {INSIDE}")
     task.result()
     return cut
-
-
-def first_events(first: Iterable[Event], said: Sequence[Event]) -> Iterator[Event]:
-    """Yield the first events of a leg, and at its place what was said before the leg.
-
-    An answer may open a turn, so what is to be read in that turn comes before it. `Started` opens
-    a turn itself, and therefore has with it what its model is to read.
-    """
-    rest = said
-    for event in first:
-        if isinstance(event, Started):
-            now = [each for each in rest if isinstance(each, Queued) and not each.follow_up]
-            rest = [each for each in rest if each not in now]
-            yield evolve(event, steering=tuple([each.message for each in now]))
-            continue
-        yield from rest
-        rest = ()
-        yield event
-    yield from rest
-
-
-def not_before(run: Run[Any] | None, event: Event) -> Event:
-    """Return the event at no earlier time than the run, so that time never goes back.
-
-    The driver reads answers and queues messages before it resumes a run; the journal has them
-    after that. A decision keeps its own time in `given_at`.
-    """
-    if run is None or event.at >= run.at:
-        return event
-    if isinstance(event, Decided) and event.given_at is None:
-        return evolve(event, at=run.at, given_at=event.at)
-    return evolve(event, at=run.at)
 
 
 def _is_failed(run: Run[Any]) -> bool:

@@ -8,7 +8,7 @@ Start with `stop`.
 from . import stop
 from .capacity import (
     NO_TOOL,
-    Refusal,
+    CallOverLimit,
     answer,
     budget_remaining,
     deeper,
@@ -25,10 +25,10 @@ from .capacity import (
 from .model_price import ModelPrice
 from .stop import (
     AllOf,
-    Condition,
     CostExceeds,
     HasToolCall,
     Not,
+    StopCondition,
     StopInfo,
     TotalTokensExceed,
     parts_of,
@@ -37,12 +37,12 @@ from .stop import (
 __all__ = [
     "NO_TOOL",
     "AllOf",
-    "Condition",
+    "CallOverLimit",
     "CostExceeds",
     "HasToolCall",
     "ModelPrice",
     "Not",
-    "Refusal",
+    "StopCondition",
     "StopInfo",
     "TotalTokensExceed",
     "answer",

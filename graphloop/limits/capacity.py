@@ -19,7 +19,7 @@ from ..values import ResultStatus, ToolResult, ToolSpec, call_key
 
 __all__ = [
     "NO_TOOL",
-    "Refusal",
+    "CallOverLimit",
     "answer",
     "budget_remaining",
     "deeper",
@@ -40,7 +40,7 @@ NO_TOOL: Final = ToolSpec("", "", "")
 """Stands for a tool that is not on offer."""
 
 
-class Refusal(NamedTuple):
+class CallOverLimit(NamedTuple):
     """The result of a call that is over a limit; `limit` names a limit of calls that was hit."""
 
     result: ToolResult
@@ -52,10 +52,10 @@ def queued(turn: Turn, places: Iterable[int]) -> tuple[Queue, ...]:
     waiting: dict[str, list[int]] = {}
     for place in places:
         waiting.setdefault(turn.calls[place].name, []).append(place)
-    named = {tool.name: tool for tool in turn.tools} if waiting else {}
+    named = turn.tools.by_name if waiting else {}
     queues: list[Queue] = []
-    for name, found in waiting.items():
-        queues.append(Queue(named.get(name, NO_TOOL), tuple(found)))
+    for name, own_places in waiting.items():
+        queues.append(Queue(named.get(name, NO_TOOL), tuple(own_places)))
     return tuple(queues)
 
 
@@ -70,7 +70,7 @@ def answer(turn: Turn, place: int, content: str, status: ResultStatus) -> ToolRe
     return ToolResult(call_key(turn.number, place), call.id, call.name, content, status)
 
 
-def refusals(run: Run[S], queues: Sequence[Queue]) -> dict[int, Refusal]:
+def refusals(run: Run[S], queues: Sequence[Queue]) -> dict[int, CallOverLimit]:
     """Return results for the waiting calls that no bound of the run has room for."""
     agents = [queue for queue in queues if queue.tool.kind == "agent"]
     refused = _agents_beyond(run, agents) if agents else {}
@@ -119,7 +119,7 @@ def starts(queues: Iterable[Queue]) -> int:
     return sum([len(queue.places) for queue in agents if queue not in handoffs]) + bool(handoffs)
 
 
-def note_limits(turn: Turn, refused: Iterable[Refusal]) -> Turn:
+def note_limits(turn: Turn, refused: Iterable[CallOverLimit]) -> Turn:
     """Return the turn with a note of the limits that these calls were refused for."""
     limits = [*turn.beyond_budget, *[refusal.limit for refusal in refused if refusal.limit]]
     return evolve(turn, beyond_budget=tuple(dict.fromkeys(limits))) if limits else turn
@@ -142,15 +142,15 @@ def has_capacity(run: Run[S]) -> bool:
     return budget_remaining(run, tools_waiting(run.turn.waiting)).tool_calls != 0
 
 
-def _agents_beyond(run: Run[S], agents: Sequence[Queue]) -> dict[int, Refusal]:
+def _agents_beyond(run: Run[S], agents: Sequence[Queue]) -> dict[int, CallOverLimit]:
     """Return results for the calls of agents that cannot start a child run."""
     setup, turn = run.setup, run.turn
     if setup.depth >= setup.depth_max:
         problem = f"Not run: agents may call agents {setup.depth_max} deep, and no deeper."
-        return {at: Refusal(answer(turn, at, problem, "error")) for at in places_of(agents)}
+        return {at: CallOverLimit(answer(turn, at, problem, "error")) for at in places_of(agents)}
     if spent := setup.budget.tripped(run.spent):
         problem = f"Not run: {', '.join(spent)} of the run is spent."
-        return {at: Refusal(answer(turn, at, problem, "not_run")) for at in places_of(agents)}
+        return {at: CallOverLimit(answer(turn, at, problem, "not_run")) for at in places_of(agents)}
     most = setup.budget.agent_calls
     if most is None:
         return {}
@@ -168,6 +168,6 @@ def _agents_beyond(run: Run[S], agents: Sequence[Queue]) -> dict[int, Refusal]:
     return {place: _no_call(run, place, most, "agent") for place in without}
 
 
-def _no_call(run: Run[S], place: int, most: int, kind: Literal["tool", "agent"]) -> Refusal:
+def _no_call(run: Run[S], place: int, most: int, kind: Literal["tool", "agent"]) -> CallOverLimit:
     problem = f"Not run: the run's budget of {most} {kind} calls has no room for it."
-    return Refusal(answer(run.turn, place, problem, "not_run"), f"budget.{kind}_calls")
+    return CallOverLimit(answer(run.turn, place, problem, "not_run"), f"budget.{kind}_calls")

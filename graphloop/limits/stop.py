@@ -1,8 +1,8 @@
 """Stop conditions: small frozen values that a stop node evaluates, purely.
 
 They end a run earlier than `max_steps`; they never extend it. A condition that could never hold, or
-would always hold, raises `ConfigError` where it is made. `*_exceed(n)` holds from n on (`>=`): the
-specifications that graphloop keeps (docs/seeds.md) name and define it so.
+would always hold, raises `ConfigError` where it is made. `*_exceed(n)` holds from n on (`>=`), as
+the specifications in docs/seeds.md define it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ..turn import StepResult
 __all__ = [
     "AllOf",
     "AnyOf",
-    "Condition",
     "CostExceeds",
     "DurationExceeds",
     "HasToolCall",
     "Not",
     "StepCountIs",
+    "StopCondition",
     "StopInfo",
     "TotalTokensExceed",
     "all_of",
@@ -66,7 +66,7 @@ class StopInfo(Struct, frozen=True):
 
 
 @runtime_checkable
-class Condition(Protocol):
+class StopCondition(Protocol):
     """A pure stop condition: a named, frozen value."""
 
     @property
@@ -81,13 +81,12 @@ class Condition(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StepCountIs:
-    """Holds from the given number of turns on."""
+    """Stop once the run has taken `count` turns."""
 
     count: int
     name: str = "step_count_is"
 
     def __post_init__(self) -> None:
-        """Refuse a condition that cannot work."""
         whole_number("stop.step_count_is", self.count)
 
     def holds(self, info: StopInfo, /) -> bool:
@@ -97,18 +96,10 @@ class StepCountIs:
 
 @dataclass(frozen=True, slots=True)
 class HasToolCall:
-    """Holds when the latest turn called the tool, also if the call was denied or failed."""
+    """Stop after a turn that called `tool`; denied and failed calls count too."""
 
     tool: str
     name: str = "has_tool_call"
-
-    def __post_init__(self) -> None:
-        """Refuse a condition that cannot work."""
-        if not isinstance(self.tool, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(
-                f"`stop.has_tool_call`: expected the name of a tool, found {self.tool!r}. "
-                "Fix: quote it."
-            )
 
     def holds(self, info: StopInfo, /) -> bool:
         """Whether the latest turn called `tool`."""
@@ -118,13 +109,12 @@ class HasToolCall:
 
 @dataclass(frozen=True, slots=True)
 class TotalTokensExceed:
-    """Holds from the given number of tokens on, as providers reported them."""
+    """Stop once the run has used at least `tokens_max` tokens, as providers reported them."""
 
     tokens_max: int
     name: str = "total_tokens_exceed"
 
     def __post_init__(self) -> None:
-        """Refuse a condition that cannot work."""
         whole_number("stop.total_tokens_exceed", self.tokens_max)
 
     def holds(self, info: StopInfo, /) -> bool:
@@ -134,13 +124,12 @@ class TotalTokensExceed:
 
 @dataclass(frozen=True, slots=True)
 class CostExceeds:
-    """Holds from the given cost on, over all model calls of known price."""
+    """Stop once the model calls of known price have cost at least `usd_max` US dollars."""
 
     usd_max: float
     name: str = "cost_exceeds"
 
     def __post_init__(self) -> None:
-        """Refuse a condition that cannot work."""
         positive_number("stop.cost_exceeds", self.usd_max)
 
     def holds(self, info: StopInfo, /) -> bool:
@@ -150,13 +139,15 @@ class CostExceeds:
 
 @dataclass(frozen=True, slots=True)
 class DurationExceeds:
-    """Holds from the given number of seconds of work on; waiting for people does not count."""
+    """Stop at the next boundary once the run has worked for at least `seconds_max` seconds.
+
+    Waiting for people does not count.
+    """
 
     seconds_max: float
     name: str = "duration_exceeds"
 
     def __post_init__(self) -> None:
-        """Refuse a condition that cannot work."""
         positive_number("stop.duration_exceeds", self.seconds_max)
 
     def holds(self, info: StopInfo, /) -> bool:
@@ -164,15 +155,21 @@ class DurationExceeds:
         return info.elapsed_s >= self.seconds_max
 
 
+step_count_is = StepCountIs
+has_tool_call = HasToolCall
+total_tokens_exceed = TotalTokensExceed
+cost_exceeds = CostExceeds
+duration_exceeds = DurationExceeds
+
+
 @dataclass(frozen=True, slots=True)
 class AnyOf:
     """Holds when at least one of the conditions holds."""
 
-    conditions: tuple[Condition, ...]
+    conditions: tuple[StopCondition, ...]
 
     def __post_init__(self) -> None:
-        """Refuse a condition that could never hold."""
-        _conditions("stop.any_of", self.conditions)
+        _check_conditions("stop.any_of", self.conditions)
 
     @property
     def name(self) -> str:
@@ -188,11 +185,10 @@ class AnyOf:
 class AllOf:
     """Holds when every one of the conditions holds."""
 
-    conditions: tuple[Condition, ...]
+    conditions: tuple[StopCondition, ...]
 
     def __post_init__(self) -> None:
-        """Refuse a condition that would always hold."""
-        _conditions("stop.all_of", self.conditions)
+        _check_conditions("stop.all_of", self.conditions)
 
     @property
     def name(self) -> str:
@@ -206,13 +202,12 @@ class AllOf:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """Holds when the condition does not."""
+    """Stop once the condition does not hold."""
 
-    condition: Condition
+    condition: StopCondition
 
     def __post_init__(self) -> None:
-        """Refuse a value that is not a condition."""
-        _conditions("stop.not_", (self.condition,))
+        _check_conditions("stop.not_", (self.condition,))
 
     @property
     def name(self) -> str:
@@ -220,11 +215,14 @@ class Not:
         return f"not_({self.condition.name})"
 
     def holds(self, info: StopInfo, /) -> bool:
-        """Whether it does not hold."""
+        """Whether the condition does not hold."""
         return not self.condition.holds(info)
 
 
-def parts_of(condition: Condition) -> tuple[Condition, ...]:
+not_ = Not
+
+
+def parts_of(condition: StopCondition) -> tuple[StopCondition, ...]:
     """Return the conditions combined in this condition, at any depth; itself if it is simple."""
     match condition:
         case AnyOf(conditions=conditions) | AllOf(conditions=conditions):
@@ -235,54 +233,21 @@ def parts_of(condition: Condition) -> tuple[Condition, ...]:
             return (condition,)
 
 
-def any_of(*conditions: Condition) -> Condition:
+def any_of(*conditions: StopCondition) -> StopCondition:
     """Stop once at least one of these holds."""
     return AnyOf(conditions)
 
 
-def all_of(*conditions: Condition) -> Condition:
+def all_of(*conditions: StopCondition) -> StopCondition:
     """Stop once all of these hold at the same time."""
     return AllOf(conditions)
 
 
-def not_(condition: Condition) -> Condition:
-    """Stop once this does not hold."""
-    return Not(condition)
-
-
-def step_count_is(count: int) -> Condition:
-    """Stop once the run has taken `count` turns."""
-    return StepCountIs(count)
-
-
-def has_tool_call(tool: str) -> Condition:
-    """Stop after a turn that called `tool`; denied and failed calls count too."""
-    return HasToolCall(tool)
-
-
-def total_tokens_exceed(tokens_max: int) -> Condition:
-    """Stop once the run has used at least `tokens_max` tokens."""
-    return TotalTokensExceed(tokens_max)
-
-
-def cost_exceeds(usd_max: float) -> Condition:
-    """Stop once the run has cost at least `usd_max` US dollars."""
-    return CostExceeds(usd_max)
-
-
-def duration_exceeds(seconds_max: float) -> Condition:
-    """Stop at the next boundary once the run has worked for at least `seconds_max` seconds.
-
-    Waiting for people does not count.
-    """
-    return DurationExceeds(seconds_max)
-
-
-def _conditions(name: str, given: tuple[object, ...]) -> None:
+def _check_conditions(name: str, given: tuple[object, ...]) -> None:
     if not given:
         raise ConfigError(f"`{name}`: expected conditions, found none. Fix: give at least one.")
     for condition in given:
-        if isinstance(condition, type) or not isinstance(condition, Condition):
+        if isinstance(condition, type) or not isinstance(condition, StopCondition):
             raise ConfigError(
                 f"`{name}`: expected conditions of graphloop.stop, found {condition!r:.80}. "
                 "Fix: put a function beside it in `stop_when`."

@@ -2,7 +2,7 @@
 
 Each node is pure: it reads a run, and answers `Wait` with effects or `Leave` by an outcome.
 Nodes do not know each other. They share `fan_out`, `attempts`, `dialogue`, `joins`,
-`forced_choice`, `item_list` and `frozen_fields`.
+`forced_choice` and `frozen_fields`.
 Start with `gate.py`, `execute.py` and `append.py`.
 """
 
@@ -18,10 +18,9 @@ from .extend import Extend
 from .fallback import Fallback
 from .function import Function
 from .gate import Gate
-from .item_list import ItemForm
 from .joins import BranchJoin, Reducer
 from .limit import Limit
-from .map_over import MapOver
+from .map_over import ItemForm, MapOver
 from .model_call import ModelCall
 from .parallel import Branch, Parallel
 from .prepare_step import PrepareStep

@@ -79,7 +79,7 @@ class Append(FrozenFields):
         results = tuple([one for one in turn.results if one is not None])
         if len(results) < len(turn.calls):
             results = _paired(turn, reply)
-        ending = [tool for tool in turn.tools if tool.ends]
+        ending = turn.tools.ending
         answer = _handed_off(ending, results) if ending else ()
         kept = (
             (reply.message, *results, *answer, *turn.notes) if reply.message.parts else turn.notes

@@ -116,19 +116,20 @@ class Execute(FrozenFields):
 
     def _all_at_once(self, run: Run[S]) -> tuple[CallTool, ...]:
         """Return the effects of a turn whose calls may all run now; none if any has to wait."""
-        turn, effects = run.turn, list[CallTool]()
+        turn, calls, effect_id = run.turn, run.turn.calls, run.next_effect
         if turn.results or run.pending or run.setup.budget.tool_calls is not None:
             return ()
-        if not len(turn.calls) == len(turn.verdicts) <= self.concurrency:
+        if not len(calls) == len(turn.verdicts) <= self.concurrency:
             return ()
-        tools = {tool.name: tool for tool in turn.tools}
-        for place, (call, verdict) in enumerate(zip(turn.calls, turn.verdicts, strict=True)):
-            tool = tools.get(call.name, NO_TOOL)
+        effects: list[CallTool] = []
+        for place, verdict in enumerate(turn.verdicts):
+            tool = turn.tools.by_name.get(calls[place].name, NO_TOOL)
             if verdict is None or verdict.kind != "run" or verdict.arguments:
                 return ()
             if tool.kind != "function" or tool.lock:
                 return ()
-            effects.append(CallTool(run.next_effect + place, call_key(turn.number, place), call))
+            key = call_key(turn.number, place)
+            effects.append(CallTool(effect_id + place, key, calls[place]))
         return tuple(effects)
 
     def on(

@@ -11,7 +11,7 @@ in a row the strictest word counts, and a person is asked about one call once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar, cast
 
@@ -19,7 +19,7 @@ from ..contract import BROKEN, Contract
 from ..effects import AskHuman, CheckCalls, Effect
 from ..errors import IllegalEvent
 from ..events import CallCheck, CallsChecked, Decided, EffectFailed, Event
-from ..limits import Refusal, note_limits, queued, refusals
+from ..limits import CallOverLimit, note_limits, queued, refusals
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Settled
 from ..policy import Rule, decide, denial, refuse_shadowed, rule_text, untold
@@ -191,7 +191,7 @@ class Gate(FrozenFields):
         return CallVerdict("held", ttl_s=min(limits, default=None), gate=self.name)
 
 
-def _open_places(run: Run[S], offered: tuple[str, ...]) -> tuple[Run[S], tuple[int, ...]]:
+def _open_places(run: Run[S], offered: Collection[str]) -> tuple[Run[S], tuple[int, ...]]:
     """Return the run with a verdict on each call that needs no check, and the other places."""
     turn, verdicts, places = run.turn, list[CallVerdict | None](), list[int]()
     nothing = (None,) * len(turn.calls)
@@ -234,14 +234,14 @@ def _as_decided(call: ToolCall, said: CallVerdict | None) -> ToolCall:
     return evolve(call, arguments=said.arguments)
 
 
-def _callable(turn: Turn) -> tuple[str, ...]:
+def _callable(turn: Turn) -> Collection[str]:
     """Return the tools that this turn may call; not every server honours a tool choice."""
-    offered = tuple([tool.name for tool in turn.tools if tool.kind != "provider"])
-    match turn.tool_choice.mode:
+    offered, choice = turn.tools.callable, turn.tool_choice
+    match choice.mode:
         case "none":
             return ()
         case "tool":
-            return tuple([name for name in offered if name == turn.tool_choice.name])
+            return (choice.name,) if choice.name in offered else ()
         case _:
             return offered
 
@@ -253,7 +253,7 @@ def _rule(rules: tuple[Rule, ...], tool: str, check: CallCheck, level: int) -> R
     return decide(rules, tool, held, untold(rules, held, unmet))
 
 
-def _unknown(call: ToolCall, offered: tuple[str, ...]) -> CallVerdict:
+def _unknown(call: ToolCall, offered: Collection[str]) -> CallVerdict:
     names = ", ".join(offered) or "none"
     return CallVerdict("unknown", f'No such tool: "{call.name}". Available tools: {names}.')
 
@@ -305,7 +305,7 @@ def _bounded(run: Run[S]) -> Run[S]:
     ]
     results = list(turn.results or (None,) * len(turn.calls))
     verdicts = list(turn.verdicts)
-    answered: list[Refusal] = []
+    answered: list[CallOverLimit] = []
     for place, one in refusals(run, queued(turn, places)).items():
         verdict = verdicts[place]
         # A call without a question runs if another is denied: the node that runs it will know.

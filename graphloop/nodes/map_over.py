@@ -2,13 +2,15 @@
 
 The plan is the latest answer. A plan that cannot be read, is empty or is too long leaves by
 `Unplanned`, with a note for the model that wrote it: no item is left out in silence, and none is
-made up.
+made up. It is read strictly: a list that has to be guessed at could cause work that is not in it.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias, TypeVar, get_args
+from typing import Final, Literal, NoReturn, TypeAlias, TypeVar, cast, get_args
 
 from ..contract import Contract
 from ..conversation import answer_at_hand, reject_answer
@@ -22,16 +24,24 @@ from ..spending import whole_number
 from ..turn import BranchRun
 from .fan_out import FanOut, FanOutOutcome
 from .frozen_fields import FrozenFields
-from .item_list import ItemForm, read_items
 from .joins import BranchJoin, check_join
 
-__all__ = ["MapOver", "MapOverOutcome"]
+__all__ = ["ItemForm", "MapOver", "MapOverOutcome", "read_items"]
 
 S = TypeVar("S")
 
 MapOverOutcome: TypeAlias = FanOutOutcome | Unplanned
 
+ItemForm: TypeAlias = Literal["json", "lines"]
+
 NAME_CHARS_MAX: Final = 80
+FENCED: Final = re.compile(r"```[a-zA-Z]*\n(.*)\n```", re.DOTALL)
+BULLET: Final = re.compile(r"(?:[-*•]|\d{1,4}[.)])\s+")
+
+ASKED: Final[dict[ItemForm, str]] = {
+    "json": "Answer with nothing but a JSON array of texts",
+    "lines": "Answer with one item a line",
+}
 
 
 @dataclass(frozen=True)
@@ -120,3 +130,49 @@ class MapOver(FrozenFields):
             name = f"{name[: NAME_CHARS_MAX - 1]}…"
         prompt = f"{self.prompt}\n\n{item}" if self.prompt else item
         return BranchRun(name, self.agent, prompt)
+
+
+def read_items(text: str, form: ItemForm, most: int) -> tuple[str, ...] | str:
+    """Return the items of a list, or its fault, for its author to read.
+
+    An item of a JSON array that is not a text is an item as JSON. A list alone in a code block is
+    read; list marks before lines are no part of them; empty items are refused.
+
+    Args:
+        text: the list.
+        form: how it is written.
+        most: how many items it may have.
+    """
+    fenced = FENCED.fullmatch(text.strip())
+    body = (fenced.group(1) if fenced else text).strip()
+    items = _lines(body) if form == "lines" else _array(body)
+    demand = f"{ASKED[form]}, at least 1 and at most {most}."
+    if items is None:
+        return f"This is no list that can be read. {demand}"
+    if not items:
+        return f"The list is empty. {demand}"
+    if not all(item.strip() for item in items):
+        return f"An item of the list is empty. {demand}"
+    if len(items) > most:
+        return f"The list has {len(items)} items. {demand}"
+    return items
+
+
+def _lines(body: str) -> tuple[str, ...]:
+    lines = [line.strip() for line in body.splitlines()]
+    return tuple([BULLET.sub("", line, count=1) for line in lines if line])
+
+
+def _array(body: str) -> tuple[str, ...] | None:
+    try:
+        value: object = json.loads(body, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, list):
+        return None
+    items = cast("list[object]", value)  # isinstance cannot tell what is in it.
+    return tuple([item if isinstance(item, str) else json.dumps(item) for item in items])
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")

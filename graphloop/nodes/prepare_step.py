@@ -18,7 +18,7 @@ from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Calls, Failed, Overflow, Ready
 from ..run import Ending, EndReason, Run, ended_by, evolve, with_conversation
 from ..turn import Turn
-from ..values import ToolChoice, ToolSpec, Usage, UserMessage
+from ..values import ToolChoice, ToolSpec, ToolSpecs, Usage, UserMessage
 from .frozen_fields import FrozenFields
 
 __all__ = ["PrepareStep", "PrepareStepOutcome"]
@@ -68,6 +68,7 @@ class PrepareStep(FrozenFields):
     def enter(self, run: Run[S], /) -> Reaction[S, PrepareStepOutcome]:
         """Open a turn, and ask the user's function if there is one."""
         last, setup, tools = run.turn, run.setup, run.setup.tools
+        assert isinstance(tools, ToolSpecs), "a setup makes them so"
         if self.active_tools is not None:
             tools = _offered(tools, self.active_tools)
         # A conversation that ends in a question has no open calls.
@@ -138,8 +139,8 @@ def _settling(run: Run[S]) -> Run[S] | None:
     return None
 
 
-def _offered(tools: tuple[ToolSpec, ...], active: tuple[str, ...]) -> tuple[ToolSpec, ...]:
-    return tuple([tool for tool in tools if tool.name in active])
+def _offered(tools: tuple[ToolSpec, ...], active: tuple[str, ...] | None) -> ToolSpecs:
+    return ToolSpecs([tool for tool in tools if active is None or tool.name in active])
 
 
 def _changed(run: Run[S], changes: Changes, every_turn: tuple[str, ...] | None) -> Run[S]:
@@ -150,8 +151,7 @@ def _changed(run: Run[S], changes: Changes, every_turn: tuple[str, ...] | None) 
         setup = evolve(setup, tools=(*kept, *changes.add_tools))
     if changes.add_tools or changes.withdraw_tools or changes.active_tools is not None:
         active = every_turn if changes.active_tools is None else changes.active_tools
-        tools = setup.tools if active is None else _offered(setup.tools, active)
-        turn = evolve(turn, tools=tools)
+        turn = evolve(turn, tools=_offered(setup.tools, active))
     if changes.tool_choice is not None:
         turn = evolve(turn, tool_choice=changes.tool_choice)
     if changes.model is not None:

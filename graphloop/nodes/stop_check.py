@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias, TypeVar
 from ..contract import Cap, Contract
 from ..effects import Effect, Invoke
 from ..events import CallbackReturned, EffectFailed, Event, Failure, StopRequested
-from ..limits import Condition, StopInfo
+from ..limits import StopCondition, StopInfo
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Failed, Go, Stop
 from ..run import Ending, EndReason, Run, ended_by
@@ -56,7 +56,7 @@ class StopCheck(FrozenFields):
     max_tool_errors: int = MAX_TOOL_ERRORS
     max_denials: int = MAX_DENIALS
     max_pauses: int = MAX_PAUSES
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[StopCondition, ...] = ()
     callback: str = ""
     kind: Literal["stop"] = "stop"
     outcomes = outcomes_of(StopCheckOutcome)

@@ -1,4 +1,4 @@
-"""Asks: the requests of a node's generator, each typed by its answer.
+"""Asking: the requests of a node's generator, each typed by its answer.
 
     @node(model_calls=2)
     def triage(ticket: Ticket) -> Asking[Billing | Technical]:
@@ -38,14 +38,14 @@ def ask_model(
     conversation: bool = False,
     max_tokens: int | None = None,
 ) -> Generator[AskModel, Answer, Reply]:
-    """Ask a model; nothing of it comes into the run's conversation. It is offered no tools.
+    """Ask a model without tools; the conversation stays as it is.
 
     Args:
-        prompt: what it is asked.
-        system: instructions of its own.
-        model: the label of another model than the run's, which the run knows.
-        conversation: whether it reads the run's conversation first.
-        max_tokens: how long its reply may be, within the run's own limit.
+        prompt: the question.
+        system: a system message for this question.
+        model: the label of another model that the run knows; by default, the run's own.
+        conversation: whether the model reads the run's conversation first.
+        max_tokens: the length of its reply, within the run's own limit.
 
     Raises:
         AskFailed: no model could be asked.
@@ -54,48 +54,45 @@ def ask_model(
     if max_tokens is not None:
         whole_number("max_tokens", max_tokens)
     answer = yield AskModel(prompt, system, model, conversation, max_tokens)
-    assert isinstance(answer, Reply), "a model is answered for with its reply"
+    assert isinstance(answer, Reply), "the answer of a model is its reply"
     return answer
 
 
 def ask_person(question: str) -> Generator[AskPerson, Answer, PersonSaid]:
     """Ask a person; the run parks until the answer comes, for days if need be.
 
-    The question is answered like an approval of a call: `approve()`, `decline("why")`, or, in
-    words, `approve(edit={"answer": "…"})`.
+    A person answers as for a call: `approve()`, `decline("why")`, or, in words,
+    `approve(edit={"answer": "…"})`.
 
     Raises:
         AskFailed: the approver failed.
     """
     answer = yield AskPerson(question)
-    assert isinstance(answer, PersonSaid), "a person is answered for with what they said"
+    assert isinstance(answer, PersonSaid), "the answer of a person is a PersonSaid"
     return answer
 
 
 def ask_agent(
     agent: str, prompt: str, *, conversation: bool = False
 ) -> Generator[AskAgent, Answer, str]:
-    """Have an agent of the run answer, in a child run, behind its own gate and its parents'.
+    """Return an agent's answer, from a child run behind its own gate and its parents'.
 
     Args:
         agent: the agent's name, declared by `@node(agents={"…": 1})`.
-        prompt: what it is told.
-        conversation: whether it reads the run's conversation first.
-
-    Returns:
-        The agent's answer.
+        prompt: the question.
+        conversation: whether the agent reads the run's conversation first.
 
     Raises:
-        AskFailed: it gave none.
+        AskFailed: the agent gave no answer.
     """
     answer = yield AskAgent(agent, prompt, conversation)
-    assert isinstance(answer, str), "an agent is answered for with its text"
+    assert isinstance(answer, str), "the answer of an agent is its text"
     return answer
 
 
 def tell(message: str | Note) -> Generator[Tell, Answer, None]:
     """Add a message to the run's conversation; a string is a user's message.
 
-    While a turn is in hand, it comes after the reply and the results of its calls.
+    While a turn is in hand, the message comes after the reply and the results of its calls.
     """
     yield Tell(UserMessage(message) if isinstance(message, str) else message)

@@ -14,7 +14,7 @@ from ..driver import check_state
 from ..effects import Ask, Note
 from ..errors import MISTAKES, AskFailed, ConfigError, NotDeterministic
 from ..events import Failure, NodeReturned, RequestYielded
-from ..outcomes import Outcome, outcome_name
+from ..outcomes import Outcome
 from ..run import Run
 from ..tools import TooLate, within
 from ..turn import Exchange
@@ -34,10 +34,10 @@ class NodeCall:
 
     Args:
         function: the function.
-        signature: what it takes and returns.
+        signature: its parameters and outcomes.
         writes: the fields of the state that it may change; None for any.
-        timeout_s: after how many seconds it is given up; None for never.
-        raises: what the node is left by when the function raises one of these.
+        timeout_s: its time limit in seconds; None for none.
+        raises: the outcome by which the node is left when the function raises one of these.
     """
 
     function: Callable[..., object]
@@ -50,67 +50,67 @@ class NodeCall:
         """Call the function in the run as it stands.
 
         Raises:
-            ConfigError: it answered what its annotations do not say.
+            ConfigError: its answer does not fit its annotations.
             NotDeterministic: a generator does not ask what it asked before.
             TimeoutError: it took too long.
-            Exception: what the function raised, unless an outcome was declared for it.
+            Exception: raised by the function, and without an outcome in `raises`.
         """
         state: object = run.state
-        given = lent(state)
+        copy = lent(state)
         context = NodeContext.of(run, run.node)
-        arguments = (given, context) if self.signature.context else (given,)
+        arguments = (copy, context) if self.signature.context else (copy,)
         try:
             answer = await self._answer(run, arguments)
         except NotDeterministic:
             raise
         except Exception as error:
-            outcome = next((one for kind, one in self.raises if isinstance(error, kind)), None)
+            outcome = next((out for kind, out in self.raises if isinstance(error, kind)), None)
             if outcome is None:
                 raise
             return NodeReturned(outcome.__name__, notes=tuple(context.notes or ()))
         if isinstance(answer, RequestYielded):
             # A state that will be returned may change on the way: each replay gets a new copy.
             if not self.signature.changes:
-                self._check_untouched(given, state)
+                self._check_untouched(copy, state)
             return answer
-        return self._left(answer, state, given, tuple(context.notes or ()))
+        return self._returned(answer, state, copy, tuple(context.notes or ()))
 
-    async def _answer(self, run: Run[Any], given: tuple[object, ...]) -> object:
+    async def _answer(self, run: Run[Any], arguments: tuple[object, ...]) -> object:
         name = self.signature.name
         if self.signature.asks is not None:
             exchanges = run.turn.dialogue.exchanges if run.turn.dialogue is not None else ()
-            found = played(self.function(*given), exchanges, name)
-            return found.value if isinstance(found, Returned) else found
+            answer = played(self.function(*arguments), exchanges, name)
+            return answer.value if isinstance(answer, Returned) else answer
         try:
-            return await within(self.timeout_s, self._called(given), f"node {name!r}")
+            return await within(self.timeout_s, self._call(arguments), f"node {name!r}")
         except TooLate as error:
             seconds = f"{self.timeout_s:g}"
             raise TimeoutError(f"node {name!r} gave no answer within {seconds} seconds") from error
 
-    async def _called(self, given: tuple[object, ...]) -> object:
-        answer = self.function(*given)
+    async def _call(self, arguments: tuple[object, ...]) -> object:
+        answer = self.function(*arguments)
         if isinstance(answer, Awaitable):
             return await cast("Awaitable[object]", answer)  # isinstance cannot tell of what
         return answer
 
-    def _left(
-        self, answer: object, state: object, given: object, notes: tuple[Note, ...]
+    def _returned(
+        self, answer: object, state: object, copy: object, notes: tuple[Note, ...]
     ) -> NodeReturned:
-        """Return the answer as a fact."""
+        """Return the event of an answer: an outcome, or an outcome and the new state."""
         # isinstance cannot tell what is in it.
         pair = cast("tuple[object, ...]", answer) if isinstance(answer, tuple) else (answer,)
-        outcome = pair[0] if len(pair) in (1, 2) else pair
+        outcome = pair[0] if len(pair) == (2 if isinstance(answer, tuple) else 1) else pair
         if not isinstance(outcome, Outcome) or type(outcome) not in self.signature.outcomes:
             raise self._unfit(outcome)
-        own = encode(outcome).decode() if fields(outcome) else ""
+        kept = encode(outcome).decode() if fields(outcome) else ""
         if len(pair) == 1:
-            self._check_untouched(given, state)
-            return NodeReturned(type(outcome).__name__, None, own, notes=notes)
+            self._check_untouched(copy, state)
+            return NodeReturned(type(outcome).__name__, None, kept, notes=notes)
         self._check_state(pair[1], state)
-        return NodeReturned(type(outcome).__name__, pair[1], own, changed=True, notes=notes)
+        return NodeReturned(type(outcome).__name__, pair[1], kept, changed=True, notes=notes)
 
-    def _check_untouched(self, given: object, state: object) -> None:
-        if not same_state(given, state):
+    def _check_untouched(self, copy: object, state: object) -> None:
+        if not same_state(copy, state):
             raise ConfigError(
                 f"node {self.signature.name!r} changed its state in place, where no journal "
                 "sees it: return it with the outcome, and write "
@@ -134,20 +134,17 @@ class NodeCall:
                 f"{_listed(changed)}: add it to `writes=`, or leave it as it is"
             )
 
-    def _unfit(self, found: object) -> ConfigError:
-        place = f"node {self.signature.name!r}"
-        words = ", ".join(sorted(one.__name__ for one in self.signature.outcomes))
-        if isinstance(found, type) and issubclass(found, Outcome):
-            return ConfigError(
-                f"{place} returned the class {found.__name__}: return one, `{found.__name__}()`"
-            )
-        if isinstance(found, Outcome):
-            return ConfigError(
-                f"{place} returned {outcome_name(type(found))!r}, which its annotation does not "
-                f"name: add {type(found).__name__} to it, or return one of {words}"
-            )
-        none = ": is there a way through it without a `return`?" if found is None else ""
-        return ConfigError(f"{place} returns one of {words}; found {found!r:.80}{none}")
+    def _unfit(self, answer: object) -> ConfigError:
+        words = ", ".join(sorted(outcome.__name__ for outcome in self.signature.outcomes))
+        hint = ""
+        if answer is None:
+            hint = " Fix: look for a way through it without a `return`."
+        elif isinstance(answer, type):
+            hint = f" Fix: return an instance, `{answer.__name__}()`."
+        return ConfigError(
+            f"node {self.signature.name!r}: expected an outcome of its annotation ({words}), found "
+            f"{answer!r:.80}.{hint}"
+        )
 
 
 def _listed(names: Collection[str]) -> str:
@@ -168,18 +165,17 @@ class Returned(Struct, frozen=True):
 def played(
     generator: object, exchanges: Sequence[Exchange], name: str
 ) -> RequestYielded | Returned:
-    """Return the next ask of a generator after these exchanges, or its return value.
+    """Return the next request of a generator after these exchanges, or its return value.
 
     Args:
-        generator: what calling the node's function gave.
-        exchanges: what it asked before, and was answered.
+        generator: the return value of the node's function.
+        exchanges: its earlier requests, and their answers.
         name: the function's name.
 
     Raises:
-        NotDeterministic: it does not ask what it asked before, or cannot be left at an ask.
-        ConfigError: it yields something that is no ask, or what it asked for has a mistake in it,
-            which is no answer that it could go on from.
-        Exception: what it raised, after all that it was answered.
+        NotDeterministic: its requests differ from the earlier ones, or it goes on when closed.
+        ConfigError: it yields no request, or an answer tells of a mistake in the code.
+        Exception: raised by the generator after all answers.
     """
     if not isinstance(generator, Generator):
         raise ConfigError(
@@ -194,7 +190,7 @@ def played(
 
 
 def _close(generator: Generator[object, object, object], name: str) -> None:
-    """Leave a generator where it asks: it is run again from its beginning."""
+    """Leave a generator at its request: it will run again from its beginning."""
     try:
         generator.close()
     except RuntimeError as error:
@@ -211,57 +207,56 @@ def _played(
     answer: object = None
     for place, exchange in enumerate(exchanges):
         try:
-            found = _next(generator, answer)
+            request = _next(generator, answer)
         except Exception as error:
-            raised = f"{type(error).__name__}: {error}"
-            raise _other(name, place, exchange.ask, f"that it raised {raised}") from error
-        if isinstance(found, Returned):
-            raise _other(name, place, exchange.ask, f"that it returned {found.value!r:.200}")
-        if found != exchange.ask:
-            raise _other(name, place, exchange.ask, f"{found!r:.200}")
+            raised = f"that it raised {type(error).__name__}: {error}"
+            raise _changed(name, place, exchange.ask, raised) from error
+        if isinstance(request, Returned):
+            returned = f"that it returned {request.value!r:.200}"
+            raise _changed(name, place, exchange.ask, returned)
+        if request != exchange.ask:
+            raise _changed(name, place, exchange.ask, f"{request!r:.200}")
         answer = exchange.answer
         if isinstance(answer, Failure) and answer.error in MISTAKES:
             raise ConfigError(
                 f"node {name!r}, at its ask number {place + 1}, {exchange.ask!r:.200}: "
                 f"{answer.error}: {answer.message}"
             )
-    found = _next(generator, answer)
-    return (
-        found if isinstance(found, Returned) else RequestYielded(_ask(found, name, len(exchanges)))
-    )
+    last = _next(generator, answer)
+    return last if isinstance(last, Returned) else RequestYielded(_ask(last, name, len(exchanges)))
 
 
 def _next(generator: Generator[object, object, object], answer: object) -> object:
     try:
         if isinstance(answer, Failure):
-            told = f"{answer.error}: {answer.message}"
-            return generator.throw(AskFailed(told, error=answer.error))
+            message = f"{answer.error}: {answer.message}"
+            return generator.throw(AskFailed(message, error=answer.error))
         return generator.send(answer)
     except StopIteration as stop:
         return Returned(stop.value)
 
 
-def _ask(found: object, name: str, place: int) -> Ask:
-    """Return what was yielded, if it is an ask that a journal can keep."""
-    where = f"node {name!r}, at its ask number {place + 1},"
+def _ask(request: object, name: str, place: int) -> Ask:
+    """Return the yielded request, if a journal can keep it."""
+    where = f"node {name!r}, at its ask number {place + 1}"
     kinds = get_args(Ask)
-    if not isinstance(found, kinds):
-        fix = "write `yield from`, not `yield`" if isinstance(found, Generator) else "ask by one"
+    if not isinstance(request, kinds):
+        fix = "`yield from`, not `yield`" if isinstance(request, Generator) else "one of these"
         raise ConfigError(
-            f"{where} yields one of {', '.join(one.__name__ for one in kinds)}; found "
-            f"{found!r:.80}. Fix: {fix}: `reply = yield from ask_model(…)`. Tools are run by "
-            "models and agents, behind a gate, and never by a node of one's own"
+            f"{where}: expected one of {', '.join(kind.__name__ for kind in kinds)}, found "
+            f"{request!r:.80}. Fix: write {fix}: `reply = yield from ask_model(…)`. Only models "
+            "and agents run tools, behind a gate"
         )
     try:
-        return DECODER.decode(ENCODER.encode(found))
+        return DECODER.decode(ENCODER.encode(request))
     except (TypeError, ValidationError, ValueError) as error:
+        kind = type(request).__name__
         raise ConfigError(
-            f"{where} yields a {type(found).__name__} that no journal can keep: {error}. Fix: give "
-            "it texts"
+            f"{where}: found an {kind} that no journal can keep: {error}. Fix: give it texts"
         ) from error
 
 
-def _other(name: str, place: int, expected: Ask, found: str) -> NotDeterministic:
+def _changed(name: str, place: int, expected: Ask, found: str) -> NotDeterministic:
     return NotDeterministic(
         f"node {name!r}: run again, with the same answers, its generator does not do the same. At "
         f"its ask number {place + 1} expected {expected!r:.200}, which the journal holds; found "

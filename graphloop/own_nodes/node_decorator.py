@@ -4,7 +4,7 @@
     async def route(ticket: Ticket) -> Billing | Technical:
         return Billing() if "invoice" in ticket.text else Technical()
 
-What it returns is journaled before the run goes on: a replay never calls it again. A generator
+Its answer is journaled before the run goes on: a replay never calls it again. A generator
 (`-> Asking[Billing | Technical]`) asks for several effects in a row; each answer is journaled.
 """
 
@@ -53,7 +53,7 @@ class OwnNode(Generic[S, Out]):
 
     Args:
         kernel: the node as the kernel knows it.
-        call: the function, and how it is called.
+        call: the function, and the terms of its calls.
     """
 
     kernel: Function
@@ -127,19 +127,13 @@ class NodeMaker(Protocol):
     @overload
     def __call__(self, function: Body[S, Awaitable[Out]], /) -> OwnNode[S, Out]: ...
     @overload
-    def __call__(self, function: Body[S, Awaitable[tuple[Out, S]]], /) -> OwnNode[S, Out]: ...
-    @overload
     def __call__(self, function: Body[S, Awaitable[Mixed[Out, S]]], /) -> OwnNode[S, Out]: ...
     @overload
     def __call__(self, function: Body[S, Asks[Out]], /) -> OwnNode[S, Out]: ...
     @overload
-    def __call__(self, function: Body[S, Asks[tuple[Out, S]]], /) -> OwnNode[S, Out]: ...
-    @overload
     def __call__(self, function: Body[S, Asks[Mixed[Out, S]]], /) -> OwnNode[S, Out]: ...
     @overload
     def __call__(self, function: Body[S, Out], /) -> OwnNode[S, Out]: ...
-    @overload
-    def __call__(self, function: Body[S, tuple[Out, S]], /) -> OwnNode[S, Out]: ...
     @overload
     def __call__(self, function: Body[S, Mixed[Out, S]], /) -> OwnNode[S, Out]: ...
     def __call__(self, function: Callable[..., object], /) -> OwnNode[Any, Any]:
@@ -150,19 +144,13 @@ class NodeMaker(Protocol):
 @overload
 def node(function: Body[S, Awaitable[Out]], /) -> OwnNode[S, Out]: ...
 @overload
-def node(function: Body[S, Awaitable[tuple[Out, S]]], /) -> OwnNode[S, Out]: ...
-@overload
 def node(function: Body[S, Awaitable[Mixed[Out, S]]], /) -> OwnNode[S, Out]: ...
 @overload
 def node(function: Body[S, Asks[Out]], /) -> OwnNode[S, Out]: ...
 @overload
-def node(function: Body[S, Asks[tuple[Out, S]]], /) -> OwnNode[S, Out]: ...
-@overload
 def node(function: Body[S, Asks[Mixed[Out, S]]], /) -> OwnNode[S, Out]: ...
 @overload
 def node(function: Body[S, Out], /) -> OwnNode[S, Out]: ...
-@overload
-def node(function: Body[S, tuple[Out, S]], /) -> OwnNode[S, Out]: ...
 @overload
 def node(function: Body[S, Mixed[Out, S]], /) -> OwnNode[S, Out]: ...
 @overload
@@ -196,38 +184,37 @@ def node(  # noqa: PLR0913 - what a function cannot say of itself
 ) -> OwnNode[Any, Any] | NodeMaker:
     """Make a node of a function: `@node`, or `@node(cap={Rejected: 3})`.
 
-    The function takes the graph's state, and a `NodeContext` if it wants one. It returns one of
-    the outcomes of its annotation (`-> Billing | Technical`), or, to change the state, an outcome
-    and the new state (`-> tuple[Billing | Technical, Ticket]`). The state itself is never changed
-    in place. The function may be asynchronous; it is called once for each visit, and once more only
-    if its process dies before its answer is kept (`NodeContext.idempotency_key`).
+    The function takes the graph's state, and perhaps a `NodeContext`. It returns an outcome of its
+    annotation (`-> Billing | Technical`), or, to change the state, an outcome and the new state
+    (`-> tuple[Billing | Technical, Ticket]`). It never changes the state in place. It may be
+    asynchronous. It is called once for each visit, and once more only if its process dies before
+    the journal holds its answer (`NodeContext.idempotency_key`).
 
     Args:
         function: the function.
-        name: the node's name; the function's if not given.
-        kind: what the node is for: `"pure"`, `"check"`, `"prepare"`, `"stop"`; or `"act"` for a
+        name: the node's name; by default, the function's.
+        kind: the node's purpose: `"pure"`, `"check"`, `"prepare"`, `"stop"`; or `"act"` for a
             function that changes the world: it publishes, pays, sends. The proofs want an approval,
             or a gate, before it.
         reads: the fields of the state that it reads, for the proofs.
-        writes: the fields that it writes; it is held to them.
-        timeout_s: after how many seconds an asynchronous function is given up, with TimeoutError.
+        writes: the fields that it writes; a change of another field ends the run in an error.
+        timeout_s: the time limit of an asynchronous function in seconds; then it raises
+            TimeoutError.
         cap: how often it leaves by an outcome at most, in a whole run.
-        capped: the outcome that it leaves by instead when a cap is reached; without one, the run
+        capped: the outcome that takes the place of one whose cap is reached; without it, the run
             ends in an error.
-        raises: outcomes to leave by when the function raises these; the run ends in an error for
-            all others.
-        model_calls: how many models a visit of a generator asks at most, 0 for none; it is held to
-            it. Without it, no bound can be proven, and a run needs a model.
-        agents: which agents it may ask, and how often in one visit at most.
+        raises: the outcomes of exceptions; any other exception ends the run in an error.
+        model_calls: how many models a visit of a generator asks at most; one more is not asked.
+            Without it, no bound can be proven, and a run needs a model.
+        agents: the agents that it may ask, and how often one visit asks each at most.
 
     Raises:
-        NodeDefinitionError: the annotations do not say what the node needs, or an option does not
-            fit them.
+        NodeDefinitionError: an annotation is missing, or an option does not fit the annotations.
     """
 
     def make(function: Callable[..., object], /) -> OwnNode[Any, Any]:
         signature = signature_of(function)
-        options = NodeOptions(signature, f"node function {signature.name!r}")
+        options = NodeOptions(signature)
         caps = options.caps(cap or {}, capped)
         caught, written = options.caught(raises or {}), options.written(writes)
         stateless = signature.stateless | {outcome for _, outcome in caught}
@@ -236,12 +223,12 @@ def node(  # noqa: PLR0913 - what a function cannot say of itself
         kernel = Function(
             name or signature.name,
             signature.outcomes,
-            kind=options.own_kind(kind),
+            kind=kind,
             caps=caps,
             capped=capped,
             reads=options.known("reads", reads),
             writes=written,
-            asks=options.asks(model_calls, agents),
+            asks=options.asks(model_calls, agents or {}),
             stateless=stateless,
         )
         options.check_outcomes()

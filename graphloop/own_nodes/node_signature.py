@@ -1,7 +1,7 @@
 """NodeSignature: the state, the outcomes and the context of a node's function.
 
-They stand in its annotations, so that a type checker and the graph read the same words. Annotations
-that do not tell them are refused when the function is decorated, with how to write them.
+They stand in its annotations, so that a type checker and the graph read the same words. Missing
+annotations are refused when the function is decorated.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Annotated, Any, Final, Union, final, get_args, get_origin
 
 from msgspec import Struct, field
 
-from ..agent import states_fit
 from ..conversation import latest_answer
 from ..effects import ASKS, Ask, Invoke, Note
 from ..errors import ConfigError, NodeDefinitionError
@@ -32,15 +31,12 @@ from ..outcomes import (
     outcome_name,
 )
 from ..run import Run
-from ..tools import is_async
 from ..values import Message, SystemMessage, Usage, UserMessage
 
 __all__ = ["NodeContext", "NodeSignature", "signature_of"]
 
 ABOUT_CALLS: Final = (AnsweredCalls, Calls, Done, Held, Settled)
-"""Outcomes by which proofs know what became of a turn's calls; no function can promise that."""
-
-EXAMPLE: Final = "async def {name}(state: {state}) -> {outcomes}"
+"""Outcomes that tell the proofs what became of a turn's calls; no function can promise that."""
 
 
 @final
@@ -49,12 +45,12 @@ class NodeContext(Struct, frozen=True):
 
     Attributes:
         run_id: the run's id; that of a child run begins with its parent's.
-        key: this visit of the node's own key, unique in its run.
+        key: the key of this visit of the node, unique in its run.
         turn: the number of the latest turn; -1 before the first.
         messages: the conversation.
-        answer: what was answered last, as a person approved it; empty before any answer.
+        answer: the latest answer, as a person approved it; empty before any answer.
         usage: tokens so far.
-        notes: what the function has told; None for a generator, which tells by asking.
+        notes: the messages of `tell`; None for a generator, which tells by asking.
     """
 
     run_id: str
@@ -69,9 +65,9 @@ class NodeContext(Struct, frozen=True):
     def of(cls, run: Run[Any], node: str) -> NodeContext:
         """Return the context of the visit of `node` that waits for its function.
 
-        A generator is told the same each time that it is run again: how things were at first.
+        Each time a generator runs again, it gets the context of its first run.
         """
-        waiting = (one.id for one in run.pending.values() if isinstance(one, Invoke))
+        waiting = (effect.id for effect in run.pending.values() if isinstance(effect, Invoke))
         begun = run.turn.dialogue
         at = next(waiting, run.next_effect) if begun is None else begun.at
         is_longer = begun is not None and begun.messages < len(run.messages)
@@ -86,32 +82,34 @@ class NodeContext(Struct, frozen=True):
         )
 
     def tell(self, *messages: str | Note) -> None:
-        """Add messages to the conversation, once the node is left; a string is a user's message.
+        """Add messages to the conversation once the node is left; a string is a user's message.
 
         While a turn is in hand, they come after the reply and the results of its calls.
 
         Raises:
-            ConfigError: it is no user's or system message; or the function is a generator.
+            ConfigError: a message is a model's or a tool's; or the function is a generator, which
+                tells by asking.
         """
         if self.notes is None:
             raise ConfigError(
-                "a generator tells by asking: write `yield from tell(…)` in place of "
-                "`context.tell(…)`"
+                "NodeContext.tell: expected a function, found a generator, which tells by asking. "
+                "Fix: write `yield from tell(…)`"
             )
-        for one in messages:
-            if not isinstance(one, str | UserMessage | SystemMessage):  # pyright: ignore[reportUnnecessaryIsInstance]
+        for message in messages:
+            if not isinstance(message, str | UserMessage | SystemMessage):  # pyright: ignore[reportUnnecessaryIsInstance] - a call in it could run a tool.
                 raise ConfigError(
-                    "a node tells texts, UserMessage and SystemMessage: what models and tools said "
-                    f"is theirs to say; found {type(one).__name__}"
+                    "NodeContext.tell: expected a text, UserMessage or SystemMessage, found "
+                    f"{type(message).__name__}. Fix: only models and tools say the others"
                 )
         node = self.key.rpartition(".")[0]
         self.notes.extend(
-            UserMessage(one, node) if isinstance(one, str) else one for one in messages
+            UserMessage(message, node) if isinstance(message, str) else message
+            for message in messages
         )
 
     @property
     def idempotency_key(self) -> str:
-        """The same for each attempt at this visit, and for no other: for services that ask."""
+        """A key for services that ask for one: the same for each attempt at this visit."""
         return sha256(f"{self.run_id}\0{self.key}".encode()).digest()[:16].hex()
 
 
@@ -122,12 +120,12 @@ class NodeSignature:
 
     Args:
         name: the function's name.
-        state: the type of the state that it takes.
+        state: the type of its state.
         outcomes: the outcomes that it returns.
-        stateless: those among them that it may return without a new state.
+        stateless: the outcomes that it may return without a new state.
         changes: whether it may return a new state.
         context: whether it takes a `NodeContext` as well.
-        asks: what it asks for, if it is a generator; None for a function that just answers.
+        asks: the kinds of requests of a generator; None for any other function.
     """
 
     name: str
@@ -142,137 +140,87 @@ class NodeSignature:
 def signature_of(function: Callable[..., object]) -> NodeSignature:
     """Return what a function's annotations say.
 
+    Type checkers refuse a function of another shape; only its outcomes are checked here.
+
     Raises:
-        NodeDefinitionError: they do not say enough, or something that no node can do.
+        NodeDefinitionError: an annotation is missing, or an outcome is none that functions return.
     """
     name = getattr(function, "__name__", "")
     place = f"node function {name or repr(function)!r}"
     if not inspect.isroutine(function) or not str(name).isidentifier():
-        raise NodeDefinitionError(
-            f"{place}: expected a function with a name, found {type(function).__name__}. "
-            f"Fix: write `@node` above a `def`."
-        )
+        found = type(function).__name__
+        problem = f"expected a function with a name, found {found}"
+        raise _error(place, problem, "write `@node` above a `def`")
     parameters = tuple(inspect.signature(function).parameters.values())
     hints = _hints(function, place)
     state = _state(parameters, hints, place)
-    takes_context = _takes_context(parameters, hints, place)
+    example = f"async def {name}(state: {_word(state)}) -> This | That"
     if "return" not in hints:
-        raise NodeDefinitionError(
-            f"{place}: expected its outcomes as the return annotation, found none. Fix: write "
-            f"`{_example(name, state)}`."
-        )
-    asks, returned = _asked(function, hints["return"], place)
-    found = tuple(_members(returned))
-    carried = [get_args(one) for one in found if get_origin(one) is tuple]
-    for pair in carried:
-        if len(pair) != 2 or not states_fit(_whole(pair[1]), state):
-            told = f"tuple[{', '.join(_word(one) for one in pair)}]"
-            raise NodeDefinitionError(
-                f"{place}: expected an outcome, or an outcome and the new state, found {told}. "
-                f"Fix: write `-> tuple[<outcomes>, {_word(state)}]`."
-            )
-    plain = [one for one in found if get_origin(one) is not tuple]
-    with_state = [one for pair in carried for one in _members(pair[0])]
-    stateless = frozenset(_outcome(one, place, _example(name, state)) for one in plain)
-    changing = frozenset(_outcome(one, place, _example(name, state)) for one in with_state)
+        problem = "expected its outcomes as the return annotation, found none"
+        raise _error(place, problem, f"write `{example}`")
+    asks, returns = _asked(hints["return"])
+    members = tuple(_members(returns))
+    plain = [member for member in members if get_origin(member) is not tuple]
+    pairs = [get_args(member) for member in members if get_origin(member) is tuple]
+    stateless = frozenset(_outcome(member, place, example) for member in plain)
+    changing = frozenset(
+        _outcome(member, place, example) for pair in pairs for member in _members(pair[0])
+    )
     return NodeSignature(
-        str(name), state, stateless | changing, stateless, bool(carried), takes_context, asks
+        name=str(name),
+        state=state,
+        outcomes=stateless | changing,
+        stateless=stateless,
+        changes=bool(pairs),
+        context=any(hints.get(second.name) is NodeContext for second in parameters[1:]),
+        asks=asks,
     )
 
 
-def _asked(
-    function: Callable[..., object], returns: object, place: str
-) -> tuple[frozenset[type[Ask]] | None, object]:
-    """Return what a generator asks for and returns; a function that just answers asks nothing."""
-    if inspect.isasyncgenfunction(function):
-        raise NodeDefinitionError(
-            f"{place}: expected a function or a generator, found an asynchronous generator, which "
-            "can return nothing. Fix: write a plain `def`, and `yield from ask_model(…)` in it."
-        )
+def _error(place: str, problem: str, fix: str) -> NodeDefinitionError:
+    return NodeDefinitionError(f"{place}: {problem}. Fix: {fix}.")
+
+
+def _asked(returns: object) -> tuple[frozenset[type[Ask]] | None, object]:
+    """Return the requests of a generator, and what it returns."""
     if get_origin(returns) is not Generator:
-        if inspect.isgeneratorfunction(function):
-            raise NodeDefinitionError(
-                f"{place}: expected `Asking[<outcomes>]` as the return annotation of a generator, "
-                f"found {_word(returns)}. Fix: write `-> Asking[This | That]`; or, to ask for "
-                "nothing, `return` the outcome and do not `yield`."
-            )
         return None, returns
-    if is_async(function):
-        raise NodeDefinitionError(
-            f"{place}: expected a plain `def` that asks with `yield from`, found an asynchronous "
-            "one that promises a generator. Fix: leave `async` out; what it waits for, it asks for."
-        )
     yields, _, returned = get_args(returns)
-    kinds = frozenset(_members(yields))
-    if not kinds or not kinds <= ASKS:
-        words = ", ".join(sorted(one.__name__ for one in ASKS))
-        raise NodeDefinitionError(
-            f"{place}: expected a generator that yields of {words}, found {_word(yields)}. Fix: "
-            "write `-> Asking[<outcomes>]`, or `Generator[<asks>, Answer, <outcomes>]`."
-        )
-    return frozenset(one for one in ASKS if one in kinds), returned
+    kinds = {*_members(yields)}
+    return frozenset(kind for kind in ASKS if kind in kinds), returned
 
 
 def _hints(function: Callable[..., object], place: str) -> dict[str, object]:
     try:
         return typing.get_type_hints(function, include_extras=False)
     except (NameError, AttributeError, SyntaxError, TypeError) as error:
-        raise NodeDefinitionError(
-            f"{place}: its annotations cannot be resolved: {error}. "
-            "Fix: define or import the types at module level, outside `if TYPE_CHECKING`."
+        raise _error(
+            place,
+            f"its annotations cannot be resolved: {error}",
+            "define or import the types at module level, outside `if TYPE_CHECKING`",
         ) from error
 
 
 def _state(parameters: Sequence[inspect.Parameter], hints: dict[str, object], place: str) -> object:
-    if not parameters or _needed(parameters) > 2 or len(parameters) > 2:
-        found = ", ".join(one.name for one in parameters) or "none"
-        raise NodeDefinitionError(
-            f"{place}: expected the state as its first parameter and perhaps a NodeContext as its "
-            f"second, found parameters {found}. Fix: write `(state: <its type>)` or "
-            "`(state: <its type>, context: NodeContext)`."
+    required = [
+        parameter for parameter in parameters if parameter.default is inspect.Parameter.empty
+    ]
+    if not parameters or len(required) > 2:
+        raise _error(
+            place,
+            "expected the state as its first parameter and perhaps a NodeContext as its second, "
+            f"found parameters {', '.join(parameter.name for parameter in parameters) or 'none'}",
+            "write `(state: <its type>)` or `(state: <its type>, context: NodeContext)`",
         )
     first = parameters[0]
-    if first.kind not in (first.POSITIONAL_ONLY, first.POSITIONAL_OR_KEYWORD):
-        raise NodeDefinitionError(
-            f"{place}: parameter {first.name!r} cannot be given by its place. Fix: write "
-            f"`({first.name}: <the state's type>)`."
-        )
     if first.name not in hints:
-        raise NodeDefinitionError(
-            f"{place}: parameter {first.name!r} has no annotation. Fix: annotate it with the type "
-            "of the graph's state; `None` where the graph has none."
-        )
+        fix = "annotate it with the type of the graph's state; `None` where the graph has none"
+        raise _error(place, f"parameter {first.name!r} has no annotation", fix)
     state = hints[first.name]
     if state is NodeContext:
-        raise NodeDefinitionError(
-            f"{place}: the context is its first parameter. Fix: put the state first; "
-            f"`(_: None, {first.name}: NodeContext)` where the graph has none."
-        )
-    return _whole(state)
-
-
-def _whole(kind: object) -> object:
-    return None if kind is NoneType else kind
-
-
-def _needed(parameters: Sequence[inspect.Parameter]) -> int:
-    return sum(one.default is inspect.Parameter.empty for one in parameters)
-
-
-def _takes_context(
-    parameters: Sequence[inspect.Parameter], hints: dict[str, object], place: str
-) -> bool:
-    if len(parameters) < 2:
-        return False
-    second = parameters[1]
-    named = second.kind in (second.POSITIONAL_ONLY, second.POSITIONAL_OR_KEYWORD)
-    if hints.get(second.name) is NodeContext and named:
-        return True
-    raise NodeDefinitionError(
-        f"{place}: its second parameter {second.name!r} is given the context of the run, found the "
-        f"annotation {_word(hints.get(second.name, 'none'))}. Fix: write "
-        f"`{second.name}: NodeContext`, or leave it out."
-    )
+        fix = f"put the state first; `(_: None, {first.name}: NodeContext)` if the graph has none"
+        raise _error(place, "the context is its first parameter", fix)
+    return None if state is NoneType else state
 
 
 def _members(hint: object) -> Iterator[object]:
@@ -281,36 +229,31 @@ def _members(hint: object) -> Iterator[object]:
     if value is not None:
         yield from _members(value)
     elif get_origin(hint) in (Union, UnionType):
-        for one in get_args(hint):
-            yield from _members(one)
+        for member in get_args(hint):
+            yield from _members(member)
     elif get_origin(hint) is Annotated:
         yield from _members(get_args(hint)[0])
     else:
         yield hint
 
 
-def _outcome(found: object, place: str, example: str) -> type[Outcome]:
-    own = "Outcome itself, which is no way to leave" if found is Outcome else _word(found)
-    if not isinstance(found, type) or not issubclass(found, Outcome) or found is Outcome:
-        raise NodeDefinitionError(
-            f"{place}: expected outcomes in its return annotation, found {own}. Fix: derive a "
-            f"class of your own from Outcome for each way to leave, and write `{example}`."
+def _outcome(member: object, place: str, example: str) -> type[Outcome]:
+    name = _word(member)
+    if not isinstance(member, type) or not issubclass(member, Outcome) or member is Outcome:
+        raise _error(
+            place,
+            f"expected outcomes in its return annotation, found {name}",
+            f"derive a class from Outcome for each way to leave, and write `{example}`",
         )
-    if found in (Aborted, Failed):
-        raise NodeDefinitionError(
-            f"{place}: every function may be left by {outcome_name(found)!r}, and none returns it. "
-            "Fix: leave it out; raise an exception to fail."
-        )
-    if found in ABOUT_CALLS:
-        raise NodeDefinitionError(
-            f"{place}: {outcome_name(found)!r} tells what became of a turn's calls, which only the "
-            "nodes of graphloop can. Fix: derive an outcome of your own."
-        )
-    return found
-
-
-def _example(name: object, state: object) -> str:
-    return EXAMPLE.format(name=name, state=_word(state), outcomes="This | That")
+    if member in (Aborted, Failed):
+        name = outcome_name(member)
+        problem = f"every function may be left by {name!r}, and no function returns it"
+        raise _error(place, problem, "leave it out; raise an exception to fail")
+    if member in ABOUT_CALLS:
+        name = outcome_name(member)
+        problem = f"only nodes of graphloop know what became of a turn's calls ({name!r})"
+        raise _error(place, problem, "derive an outcome of your own")
+    return member
 
 
 def _word(kind: object) -> str:

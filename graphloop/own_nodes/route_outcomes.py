@@ -1,4 +1,4 @@
-"""Outcome types made of names, for routes that are written down where no Python is.
+"""Outcome types made of names, for routes in files without Python.
 
 Equal names give the identical type, in every module and every process: a type is an attribute of
 this module under its class name, so it can be pickled and found again.
@@ -24,7 +24,7 @@ def route_outcomes(names: Iterable[str]) -> tuple[type[Outcome], ...]:
     """Return one outcome type for each name, in the order of the names.
 
     Raises:
-        ConfigError: a name is none, or stands there twice.
+        ConfigError: see `route_outcome`; or a name stands there twice.
     """
     types = tuple([route_outcome(name) for name in names])
     if len(set(types)) < len(types):
@@ -40,7 +40,7 @@ def route_outcome(name: str) -> type[Outcome]:
         ConfigError: the name is not in snake case, so tables and diagrams could not show it; or it
             is an outcome of the library, which says more than that a route was chosen.
     """
-    if not isinstance(name, str) or not NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance] - names also come from files
+    if not NAME.fullmatch(name):
         raise ConfigError(
             f"a route has a name in snake case, like 'technical_support'; found {name!r}"
         )
@@ -48,10 +48,10 @@ def route_outcome(name: str) -> type[Outcome]:
         raise ConfigError(
             f"{name!r} is an outcome of graphloop's own nodes, no route: name it otherwise"
         )
-    made = _made("".join(part.capitalize() for part in name.split("_")))
-    if outcome_name(made) != name:
+    outcome = _made("".join(part.capitalize() for part in name.split("_")))
+    if outcome_name(outcome) != name:
         raise ConfigError(f"a word of one letter is lost in the route {name!r}: write it out")
-    return made
+    return outcome
 
 
 def __getattr__(name: str) -> type[Outcome]:

@@ -12,7 +12,9 @@ import typing
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from types import NoneType
-from typing import Any, Generic, TypeVar, cast, final, overload
+from typing import Any, Generic, cast, final, overload
+
+from typing_extensions import TypeVar
 
 from ..agent import (
     Agent,
@@ -37,12 +39,11 @@ from ..outcomes import Answered, Outcome
 from ..policy import Policy
 from ..run import Run
 from ..spending import Budget
-from ..tools import is_async
 from .sub_plan import ChildResult, SubPlan
 
 __all__ = ["SubGraph", "sub_graph"]
 
-S = TypeVar("S")
+S = TypeVar("S", default=Any)
 C = TypeVar("C")
 
 Prompt = Callable[[S], "str | Sequence[MessageInput]"]
@@ -54,13 +55,13 @@ class SubGraph(Generic[S]):
     """A node that runs a graph or an agent. Make one with `sub_graph`.
 
     It is left by `Answered`, by `Failed` when the child failed, and by `Aborted`. The answer is
-    this turn's reply too: lead `Answered` to an `Append` to add it to the conversation.
+    also the reply of this turn: lead `Answered` to an `Append` to add it to the conversation.
 
     Args:
         kernel: the node as the kernel knows it.
-        plan: how its child runs are opened.
+        plan: the terms of its child runs.
         graph: the child's graph.
-        reads: the fields of the parent's state that the functions read; None if that is not known.
+        reads: the fields of the parent's state that the functions read; None if unknown.
     """
 
     kernel: Child
@@ -75,7 +76,7 @@ class SubGraph(Generic[S]):
 
     @property
     def kind(self) -> Kind:
-        """It is a graph."""
+        """Always "graph"."""
         return "graph"
 
     @property
@@ -88,7 +89,7 @@ class SubGraph(Generic[S]):
         """The node's promises, with the child's graph, to be proven as well."""
         plan = self.plan
         mapped = (plan.prompt, plan.state, plan.output)
-        reads = self.reads if any(one is not None for one in mapped) else frozenset[str]()
+        reads = self.reads if any(function is not None for function in mapped) else frozenset[str]()
         writes = frozenset[str]() if plan.output is None else plan.writes
         child = ChildContract(
             name=self.name,
@@ -107,17 +108,17 @@ class SubGraph(Generic[S]):
 
     @property
     def state_type(self) -> object:
-        """The type of the parent's state, as the annotations of the functions tell it."""
+        """The type of the parent's state in the annotations of the functions."""
         plan = self.plan
         for function in (plan.output, plan.prompt, plan.state):
-            told = Any if function is None else _first_annotation(function)
-            if told is not Any:
-                return told
+            annotation = Any if function is None else _first_annotation(function)
+            if annotation is not Any:
+                return annotation
         return Any
 
     @property
     def carried(self) -> Bindings:
-        """The child, so that runs need not be given it."""
+        """The child, so that a run does not have to bring it."""
         return Bindings(agents={self.name: self.plan})
 
     def enter(self, run: Run[S], /) -> Reaction[S, ChildOutcome]:
@@ -127,24 +128,10 @@ class SubGraph(Generic[S]):
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, ChildOutcome]:
-        """Take the answer, and the state that was made of it."""
+        """Take the answer, and the new state."""
         return self.kernel.on(run, event, answered)
 
 
-@overload
-def sub_graph(
-    child: Agent, *, name: str = "", gate: Policy | None = None, budget: Budget | None = None
-) -> SubGraph[Any]: ...
-@overload
-def sub_graph(
-    child: Graph[None],
-    *,
-    name: str = "",
-    model: Model | None = None,
-    gate: Policy | None = None,
-    budget: Budget | None = None,
-    options: RunOptions | None = None,
-) -> SubGraph[Any]: ...
 @overload
 def sub_graph(
     child: Agent,
@@ -196,22 +183,22 @@ def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
 
         draft = sub_graph(writer, prompt=ask, output=keep)
 
-    The functions map values and do nothing else. They are called once for each child run; what
-    they raise ends the run.
+    The functions map values and do nothing else. They are called once for each child run; an
+    exception ends the run.
 
     Args:
         child: an agent, or a graph.
         name: the node's name; the child's if not given.
         model: the model of a graph's nodes that name none.
-        prompt: what the child is asked, by the parent's state; it reads the parent's conversation
-            if not given.
-        state: the state that a graph begins with, by the parent's.
-        output: the parent's new state, by its old one and the child's result; it stays as it is if
-            not given.
+        prompt: makes the child's question of the parent's state; by default, the child reads the
+            parent's conversation.
+        state: makes the first state of a graph of the parent's.
+        output: makes the parent's new state of its old one and the child's result; by default, the
+            state stays as it is.
         gate: rules that each call of the child has to pass as well.
-        budget: what one child run may spend at most; never more than the parent has left.
+        budget: the most that one child run may spend, within the rest of the parent's budget.
         reads: the fields of the parent's state that the functions read, for the proofs.
-        writes: the fields that `output` may change; it is held to them.
+        writes: the fields that `output` may change; a change of another is an error.
         options: further options of a graph's runs, such as `tools`; see `RunOptions`.
 
     Raises:
@@ -219,14 +206,9 @@ def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
     """
     opener, graph = _opened(child, model, state, options)
     title = name or (child.name if isinstance(child, Agent) else graph.name)
-    for option, function in (("prompt", prompt), ("state", state), ("output", output)):
-        if function is not None and is_async(function):
-            raise ConfigError(
-                f"`{option}` of node {title!r} maps values, and does nothing else; found an "
-                "asynchronous function. Fix: write a plain `def`; what takes time is for a node"
-            )
     if gate is not None:
-        _check_gate(title, gate, graph, opener)
+        refuse_idle_gate(graph, f"`gate` of node {title!r}")
+        check_gate(gate, opener.terms.tool_names)
     written = None if writes is None else frozenset(writes)
     plan = SubPlan(title, opener, prompt, state, output, gate, budget, written)
     read = None if reads is None else frozenset(reads)
@@ -241,39 +223,26 @@ def _opened(
 ) -> tuple[Opener, NodeGraph[Any]]:
     # The name of a tool is needed to make one; a node has a name of its own.
     if isinstance(child, Agent):
-        for option, given in (("model", model), ("state", state), ("options", options)):
-            if given is not None:
-                raise ConfigError(
-                    f"`{option}` is for a graph; agent {child.name!r} has its own. Fix: leave it "
-                    "out, or make another agent with `with_options`"
-                )
         return child.as_tool(name="child").opener, child.graph
-    if not isinstance(child, Graph):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
-        raise ConfigError(f"a sub-graph is an Agent or a Graph; found {child!r:.80}")
     if state is None and child.state_type is not None:
         raise ConfigError(
             f"graph {child.name!r} carries a state: say how a child run's begins, with "
             "`state=` (a function of the parent's state)"
         )
-    given = options or {}
+    run_options = options or {}
     for option in ("gate", "budget"):
-        if option in given:
+        if option in run_options:
             raise ConfigError(f"`{option}` has a place of its own: sub_graph(…, {option}=…)")
-    opener = child.as_tool(None, model=model, description="", name="child", **given).opener
+    opener = child.as_tool(None, model=model, description="", name="child", **run_options).opener
     return opener, graph_of(opener) or child
 
 
-def _check_gate(name: str, gate: Policy, graph: NodeGraph[Any], opener: Opener) -> None:
-    refuse_idle_gate(graph, f"`gate` of node {name!r}")
-    check_gate(gate, opener.terms.tool_names)
-
-
 def _first_annotation(function: Callable[..., object]) -> object:
-    """Return the annotation of a function's first parameter; `Any` where it tells none."""
+    """Return the annotation of a function's first parameter; `Any` without one."""
     try:
         hints = typing.get_type_hints(function)
         first = next(iter(inspect.signature(function).parameters))
     except (NameError, TypeError, ValueError, StopIteration):
         return Any
-    told = cast("object", hints.get(first, Any))
-    return None if told is NoneType else told
+    annotation = cast("object", hints.get(first, Any))
+    return None if annotation is NoneType else annotation

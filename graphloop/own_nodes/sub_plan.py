@@ -1,14 +1,14 @@
 """SubPlan: a child run made of its parent's state, and the parent's state made of its result.
 
-The functions are pure mappings: what the child was asked is kept in its journal, what became of
-the parent's state in the parent's, so that neither a replay nor a resumed run calls them again.
+The functions are pure mappings. The child's journal keeps its question, the parent's the new state:
+neither a replay nor a resumed run calls the functions again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar, final
+from typing import Any, Generic, TypeVar, cast, final
 
 from ..agent import Brief, MessageInput, Opener, changed_fields, lent, messages_of
 from ..driver import ChildRun, Ports, check_state
@@ -31,11 +31,11 @@ class ChildResult(Generic[C]):
     """The outcome of a child run, as an `output` function receives it.
 
     Attributes:
-        text: its answer; empty if it gave none.
-        state: its state in the end.
+        text: its answer; empty without one.
+        state: its last state.
         end_reason: why it ended.
-        messages: those that it added.
-        usage: the tokens that it and its own children used.
+        messages: the messages that it added.
+        usage: the tokens of the run and of its own children.
     """
 
     text: str
@@ -48,16 +48,16 @@ class ChildResult(Generic[C]):
 @final
 @dataclass(frozen=True)
 class SubPlan:
-    """How child runs are opened, and what they come back with.
+    """The terms of a node's child runs; see `sub_graph`.
 
     Args:
         name: the node's name.
         opener: begins the child runs.
-        prompt: what the child is asked, by the parent's state; None for the parent's conversation.
-        state: the state that the child begins with, by the parent's.
-        output: the parent's new state, by its old one and the child's result.
+        prompt: makes the question of the parent's state; None for the parent's conversation.
+        state: makes the child's first state of the parent's.
+        output: makes the parent's new state of its old one and the child's result.
         gate: rules that the child's calls pass as well.
-        budget: what the child may spend at most.
+        budget: the most that the child may spend.
         writes: the fields of the parent's state that `output` may change; None for any.
     """
 
@@ -94,7 +94,7 @@ class SubPlan:
         return Brief(messages, begun)
 
     def _asked(self, asked: str | Sequence[MessageInput]) -> tuple[Message, ...]:
-        """Return what the child is asked, as messages."""
+        """Return the child's question as messages."""
         check_state(asked, None, f"`prompt` of node {self.name!r} returns")
         try:
             return (UserMessage(asked),) if isinstance(asked, str) else messages_of(asked)
@@ -108,7 +108,7 @@ class SubPlan:
     ) -> ChildEnded:
         assert child.ending is not None, "a run that is over has an ending"
         if child.ending.reason is EndReason.COMPLETED and ended.status == "error":
-            # Not every graph ends by saying something: its state may be its answer.
+            # A graph may end without an answer: its state is the answer.
             ended = evolve(ended, content="", status="ok")
         if self.output is None or ended.status != "ok":
             return ended
@@ -119,19 +119,15 @@ class SubPlan:
             tuple(child.record.added),
             child.spent.usage,
         )
-        new, made = self.output(lent(run.state), result), f"`output` of node {self.name!r} returns"
-        if new is None and run.state is not None:
+        old: object = run.state
+        new, made = self.output(lent(old), result), f"`output` of node {self.name!r} returns"
+        if new is None and old is not None:
             raise ConfigError(f"{made} the new state; found None")
         check_state(new, ports.state_type, made, kept=ports.kept)
-        self._check_writes(run.state, new)
-        return evolve(ended, state=new, changed=True)
-
-    def _check_writes(self, old: object, new: object) -> None:
-        if self.writes is None:
-            return
-        changed = changed_fields(type(old), old, new, self.writes)
-        if changed:
+        writes, kind = self.writes, cast("object", type(old))
+        if writes is not None and (changed := changed_fields(kind, old, new, writes)):
             raise ConfigError(
-                f"node {self.name!r} writes {', '.join(sorted(self.writes)) or 'nothing'}, as it "
+                f"node {self.name!r} writes {', '.join(sorted(writes)) or 'nothing'}, as it "
                 f"declares; its `output` changed {', '.join(changed)}: add it to `writes=`"
             )
+        return evolve(ended, state=new, changed=True)

@@ -68,7 +68,8 @@ def latest_turn(graph: NodeGraph[S], run: Run[S]) -> int:
 
 def turn_record(run: Run[S], turn: int) -> StepResult | None:
     """Return the record of the latest turn; None until there is one."""
-    latest = run.record.steps[-1] if run.record.steps else None
+    steps = run.record.steps
+    latest = steps[-1] if steps else None
     return latest if latest is not None and latest.index == turn else None
 
 

@@ -10,21 +10,25 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
+from ..providers import Delta
 from ..run import EndReason, Run
 from ..values import FinishReason, Message, ToolResult, Usage
 
 __all__ = [
     "BudgetExceeded",
+    "CallState",
     "CompactionPart",
     "Cost",
     "ErrorPart",
     "Finish",
     "MessageInjected",
     "ObjectDelta",
+    "Part",
     "RunStart",
     "StepFinish",
     "StepRetry",
     "StepStart",
+    "SubAgent",
     "ToolApprovalRequest",
     "ToolCallPart",
     "ToolResultPart",
@@ -32,6 +36,10 @@ __all__ = [
     "VerifyPart",
     "Warned",
     "finish_of",
+]
+
+CallState: TypeAlias = Literal[
+    "awaiting-approval", "awaiting-result", "executing", "complete", "error", "dropped"
 ]
 
 PartialObject: TypeAlias = object
@@ -124,9 +132,7 @@ class ToolState(Struct, frozen=True, tag_field="type", tag="tool-state", gc=Fals
 
     key: str
     tool_name: str
-    state: Literal[
-        "awaiting-approval", "awaiting-result", "executing", "complete", "error", "dropped"
-    ]
+    state: CallState
     denied: bool = False
     unknown: bool = False
     arguments: str = ""
@@ -217,6 +223,42 @@ class ErrorPart(Struct, frozen=True, tag_field="type", tag="error"):
 
     error: Exception
     type: ClassVar[Literal["error"]] = "error"
+
+
+class SubAgent(Struct, frozen=True, tag_field="type", tag="sub-agent"):
+    """A part of a child run, in one wrapper at any depth; a child that ended shows a finish.
+
+    `path` holds the keys of the calls (or nodes) that lead to the child, outermost first, and
+    `agents` the names of the agents they run.
+    """
+
+    path: tuple[str, ...]
+    agents: tuple[str, ...]
+    part: Part
+    type: ClassVar[Literal["sub-agent"]] = "sub-agent"
+
+
+Part: TypeAlias = (
+    Delta
+    | RunStart
+    | StepStart
+    | StepRetry
+    | CompactionPart
+    | MessageInjected
+    | StepFinish
+    | Cost
+    | ToolCallPart
+    | ToolState
+    | ToolApprovalRequest
+    | ToolResultPart
+    | VerifyPart
+    | ObjectDelta
+    | SubAgent
+    | Warned
+    | BudgetExceeded
+    | Finish
+    | ErrorPart
+)
 
 
 def finish_of(run: Run[Any]) -> Finish:

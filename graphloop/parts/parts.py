@@ -1,24 +1,32 @@
 """Stream parts: the steps of a run as a caller sees them.
 
-The parts of a turn come in this order: step-start,
-compaction, messages from the queues, deltas, step-finish, cost, then tool-call, states and result
-of each call. Parts of a child run come in between, each in one `sub-agent`. A successful stream
-ends with one finish, a failed stream with one error. Callers ignore kinds that they do not know.
+A turn shows its step-start, its compaction, messages from the queues, deltas, its step-finish and
+cost, then the tool-call, states and result of each call, in this order. Parts of a child run come
+in between, each in a `sub-agent`. A successful stream ends with one finish, a failed one with one
+error. Callers ignore kinds that they do not know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar, cast
 
-from msgspec import Struct
-
-from ..effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
+from ..effects import (
+    AskHuman,
+    AwaitCaller,
+    CallModel,
+    CallTool,
+    CheckCalls,
+    Effect,
+    Invoke,
+    StartRun,
+)
 from ..events import (
     AnswerChecked,
-    Answering,
     CallbackReturned,
+    CallsChecked,
     ChildEnded,
+    Decided,
     EffectFailed,
     EffectsStarted,
     Event,
@@ -27,6 +35,7 @@ from ..events import (
     Resumed,
     Started,
     Steered,
+    ToolReturned,
 )
 from ..graph import NodeGraph
 from ..node_protocol import Kind
@@ -56,16 +65,19 @@ from .changes import (
 )
 from .kinds import (
     BudgetExceeded,
+    CallState,
     CompactionPart,
     Cost,
     ErrorPart,
     Finish,
     MessageInjected,
     ObjectDelta,
+    Part,
     RunStart,
     StepFinish,
     StepRetry,
     StepStart,
+    SubAgent,
     ToolApprovalRequest,
     ToolCallPart,
     ToolResultPart,
@@ -106,41 +118,14 @@ __all__ = [
 
 S = TypeVar("S")
 
+UNSEEN: Final = frozenset({EffectsStarted, Queued, Resumed})
+"""Events whose steps show nothing."""
 
-class SubAgent(Struct, frozen=True, tag_field="type", tag="sub-agent"):
-    """A part of a child run, in one wrapper at any depth; a child that ended shows a finish.
+SILENT: Final = frozenset({CallsChecked, ToolReturned, Decided})
+"""Events that show nothing themselves; what follows from them shows."""
 
-    `path` holds the keys of the calls (or nodes) that lead to the child, outermost first, and
-    `agents` the names of the agents they run.
-    """
-
-    path: tuple[str, ...]
-    agents: tuple[str, ...]
-    part: Part
-    type: ClassVar[Literal["sub-agent"]] = "sub-agent"
-
-
-Part: TypeAlias = (
-    Delta
-    | RunStart
-    | StepStart
-    | StepRetry
-    | CompactionPart
-    | MessageInjected
-    | StepFinish
-    | Cost
-    | ToolCallPart
-    | ToolState
-    | ToolApprovalRequest
-    | ToolResultPart
-    | VerifyPart
-    | ObjectDelta
-    | SubAgent
-    | Warned
-    | BudgetExceeded
-    | Finish
-    | ErrorPart
-)
+UNSEEN_EFFECTS: Final = frozenset({CallModel, CheckCalls, Invoke, AwaitCaller})
+"""Effects that are about no call."""
 
 
 class ChildSeen(Protocol):
@@ -192,25 +177,28 @@ class PartView(Generic[S]):
         """Whether the current model call is the run's own, not a critic's or a summary's."""
         return self._kind(run) == "model"
 
-    def see(self, taken: Step[S]) -> Iterator[Part]:
-        """Yield the parts of one step."""
+    def see(self, taken: Step[S]) -> Sequence[Part]:
+        """Return the parts of one step."""
         before, run, event = self._run, taken.run, taken.event
         self._run = run
-        if isinstance(event, EffectsStarted | Queued | Resumed):
-            return
+        if type(event) in UNSEEN:
+            return ()
+        parts: list[Part] = []
         if before is None:
-            yield RunStart(run.id)
-        else:
-            yield from self._event(before, event, run)
-        yield from self._results(run)
-        for message in new_notes(before, event, run):
-            yield MessageInjected(message, "caller")
-        yield from self._turns(before, event, run)
+            parts.append(RunStart(run.id))
+        elif type(event) not in SILENT:
+            parts += self._event(before, event, run)
+        if before is None or _has_other_results(before, run):
+            parts += self._results(run)
+        if isinstance(event, Steered) or (before is not None and before.turn.notes):
+            parts += [MessageInjected(note, "caller") for note in new_notes(before, event, run)]
+        parts += self._turns(before, event, run)
         for effect in taken.effects:
-            yield from self._requested(effect, run)
-        if run.ended:
-            for limit in exceeded(run):
-                yield BudgetExceeded(*limit)
+            if type(effect) not in UNSEEN_EFFECTS:
+                parts += self._requested(effect, run)
+        if run.node == "END":
+            parts += [BudgetExceeded(*limit) for limit in exceeded(run)]
+        return parts
 
     def see_child(
         self, key: str, agent: str, graph: NodeGraph[Any], seen: Step[Any] | Live | ChildSeen
@@ -254,27 +242,30 @@ class PartView(Generic[S]):
         node = self._graph.nodes.get(run.node)
         return None if node is None else node.kind
 
-    def _event(self, before: Run[S], event: Event, run: Run[S]) -> Iterator[Part]:
-        """Yield the parts of the event itself."""
-        asked = before.pending.get(event.effect) if isinstance(event, Answering) else None
-        match event, asked:
-            case ModelReplied(reply=reply), CallModel() if self.shows_deltas(before):
-                cost_usd, calls = event.cost_usd, reply.message.calls
-                yield from self._replied(run, reply.finish_reason, cost_usd, calls)
-            case ((ChildEnded() | CallbackReturned()), _) if self._kind(before) == "graph":
-                yield from self._answered(before, event, run)
-            case EffectFailed(), CallModel() if self.shows_deltas(before) and not run.ended:
+    def _event(self, before: Run[S], event: Event, run: Run[S]) -> Iterable[Part]:
+        """Return the parts of the event itself."""
+        match event:
+            case ModelReplied() if self._answers_model(before, event.effect):
+                calls = event.reply.message.calls
+                return self._replied(run, event.reply.finish_reason, event.cost_usd, calls)
+            case ChildEnded() | CallbackReturned() if self._kind(before) == "graph":
+                return self._answered(before, event, run)
+            case EffectFailed() if self._answers_model(before, event.effect) and not run.ended:
                 full = event.failure.error == "ContextOverflow"
-                if full or event.content_seen:
-                    reason = FinishReason.CONTEXT_WINDOW if full else FinishReason.OTHER
-                    yield StepRetry(self._turn, reason)
-            case CallbackReturned(answer=AnswerChecked() as judged), Invoke(callback=check):
+                reason = FinishReason.CONTEXT_WINDOW if full else FinishReason.OTHER
+                return [StepRetry(self._turn, reason)] if full or event.content_seen else ()
+            case CallbackReturned(answer=AnswerChecked() as judged):
+                check = cast("Invoke", before.pending[event.effect]).callback  # It is answered.
                 attempt = before.counters.rejections.get(check, 0) + 1
-                yield VerifyPart(check, attempt, judged.accepted, judged.feedback)
-            case Steered(), _:
-                yield from self._steered(before, event, run)
+                return [VerifyPart(check, attempt, judged.accepted, judged.feedback)]
+            case Steered():
+                return self._steered(before, event, run)
             case _:
-                return
+                return ()
+
+    def _answers_model(self, before: Run[S], effect: int) -> bool:
+        """Whether an event answers the run's own model."""
+        return self.shows_deltas(before) and isinstance(before.pending.get(effect), CallModel)
 
     def _replied(
         self,
@@ -282,19 +273,19 @@ class PartView(Generic[S]):
         finish: FinishReason,
         cost_usd: float | None,
         calls: tuple[ToolCall, ...],
-    ) -> Iterator[Part]:
-        """Yield the parts of a turn whose answer has arrived."""
+    ) -> list[Part]:
+        """Return the parts of a turn whose answer has arrived."""
         turn, record = self._turn, turn_record(run, self._turn)
-        asked_again = record is None and run.turn.reply is None
-        if asked_again:
-            yield StepRetry(turn, finish)
+        if record is None and run.turn.reply is None:
+            parts: list[Part] = [StepRetry(turn, finish)]
+            calls = ()
         else:
-            yield StepFinish(turn, finish, run.turn.usage if record is None else record.usage)
+            usage = run.turn.usage if record is None else record.usage
+            parts = [StepFinish(turn, finish, usage)]
         if cost_usd is not None:
-            yield Cost(turn, run.spent.cost_usd, cost_usd)
-        if not asked_again:
-            for place, call in enumerate(calls):
-                yield _called(call_key(turn, place), call)
+            parts.append(Cost(turn, run.spent.cost_usd, cost_usd))
+        parts += [_called(call_key(turn, place), call) for place, call in enumerate(calls)]
+        return parts
 
     def _answered(self, before: Run[S], event: Event, run: Run[S]) -> Iterator[Part]:
         """Yield the answer of agents in the model's place, once it is the turn's answer."""
@@ -320,31 +311,33 @@ class PartView(Generic[S]):
             if key not in self._shown:
                 yield ToolState(key, old[place].name, "dropped")
 
-    def _results(self, run: Run[S]) -> Iterator[Part]:
-        """Yield the results that are new in this step."""
-        phase: Literal["turn", "resume"] = "resume" if self._turn < 0 else "turn"
+    def _results(self, run: Run[S]) -> list[Part]:
+        """Return the results that are new in this step."""
+        parts: list[Part] = []
         for result in results_of(run, self._turn):
             shown = self._shown.get(result.key)
             if shown is not result and shown != result:
                 self._shown[result.key] = result
-                yield ToolResultPart(result, phase)
-                yield _outcome(result)
+                parts += (ToolResultPart(result, "resume" if self._turn < 0 else "turn"),)
+                parts += (_outcome(result),)
+        return parts
 
-    def _turns(self, before: Run[S] | None, event: Event, run: Run[S]) -> Iterator[Part]:
-        """Yield the parts at the start of a turn."""
+    def _turns(self, before: Run[S] | None, event: Event, run: Run[S]) -> list[Part]:
+        """Return the parts at the start of a turn."""
+        parts: list[Part] = []
         latest = latest_turn(self._graph, run)
         while self._turn < latest:
             self._turn += 1
             self._shown = {}
-            yield StepStart(self._turn)
-        sizes = compacted(self._graph, before, event, run)
-        if sizes is not None:
-            yield CompactionPart(self._turn, *sizes)
-        if before is not None:
-            yield from self._from_queues(before, run)
-        elif isinstance(event, Started):
-            for message in event.steering[: len(event.steering) - len(run.inbox.steering)]:
-                yield MessageInjected(message, "steering")
+            parts.append(StepStart(self._turn))
+        if sizes := compacted(self._graph, before, event, run):
+            parts.append(CompactionPart(self._turn, *sizes))
+        if before is None and isinstance(event, Started):
+            read = event.steering[: len(event.steering) - len(run.inbox.steering)]
+            parts += [MessageInjected(message, "steering") for message in read]
+        elif before is not None and before.inbox is not run.inbox:
+            parts += self._from_queues(before, run)
+        return parts
 
     def _from_queues(self, before: Run[S], run: Run[S]) -> Iterator[Part]:
         """Yield the messages that moved from the queues into the conversation."""
@@ -359,23 +352,24 @@ class PartView(Generic[S]):
                 self._following = tuple([m for m in self._following if m is not message])
             yield MessageInjected(message, origin)
 
-    def _requested(self, effect: Effect, run: Run[S]) -> Iterator[Part]:
-        """Yield the new state of the call that an effect is about."""
+    def _requested(self, effect: Effect, run: Run[S]) -> Sequence[Part]:
+        """Return the new state of the call that an effect is about."""
         match effect:
+            case CallTool(key=key, call=call):
+                state: CallState = "awaiting-result" if effect.client else "executing"
+                return (ToolState(key, call.name, state, arguments=edit_of(run, key)),)
             case AskHuman(key=key, call=call):
-                yield ToolState(key, call.name, "awaiting-approval")
-                yield ToolApprovalRequest(
-                    key, call.id, call.name, call.arguments, effect.expires_at, effect.unknown
-                )
-            case CallTool(key=key, call=call, client=client):
-                edit = edit_of(run, key)
-                yield ToolState(
-                    key, call.name, "awaiting-result" if client else "executing", arguments=edit
-                )
+                asked = key, call.id, call.name, call.arguments, effect.expires_at, effect.unknown
+                return ToolState(key, call.name, "awaiting-approval"), ToolApprovalRequest(*asked)
             case StartRun(key=key, agent=agent) if self._kind(run) == "execute":
-                yield ToolState(key, agent, "executing", arguments=edit_of(run, key))
+                return (ToolState(key, agent, "executing", arguments=edit_of(run, key)),)
             case _:
-                return
+                return ()
+
+
+def _has_other_results(before: Run[Any], run: Run[Any]) -> bool:
+    """Whether a step may have brought results, in the turn or as it was recorded."""
+    return before.turn.results is not run.turn.results or before.record is not run.record
 
 
 def _called(key: str, call: ToolCall) -> ToolCallPart:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from .comparison import Comparison, compare
     from .dominance import Dominance
     from .endless_cycles import Endless, endless
-    from .ground import Ground, groups
+    from .parameter_changes import Change
+    from .proof_graph import ProofGraph, strong_components
     from .report import PROPERTIES, Finding, Ignore, Report, Severity, Suppressed, Unknown
     from .sarif import to_sarif
-    from .written_changes import Change
 
 __all__ = [
     "PROPERTIES",
@@ -31,8 +31,8 @@ __all__ = [
     "Dominance",
     "Endless",
     "Finding",
-    "Ground",
     "Ignore",
+    "ProofGraph",
     "Report",
     "Severity",
     "Suppressed",
@@ -43,7 +43,7 @@ __all__ = [
     "compare",
     "endless",
     "graph_given",
-    "groups",
+    "strong_components",
     "to_sarif",
 ]
 
@@ -69,9 +69,9 @@ __getattr__ = front_door(
             "Endless",
             "endless",
         ),
-        ".ground": (
-            "Ground",
-            "groups",
+        ".proof_graph": (
+            "ProofGraph",
+            "strong_components",
         ),
         ".report": (
             "Finding",
@@ -83,6 +83,6 @@ __getattr__ = front_door(
             "Unknown",
         ),
         ".sarif": ("to_sarif",),
-        ".written_changes": ("Change",),
+        ".parameter_changes": ("Change",),
     },
 )

@@ -1,4 +1,4 @@
-"""Arguments: the values that `check` and `bound` are given, looked at first."""
+"""Arguments: checks of the values that callers pass to `check` and `bound`."""
 
 from __future__ import annotations
 
@@ -16,94 +16,60 @@ S = TypeVar("S")
 
 
 def graph_given(asking: str, graph: NodeGraph[S]) -> NodeGraph[S]:
-    """Return the graph, if it is one.
-
-    Args:
-        asking: what is given it, for messages.
-        graph: what is given; types can be ignored.
+    """Return `graph`, which is often an Agent by mistake.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: `graph` is not a graph; `asking` names the function in the message.
     """
-    given = cast("object", graph)
-    if isinstance(given, NodeGraph):
+    value = cast("object", graph)
+    if isinstance(value, NodeGraph):
         return graph
-    has_one = isinstance(getattr(given, "graph", None), NodeGraph)
-    fix = "pass its `graph`" if has_one else "pass a Graph, or the `graph` of an Agent"
-    raise ConfigError(f"{asking}: expected a Graph, found {given!r:.80}. Fix: {fix}")
+    has_graph = isinstance(getattr(value, "graph", None), NodeGraph)
+    fix = "pass its `graph`" if has_graph else "pass a Graph, or the `graph` of an Agent"
+    raise ConfigError(f"{asking}: expected a Graph, found {value!r:.80}. Fix: {fix}")
 
 
 def reasons(ignore: Mapping[tuple[str, str], str] | None) -> dict[tuple[str, str], str]:
-    """Return why findings are set aside, by node and code; nothing for None.
+    """Return the reasons for which findings are suppressed, by node and code.
 
     Raises:
-        ConfigError: a key is no node with a code, or a reason is no text.
+        ConfigError: a key is not a node with a code.
     """
-    form = 'ignore={("node", "GL6"): "reason"}'
-    given = cast("object", ignore)
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise ConfigError(
-            f"ignore: expected reasons by node and code, found {given!r:.80}. Fix: {form}"
-        )
-    told: dict[tuple[str, str], str] = {}
-    for key, why in cast("Mapping[object, object]", given).items():
-        match key:
-            case (str(node), str(code)):
-                pass
-            case _:
-                raise ConfigError(
-                    f"ignore: expected a node and a code as key, found {key!r:.80}. Fix: {form}"
-                )
-        if not isinstance(why, str):
+    for key in ignore or {}:
+        if not isinstance(key, tuple) or len(key) != 2:  # pyright: ignore[reportUnnecessaryIsInstance, reportUnnecessaryComparison]
+            form = 'ignore={("node", "GL6"): "reason"}'
             raise ConfigError(
-                f"ignore[{node!r}, {code!r}]: expected the reason as text, found {why!r:.80}. "
-                f"Fix: {form}"
+                f"ignore: expected a node and a code as key, found {key!r:.80}. Fix: {form}"
             )
-        told[node, code] = why
-    return told
+    return dict(ignore or {})
 
 
 def codes(asking: str, given: Iterable[str]) -> tuple[str, ...]:
-    """Return codes of properties.
+    """Return the codes of properties.
 
     Raises:
-        ConfigError: one is of no property.
+        ConfigError: there is no property of a code; `asking` names the option in the message.
     """
-    found = cast("object", given)
-    if isinstance(found, str):
-        raise ConfigError(f"{asking}: expected codes, found the text {found!r}. Fix: ({found!r},)")
-    if not isinstance(found, Iterable):
-        raise ConfigError(f"{asking}: expected codes, such as ('GL2',); found {found!r:.80}")
-    told = tuple(given)
-    for one in told:
-        if not isinstance(one, str) or one not in PROPERTIES:  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
+    # A text is an iterable of its letters, so no type checker refuses it.
+    listed = (given,) if isinstance(given, str) else tuple(given)
+    for code in listed:
+        if code not in PROPERTIES:
             known = ", ".join(PROPERTIES)
             raise ConfigError(
-                f"{asking}: there is no property {one!r}; there are {known}."
-                f"{nearest(str(one), PROPERTIES)}"
+                f"{asking}: there is no property {code!r}; there are {known}."
+                f"{nearest(code, PROPERTIES)}"
             )
-    return told
+    return listed
 
 
 def tool_names(asking: str, given: Iterable[str | Named]) -> tuple[str, ...]:
-    """Return the names of tools that are given as such, or as tools.
+    """Return the names of tools.
 
     Raises:
-        ConfigError: it is one text, or one of them has no name.
+        ConfigError: `given` is a single text; `asking` names the option in the message.
     """
-    found = cast("object", given)
-    if isinstance(found, str) or not isinstance(found, Iterable):
+    if isinstance(given, str):
         raise ConfigError(
-            f"{asking}: expected tools or their names, found {found!r:.80}. Fix: tools=[...]"
+            f"{asking}: expected tools or their names, found {given!r:.80}. Fix: tools=[...]"
         )
-    told: list[str] = []
-    for one in given:
-        name = one if isinstance(one, str) else getattr(cast("object", one), "name", None)
-        if not isinstance(name, str):
-            raise ConfigError(
-                f"{asking}: expected a tool or its name, found {one!r:.80}. Fix: tools=[...]"
-            )
-        told.append(name)
-    return tuple(told)
+    return tuple(tool if isinstance(tool, str) else tool.name for tool in given)

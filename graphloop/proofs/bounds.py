@@ -1,13 +1,13 @@
-"""Bounds: the most that a run of a graph comes to.
+"""Bounds: `bound`, the worst case of a run that follows from a graph.
 
-Model calls follow from the cycles' own bounds and are a property of the graph. Tool calls, tokens
-and money follow from them only with numbers that are not in the graph: where one is missing, the
-bound says which, and how to give it.
+Model calls follow from the bounds on cycles, so they are a property of the graph. Tool calls,
+tokens and money also need numbers that are not in the graph. If such a number is missing, the bound
+names it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 from typing import Any, Final, TypeVar, final
@@ -20,13 +20,21 @@ from ..nodes import SUMMARY_TOKENS, Compact, Execute, Limit, StopCheck
 from ..outcomes import Go, Outcome, Retry
 from ..spending import Budget
 from .arguments import graph_given
-from .call_bounds import Asked, Bound, Called, alone, each_call, shared, tool_calls_most
-from .calls import CallWalk
+from .call_bounds import (
+    Bound,
+    Called,
+    ModelCalls,
+    calls_alone,
+    calls_per_agent_call,
+    tool_calls_most,
+    with_agent_calls,
+)
+from .calls import CallProduct
 from .cycles import unbounded
-from .ground import Ground, Way
-from .nested import NEST_MAX, Nested, known_child, nested, runs_unknown
+from .nested import NEST_MAX, GraphUse, graph_uses, known_child, runs_unknown
+from .proof_graph import Arc, ProofGraph
 from .ranking import Ranking
-from .visits import Visits
+from .visits import VisitCount
 
 __all__ = ["Called", "bound"]
 
@@ -45,37 +53,32 @@ def bound(  # noqa: PLR0913 - what is known of a run, number by number
     agents: Mapping[str, Bound] | None = None,
     called: Called | None = None,
 ) -> Bound:
-    """Return the most that a run of `graph` can come to.
+    """Return the most that one run of `graph` can come to.
 
     Args:
         graph: the graph.
         budget: what the run may spend.
-        max_tokens: the token limit of one reply, also of those that nodes of your own ask for.
-        context_window: how many tokens the largest of the models' windows holds.
-        price: the price of the dearest of the models.
-        agents: the bounds of the agents that the graph's nodes start, by name.
-        called: the bounds of the agents that models call as tools, where who asks knows more of
-            them than the graph does.
+        max_tokens: the token limit of one reply, also of replies that nodes of your own ask for.
+        context_window: the tokens that the largest context window of the models holds.
+        price: the price of the dearest model.
+        agents: the bounds of the agents that nodes start, by name.
+        called: the bounds of the agents that models call as tools, if the caller knows more about
+            these than the graph does.
 
     Raises:
-        ConfigError: `graph` is none.
+        ConfigError: `graph` is not a graph.
     """
+    checked = graph_given("bound", graph)
     known = _Known(
-        budget or Budget(),
-        max_tokens,
-        context_window,
-        price,
-        agents or {},
-        called or Called(),
+        budget or Budget(), max_tokens, context_window, price, agents or {}, called or Called()
     )
-    looked = graph_given("bound", graph)
-    return _bound(looked, known if called is not None else _calling(looked, known, 0), 0)
+    return _bound(checked, known if called is not None else _with_called(checked, known, 0), 0)
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """All that is known of a run beside its graph."""
+    """The facts of a run that are not in its graph."""
 
     budget: Budget
     max_tokens: int | None
@@ -83,72 +86,79 @@ class _Known:
     price: ModelPrice | None
     agents: Mapping[str, Bound]
     called: Called
-    below: dict[int, tuple[NodeGraph[Any], Bound]] = field(
+    children: dict[int, tuple[NodeGraph[Any], Bound]] = field(
         default_factory=dict[int, "tuple[NodeGraph[Any], Bound]"]
     )
-    """The bounds of children, by the identity of their graphs, which stay alive here."""
+    """The bounds of children by the identity of their graphs, which this reference keeps alive."""
     alone: bool = False
-    """Whether what models call is left out, since the budget counts it."""
+    """Whether agents that models call as tools are left out, since the budget counts them."""
 
-    def calls(self, found: Bound) -> int | None:
-        """Return how many models an agent asks at most that a node begins."""
-        return _whole(alone(found)) if self.alone else found.model_calls
+    def model_calls(self, agent: Bound) -> int | None:
+        """Return the model calls of an agent that a node starts."""
+        return _whole(calls_alone(agent)) if self.alone else agent.model_calls
 
-    def per_call(self, graphs: Sequence[Nested]) -> tuple[int, int] | None:
-        """Return how many tokens one call in these graphs reads and writes at most, if known."""
+    def tokens_per_call(self, uses: Sequence[GraphUse]) -> tuple[int, int] | None:
+        """Return the most tokens that one model call reads and writes, if known."""
         if self.max_tokens is None or self.context_window is None:
             return None
-        nodes = [node for one in graphs for node in one.graph.nodes.values()]
-        # A reply that was cut is asked for again with twice the room; so may any agent do.
-        dark = runs_unknown(graphs)
-        widened = dark or any(self.called) or any(map(_widens, nodes))
+        nodes = [node for use in uses for node in use.graph.nodes.values()]
+        # A reply that was cut is asked for again with twice the room; an agent may do so too.
+        widened = (
+            runs_unknown(uses)
+            or any(self.called)
+            or any(issubclass(outcome, Retry) for node in nodes for outcome in node.outcomes)
+        )
+        sums_up = any(isinstance(node, Compact) and node.contract.model_calls for node in nodes)
         written = self.max_tokens * (2 if widened else 1)
-        return self.context_window, max(written, SUMMARY_TOKENS if any(map(_sums_up, nodes)) else 0)
+        return self.context_window, max(written, SUMMARY_TOKENS if sums_up else 0)
 
 
 def _bound(graph: NodeGraph[S], known: _Known, depth: int) -> Bound:
-    ground = Ground(graph)
-    ranking = Ranking(ground)
-    every, visits = _count(ranking, known, depth)
-    begun, called = _begun(ground, known, depth), known.called
-    each = each_call({**called.tools, **called.handoffs}, [found for _, found in begun])
-    # What calls nobody asks alone all that it asks.
-    calling = any(known.called) or each[0]
-    own = _count(ranking, replace(known, alone=True), depth)[0] if calling else every
-    asked = shared(every, own, each, known.budget.agent_calls)
-    cycles = tuple(cycle.words for cycle in unbounded(ranking, CallWalk(ground)))
+    """Return the bound of a graph that is `depth` graphs deep."""
+    proof_graph = ProofGraph(graph)
+    ranking = Ranking(proof_graph)
+    every, visits = _model_calls(ranking, known, depth)
+    started, called = _started(proof_graph, known, depth), known.called
+    each = calls_per_agent_call(
+        {**called.tools, **called.handoffs}, [bound for _, bound in started]
+    )
+    # Without agents that models call, a run asks alone all that it asks.
+    own = every
+    if any(called) or each[0]:
+        own = _model_calls(ranking, replace(known, alone=True), depth)[0]
+    calls = with_agent_calls(every, own, each, known.budget.agent_calls)
+    cycles = tuple(cycle.words for cycle in unbounded(ranking, CallProduct(proof_graph)))
     missing: dict[str, str] = {}
-    if not isfinite(asked.calls):
-        missing["model_calls"] = asked.problem or (
+    if not isfinite(calls.most):
+        missing["model_calls"] = calls.problem or (
             f"nothing bounds the cycle {cycles[0]}: lead it through a StopCheck, and through a "
             "PrepareStep."
         )
-    graphs = nested(graph, None).told
-    tool_calls = tool_calls_most(ground, graphs, known.budget)
+    uses = graph_uses(graph, None).reported
+    tool_calls = tool_calls_most(proof_graph, uses, known.budget)
     if tool_calls is None:
         missing["tool_calls"] = (
             "one reply may ask for any number of calls: give `budget(tool_calls=…)`, and run tools "
             "in Execute nodes, which keep it."
         )
-    model_calls = _whole(asked.calls)
-    per_call = known.per_call(graphs)
+    model_calls = _whole(calls.most)
+    per_call = known.tokens_per_call(uses)
     size = None if per_call is None else sum(per_call)
-    tokens = _whole(_most(model_calls, size, known.budget.tokens, asked.turn))
+    tokens = _whole(_most(model_calls, size, known.budget.tokens, calls.turn))
+    needed: dict[str, object] = {
+        "max_tokens": known.max_tokens,
+        "context_window": known.context_window,
+    }
     if tokens is None:
-        missing["tokens"] = _lacking(
-            model_calls, {"max_tokens": known.max_tokens, "context_window": known.context_window}
-        )
+        missing["tokens"] = _missing(needed)
     cost = None if per_call is None or known.price is None else _cost(known.price, *per_call)
-    usd = _most(model_calls, cost, known.budget.usd, asked.turn)
+    usd = _most(model_calls, cost, known.budget.usd, calls.turn)
     if not isfinite(usd):
-        missing["usd"] = _lacking(
-            model_calls,
-            {
-                "max_tokens": known.max_tokens,
-                "context_window": known.context_window,
-                "price": known.price,
-            },
-        )
+        missing["usd"] = _missing({**needed, "price": known.price})
+    children = (*started, *called.tools.items(), *called.handoffs.items())
+    below = dict.fromkeys(
+        f"{cycle} of {name!r}" for name, child in children for cycle in child.cycles
+    )
     return Bound(
         graph.name,
         model_calls,
@@ -156,54 +166,57 @@ def _bound(graph: NodeGraph[S], known: _Known, depth: int) -> Bound:
         tokens,
         usd if isfinite(usd) else None,
         visits,
-        asked.why if isfinite(asked.calls) else (),
+        calls.why if isfinite(calls.most) else (),
         missing,
-        (*cycles, *_cycles_below((*begun, *called.tools.items(), *called.handoffs.items()))),
-        _whole(own.calls),
+        (*cycles, *below),
+        _whole(own.most),
         _whole(each[0]),
-        _beyond(known.budget, {"tokens": tokens, "usd": usd}),
     )
 
 
-def _count(
+def _model_calls(
     ranking: Ranking[S], known: _Known, depth: int
-) -> tuple[Asked, Mapping[str, int | None]]:
-    """Return how many models are asked, and how often each node is visited."""
-    ground = ranking.ground
-    names, ways = ranking.whole()
-    asked = {name: _asked(ground, ranking.node(name), known, depth) for name in names}
-    counted = Visits(ranking, {name: calls for name, (calls, _) in asked.items()})
-    stay = counted.among(names, ways)
-    # After the last check that lets it go on, a run still does what needs no other check.
-    turn = counted.among(names, [way for way in ways if not _is_checked(ground, way)])
-    reasons = dict.fromkeys(reason for _, reason in asked.values() if reason)
-    whole = {name: _whole(count) for name, count in counted.by_node(stay).items()}
-    return Asked(stay.weight, turn.weight, stay.why, " ".join(reasons)), whole
+) -> tuple[ModelCalls, Mapping[str, int | None]]:
+    """Return the model calls of a run, and the visits of each node."""
+    graph = ranking.graph
+    names, arcs = ranking.split_graph()
+    calls = {name: _calls_of_visit(graph, ranking.node(name), known, depth) for name in names}
+    count = VisitCount(ranking, {name: most for name, (most, _) in calls.items()})
+    stay = count.among(names, arcs)
+    # After the last check of the budget, a run still does what needs no other check.
+    turn = count.among(names, [arc for arc in arcs if not _is_checked(graph, arc)])
+    reasons = dict.fromkeys(reason for _, reason in calls.values() if reason)
+    visits = {name: _whole(most) for name, most in count.by_node(stay).items()}
+    return ModelCalls(stay.weight, turn.weight, stay.why, " ".join(reasons)), visits
 
 
-def _cycles_below(bounds: Iterable[tuple[str, Bound]]) -> Iterable[str]:
-    return dict.fromkeys(f"{one} of {name!r}" for name, found in bounds for one in found.cycles)
+def _is_checked(graph: ProofGraph[S], arc: Arc) -> bool:
+    """Return whether an arc is taken only while the budget is not spent."""
+    node = graph.nodes.get(arc.source)
+    return issubclass(arc.outcome, Go) and isinstance(node, StopCheck | Limit)
 
 
-def _begun(ground: Ground[S], known: _Known, depth: int) -> list[tuple[str, Bound]]:
-    """Return the bounds of what nodes begin, as far as they are known, by name."""
-    contracts = [one for one in map(ground.contracts.get, ground.reached) if one is not None]
-    children = [known_child(ground.graph, child) for one in contracts for child in one.children]
-    begun = [(child.name, _child_bound(child, known, depth)) for child in children]
-    return [(name, found) for name, found in begun if found is not None]
+def _started(graph: ProofGraph[S], known: _Known, depth: int) -> list[tuple[str, Bound]]:
+    """Return the known bounds of the children that nodes start, by name."""
+    contracts = [c for c in map(graph.contracts.get, graph.reached) if c is not None]
+    children = [known_child(graph.node_graph, child) for c in contracts for child in c.children]
+    bounds = [(child.name, _child_bound(child, known, depth)) for child in children]
+    return [(name, bound) for name, bound in bounds if bound is not None]
 
 
-def _asked(ground: Ground[S], name: str, known: _Known, depth: int) -> tuple[float, str]:
-    """Return how many models one visit asks at most, and if that is unknown, why."""
-    contract = ground.contracts[name]
+def _calls_of_visit(
+    graph: ProofGraph[S], name: str, known: _Known, depth: int
+) -> tuple[float, str]:
+    """Return the model calls of one visit; if unknown, infinity and the reason."""
+    contract = graph.contracts[name]
     if contract is None:
         return inf, f"{name!r} promises nothing, so it may do anything: give it a `contract`."
     if contract.model_calls is None:
         return inf, f"the contract of {name!r} does not say how many models a visit asks."
     calls: float = contract.model_calls
     for more, why in (
-        _called(ground.graph.nodes[name], contract, known),
-        _below(ground.graph, name, contract, known, depth),
+        _calls_of_tools(graph.nodes[name], contract, known),
+        _calls_of_children(graph.node_graph, name, contract, known, depth),
     ):
         if why:
             return inf, why
@@ -211,92 +224,73 @@ def _asked(ground: Ground[S], name: str, known: _Known, depth: int) -> tuple[flo
     return calls, ""
 
 
-def _below(
+def _calls_of_children(
     graph: NodeGraph[S], name: str, contract: Contract, known: _Known, depth: int
 ) -> tuple[int, str]:
-    """Return how many models the agents and the children of one visit ask at most."""
+    """Return the model calls of the children of one visit; if unknown, the reason."""
     calls = 0
     for child in contract.children:
         inner = _child_bound(known_child(graph, child), known, depth)
         if inner is None or child.runs is None:
             what = "the graph" if inner is None else "the number of runs"
             return 0, f"{what} of the child {child.name!r} of {name!r} is not known."
-        most = known.calls(inner)
+        most = known.model_calls(inner)
         if most is None:
             return 0, f"the child {child.name!r} of {name!r}: {inner.missing['model_calls']}"
         calls += child.runs * most
     return calls, ""
 
 
-def _called(node: Node[S, Outcome], contract: Contract, known: _Known) -> tuple[int, str]:
-    """Return how many models the agents ask at most that one visit calls as tools."""
-    if not (contract.tools or node.kind == "execute") or (
-        known.alone and isinstance(node, Execute)
-    ):
+def _calls_of_tools(node: Node[S, Outcome], contract: Contract, known: _Known) -> tuple[int, str]:
+    """Return the model calls of agents that one visit runs as tools; if unknown, the reason."""
+    if not (contract.tools or node.kind == "execute"):
+        return 0, ""
+    if known.alone and isinstance(node, Execute):
         return 0, ""
     most = 0
     tools, handoffs = known.called
-    for name, found in (*tools.items(), *handoffs.items()):
-        if found.model_calls is None:
-            return 0, f"the agent {name!r}, a tool: {found.missing['model_calls']}"
-        # Of agents that take over, there is one a turn.
-        if found.model_calls and not (name in handoffs and isinstance(node, Execute)):
+    for name, agent in (*tools.items(), *handoffs.items()):
+        if agent.model_calls is None:
+            return 0, f"the agent {name!r}, a tool: {agent.missing['model_calls']}"
+        # Only one agent can take over in a turn.
+        if agent.model_calls and not (name in handoffs and isinstance(node, Execute)):
             return 0, (
                 f"one reply may call the agent {name!r} any number of times, at up to "
-                f"{found.model_calls:,} model calls each: give `budget(agent_calls=…)`, and run "
+                f"{agent.model_calls:,} model calls each: give `budget(agent_calls=…)`, and run "
                 "tools in Execute nodes, which keep it; or let a node run it (`sub_graph`), or let "
                 "it take over (`takes_over=True`), which it may once a turn."
             )
-        most = max(most, found.model_calls)
+        most = max(most, agent.model_calls)
     return most, ""
 
 
 def _child_bound(child: ChildContract, known: _Known, depth: int) -> Bound | None:
+    """Return the bound of a child; None if its graph is unknown."""
     given = known.agents.get(child.name)
-    # Who gives the bound of an agent knows of its tools and its options as well.
+    # The caller's bound of an agent also covers the agent's tools and options.
     if child.graph is None or depth >= NEST_MAX or (given is not None and depth == 0):
         return given
-    found = known.below.get(id(child.graph))
-    if found is None:
-        found = known.below[id(child.graph)] = child.graph, _inner(child.graph, known, depth + 1)
-    return found[1]
+    if id(child.graph) not in known.children:
+        inner = replace(known, agents={}, called=Called(), alone=False)
+        inner = _with_called(child.graph, inner, depth + 1)
+        known.children[id(child.graph)] = child.graph, _bound(child.graph, inner, depth + 1)
+    return known.children[id(child.graph)][1]
 
 
-def _inner(graph: NodeGraph[Any], known: _Known, depth: int) -> Bound:
-    """Return the bound of a graph that is so deep within another."""
-    inner = replace(known, agents={}, called=Called(), alone=False)
-    return _bound(graph, _calling(graph, inner, depth), depth)
-
-
-def _calling(graph: NodeGraph[Any], known: _Known, depth: int) -> _Known:
-    """Return what is known, with the agents that models of a graph call, as it knows them."""
+def _with_called(graph: NodeGraph[Any], known: _Known, depth: int) -> _Known:
+    """Return the known facts with the bounds of the agents that models of `graph` call."""
     bounds = {
         name: _child_bound(ChildContract(name, graph.agents.get(name)), known, depth)
         or Bound.unknown(name)
         for name in sorted(graph.called)
     }
-    tools = {name: one for name, one in bounds.items() if name not in graph.handoffs}
-    handoffs = {name: one for name, one in bounds.items() if name in graph.handoffs}
+    tools = {name: bound for name, bound in bounds.items() if name not in graph.handoffs}
+    handoffs = {name: bound for name, bound in bounds.items() if name in graph.handoffs}
     return replace(known, called=Called(tools, handoffs))
 
 
-def _is_checked(ground: Ground[S], way: Way) -> bool:
-    """Whether a line is taken only while the budget is not spent."""
-    return issubclass(way.outcome, Go) and isinstance(
-        ground.graph.nodes.get(way.source), StopCheck | Limit
-    )
-
-
-def _widens(node: Node[S, Outcome]) -> bool:
-    return any(issubclass(outcome, Retry) for outcome in node.outcomes)
-
-
-def _sums_up(node: Node[S, Outcome]) -> bool:
-    return isinstance(node, Compact) and bool(node.contract.model_calls)
-
-
 def _most(calls: int | None, each: float | None, limit: float | None, turn: float) -> float:
-    """Return the least of what calls come to, and of a limit that one turn may exceed."""
+    """Return the lower of the cost of all calls, and a limit that one turn may exceed."""
     if each is None:
         return inf
     every = inf if calls is None else calls * each
@@ -304,30 +298,17 @@ def _most(calls: int | None, each: float | None, limit: float | None, turn: floa
     return min(every, exceeded)
 
 
-def _beyond(budget: Budget, found: Mapping[str, float | None]) -> dict[str, str]:
-    """Return why a number may be more than its budget, for each that may."""
-    limits = {"tokens": budget.tokens, "usd": budget.usd}
-    return {
-        name: f"the budget's {limit:,}, and up to {round(most - limit, 6):,} more: a StopCheck or "
-        "a Limit looks at it between turns. Fewer steps of the agents that a turn runs "
-        "(`max_steps`), or a smaller `max_tokens`, lower it."
-        for name, most in found.items()
-        if (limit := limits[name]) is not None and most is not None and limit < most < inf
-    }
-
-
-def _lacking(calls: int | None, needed: Mapping[str, object]) -> str:
+def _missing(needed: Mapping[str, object]) -> str:
     names = [f"`{name}`" for name, value in needed.items() if value is None]
     if names:
         return f"one call may be of any size: give {', '.join(names)}."
-    assert calls is None, "with all of it, calls that are bounded have a sum"
     return "the model calls are not bounded: bound them, or give a `budget` that a StopCheck keeps."
 
 
 def _cost(price: ModelPrice, read: int, written: int) -> float:
-    """Return what one call costs at most, however its prompt is cached."""
+    """Return the most US dollars that one call costs, however its prompt is cached."""
     kinds = (price.input_usd, price.cache_read_usd, price.cache_write_usd)
-    dearest = max(one for one in kinds if one is not None)
+    dearest = max(usd for usd in kinds if usd is not None)
     return (read * dearest + written * price.output_usd) / TOKENS_PER_PRICE
 
 

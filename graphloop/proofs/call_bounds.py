@@ -1,50 +1,58 @@
-"""Call bounds: the most calls of models and tools in a run.
+"""Call bounds: the most model calls and tool calls of a run whose tools may be agents.
 
-A reply may call an agent any number of times, and so may the agent's own models. A run and all
-runs below it share one number of such calls (`budget(agent_calls=…)`), and each call starts one
-run. So a run asks what it asks alone, and for each call what the dearest agent asks alone. How
-many tools run, a budget bounds where Execute nodes run them.
+One reply may call an agent any number of times, and so may that agent's own models. A run and all
+runs below it share one limit of such calls (`budget(agent_calls=…)`), and each call starts one run.
+So a run makes its own model calls, and for each agent call those of the dearest agent.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from math import inf, isfinite
-from typing import NamedTuple, TypeVar, final
+from typing import Final, NamedTuple, TypeVar, final
 
 from ..contract import contract_of
-from ..node_protocol import Node
 from ..nodes import Execute
-from ..outcomes import Outcome
 from ..spending import Budget
-from .ground import Ground
-from .nested import Nested, runs_unknown
+from .nested import GraphUse, runs_unknown
+from .proof_graph import ProofGraph
 
-__all__ = ["Asked", "Bound", "Called", "alone", "each_call", "shared", "tool_calls_most"]
+__all__ = [
+    "NUMBERS",
+    "Bound",
+    "Called",
+    "ModelCalls",
+    "calls_alone",
+    "calls_per_agent_call",
+    "tool_calls_most",
+    "with_agent_calls",
+]
 
 S = TypeVar("S")
+
+NUMBERS: Final = ("model_calls", "tool_calls", "tokens", "usd")
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The most that one run of the graph of that name can come to; None is not bounded.
+    """The worst case of one run; None stands for an unbounded number.
 
     Attributes:
         graph: the graph's name.
-        model_calls: how many models are asked, children included.
-        tool_calls: how many tools run, children included.
-        tokens: what models read and write.
-        usd: what that costs.
-        visits: how often each node is visited that runs arrive at.
-        why: what the model calls follow from.
-        missing: for each number that is None, why, and how to give it.
-        cycles: the cycles that nothing bounds, in words; those of its children among them.
-        alone: how many models are asked without those of agents that models call as tools.
-        each_call: how many one such call asks at most, without those of the calls in it.
-        beyond: for each number that is more than its budget, why.
+        model_calls: the model calls, with those of children.
+        tool_calls: the tool calls, with those of children.
+        tokens: the tokens that models read and write. It may exceed the budget by one turn, since
+            a StopCheck looks at the budget between turns.
+        usd: the price of these tokens in US dollars; it may exceed the budget in the same way.
+        visits: the visits of each reachable node.
+        why: the reasons for `model_calls`.
+        missing: for each number that is None, the reason and the fix.
+        cycles: the cycles without a bound, in words, with those of children.
+        alone: the model calls without those of agents that models call as tools.
+        each_call: the most model calls of one such agent call, without further agent calls in it.
     """
 
     graph: str
@@ -58,18 +66,16 @@ class Bound:
     cycles: tuple[str, ...] = ()
     alone: int | None = None
     each_call: int | None = None
-    beyond: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
     def unknown(cls, agent: str) -> Bound:
-        """Return the bound of an agent whose graph is not known."""
+        """Return the bound of an agent whose graph is unknown."""
         why = f"the graph of the agent {agent!r} is not known."
-        missing: dict[str, str] = dict.fromkeys(("model_calls", "tool_calls", "tokens", "usd"), why)
-        return cls(agent, None, None, None, None, {}, (), missing)
+        return cls(agent, None, None, None, None, {}, (), dict.fromkeys(NUMBERS, why))
 
     @property
     def ends(self) -> bool:
-        """Whether every run is over after so many visits."""
+        """Whether every run ends."""
         return not self.cycles
 
     def to_json(self) -> str:
@@ -77,20 +83,11 @@ class Bound:
         return json.dumps(asdict(self), indent=2, ensure_ascii=False)
 
     def __str__(self) -> str:
-        """Return a line a number, for each that is missing why, and what has no bound."""
         lines = [f"graph {self.graph!r}: at most"]
-        for name, value in (
-            ("model_calls", self.model_calls),
-            ("tool_calls", self.tool_calls),
-            ("tokens", self.tokens),
-            ("usd", self.usd),
-        ):
-            word = name.replace("_", " ")
-            if value is None:
-                lines.append(f"  {word}: unknown: {self.missing[name]}")
-            else:
-                lines.append(f"  {word}: {round(value, 6):,}")
-                lines += [f"    {self.beyond[name]}"] if name in self.beyond else []
+        for name in NUMBERS:
+            value: float | None = getattr(self, name)
+            said = f"unknown: {self.missing[name]}" if value is None else f"{round(value, 6):,}"
+            lines.append(f"  {name.replace('_', ' ')}: {said}")
             if name == "model_calls":
                 lines += [f"    {reason}" for reason in self.why]
         lines += [f"  not bounded: the cycle {cycle}" for cycle in self.cycles]
@@ -98,89 +95,97 @@ class Bound:
 
 
 class Called(NamedTuple):
-    """The bounds of the agents that models call as tools: those that answer, and take over."""
+    """The bounds of the agents that models call as tools.
+
+    Attributes:
+        tools: the agents that answer.
+        handoffs: the agents that take over.
+    """
 
     tools: Mapping[str, Bound] = {}
     handoffs: Mapping[str, Bound] = {}
 
 
-class Asked(NamedTuple):
-    """How many models a run asks at most.
+class ModelCalls(NamedTuple):
+    """The most model calls of a run.
 
     Attributes:
-        calls: in all; infinite if that is unknown.
-        turn: after the last check that lets the run go on.
-        why: what it follows from.
-        problem: why it is unknown.
+        most: the calls in all; infinite if unknown.
+        turn: the calls after the last check that lets the run go on.
+        why: the reasons for the number.
+        problem: why the number is unknown.
     """
 
-    calls: float
+    most: float
     turn: float
     why: tuple[str, ...]
     problem: str
 
 
-def alone(found: Bound) -> float:
-    """Return how many models an agent asks at most without the agents that it calls as tools."""
-    return _parts(found)[0]
+def calls_alone(agent: Bound) -> float:
+    """Return the model calls of an agent without the agents that it calls as tools."""
+    return _alone_and_each(agent)[0]
 
 
-def each_call(called: Mapping[str, Bound], begun: Iterable[Bound]) -> tuple[float, str]:
-    """Return how many models one call of an agent asks at most, and if unknown, why.
+def calls_per_agent_call(
+    called: Mapping[str, Bound], started: Iterable[Bound]
+) -> tuple[float, str]:
+    """Return the model calls of one agent call; if unknown, infinity and the reason.
 
     Args:
         called: the agents that models call as tools, by name.
-        begun: the agents that nodes begin, whose models may call others.
+        started: the agents that nodes start, whose models may call others.
     """
     dearest = 0.0
-    for name, found in called.items():
-        most = max(_parts(found))
+    for name, agent in called.items():
+        most = max(_alone_and_each(agent))
         if not isfinite(most):
-            return inf, f"the agent {name!r}, a tool: {found.missing['model_calls']}"
+            return inf, f"the agent {name!r}, a tool: {agent.missing['model_calls']}"
         dearest = max(dearest, most)
-    return max([dearest, *[_parts(found)[1] for found in begun]]), ""
+    return max([dearest, *[_alone_and_each(agent)[1] for agent in started]]), ""
 
 
-def shared(every: Asked, own: Asked, each: tuple[float, str], most: int | None) -> Asked:
-    """Return how many models a run and its agents ask with so many calls of agents.
+def with_agent_calls(
+    every: ModelCalls, own: ModelCalls, each: tuple[float, str], limit: int | None
+) -> ModelCalls:
+    """Return the model calls of a run whose agent calls are limited.
 
     Args:
-        every: what is known without a number of them.
-        own: what the run asks without them.
-        each: what one of them asks.
-        most: how many there may be, if that is known.
+        every: the model calls without the limit.
+        own: the model calls without agents that models call.
+        each: the model calls of one agent call, and why they are unknown.
+        limit: the limit of agent calls, if known.
     """
-    if most is None:
+    if limit is None:
         return every
     calls, problem = each
-    called = most * calls if most else 0.0
-    if not own.calls + called < every.calls:
-        unknown = not isfinite(every.calls)
+    called = limit * calls if limit else 0.0
+    if not own.most + called < every.most:
+        unknown = not isfinite(every.most)
         return every._replace(problem=own.problem or problem) if unknown else every
-    why = (f"models call agents at most {most:,} times: {most:,} x {calls:.0f} model calls",)
-    return Asked(own.calls + called, own.turn + called, (*own.why, *why), "")
+    why = f"models call agents at most {limit:,} times: {limit:,} x {calls:.0f} model calls"
+    return ModelCalls(own.most + called, own.turn + called, (*own.why, why), "")
 
 
-def _parts(found: Bound) -> tuple[float, float]:
-    """Return what an agent asks alone, and what each call of an agent in it asks."""
-    if found.alone is not None and found.each_call is not None:
-        return found.alone, found.each_call
-    # Without that split, `model_calls` counts both.
-    return inf if found.model_calls is None else found.model_calls, 0
+def _alone_and_each(agent: Bound) -> tuple[float, float]:
+    if agent.alone is not None and agent.each_call is not None:
+        return agent.alone, agent.each_call
+    # Without the split, `model_calls` counts both.
+    return inf if agent.model_calls is None else agent.model_calls, 0
 
 
-def tool_calls_most(ground: Ground[S], graphs: Sequence[Nested], budget: Budget) -> int | None:
-    """Return how many tools run at most, in a graph and those that it runs; None for any number."""
-    nodes = [ground.graph.nodes[name] for name in ground.reached]
-    nodes += [node for one in graphs[1:] for node in one.graph.nodes.values()]
-    running = [node for node in nodes if _runs_tools(node)]
-    # An agent whose graph is not known may run some.
-    if not running and not runs_unknown(graphs):
+def tool_calls_most(graph: ProofGraph[S], uses: Sequence[GraphUse], budget: Budget) -> int | None:
+    """Return the tool calls of a run, with those of children; None if unbounded."""
+    nodes = [graph.nodes[name] for name in graph.reached]
+    nodes += [node for use in uses[1:] for node in use.graph.nodes.values()]
+    contracts = [(node, contract_of(node)) for node in nodes]
+    running = [
+        node
+        for node, contract in contracts
+        if contract is None or contract.tools or node.kind == "execute"
+    ]
+    # A child whose graph is unknown may run tools.
+    if not running and not runs_unknown(uses):
         return 0
     kept = all(isinstance(node, Execute) for node in running)
     return budget.tool_calls if kept else None
-
-
-def _runs_tools(node: Node[S, Outcome]) -> bool:
-    contract = contract_of(node)
-    return contract is None or contract.tools or node.kind == "execute"

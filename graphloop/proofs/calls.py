@@ -1,23 +1,24 @@
-"""Calls: each place of a graph, with its calls (GL2, GL3).
+"""Calls: the product of a graph with the status of the turn's calls (GL2, GL3).
 
-A place is a node, whether a gate has spoken since the last reply, what is owed to the calls of the
-turn, and whether a turn is open. Kinds, outcomes and contracts tell what nodes do to calls:
+A state of the product is a node, whether a gate has spoken since the last reply, the status of the
+turn's calls, and whether a turn is open. Kinds, outcomes and contracts decide how a node changes
+the status:
 
     idle ──Calls──► open ──gate.Settled──► gated ──Done──► ran ──append──► idle
                      ▲                       │
                      └──────── Held ─────────┘
 
-A reply that was cut, refused or too long may hold calls as well (`cut`): they must never run, and
-need no answer. Every other call has to reach an `append` before the next reply takes its place and
-before the run ends. Calls that have a result, or were cut, must not come to a node that runs tools.
-Calls are told apart by the number of their turn, so a model has to be asked in a turn of its own.
-The calls that the caller of an iterated run puts in the model's place are not looked at.
+Calls of a reply that was cut, refused or too long are `cut`: they must never run, and need no
+answer. All other calls must reach an `append` node before the next reply replaces them and before
+the run ends. Calls that have run, or are cut, must not reach a node that runs tools. Calls are told
+apart by the number of their turn, so a model must be asked in a turn of its own. Calls that the
+caller of an iterated run puts in the model's place are not covered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from ..contract import Contract
@@ -36,271 +37,253 @@ from ..outcomes import (
     Settled,
     Truncated,
 )
-from .ground import END, Ground, Trail, Way, led_to, search, trail
+from .proof_graph import END, Arc, ProofGraph, TablePath, breadth_first, path_to, shortest_path
 from .report import Finding, Unknown
-from .walker import Barred
+from .run_search import Exclusions
 
-__all__ = ["OWED", "CallWalk", "Duty", "Place", "misanswered", "wronged"]
+__all__ = ["CallProduct", "CallState", "CallStatus", "call_faults", "find_call_faults"]
 
 S = TypeVar("S")
 
-Duty: TypeAlias = Literal["idle", "open", "gated", "ran", "cut"]
-"""What is owed to the calls of the turn."""
+CallStatus: TypeAlias = Literal["idle", "open", "gated", "ran", "cut"]
 
-_After: TypeAlias = tuple[bool, Duty, bool]
-"""The fields of a place but its node."""
+_After: TypeAlias = tuple[bool, CallStatus, bool]
+"""The fields of a `CallState` without its node."""
 
-OWED: Final[frozenset[Duty]] = frozenset({"open", "gated", "ran"})
-"""The calls are not in the history yet, and have to get there."""
-
+UNANSWERED: Final[frozenset[CallStatus]] = frozenset({"open", "gated", "ran"})
 CUT: Final = (Truncated, Refused, ContextFull)
 DROPPED: Final = (Retry, Compacted)
-"""Outcomes by which an Extend or a Compact has thrown the turn's reply away, to ask for another."""
+"""The outcomes by which an Extend or a Compact has dropped the turn's reply."""
 
 
-class Place(NamedTuple):
-    """A node, whether a gate has spoken since the last reply, and what is owed to the calls.
+class CallState(NamedTuple):
+    """A state of the product.
 
-    `in_turn` says that a turn is open: replies and calls have a number of their own.
+    Attributes:
+        node: the node.
+        gated: whether a gate has spoken since the last reply.
+        status: the status of the turn's calls.
+        in_turn: whether a turn is open, which gives replies and calls their number.
     """
 
     node: str
     gated: bool
-    duty: Duty
+    status: CallStatus
     in_turn: bool = False
 
 
-class CallWalk(Generic[S]):
-    """Every place that runs arrive at, nearest first.
+class CallProduct(Generic[S]):
+    """The reachable states of the product.
+
+    Args:
+        graph: the graph.
+        like: the product of a graph with the same nodes, whose transition function is shared.
 
     Attributes:
-        ground: the graph.
-        found: the places, each with the line and the place that it is come to from.
+        parents: the states in breadth-first order, each with its parent.
     """
 
-    def __init__(self, ground: Ground[S], like: CallWalk[S] | None = None) -> None:
-        """Walk from the start.
-
-        Args:
-            ground: the graph.
-            like: a walk of a graph with the same nodes; what is known of these is not asked again.
-        """
-        self.ground = ground
-        self._known: dict[tuple[Place, type[Outcome]], _After | None] = like._known if like else {}
-        self._led: dict[Place, tuple[tuple[Way, Place], ...]] = {}
-        self.found: Mapping[Place, tuple[Way, Place] | None] = search(
-            [Place(ground.graph.start, gated=False, duty="idle")], self.steps
+    def __init__(self, graph: ProofGraph[S], like: CallProduct[S] | None = None) -> None:
+        self.graph = graph
+        self._known: dict[tuple[CallState, type[Outcome]], _After | None] = (
+            {} if like is None else like._known
+        )
+        self._arcs: dict[CallState, tuple[tuple[Arc, CallState], ...]] = {}
+        self.start = CallState(graph.start, gated=False, status="idle")
+        self.parents: Mapping[CallState, tuple[Arc, CallState] | None] = breadth_first(
+            [self.start], self.arcs_from
         )
 
     @cached_property
-    def places(self) -> Mapping[str, Sequence[tuple[int, Place]]]:
-        """The places of each node, with how soon runs come to them."""
-        places: dict[str, list[tuple[int, Place]]] = {}
-        for number, place in enumerate(self.found):
-            places.setdefault(place.node, []).append((number, place))
-        return places
+    def states(self) -> Mapping[str, Sequence[tuple[int, CallState]]]:
+        """The states of each node, with their positions in breadth-first order."""
+        states: dict[str, list[tuple[int, CallState]]] = {}
+        for number, state in enumerate(self.parents):
+            states.setdefault(state.node, []).append((number, state))
+        return states
 
     def kind(self, node: str) -> Kind | None:
         """Return the kind of a node; None for END."""
-        found = self.ground.graph.nodes.get(node)
-        return None if found is None else found.kind
+        known = self.graph.nodes.get(node)
+        return None if known is None else known.kind
 
     def runs_tools(self, node: str) -> bool:
-        """Whether tools may run at a node."""
-        contract = self.ground.contracts.get(node)
+        """Return whether tools may run at a node."""
+        contract = self.graph.contracts.get(node)
         return self.kind(node) == "execute" or (contract is not None and contract.tools)
 
-    def loses(self, node: str) -> bool:
-        """Whether the calls of a run that arrives here are thrown away."""
+    def loses_calls(self, node: str) -> bool:
+        """Return whether a node may throw away the calls of the turn."""
         if self.kind(node) == "model":
             return True
-        if any(self._drops(node, way.outcome) for way in self.ground.ways.get(node, ())):
+        if any(self._drops(node, arc.outcome) for arc in self.graph.arcs.get(node, ())):
             return True
-        contract = self.ground.contracts.get(node)
+        contract = self.graph.contracts.get(node)
         if contract is None or contract.takes_up_calls:
             return False
         return any("turn" in moved for moved in contract.moves.values())
 
     def _drops(self, node: str, outcome: type[Outcome]) -> bool:
-        """Whether a node that is left by an outcome has thrown the turn's reply away."""
-        dropping = isinstance(self.ground.graph.nodes.get(node), Extend | Compact)
+        """Return whether a node that leaves by `outcome` has dropped the turn's reply."""
+        dropping = isinstance(self.graph.nodes.get(node), Extend | Compact)
         return dropping and issubclass(outcome, DROPPED)
 
-    def needs_turn(self, node: str) -> bool:
-        """Return whether a node asks a model in a turn that another node opens."""
-        return node in self.ground.turnless
+    def path_to(self, state: CallState) -> TablePath:
+        """Return a shortest path from the start to a state."""
+        return path_to(self.parents, state)
 
-    def trail(self, place: Place) -> Trail:
-        """Return a shortest way from the start to a place."""
-        return trail(self.found, place)
+    def shortest_path(
+        self,
+        is_goal: Callable[[CallState, Arc | None], bool],
+        excluded: Exclusions,
+        suffix: TablePath = (),
+    ) -> TablePath | None:
+        """Return a shortest path from the start to a goal; None if there is none."""
+        return shortest_path([self.start], self.arcs_from, is_goal, excluded, suffix)
 
-    def led_to(
-        self, is_goal: Callable[[Place, Way | None], bool], barred: Barred, then: Trail = ()
-    ) -> Trail | None:
-        """Return a shortest way to a place, come to by a line, without what is barred."""
-        start = Place(self.ground.graph.start, gated=False, duty="idle")
-        return led_to([start], self.steps, is_goal, barred, then)
-
-    def steps(self, place: Place) -> tuple[tuple[Way, Place], ...]:
-        """Return where a run may go from a place."""
-        known = self._led.get(place)
+    def arcs_from(self, state: CallState) -> tuple[tuple[Arc, CallState], ...]:
+        """Return the arcs out of a state, each with the state that it leads to."""
+        known = self._arcs.get(state)
         if known is None:
-            known = self._led[place] = tuple(self._steps(place))
+            afters = [
+                (arc, self.after(state, arc.outcome)) for arc in self.graph.arcs.get(state.node, ())
+            ]
+            known = self._arcs[state] = tuple(
+                (arc, CallState(arc.target, *after)) for arc, after in afters if after is not None
+            )
         return known
 
-    def _steps(self, place: Place) -> Iterator[tuple[Way, Place]]:
-        if place.node == END:
-            return
-        for way in self.ground.ways.get(place.node, ()):
-            after = self.after(place, way.outcome)
-            if after is not None:
-                yield way, Place(way.target, *after)
-
-    def after(self, place: Place, outcome: type[Outcome]) -> _After | None:
-        """Return how things are once a place is left by an outcome; None if it never is."""
-        key = place, outcome
+    def after(self, state: CallState, outcome: type[Outcome]) -> _After | None:
+        """Return the status after a node leaves by `outcome`; None if it cannot."""
+        key = state, outcome
         if key not in self._known:
-            self._known[key] = self._after(place, outcome)
+            self._known[key] = self._after(state, outcome)
         return self._known[key]
 
-    def _after(self, place: Place, outcome: type[Outcome]) -> _After | None:
-        contract = self.ground.contracts.get(place.node)
-        # What is thrown away with calls in it is found where that happens.
-        dropped = self._drops(place.node, outcome)
-        kind = self.kind(place.node)
-        calls: tuple[bool, Duty] | None = (place.gated, "idle")
-        if not dropped:
-            calls = _calls_after(place, kind, contract, outcome)
-        if calls is None:
-            return None
-        gated, duty = calls
-        return gated, duty, _in_turn(place, contract, outcome)
+    def _after(self, state: CallState, outcome: type[Outcome]) -> _After | None:
+        contract = self.graph.contracts.get(state.node)
+        calls: tuple[bool, CallStatus] | None = (state.gated, "idle")
+        # Calls that are dropped here are a fault of this node, so they are not followed further.
+        if not self._drops(state.node, outcome):
+            calls = _calls_after(state, self.kind(state.node), contract, outcome)
+        return None if calls is None else (*calls, _in_turn(state, contract, outcome))
 
 
 def _calls_after(  # noqa: PLR0911 - one way out for each kind of node
-    place: Place, kind: Kind | None, contract: Contract | None, outcome: type[Outcome]
-) -> tuple[bool, Duty] | None:
-    """Return how the calls are after a node was left by an outcome; None if it never is."""
-    gated, duty = place.gated, place.duty
+    state: CallState, kind: Kind | None, contract: Contract | None, outcome: type[Outcome]
+) -> tuple[bool, CallStatus] | None:
+    """Return whether a gate has spoken and the status, after a node leaves; None if it cannot."""
+    gated, status = state.gated, state.status
     called = issubclass(outcome, Calls)
-    if contract is not None and contract.takes_up_calls and duty != "idle":
-        return _taken_up(duty, called=called)
+    if contract is not None and contract.takes_up_calls and status != "idle":
+        if status == "cut":
+            return False, "cut" if called else "idle"
+        return (False, "ran" if status == "ran" else "open") if called else None
     if kind == "model":
         return False, "open" if called else "cut" if issubclass(outcome, CUT) else "idle"
     if contract is not None and "turn" in contract.moved(outcome):
         return False, "open" if called else "idle"
     if kind == "append":
-        # What no gate has seen was not called.
-        unseen = duty == "idle" or (duty == "cut" and not gated)
-        empty = unseen and issubclass(outcome, AnsweredCalls)
-        return None if empty else (gated, "idle")
+        # An Append answers calls only if there are some, or a gate has seen the cut reply.
+        unseen = status == "idle" or (status == "cut" and not gated)
+        return None if unseen and issubclass(outcome, AnsweredCalls) else (gated, "idle")
     if kind == "gate" and issubclass(outcome, Settled):
-        return True, "gated" if duty == "open" else duty
+        return True, "gated" if status == "open" else status
     if kind == "execute" and issubclass(outcome, Held):
-        return False, "open" if duty in OWED else duty
+        return False, "open" if status in UNANSWERED else status
     if kind == "execute" and issubclass(outcome, Done):
-        return gated, "ran" if duty in OWED else duty
-    return (False, "open") if called else (gated, duty)
+        return gated, "ran" if status in UNANSWERED else status
+    return (False, "open") if called else (gated, status)
 
 
-def _in_turn(place: Place, contract: Contract | None, outcome: type[Outcome]) -> bool:
-    """Return whether a turn is open once a node was left by an outcome."""
-    # What promises nothing is taken to have opened one; what says when it surely does, only then.
+def _in_turn(state: CallState, contract: Contract | None, outcome: type[Outcome]) -> bool:
+    """Return whether a turn is open after a node leaves by `outcome`."""
+    # A node without a contract counts as one that opened a turn.
     if contract is None or "turn" in contract.moved(outcome):
         return True
-    sure = any("turn" in contract.moved(one) for one in contract.moves)
+    sure = any("turn" in contract.moved(known) for known in contract.moves)
     if "turn" in contract.may_move(outcome) and not sure:
         return True
-    return place.in_turn and "close" not in contract.moved(outcome)
+    return state.in_turn and "close" not in contract.moved(outcome)
 
 
-def _taken_up(duty: Duty, *, called: bool) -> tuple[bool, Duty] | None:
-    """Return how the calls leave a node that takes up what is open, with the results it has."""
-    if duty == "cut":
-        # Such a reply may hold no calls; then the node does what it does without.
-        return False, "cut" if called else "idle"
-    if not called:
-        return None
-    return False, "ran" if duty == "ran" else "open"
+_Fault: TypeAlias = Literal["lost", "unanswered", "turnless", "twice", "cut"]
+
+FAULTS: Final[Mapping[_Fault, tuple[str, str]]] = {
+    "lost": (
+        "the results of calls that have run never reach the history.",
+        "lead this way through an Append first: it adds the results.",
+    ),
+    "unanswered": (
+        "calls that the model asked for are never answered on this way.",
+        "lead this way through an Append first: it answers what has not run, with the reason.",
+    ),
+    "turnless": (
+        "a model is asked though no turn is open: its reply would not be recorded, or its calls "
+        "would be taken for those of the turn before.",
+        "lead this way through a PrepareStep, which opens the next turn.",
+    ),
+    "twice": (
+        "calls that have run, and have their results, come to run again.",
+        "lead `Done` to an Append before anything runs again.",
+    ),
+    "cut": (
+        "calls of a reply that was cut or refused come to run.",
+        "lead `Truncated`, `Refused` and `ContextFull` to an Extend, a Compact or an Append.",
+    ),
+}
+"""The message and the fix of each fault."""
 
 
-_Wrong: TypeAlias = tuple[str, str, str]
-"""A fault at a place: its kind, the fault in words, and the fix."""
+def find_call_faults(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
+    """Yield each node where calls are lost, run twice, or run although they were cut (GL3)."""
+    for node, fault in call_faults(calls):
 
+        def is_goal(
+            state: CallState, last: Arc | None, node: str = node, fault: _Fault = fault
+        ) -> bool:
+            return _node_at_fault(state, last) == node and _fault(calls, state) == fault
 
-def misanswered(walk: CallWalk[S]) -> Iterator[Finding | Unknown]:
-    """Yield every place where calls are lost, run again, or run though they were cut."""
-    for node, wrong in wronged(walk):
-        found = partial(_misanswered, walk, node, wrong)
-        yield walk.ground.told(found, partial(_told, walk, wrong))
+        def path_without(
+            excluded: Exclusions, is_goal: Callable[[CallState, Arc | None], bool] = is_goal
+        ) -> TablePath | None:
+            return calls.shortest_path(is_goal, excluded)
 
-
-def wronged(walk: CallWalk[S]) -> Iterable[tuple[str, _Wrong]]:
-    """Return the nodes where something is wrong, and what, the nearest first."""
-    found: dict[tuple[str, _Wrong], None] = {}
-    for place, come in walk.found.items():
-        wrong = _wrong(walk, place)
-        if wrong is not None:
-            found[_at(place, None if come is None else come[0]), wrong] = None
-    return found
-
-
-def _at(place: Place, last: Way | None) -> str:
-    """Return the node that a place is told of: at END the line into it is wrong."""
-    return last.source if place.node == END and last is not None else place.node
-
-
-def _misanswered(walk: CallWalk[S], node: str, wrong: _Wrong, barred: Barred) -> Trail | None:
-    return walk.led_to(lambda at, last: _at(at, last) == node and _wrong(walk, at) == wrong, barred)
-
-
-def _told(walk: CallWalk[S], wrong: _Wrong, walked: Trail) -> Finding:
-    last = walked[-1] if walked else None
-    node = walk.ground.graph.start if last is None else last.target
-    line = last if last is not None and node == END else None
-    return walk.ground.finding(
-        "GL3",
-        wrong[1],
-        wrong[2],
-        node=node if line is None else line.source,
-        walked=walked,
-        outcome="" if line is None else line.word,
-        place="" if line is None else f"{line.source!r} -{line.word}-> END",
-    )
-
-
-def _wrong(walk: CallWalk[S], place: Place) -> _Wrong | None:
-    """Return what is wrong at a place: what it is, in words, and the fix."""
-    node, duty = place.node, place.duty
-    if duty in OWED and (node == END or walk.loses(node)):
-        if duty == "ran":
-            return (
-                "lost",
-                "the results of calls that have run never reach the history.",
-                "lead this way through an Append first: it adds the results.",
+        def finding_of(path: TablePath, node: str = node, fault: _Fault = fault) -> Finding:
+            last = path[-1] if path and path[-1].target == END else None
+            return calls.graph.finding(
+                "GL3",
+                *FAULTS[fault],
+                node=node,
+                path=path,
+                outcome="" if last is None else last.word,
+                place="" if last is None else f"{last.source!r} -{last.word}-> END",
             )
-        return (
-            "unanswered",
-            "calls that the model asked for are never answered on this way.",
-            "lead this way through an Append first: it answers what has not run, with the reason.",
-        )
-    if not place.in_turn and walk.needs_turn(node):
-        return (
-            "turnless",
-            "a model is asked though no turn is open: its reply would not be recorded, or its "
-            "calls would be taken for those of the turn before.",
-            "lead this way through a PrepareStep, which opens the next turn.",
-        )
-    if duty == "ran" and walk.runs_tools(node):
-        return (
-            "twice",
-            "calls that have run, and have their results, come to run again.",
-            "lead `Done` to an Append before anything runs again.",
-        )
-    if duty == "cut" and walk.runs_tools(node):
-        return (
-            "cut",
-            "calls of a reply that was cut or refused come to run.",
-            "lead `Truncated`, `Refused` and `ContextFull` to an Extend, a Compact or an Append.",
-        )
-    return None
+
+        yield calls.graph.confirmed(path_without, finding_of)
+
+
+def call_faults(calls: CallProduct[S]) -> Iterable[tuple[str, _Fault]]:
+    """Return the nodes at fault, the nearest first, each with its fault."""
+    faults: dict[tuple[str, _Fault], None] = {}
+    for state, parent in calls.parents.items():
+        fault = _fault(calls, state)
+        if fault is not None:
+            faults[_node_at_fault(state, parent[0] if parent else None), fault] = None
+    return faults
+
+
+def _node_at_fault(state: CallState, last: Arc | None) -> str:
+    # At END the fault is the transition into it.
+    return last.source if state.node == END and last is not None else state.node
+
+
+def _fault(calls: CallProduct[S], state: CallState) -> _Fault | None:
+    node, status = state.node, state.status
+    if status in UNANSWERED and (node == END or calls.loses_calls(node)):
+        return "lost" if status == "ran" else "unanswered"
+    if not state.in_turn and node in calls.graph.turnless:
+        return "turnless"
+    if status == "ran" and calls.runs_tools(node):
+        return "twice"
+    return "cut" if status == "cut" and calls.runs_tools(node) else None

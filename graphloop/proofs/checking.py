@@ -1,35 +1,32 @@
-"""Checking: each property of a graph, decided before it runs.
+"""Checking: `check`, which decides every property of a graph before it runs.
 
-Walks the table that the engine executes, so a proof is about what runs. All proofs run, and all
-findings are reported at once; what cannot be decided is unknown, with its reason.
+All proofs run on the table that the engine executes, and all findings are reported at once. What
+cannot be decided is unknown, with a reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from ..graph import NodeGraph, names_of
 from ..policy import Named
 from ..rules import Rules, resolve_words, rules_of
 from ..spending import Budget
 from .arguments import graph_given, reasons, tool_names
-from .calls import CallWalk
-from .children import quarrels
-from .gates import unruled
-from .ground import Ground
-from .lone_graph import proven
-from .nested import Nested, Uses, nested, nobody_knows
-from .report import Finding, Ignore, Report, Unknown, aside_in, claims, set_aside
+from .calls import CallProduct
+from .children import find_child_conflicts
+from .gates import find_idle_rules
+from .lone_graph import prove
+from .nested import GraphUse, graph_uses, unknown_children
+from .proof_graph import ProofGraph
+from .report import Finding, Ignore, Report, Unknown, claims, cycles_set_aside, suppress
 from .temporal import temporal
-from .visits import Most
+from .visits import VisitBounds
 
 __all__ = ["check"]
 
 S = TypeVar("S")
-
-NO_RULES: Final = Unknown("GL12", "no rules are given: pass them with `rules`.")
 
 
 def check(
@@ -40,106 +37,94 @@ def check(
     budget: Budget | None = None,
     tools: Iterable[str | Named] = (),
 ) -> Report:
-    """Return what is proven about `graph`, and a shortest witness for what does not hold.
+    """Return what is proven about `graph`, with a shortest witness for each fault.
 
     Args:
-        graph: the graph; the graphs of its children, as far as they are known, are proven too.
-        rules: temporal rules of your own (`graphloop.rules`), beside the graph's.
-        ignore: why findings are set aside, by node and code: `{("node", "GL6"): "reason"}`,
-            beside what the graph says itself. A node of a child is `child/node`; an empty name is
-            the graph as a whole, and `child/` a child as a whole.
-        budget: what a run may spend, for what its children claim.
-        tools: all tools, or their names, that its runs may call, if the graph does not know them:
-            then the names in rules are looked up.
+        graph: the graph; the known graphs of its children are proven too.
+        rules: temporal rules (`graphloop.rules`), beside the graph's own.
+        ignore: reasons for suppressing findings, by node and code: `{("node", "GL6"): "reason"}`,
+            beside the graph's own. A node of a child is `child/node`, a child as a whole
+            `child/`, and the graph as a whole the empty name.
+        budget: what a run may spend; the budgets of children are compared with it.
+        tools: the tools that runs may call, or their names, if the graph does not know them. The
+            names in rules are then looked up.
 
     Raises:
-        ConfigError: a rule has a word that means nothing in this graph, or an argument is not what
-            it should be.
+        ConfigError: a word of a rule means nothing in this graph, or an argument is malformed.
     """
     asked = reasons(ignore)
-    uses = nested(graph_given("check", graph), budget, asked)
-    excuses = {
-        (f"{one.prefix}{node}", code): why
-        for one in uses.told
-        for (node, code), why in one.graph.ignore.items()
+    uses = graph_uses(graph_given("check", graph), budget, asked)
+    ignored = {
+        (f"{use.prefix}{node}", code): why
+        for use in uses.reported
+        for (node, code), why in use.graph.ignore.items()
     } | asked
-    grounds = _grounds(uses.told)
-    ground = grounds[uses.told[0].graph_key]
+    graphs: dict[Hashable, ProofGraph[Any]] = {}
+    for use in uses.reported:
+        if use.graph_key not in graphs:
+            graphs[use.graph_key] = ProofGraph(use.graph)
+    outermost = graphs[uses.reported[0].graph_key]
     known = tool_names("check: `tools`", tools)
-    kept = _kept(uses.told, rules_of(rules), known)
-    found: list[Finding | Unknown] = [*unruled(CallWalk(ground), known)] if known else []
-    found += [one for use in _proven(uses.told, grounds, kept, aside_in(excuses)) for one in use]
-    found += _untold(uses)
+    kept = _rules_by_use(uses.reported, rules_of(rules), known)
+    results: list[Finding | Unknown] = []
+    if known:
+        results += find_idle_rules(CallProduct(outermost), known)
+    results += _results(uses.reported, graphs, kept, cycles_set_aside(ignored))
+    if uses.beyond:
+        reason = (
+            f"graph {uses.beyond.graph.name!r} is run in more places than are looked at, with "
+            "other gates, budgets or rules: check what runs it by itself."
+        )
+        results += [Unknown("GL9", reason), Unknown("GL12", reason)]
     if not any(kept):
-        found.append(NO_RULES)
-    found = [claims(one, excuses) for one in found]
-    told = {one.prefix for one in uses.told} if uses.left_out else None
-    findings, aside = set_aside([one for one in found if isinstance(one, Finding)], excuses, told)
-    findings = tuple([ground.located(one) for one in findings])
-    unknown = [one for one in found if isinstance(one, Unknown)]
-    report = Report.of(graph.name, findings, unknown, aside)
-    return replace(report, never_taken=ground.never_taken)
+        results.append(Unknown("GL12", "no rules are given: pass them with `rules`."))
+    results = [claims(result, ignored) for result in results]
+    prefixes = None if uses.complete else {use.prefix for use in uses.reported}
+    findings = [result for result in results if isinstance(result, Finding)]
+    counted, suppressed = suppress(findings, ignored, prefixes)
+    unknown = [result for result in results if isinstance(result, Unknown)]
+    return Report.of(graph.name, map(outermost.with_line, counted), unknown, suppressed)
 
 
-def _grounds(graphs: Iterable[Nested]) -> dict[Hashable, Ground[Any]]:
-    """Return each graph ready to be proven, once."""
-    grounds: dict[Hashable, Ground[Any]] = {}
-    for one in graphs:
-        if one.graph_key not in grounds:
-            grounds[one.graph_key] = Ground(one.graph)
-    return grounds
-
-
-def _kept(graphs: Iterable[Nested], asked: Rules, tools: tuple[str, ...]) -> list[Rules]:
-    """Return the rules that each graph's runs keep; of the first, those that are asked about too.
+def _rules_by_use(uses: Iterable[GraphUse], asked: Rules, tools: tuple[str, ...]) -> list[Rules]:
+    """Return the resolved rules of each place; the outermost graph has the asked rules too.
 
     Raises:
         ConfigError: a word means nothing in its graph.
     """
-    kept: list[Rules] = []
-    for one in graphs:
-        rules = one.rules if one.path else one.rules & asked
-        known = tools if tools and not one.path else None
-        kept.append(resolve_words(rules, names_of(one.graph, known)))
-    return kept
+    return [
+        resolve_words(use.rules, names_of(use.graph, None))
+        if use.path
+        else resolve_words(use.rules & asked, names_of(use.graph, tools or None))
+        for use in uses
+    ]
 
 
-def _proven(
-    graphs: Iterable[Nested],
-    grounds: Mapping[Hashable, Ground[Any]],
+def _results(
+    uses: Iterable[GraphUse],
+    graphs: Mapping[Hashable, ProofGraph[Any]],
     kept: Iterable[Rules],
     aside: frozenset[str],
-) -> Iterator[list[Finding | Unknown]]:
-    """Yield what is found of each use of a graph; each graph is proven once."""
+) -> Iterator[Finding | Unknown]:
+    """Yield the results of each place; each graph is proven once.
+
+    Args:
+        uses: the places.
+        graphs: the graphs by their keys.
+        kept: the rules of each place.
+        aside: the nodes whose cycles (GL4) are suppressed.
+    """
     known: dict[Hashable, list[Finding | Unknown]] = {}
-    most: dict[Hashable, Most[Any]] = {}
-    for one, rules in zip(graphs, kept, strict=True):
-        key, from_above = one.graph_key, one.bounds
-        by_rules = key, rules.rules
-        ground = grounds[key]
+    visits: dict[Hashable, VisitBounds[Any]] = {}
+    for use, rules in zip(uses, kept, strict=True):
+        key, rule_key = use.graph_key, (use.graph_key, rules.rules)
+        graph = graphs[key]
         if key not in known:
-            most[key] = Most(ground)
-            known[key] = list(proven(most[key], aside))
-        if from_above not in known:
-            known[from_above] = list(quarrels(ground, one.budget, one.gates))
-        if by_rules not in known:
-            wrong, open_ = temporal(ground, rules, most[key])
-            known[by_rules] = [*map(ground.located, wrong), *open_]
-        found = (*known[key], *known[from_above], *nobody_knows(one), *known[by_rules])
-        yield [*map(one.told, found)]
-
-
-def _untold(uses: Uses) -> Iterator[Unknown]:
-    """Yield what is not known of uses that are not looked at: of the first, as a sample."""
-    bounds = {one.bounds for one in uses.told}
-    ruled = {one.ruled for one in uses.told}
-    held = [one for one in uses.beyond if one.bounds not in bounds]
-    kept = [one for one in uses.beyond if one.ruled not in ruled]
-    ways = "by way of other gates or with other budgets"
-    for code, untold, other in (("GL9", held, ways), ("GL12", kept, "with other rules")):
-        for one in untold[:1]:
-            reason = (
-                f"graph {one.graph.name!r} is run in more places than are looked at, {other}: "
-                "check what runs it by itself."
-            )
-            yield Unknown(code, reason)
+            visits[key] = VisitBounds(graph)
+            known[key] = list(prove(visits[key], aside))
+        if use.child_key not in known:
+            known[use.child_key] = list(find_child_conflicts(graph, use.budget, use.gates))
+        if rule_key not in known:
+            known[rule_key] = [*map(graph.with_line, temporal(graph, rules, visits[key]))]
+        results = *known[key], *known[use.child_key], *unknown_children(use), *known[rule_key]
+        yield from map(use.in_outermost, results)

@@ -1,9 +1,9 @@
-"""Children: side by side, joined, and no freer than their parent (GL7-GL9).
+"""Children: parallel writes, joins, and limits of child runs (GL7-GL9).
 
-The kernel keeps three promises: a parent waits with a parked child, the gates of a run hold in its
-children, and a child spends what its parent has remaining. So two things remain to be proven: a
-join asks for no more runs than there are, and no node gives a child more than its parent has. The
-options of an agent are for runs of its own as well, and claim nothing of its parent's.
+The kernel makes a parent wait for a parked child, applies the gates of a run to its children, and
+lets a child spend what its parent has remaining. Two things remain to be proven: a join asks for no
+more runs than there are, and no node gives a child more than its parent has. The options of an
+agent also apply to runs of its own, so they claim nothing of a parent.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Final, TypeVar
 from ..contract import ChildContract, Contract
 from ..policy import Rule, decide
 from ..spending import Budget
-from .ground import Ground, named
 from .nested import gate_rules
+from .proof_graph import ProofGraph, quote_names
 from .report import Finding, Unknown
 
-__all__ = ["WILDCARDS", "quarrels", "tools_of", "weaker"]
+__all__ = ["STRICTNESS", "WILDCARDS", "find_child_conflicts", "sample_tools"]
 
 S = TypeVar("S")
 
@@ -28,115 +28,104 @@ LIMITS: Final = ("tokens", "usd", "seconds", "tool_calls", "agent_calls")
 ANY_TOOL: Final = "any other tool"
 
 
-def quarrels(
-    ground: Ground[S], budget: Budget | None, gates: Iterable[tuple[Rule, ...]] = ()
+def find_child_conflicts(
+    graph: ProofGraph[S], budget: Budget | None, gates: Iterable[tuple[Rule, ...]] = ()
 ) -> Iterator[Finding | Unknown]:
-    """Yield where children get in each other's way, or may do more than their parent.
+    """Yield children that conflict with each other, or may do more than their parent.
 
     Args:
-        ground: the parent.
-        budget: what the parent may spend, if that is known.
-        gates: the rules of the gates above the parent, which hold in its runs as well.
+        graph: the parent.
+        budget: what the parent may spend, if known.
+        gates: the gate rules of the parent's ancestors, which hold in its runs too.
     """
     for code in ("GL7", "GL8", "GL9"):
-        yield from ground.unpromised(code)
-    own = gate_rules([ground.graph.nodes[name] for name in ground.reached])
+        yield from graph.unknown_without_contracts(code)
+    own = gate_rules([graph.nodes[name] for name in graph.reached])
     rules = tuple(dict.fromkeys((*own, *gates)))
-    for name in ground.reached:
-        contract = ground.contracts[name]
+    for name in graph.reached:
+        contract = graph.contracts[name]
         if contract is None:
             continue
-        yield from _writers(ground, name, contract)
+        yield from _parallel_writes(graph, name, contract)
         for child in contract.children:
-            yield from _needs(ground, name, child)
-            yield from _budget(ground, name, child, budget)
-            yield from _gate(ground, name, child, rules)
+            for code, message, fix in (*_starving_join(child), *_budget_claims(child, budget)):
+                yield graph.finding(code, message, fix, node=name, path=graph.run_to(name))
+            yield from _gate_claims(graph, name, child, rules)
 
 
-def _writers(ground: Ground[S], name: str, contract: Contract) -> Iterator[Finding | Unknown]:
-    """GL7."""
-    side_by_side = [one for one in contract.children if one.many]
-    dark = tuple(one.name for one in side_by_side if one.writes is None)
-    if dark:
-        yield Unknown(
-            "GL7",
-            f"the fields that {named(dark)} of {name!r} write are not known.",
-        )
+def _parallel_writes(
+    graph: ProofGraph[S], name: str, contract: Contract
+) -> Iterator[Finding | Unknown]:
+    """Yield the fields that children of one visit may write at the same time (GL7)."""
+    parallel = [child for child in contract.children if child.many]
+    silent = tuple(child.name for child in parallel if child.writes is None)
+    if silent:
+        reason = f"the fields that {quote_names(silent)} of {name!r} write are not known."
+        yield Unknown("GL7", reason)
     writers: dict[str, list[str]] = {}
-    for one in side_by_side:
-        for field in sorted(one.writes or ()):
-            writers.setdefault(field, []).append(one.name)
+    for child in parallel:
+        for field in sorted(child.writes or ()):
+            writers.setdefault(field, []).append(child.name)
     for field, names in writers.items():
-        yield ground.finding(
+        yield graph.finding(
             "GL7",
-            f"{named(tuple(names))} may write {field!r} of the state side by side.",
+            f"{quote_names(tuple(names))} may write {field!r} of the state side by side.",
             f"declare a reducer for {field!r}, or let only one child write it.",
             node=name,
-            walked=ground.run_to(name),
+            path=graph.run_to(name),
         )
 
 
-def _needs(ground: Ground[S], name: str, child: ChildContract) -> Iterator[Finding]:
-    """GL8."""
+def _starving_join(child: ChildContract) -> Iterator[tuple[str, str, str]]:
     if child.runs is not None and child.needs > child.runs:
-        yield ground.finding(
-            "GL8",
-            f"waits for {child.needs} runs of {child.name!r}, and starts {child.runs}.",
-            f"wait for {child.runs} at most.",
-            node=name,
-            walked=ground.run_to(name),
-        )
+        message = f"waits for {child.needs} runs of {child.name!r}, and starts {child.runs}."
+        yield "GL8", message, f"wait for {child.runs} at most."
 
 
-def _budget(
-    ground: Ground[S], name: str, child: ChildContract, budget: Budget | None
-) -> Iterator[Finding]:
-    """GL9: what a child may spend."""
-    if child.budget is None or budget is None:
-        return
-    for limit in LIMITS:
+def _budget_claims(child: ChildContract, budget: Budget | None) -> Iterator[tuple[str, str, str]]:
+    for limit in LIMITS if child.budget and budget else ():
         own, above = getattr(child.budget, limit), getattr(budget, limit)
         if own is not None and above is not None and own > above:
-            yield ground.finding(
+            yield (
                 "GL9",
                 f"the child {child.name!r} may spend {own:,} {limit}, its parent {above:,}.",
                 f"give the child a budget of at most {above:,} {limit}.",
-                node=name,
-                walked=ground.run_to(name),
             )
 
 
-def _gate(
-    ground: Ground[S], name: str, child: ChildContract, above: tuple[tuple[Rule, ...], ...]
+def _gate_claims(
+    graph: ProofGraph[S], name: str, child: ChildContract, above: tuple[tuple[Rule, ...], ...]
 ) -> Iterator[Finding | Unknown]:
-    """GL9: what a child may do."""
+    """Yield the tools that a child's gate treats less strictly than its parent's (GL9)."""
     own = child.gate_rules
-    if own is None:
-        return
-    for rules in above:
-        if own == rules:
+    for rules in above if own is not None else ():
+        if own is None or own == rules:
             continue
-        if any(rule.condition for rule in (*own, *rules)):
+        both = (*own, *rules)
+        if any(rule.condition for rule in both):
             yield Unknown(
                 "GL9",
                 f"the gates of {child.name!r} and of its parent ask functions, which cannot be "
                 "compared.",
             )
             continue
-        tool = weaker(own, rules)
-        if tool is not None:
-            verdicts = decide(own, tool, ()).verdict, decide(rules, tool, ()).verdict
-            yield ground.finding(
+        verdicts = [
+            (tool, decide(own, tool, ()).verdict, decide(rules, tool, ()).verdict)
+            for tool in sample_tools((*rules, *own))
+        ]
+        looser = [entry for entry in verdicts if STRICTNESS[entry[1]] < STRICTNESS[entry[2]]]
+        patterns = [tool for rule in both for tool in rule.tools if tool != "*"]
+        if looser:
+            tool, verdict, verdict_above = looser[0]
+            yield graph.finding(
                 "GL9",
-                f"the gate of the child {child.name!r} would {verdicts[0]} {tool!r}, that of its "
-                f"parent would {verdicts[1]}.",
+                f"the gate of the child {child.name!r} would {verdict} {tool!r}, that of its "
+                f"parent would {verdict_above}.",
                 "let the child's gate be as strict as its parent's, or give it none.",
                 node=name,
-                walked=ground.run_to(name),
+                path=graph.run_to(name),
             )
-        elif any(
-            WILDCARDS & set(one) and one != "*" for rule in (*own, *rules) for one in rule.tools
-        ):
+        elif any(WILDCARDS & set(pattern) for pattern in patterns):
             yield Unknown(
                 "GL9",
                 f"the patterns of the gates of {child.name!r} and of its parent may overlap in "
@@ -144,18 +133,11 @@ def _gate(
             )
 
 
-def weaker(own: tuple[Rule, ...], above: tuple[Rule, ...]) -> str | None:
-    """Return a tool that the child's gate treats more kindly than its parent's, if one is found."""
-    for tool in tools_of((*above, *own)):
-        mine, theirs = decide(own, tool, ()).verdict, decide(above, tool, ()).verdict
-        if STRICTNESS[mine] < STRICTNESS[theirs]:
-            return tool
-    return None
-
-
-def tools_of(rules: tuple[Rule, ...]) -> tuple[str, ...]:
-    """Return a tool for each name and each pattern of rules, and one that no name is meant for."""
-    patterns = dict.fromkeys(one for rule in rules for one in rule.tools)
-    tools = [one for one in patterns if not WILDCARDS & set(one)]
-    tools += [one.replace("*", "x").replace("?", "x") for one in patterns if "[" not in one]
+def sample_tools(rules: tuple[Rule, ...]) -> tuple[str, ...]:
+    """Return a tool for each name and pattern of rules, and one that no rule names."""
+    patterns = dict.fromkeys(tool for rule in rules for tool in rule.tools)
+    tools = [pattern for pattern in patterns if not WILDCARDS & set(pattern)]
+    tools += [
+        pattern.replace("*", "x").replace("?", "x") for pattern in patterns if "[" not in pattern
+    ]
     return (*dict.fromkeys(tools), ANY_TOOL)

@@ -1,7 +1,7 @@
-"""Comparison: how a graph differs from an earlier one.
+"""Comparison: `compare`, the differences between a graph and an earlier one.
 
-Graphs are compared by names: rows, written parameters, dominators, bounds, temporal rules, and what
-`check` finds. A renamed node is another node.
+Nodes are matched by name, so a renamed node is another node. Compared are the rows of the table,
+parameters, dominators, bounds, temporal rules, and the findings of `check`.
 """
 
 from __future__ import annotations
@@ -18,44 +18,40 @@ from ..nodes import Gate
 from ..rules import AtMost, Rules, TemporalRule, describe_rule, resolve_words, rules_of
 from ..values import evolve
 from .bounds import bound
+from .call_bounds import NUMBERS
 from .checking import check
-from .ground import Ground
 from .guards import gate_changes, lost_guards
-from .nested import children_of
+from .nested import NEST_MAX, children_of
+from .parameter_changes import Change, Effect, node_changes, value_changes
+from .proof_graph import ProofGraph
 from .temporal import RuleDecision, decided, rules_given
-from .written_changes import Change, Effect, compared, node_changes
 
-__all__ = ["NEST_MAX", "Comparison", "compare"]
+__all__ = ["Comparison", "compare"]
 
 S = TypeVar("S")
 
-NEST_MAX: Final = 16
-"""How many graphs deep agents are compared."""
-
-BOUNDS: Final = ("model_calls", "tool_calls", "tokens", "usd")
 STANDING: Final = ("means nothing", "can be broken", "is kept by the monitor alone", "is proven")
 RANK: Final = {"violated": 1, "unknown": 2, "proven": 3}
 EFFECTS: Final = ("weaker", "changed", "stronger")
 
 Child: TypeAlias = tuple[tuple[str, ...], NodeGraph[Any], NodeGraph[Any]]
-"""The names that lead to an agent, and its graph on both sides."""
+"""The path of names that leads to an agent, and the agent's earlier and later graph."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How two graphs differ; print it to read it.
+    """The differences between two graphs; `str` makes them readable.
 
     Attributes:
         before: the earlier graph's name.
         after: the later graph's name.
-        changes: what the difference means, losses first.
+        changes: the differences, losses first.
         nodes_added: nodes that only the later graph has.
         nodes_removed: nodes that only the earlier graph has.
-        rows_added: lines of the table that only the later graph has.
-        rows_removed: lines of the table that only the earlier graph has.
-        children: the comparisons of agents that differ, by the names that lead there; two graphs
-            that meet at several places stand at the first.
+        rows_added: transitions that only the later graph has.
+        rows_removed: transitions that only the earlier graph has.
+        children: the comparisons of agents that differ, by the first path of names to each.
     """
 
     before: str
@@ -69,13 +65,13 @@ class Comparison:
 
     @property
     def weaker(self) -> bool:
-        """Whether the later graph promises less, or one of its agents does."""
-        own = any(one.effect == "weaker" for one in self.changes)
-        return own or any(one.weaker for one in self.children.values())
+        """Whether the later graph, or one of its agents, promises less."""
+        own = any(change.effect == "weaker" for change in self.changes)
+        return own or any(child.weaker for child in self.children.values())
 
     @property
     def none(self) -> bool:
-        """Whether nothing differs."""
+        """Whether the graphs do not differ."""
         return self == Comparison(self.before, self.before)
 
     def to_json(self) -> str:
@@ -83,58 +79,57 @@ class Comparison:
         return json.dumps({"weaker": self.weaker, **asdict(self)}, indent=2, ensure_ascii=False)
 
     def __str__(self) -> str:
-        """Return what the difference means, then the rows, then the same of the agents."""
         names = self.after if self.before == self.after else f"{self.before!r} -> {self.after!r}"
         if self.none:
             return f"graph {names}: no difference"
         lines = [f"graph {names}: {'weaker' if self.weaker else 'not weaker'}"]
-        lines += [f"  {line}" for one in self.changes for line in str(one).splitlines()]
-        lines += [f"  {line}" for line in self._rows()]
+        lines += [f"  {line}" for change in self.changes for line in str(change).splitlines()]
+        lines += [f"  {line}" for line in self._row_lines()]
         for name, child in self.children.items():
             lines += [f"in the agent {name!r}:", *(f"  {line}" for line in str(child).splitlines())]
         return "\n".join(lines)
 
-    def _rows(self) -> Iterator[str]:
-        """Yield a line a change of the table: `-` removed, `+` added, `~` led elsewhere."""
-        yield from (f"- node {one}" for one in self.nodes_removed)
-        yield from (f"+ node {one}" for one in self.nodes_added)
+    def _row_lines(self) -> Iterator[str]:
+        """Yield a line for each changed transition: `-` removed, `+` added, `~` led elsewhere."""
+        yield from (f"- node {name}" for name in self.nodes_removed)
+        yield from (f"+ node {name}" for name in self.nodes_added)
         was, now = (
-            {f"{one.source} -{one.outcome}->": one.target for one in rows}
+            {f"{row.source} -{row.outcome}->": row.target for row in rows}
             for rows in (self.rows_removed, self.rows_added)
         )
-        yield from (f"- {way} {target}" for way, target in was.items() if way not in now)
-        for way, target in now.items():
-            yield f"~ {way} {target} (was {was[way]})" if way in was else f"+ {way} {target}"
+        yield from (f"- {cell} {target}" for cell, target in was.items() if cell not in now)
+        for cell, target in now.items():
+            yield f"~ {cell} {target} (was {was[cell]})" if cell in was else f"+ {cell} {target}"
 
 
 def compare(
     before: NodeGraph[S], after: NodeGraph[S], rules: Rules | Iterable[Rules] = ()
 ) -> Comparison:
-    """Return how `after` differs from `before`; agents are compared by name, 16 graphs deep.
+    """Return the differences between two graphs, and between their agents.
 
     Args:
         before: the earlier graph.
         after: the later graph.
-        rules: temporal rules of your own, which are decided on both graphs.
+        rules: temporal rules, which are decided on both graphs.
 
     Raises:
         ConfigError: a rule means nothing in either graph.
     """
     own = rules_of(rules)
-    problems = [[_meaning(graph, rule) for graph in (after, before)] for rule in own]
-    vain = [f"{now}" for now, was in problems if isinstance(now, str) and isinstance(was, str)]
-    if vain:
-        raise ConfigError("\n".join(vain))
+    for rule in own:
+        sides = [_resolved(graph, rule) for graph in (after, before)]
+        if all(isinstance(side, str) for side in sides):
+            raise ConfigError(f"{sides[0]}")
     todo: list[Child] = [((), before, after)]
-    found: dict[str, Comparison] = {}
+    compared: dict[str, Comparison] = {}
     seen: set[tuple[int, int]] = set()
-    # Agents of agents are added while this loop runs.
+    # Agents of agents are appended while this loop runs.
     for path, old, new in todo:
         if (id(old), id(new)) not in seen and not (path and old is new):
             seen.add((id(old), id(new)))
-            found["/".join(path)] = _compared(path, old, new, Rules() if path else own, todo)
-    whole = found.pop("")
-    return replace(whole, children={name: one for name, one in found.items() if not one.none})
+            compared["/".join(path)] = _compared(path, old, new, Rules() if path else own, todo)
+    whole = compared.pop("")
+    return replace(whole, children={name: diff for name, diff in compared.items() if not diff.none})
 
 
 def _compared(
@@ -144,52 +139,62 @@ def _compared(
     rules: Rules,
     todo: list[Child],
 ) -> Comparison:
-    """Return how two graphs differ by themselves; their agents are added to what is to do."""
-    old, new = Ground(before), Ground(after)
+    """Return the differences of two graphs by themselves; their agents are appended to `todo`."""
+    old, new = ProofGraph(before), ProofGraph(after)
     changes = [
         *lost_guards(old, new),
-        *_rules(old, new, rules_given(before) & rules, rules_given(after) & rules),
-        # The reports and bounds of a graph hold for its agents as well.
-        *(() if path else (*_bounds(before, after), *_properties(before, after))),
-        *_nodes(before, after),
-        *_given(before, after),
-        *_children(path, before, after, todo),
+        *_rule_changes(old, new, rules_given(before) & rules, rules_given(after) & rules),
+        # The report and the bound of the outermost graph cover its agents.
+        *(() if path else (*_bound_changes(before, after), *_finding_changes(before, after))),
+        *_node_changes(before, after),
+        *_option_changes(before, after),
+        *_agent_changes(path, before, after, todo),
     ]
-    rows, rows_now = before.edges, after.edges
+    changes = sorted(dict.fromkeys(changes), key=lambda change: EFFECTS.index(change.effect))
+    old_rows, new_rows = before.edges, after.edges
     return Comparison(
         before.name,
         after.name,
-        tuple(sorted(dict.fromkeys(changes), key=lambda one: EFFECTS.index(one.effect))),
-        tuple([name for name in after.nodes if name not in before.nodes]),
-        tuple([name for name in before.nodes if name not in after.nodes]),
-        tuple([one for one in rows_now if one not in rows]),
-        tuple([one for one in rows if one not in rows_now]),
+        tuple(changes),
+        tuple(name for name in after.nodes if name not in before.nodes),
+        tuple(name for name in before.nodes if name not in after.nodes),
+        tuple(row for row in new_rows if row not in old_rows),
+        tuple(row for row in old_rows if row not in new_rows),
     )
 
 
-def _meaning(graph: NodeGraph[S], rule: TemporalRule) -> Rules | str:
-    """Return a rule with its words looked up; or why they mean nothing."""
+def _resolved(graph: NodeGraph[S], rule: TemporalRule) -> Rules | str:
+    """Return a rule with resolved words; or the error if a word means nothing."""
     try:
         return resolve_words(Rules((rule,)), names_of(graph))
     except ConfigError as error:
         return str(error)
 
 
-def _rules(old: Ground[S], new: Ground[S], before: Rules, after: Rules) -> Iterator[Change]:
-    """Yield what becomes of each temporal rule of either graph, decided on both."""
-    had, has = ({evolve(one, reason=""): one for one in rules} for rules in (before, after))
+def _rule_changes(
+    old: ProofGraph[S], new: ProofGraph[S], before: Rules, after: Rules
+) -> Iterator[Change]:
+    """Yield the changes of each temporal rule, decided on both graphs."""
+    had, has = ({evolve(rule, reason=""): rule for rule in rules} for rules in (before, after))
     for rule in dict.fromkeys((*had, *has)):
         was, now = _decision(old, rule), _decision(new, rule)
-        rank, rank_now = (0 if one is None else RANK[one.status] for one in (was, now))
+        rank, rank_now = (RANK[side.status] if side else 0 for side in (was, now))
         said, standing = f"the rule {describe_rule(rule)!r}", STANDING[rank_now]
-        walked = () if now is None else now.walked
+        path = () if now is None else now.path
         if rule not in has:
-            kept = standing == "is proven" or any(_is_stricter(one, rule) for one in has)
+            # A rule that allows the same happening fewer times replaces a removed one.
+            kept = standing == "is proven" or any(
+                isinstance(rule, AtMost)
+                and isinstance(other, AtMost)
+                and (rule.what, rule.per) == (other.what, other.per)
+                and other.times <= rule.times
+                for other in has
+            )
             removed = f"{said} is removed{', and still kept' if kept else ''}"
-            yield Change("changed" if kept else "weaker", "rule", removed).along(walked)
+            yield Change("changed" if kept else "weaker", "rule", removed).along(path)
         elif rank_now < rank or (was and now and was.rule != now.rule):
-            told = f"{said} {standing}; in the earlier graph it {STANDING[rank]}"
-            yield Change("weaker", "rule", told).along(walked)
+            lost = f"{said} {standing}; in the earlier graph it {STANDING[rank]}"
+            yield Change("weaker", "rule", lost).along(path)
         elif rank_now > rank or rule not in had:
             new_rule = f"{said} {standing}{' and is new' if rule not in had else ' now'}"
             yield Change("stronger" if rank_now > 1 else "changed", "rule", new_rule)
@@ -197,127 +202,125 @@ def _rules(old: Ground[S], new: Ground[S], before: Rules, after: Rules) -> Itera
             yield Change("changed", "rule", f"{said} has another reason")
 
 
-def _is_stricter(rule: TemporalRule, other: TemporalRule) -> bool:
-    """Whether a rule allows the same happening fewer times than another."""
-    if not isinstance(rule, AtMost) or not isinstance(other, AtMost):
-        return False
-    return (rule.what, rule.per) == (other.what, other.per) and rule.times <= other.times
+def _decision(graph: ProofGraph[S], rule: TemporalRule) -> RuleDecision | None:
+    """Return the verdict on a rule; None if the rule means nothing in the graph."""
+    resolved = _resolved(graph.node_graph, rule)
+    return None if isinstance(resolved, str) else decided(graph, resolved)[0]
 
 
-def _decision(ground: Ground[S], rule: TemporalRule) -> RuleDecision | None:
-    """Return what can be said of a rule on a graph; None if it means nothing there."""
-    meaning = _meaning(ground.graph, rule)
-    return None if isinstance(meaning, str) else decided(ground, meaning)[0]
-
-
-def _properties(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]:
-    """Yield what `check` finds now and did not, and the reverse; rules are told by themselves."""
+def _finding_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]:
+    """Yield the findings of `check` that are new or gone, except those about rules."""
     old, new = check(before), check(after)
     was, now = (
-        {(one.code, one.node or one.message, one.outcome): one for one in report.findings}
+        {
+            (finding.code, finding.node or finding.message, finding.outcome): finding
+            for finding in report.findings
+            if finding.code != "GL12"
+        }
         for report in (old, new)
     )
-    for key, one in now.items():
-        if key not in was and one.code != "GL12":
-            said = f"{one.code} fails at {one.place}: {one.message.rstrip('.')}"
-            way = (one.witness, one.outcomes) if one.outcomes else ((), ())
-            effect: Effect = "weaker" if one.severity == "error" else "changed"
-            yield Change(effect, one.code, said, one.node, *way)
-    for key, one in was.items():
-        if key not in now and one.code != "GL12":
-            said = f"{one.code} at {one.place} is mended: {one.message.rstrip('.')}"
-            yield Change("stronger", one.code, said, one.node)
+    for key, finding in now.items():
+        if key not in was:
+            said = f"{finding.code} fails at {finding.place}: {finding.message.rstrip('.')}"
+            path = (finding.witness, finding.outcomes) if finding.outcomes else ((), ())
+            effect: Effect = "weaker" if finding.severity == "error" else "changed"
+            yield Change(effect, finding.code, said, finding.node, *path)
+    for finding in (gone for key, gone in was.items() if key not in now):
+        said = f"{finding.code} at {finding.place} is mended: {finding.message.rstrip('.')}"
+        yield Change("stronger", finding.code, said, finding.node)
     for unknown in new.unknown:
         if unknown.code in old.proven and unknown.code != "GL12":
             said = f"{unknown.code} can no longer be decided: {unknown.reason.rstrip('.')}"
             yield Change("weaker", unknown.code, said, unknown.node)
 
 
-def _bounds(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]:
+def _bound_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]:
     old, new = bound(before), bound(after)
-    for name in BOUNDS:
+    for name in NUMBERS:
         was: float | None = getattr(old, name)
         now: float | None = getattr(new, name)
         if was != now:
             grew = was is not None and (now is None or now > was)
-            sides = ["unbounded" if one is None else f"{one:,}" for one in (was, now)]
+            sides = ["unbounded" if side is None else f"{side:,}" for side in (was, now)]
             said = f"worst-case {name.replace('_', ' ')} {sides[0]} -> {sides[1]}"
             yield Change("weaker" if grew else "stronger", "bound", said)
 
 
-def _nodes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]:
+def _node_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]:
     if before.start != after.start:
         said = f"the start is `{after.start}`, and was `{before.start}`"
         yield Change("changed", "start", said, after.start)
-    come = frozenset(_tools(after)) - frozenset(_tools(before))
+    added = frozenset(_tools(after)) - frozenset(_tools(before))
     for name, new in after.nodes.items():
         old = before.nodes.get(name)
         if old is not None:
             yield from node_changes(old, new)
         if isinstance(old, Gate) and isinstance(new, Gate):
-            yield from gate_changes(f"`{name}`", old.rules, new.rules, come)
+            yield from gate_changes(f"`{name}`", old.rules, new.rules, added)
 
 
 def _tools(graph: NodeGraph[S]) -> Mapping[str, object]:
-    """Return the tools of a graph's runs by name; only the names, where no more is known."""
+    """Return the tools of a graph's runs by name, with None where only the name is known."""
     tools = graph.run_options.get("tools", dict.fromkeys(graph.tool_names or ()))
-    return cast("Mapping[str, object]", tools)  # `front.known` puts nothing else there.
+    return cast("Mapping[str, object]", tools)  # `agent.known` puts nothing else there.
 
 
-def _given(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]:
-    """Yield what differs of the tools and options of runs, and of what `check` sets aside."""
+def _option_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]:
+    """Yield the changes of tools, of run options, and of suppressed findings."""
     was, now = _tools(before), _tools(after)
     for name in dict.fromkeys((*was, *now)):
         if name in was and name in now:
-            yield from compared("tool", f"the tool `{name}`", "options", was[name], now[name])
+            tool = f"the tool `{name}`"
+            yield from value_changes("tool", tool, "options", was[name], now[name])
         else:
-            effect: Effect = "weaker" if name in now else "changed"
-            how = "new" if name in now else "gone"
-            yield Change(effect, "tool", f"the tool `{name}` is {how}")
-    if [*was] != [*now] and {*was} == {*now}:
-        yield Change("changed", "tool", "the tools stand in another order")
+            is_new = name in now
+            said = f"the tool `{name}` is {'new' if is_new else 'gone'}"
+            yield Change("weaker" if is_new else "changed", "tool", said)
     options, options_now = before.run_options, after.run_options
     for name in dict.fromkeys((*options, *options_now)):
         if name not in {"tools", "rules"}:
             sides = options.get(name), options_now.get(name)
-            yield from compared("given", "the runs", name, *sides)
+            yield from value_changes("given", "the runs", name, *sides)
     for node, code in dict.fromkeys((*before.ignore, *after.ignore)):
         why, why_now = (side.ignore.get((node, code)) for side in (before, after))
         if why != why_now:
-            effect = "weaker" if why is None else "stronger" if why_now is None else "changed"
+            effect: Effect = (
+                "weaker" if why is None else "stronger" if why_now is None else "changed"
+            )
             said = f"{code} of {node or 'the graph'!r} is set aside: {why!r} -> {why_now!r}"
             yield Change(effect, "ignore", said, node)
 
 
-def _children(
+def _agent_changes(
     path: tuple[str, ...], before: NodeGraph[S], after: NodeGraph[S], todo: list[Child]
 ) -> Iterator[Change]:
-    """Yield what differs of agents; two graphs of one name are added to what is to do.
-
-    Several agents of one name are held to each other in their order.
-    """
+    """Yield the changes of agents; graphs of agents are appended to `todo`."""
     was, now = _agents(before), _agents(after)
     for name in dict.fromkeys((*was, *now)):
-        some, others = was.get(name, []), now.get(name, [])
-        if len(some) != len(others):
-            more = len(others) > len(some)
-            effect: Effect = "weaker" if more else "changed"
-            yield Change(effect, "agent", f"the agent {name!r} is {'new' if more else 'gone'}")
-        for place, (old, new) in enumerate(zip(some, others, strict=False), 1):
-            label = name if place == 1 else f"{name} ({place})"
-            owner = f"the gate of the agent {label!r}"
-            yield from gate_changes(owner, old.gate_rules or (), new.gate_rules or ())
-            if old.graph and new.graph and len(path) < NEST_MAX:
-                todo.append(((*path, label), old.graph, new.graph))
-            elif old.graph is not new.graph:
-                effect = "changed" if old.graph is None else "weaker"
-                yield Change(effect, "agent", f"nothing compares the agent {label!r}")
+        if name not in was or name not in now:
+            is_new = name in now
+            said = f"the agent {name!r} is {'new' if is_new else 'gone'}"
+            yield Change("weaker" if is_new else "changed", "agent", said)
+            continue
+        old, new = was[name], now[name]
+        gate = f"the gate of the agent {name!r}"
+        yield from gate_changes(gate, old.gate_rules or (), new.gate_rules or ())
+        if old.graph and new.graph and len(path) < NEST_MAX:
+            todo.append(((*path, name), old.graph, new.graph))
+        elif old.graph is not new.graph:
+            effect: Effect = "changed" if old.graph is None else "weaker"
+            yield Change(effect, "agent", f"nothing compares the agent {name!r}")
 
 
-def _agents(graph: NodeGraph[S]) -> dict[str, list[ChildContract]]:
-    """Return the agents of a graph by name, each once: those that nodes run, then the others."""
-    known = [ChildContract(name, one) for name, one in graph.agents.items()]
-    found: dict[str, dict[object, ChildContract]] = {}
-    for child in (*(one for _, one in children_of(graph)), *known):
-        found.setdefault(child.name, {}).setdefault(id(child.graph), child)
-    return {name: [*some.values()] for name, some in found.items()}
+def _agents(graph: NodeGraph[S]) -> dict[str, ChildContract]:
+    """Return the agents of a graph by name; another graph of one name is `name (2)`."""
+    known = [ChildContract(name, agent) for name, agent in graph.agents.items()]
+    agents = {
+        (child.name, id(child.graph)): child
+        for child in reversed([*(child for _, child in children_of(graph)), *known])
+    }
+    labels: dict[str, ChildContract] = {}
+    for child in reversed(agents.values()):
+        number = sum(child.name == earlier.name for earlier in labels.values()) + 1
+        labels[child.name if number == 1 else f"{child.name} ({number})"] = child
+    return labels

@@ -1,7 +1,8 @@
-"""Cycles: the parts of a graph that nothing bounds (GL4).
+"""Cycles: shortest cycles that no ranking function bounds (GL4).
 
-Parts of the graph come apart as lines that are taken only so often leave them; what stays cyclic
-has no bound. The witness leads from the start into a shortest such cycle and once around.
+A component is a strongly connected component of the split graph (`ranking.py`). Removing its
+bounded arcs may break it into smaller components. A component without bounded arcs has no bound,
+and a shortest cycle in it is the witness.
 """
 
 from __future__ import annotations
@@ -11,263 +12,270 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
-from .calls import CallWalk, Place
-from .ground import Trail, Way, trail
-from .ranking import Part, Ranking
+from .calls import CallProduct, CallState
+from .proof_graph import Arc, TablePath, path_to
+from .ranking import Component, Ranking
 
-__all__ = ["Cycle", "circled", "unbounded"]
+__all__ = ["Cycle", "unbounded", "unbounded_nodes"]
 
 S = TypeVar("S")
 Q = TypeVar("Q")
 
-At: TypeAlias = tuple[str, Place]
-"""A place of the ranking, and how the calls are there."""
+State: TypeAlias = tuple[str, CallState]
+"""A node of the split graph, with the state of the calls there."""
 
-LINES_MAX: Final = 100_000
-"""How many lines are looked at for shortest cycles of one graph; past that, short ones must do."""
+ARCS_MAX: Final = 100_000
+"""The arcs that are searched for shortest cycles of one graph; then longer cycles must do."""
 
 CYCLES_MAX: Final = 50
-"""How many cycles are told: who has as many wants to mend some before reading on."""
+"""The cycles that are reported of one graph."""
 
 CYCLES_MIN: Final = 5
-"""How many are told of a graph so large that looking for more would take long."""
+"""The cycles that are reported once `ARCS_MAX` is reached."""
 
 
 @final
 @dataclass(slots=True)
-class _Search:
-    """How many lines may still be looked at, and what is known of cycles by now.
+class _Effort:
+    """The work that is left for one graph.
 
-    Parts only become smaller: a place whose cycles are all longer than that keeps longer ones.
+    Attributes:
+        left: the arcs that may still be searched.
+        longer: for each state, the length that all cycles through it exceed. Components only
+            become smaller, so this stays true.
     """
 
-    left: int = LINES_MAX
-    longer: dict[tuple[bool, At], int] = field(default_factory=dict["tuple[bool, At]", int])
+    left: int = ARCS_MAX
+    longer: dict[tuple[bool, State], int] = field(default_factory=dict["tuple[bool, State]", int])
 
     @property
-    def over(self) -> bool:
-        """Whether what was found has to do."""
+    def is_spent(self) -> bool:
+        """Whether longer cycles must do."""
         return self.left <= 0
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """A way round that nothing bounds, and a shortest way into it."""
+    """A cycle without a bound.
 
-    into: Trail
-    around: Trail
-    ways: Sequence[Way] = field(default=(), compare=False, repr=False)
-    """The lines of the part that it is in, between places of the ranking."""
+    Attributes:
+        into: a shortest path from the start to the cycle.
+        around: the cycle.
+        component: the arcs of its component in the split graph.
+    """
+
+    into: TablePath
+    around: TablePath
+    component: Sequence[Arc] = field(default=(), compare=False, repr=False)
 
     @property
     def node(self) -> str:
-        """The node that it is told of, and set aside by."""
+        """The node that the cycle is reported at, and suppressed by."""
         return self.around[0].source
 
     @property
     def words(self) -> str:
-        """Its nodes, back to the first."""
-        names = (*(way.source for way in self.around), self.around[0].source)
-        return " -> ".join(names)
+        """The nodes of the cycle, back to the first."""
+        return " -> ".join((*(arc.source for arc in self.around), self.node))
 
 
 def unbounded(
     ranking: Ranking[S],
-    walk: CallWalk[S],
+    calls: CallProduct[S],
     aside: Container[str] = frozenset(),
     *,
     every: bool = False,
-    among: Iterable[Part] | None = None,
+    among: Iterable[Component] | None = None,
 ) -> tuple[Cycle, ...]:
-    """Return a shortest cycle of each part of the graph that nothing bounds, nearest first.
+    """Return a shortest cycle of each component without a bound, the nearest first.
 
     Args:
-        ranking: what bounds the graph's cycles.
-        walk: its calls.
-        aside: the nodes whose cycles are excused: those are returned beside the most that are told.
-        every: to return all of them, however many there are.
-        among: the parts to look at, if not all.
+        ranking: the bounds of the graph.
+        calls: the product of the graph with its calls.
+        aside: the nodes whose cycles are suppressed; these cycles do not count for the limit.
+        every: whether to return all cycles, without a limit.
+        among: the components to search, if not all.
     """
-    todo = list(ranking.circles if among is None else among)
-    found: list[Cycle] = []
-    excused: list[Part] = []
-    search = _Search()
+    todo = list(ranking.cyclic_components if among is None else among)
+    cycles: list[Cycle] = []
+    excused: list[Component] = []
+    effort = _Effort()
     count = 0
-    while todo and count < (inf if every else CYCLES_MIN if search.over else CYCLES_MAX):
-        names, ways = todo.pop()
-        search.left -= len(ways)
-        out = set(ranking.bounded(ways))
+    while todo and count < (inf if every else CYCLES_MIN if effort.is_spent else CYCLES_MAX):
+        names, arcs = todo.pop()
+        effort.left -= len(arcs)
+        cut = set(ranking.bounded(arcs))
         left: Sequence[str] = names
-        if not out:
-            cycle, passed = _Cycles(ranking, walk, ways, search).shortest(names)
-            found.append(cycle)
+        if not cut:
+            cycle, passed = _CycleSearch(ranking, calls, arcs, effort).shortest(names)
+            cycles.append(cycle)
             count += cycle.node not in aside
-            # What else goes in circles here has a finding of its own.
-            out = {way for way in ways if way.source in passed or way.target in passed}
+            # What stays cyclic without these nodes is another cycle.
+            cut = {arc for arc in arcs if arc.source in passed or arc.target in passed}
             left = [name for name in names if name not in passed]
             if every or cycle.node in aside:
-                excused.append((names, ways))
-        todo += ranking.parts(left, [way for way in ways if way not in out])
-    for cycle in _beside(ranking, walk, excused, found):
+                excused.append((names, arcs))
+        todo += ranking.components(left, [arc for arc in arcs if arc not in cut])
+    for cycle in _cycles_beside(ranking, calls, excused, cycles):
         count += cycle.node not in aside
         if count > CYCLES_MAX and not every:
             break
-        found.append(cycle)
-    return tuple(sorted(found, key=lambda one: (len(one.into), one.words)))
+        cycles.append(cycle)
+    return tuple(sorted(cycles, key=lambda cycle: (len(cycle.into), cycle.words)))
 
 
-def circled(ranking: Ranking[S]) -> Iterator[str]:
-    """Yield the places of the ranking that are on a cycle that nothing bounds."""
-    todo = list(ranking.circles)
+def unbounded_nodes(ranking: Ranking[S]) -> Iterator[str]:
+    """Yield the nodes of the split graph that are on a cycle without a bound."""
+    todo = list(ranking.cyclic_components)
     while todo:
-        names, ways = todo.pop()
-        out = set(ranking.bounded(ways))
-        if out:
-            todo += ranking.parts(names, [way for way in ways if way not in out])
+        names, arcs = todo.pop()
+        cut = set(ranking.bounded(arcs))
+        if cut:
+            todo += ranking.components(names, [arc for arc in arcs if arc not in cut])
         else:
             yield from names
 
 
-def _beside(
-    ranking: Ranking[S], walk: CallWalk[S], parts: Sequence[Part], found: Sequence[Cycle]
+def _cycles_beside(
+    ranking: Ranking[S],
+    calls: CallProduct[S],
+    components: Sequence[Component],
+    cycles: Sequence[Cycle],
 ) -> Iterator[Cycle]:
-    """Yield a cycle through each node that is on no other one: no reason for those is for it."""
-    on = {way.source for cycle in found for way in cycle.around}
-    order = walk.ground.order
-    for names, ways in parts:
-        cycles = _Cycles(ranking, walk, ways, _Search())
-        # What is furthest has most of the others on its way.
-        for name in sorted(names, key=lambda one: -order.get(ranking.node(one), 0)):
-            if ranking.node(name) not in on:
-                cycle, _ = cycles.shortest([name])
-                on |= {way.source for way in cycle.around}
+    """Yield a cycle through each node that is on no other cycle.
+
+    The reason that suppresses a cycle says nothing of nodes beside it.
+    """
+    covered = {arc.source for cycle in cycles for arc in cycle.around}
+    order = calls.graph.order
+    for names, arcs in components:
+        search = _CycleSearch(ranking, calls, arcs, _Effort())
+        # The cycle through the furthest node passes most of the others.
+        for name in sorted(names, key=lambda name: -order.get(ranking.node(name), 0)):
+            if ranking.node(name) not in covered:
+                cycle, _ = search.shortest([name])
+                covered |= {arc.source for arc in cycle.around}
                 yield cycle
 
 
-class _Cycles(Generic[S]):
-    """Finds shortest cycles in one part."""
-
-    def __init__(
-        self, ranking: Ranking[S], walk: CallWalk[S], ways: Sequence[Way], search: _Search
-    ) -> None:
-        # A line whose own bound begins anew elsewhere goes round only with what sets it back.
-        free = [way for way in ways if (cap := ranking.cap(way)) is None or cap.counts]
-        self._ranking, self._ground, self._search = ranking, walk.ground, search
-        self._ways, self._rows = ways, _rows(ways)
-        self._alone = _Repeated(walk, ranking, _rows(free), search)
-        self._together = _Repeated(walk, ranking, self._rows, search)
-
-    def shortest(self, names: Sequence[str]) -> tuple[Cycle, frozenset[str]]:
-        """Return a shortest cycle through one of these places, and the places it passes."""
-        node = self._ranking.node
-        repeated = self._alone.shortest(names, alone=True) or self._together.shortest(names)
-        if repeated is not None:
-            into, around = repeated
-        else:
-            around = self._as_far_as_the_lines_go(names)
-            starts = [at for at, way in enumerate(around) if way.source in names]
-            at = min(starts, key=lambda one: self._ground.order.get(node(around[one].source), 0))
-            around = (*around[at:], *around[:at])
-            into = self._ground.trail(node(around[0].source))
-        drawn = tuple(map(self._ranking.drawn, around))
-        return Cycle(into, drawn, self._ways), frozenset(way.source for way in around)
-
-    def _as_far_as_the_lines_go(self, names: Sequence[str]) -> Trail:
-        best: Trail = ()
-        for name in names:
-            if best and self._search.over:
-                break
-            most = len(best) - 1 if best else len(self._rows)
-            best = _back(name, self._steps, most, self._search) or best
-        return best
-
-    def _steps(self, name: str) -> Iterator[tuple[Way, str]]:
-        return ((way, way.target) for way in self._rows[name])
-
-
-class _Repeated(Generic[S]):
-    """Looks for a shortest cycle that leaves the calls as they were, and the way into it.
-
-    A run that goes round it once can go round again.
-    """
+class _CycleSearch(Generic[S]):
+    """Finds shortest cycles in one component."""
 
     def __init__(
         self,
-        walk: CallWalk[S],
         ranking: Ranking[S],
-        rows: Mapping[str, Sequence[Way]],
-        search: _Search,
+        calls: CallProduct[S],
+        arcs: Sequence[Arc],
+        effort: _Effort,
     ) -> None:
-        self._walk = walk
-        self._ranking = ranking
-        self._rows = rows
-        self._search = search
-        self._lines_max = sum(map(len, rows.values()))
+        self._ranking, self._calls, self._effort = ranking, calls, effort
+        self._arcs, self._rows = arcs, _rows(arcs)
+        # An arc whose own bound is reset elsewhere is on no cycle that is unbounded by itself.
+        uncapped = [arc for arc in arcs if (cap := ranking.cap(arc)) is None or cap.counts]
+        self._uncapped_rows = _rows(uncapped)
 
-    def shortest(self, names: Sequence[str], *, alone: bool = False) -> tuple[Trail, Trail] | None:
-        """Return one through these and the way into it.
+    def shortest(self, names: Sequence[str]) -> tuple[Cycle, frozenset[str]]:
+        """Return a shortest cycle through one of these nodes, and all nodes that it passes.
 
-        With `alone`, nothing on the cycle itself bounds it.
+        First choice is a cycle that is unbounded by itself and keeps the state of the calls.
         """
-        best: Trail = ()
-        into: Trail = ()
-        looked = self._search.left - self._lines_max
-        for start in self._starts(names):
-            # A part that has none at all must not be looked through from each of its places.
-            if self._search.over and (best or self._search.left < looked):
+        node = self._ranking.node
+        repeatable = self._repeatable(names, by_itself=True) or self._repeatable(names)
+        if repeatable is not None:
+            into, around = repeatable
+        else:
+            around = self._any_cycle(names)
+            order = self._calls.graph.order
+            starts = [at for at, arc in enumerate(around) if arc.source in names]
+            first = min(starts, key=lambda at: order.get(node(around[at].source), 0))
+            around = (*around[first:], *around[:first])
+            into = self._calls.graph.path_to(node(around[0].source))
+        drawn = tuple(map(self._ranking.table_arc, around))
+        return Cycle(into, drawn, self._arcs), frozenset(arc.source for arc in around)
+
+    def _any_cycle(self, names: Sequence[str]) -> TablePath:
+        """Return a shortest cycle, whatever it does to the calls."""
+        best: TablePath = ()
+        for name in names:
+            if best and self._effort.is_spent:
                 break
-            most = len(best) - 1 if best else len(self._walk.found)
-            if self._search.longer.get((alone, start), 0) >= most:
+            longest = len(best) - 1 if best else len(self._rows)
+            best = _path_back(name, self._row_of, longest, self._effort) or best
+        return best
+
+    def _row_of(self, name: str) -> Iterator[tuple[Arc, str]]:
+        return ((arc, arc.target) for arc in self._rows[name])
+
+    def _repeatable(
+        self, names: Sequence[str], *, by_itself: bool = False
+    ) -> tuple[TablePath, TablePath] | None:
+        """Return a path into a shortest cycle that keeps the state of the calls, and the cycle.
+
+        Args:
+            names: the nodes that the cycle may begin at.
+            by_itself: whether no arc of the cycle may bound it.
+        """
+        rows = self._uncapped_rows if by_itself else self._rows
+
+        def arcs_from(state: State) -> Iterator[tuple[Arc, State]]:
+            for arc in rows.get(state[0], ()):
+                after = self._calls.after(state[1], arc.outcome)
+                if after is not None:
+                    yield arc, (arc.target, CallState(self._ranking.node(arc.target), *after))
+
+        best: TablePath = ()
+        into: TablePath = ()
+        # A component without such a cycle must not be searched from each of its nodes.
+        least = self._effort.left - sum(map(len, rows.values()))
+        for start in self._starts([name for name in names if name in rows]):
+            if self._effort.is_spent and (best or self._effort.left < least):
+                break
+            longest = len(best) - 1 if best else len(self._calls.parents)
+            if self._effort.longer.get((by_itself, start), 0) >= longest:
                 continue
-            around = _back(start, self._steps, most, self._search)
+            around = _path_back(start, arcs_from, longest, self._effort)
             if not around:
-                self._search.longer[alone, start] = most
-            elif not (alone and self._ranking.bounded(around)):
-                best, into = around, self._walk.trail(start[1])
+                self._effort.longer[by_itself, start] = longest
+            elif not (by_itself and self._ranking.bounded(around)):
+                best, into = around, self._calls.path_to(start[1])
         return (into, best) if best else None
 
-    def _starts(self, names: Sequence[str]) -> list[At]:
-        """Return where a cycle may begin, the nearest first."""
-        found = [
-            (number, name, place)
+    def _starts(self, names: Sequence[str]) -> list[State]:
+        """Return the states of these nodes, the nearest first."""
+        states = [
+            (number, name, state)
             for name in names
-            if name in self._rows
-            for number, place in self._walk.places.get(self._ranking.node(name), ())
+            for number, state in self._calls.states.get(self._ranking.node(name), ())
         ]
-        return [(name, place) for _, name, place in sorted(found, key=lambda one: one[0])]
-
-    def _steps(self, at: At) -> Iterator[tuple[Way, At]]:
-        name, place = at
-        for way in self._rows.get(name, ()):
-            after = self._walk.after(place, way.outcome)
-            if after is not None:
-                yield way, (way.target, Place(self._ranking.node(way.target), *after))
+        return [(name, state) for _, name, state in sorted(states, key=lambda entry: entry[0])]
 
 
-def _back(
-    start: Q, steps: Callable[[Q], Iterable[tuple[Way, Q]]], most: int, search: _Search
-) -> Trail:
-    """Return a shortest way from a place back to it, of so many lines at most; empty for none."""
-    found: dict[Q, tuple[Way, Q] | None] = {}
-    here = [start]
-    for _ in range(most):
-        after: list[Q] = []
-        for place in here:
-            for way, there in steps(place):
-                search.left -= 1
-                if there == start:
-                    walked = trail({**found, start: None}, place)
-                    return (*walked, way)
-                if there not in found:
-                    found[there] = way, place
-                    after.append(there)
-        here = after
+def _path_back(
+    start: Q,
+    arcs_from: Callable[[Q], Iterable[tuple[Arc, Q]]],
+    longest: int,
+    effort: _Effort,
+) -> TablePath:
+    """Return a shortest cycle through `start` of at most `longest` arcs; empty for none."""
+    parents: dict[Q, tuple[Arc, Q] | None] = {}
+    layer = [start]
+    for _ in range(longest):
+        following: list[Q] = []
+        for state in layer:
+            for arc, target in arcs_from(state):
+                effort.left -= 1
+                if target == start:
+                    return (*path_to({**parents, start: None}, state), arc)
+                if target not in parents:
+                    parents[target] = arc, state
+                    following.append(target)
+        layer = following
     return ()
 
 
-def _rows(ways: Sequence[Way]) -> dict[str, list[Way]]:
-    rows: dict[str, list[Way]] = {}
-    for way in ways:
-        rows.setdefault(way.source, []).append(way)
+def _rows(arcs: Sequence[Arc]) -> Mapping[str, Sequence[Arc]]:
+    rows: dict[str, list[Arc]] = {}
+    for arc in arcs:
+        rows.setdefault(arc.source, []).append(arc)
     return rows

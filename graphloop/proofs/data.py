@@ -1,8 +1,8 @@
-"""Data: state that is read, written, and kept by journals (GL6, GL11).
+"""Data: the state that nodes read and write, and that journals keep (GL6, GL11).
 
-A field whose default is None is unwritten when a run starts, every other is written. The value
-of a field at the end is the run's result: a write is in vain only if another one always replaces it
-before any node reads it.
+A field whose default is None is unwritten when a run starts; every other field is written. At END
+each field is read, since it is part of the run's result. A write is in vain if another write
+replaces it on every path before a node reads it.
 """
 
 from __future__ import annotations
@@ -19,158 +19,150 @@ from pydantic.errors import PydanticUserError
 from ..contract import Contract
 from ..outcomes import Aborted, Failed
 from ..stores import Codec
-from .ground import END, Ground, Trail, Way, led_to, named, search
+from .proof_graph import END, Arc, ProofGraph, TablePath, breadth_first, quote_names, shortest_path
 from .report import Finding, Unknown
-from .walker import Barred
-from .worlds import sample
-from .written import named_type, unsure, unwritten
+from .run_search import Exclusions
+from .sample_answers import sample
+from .state_types import type_name, unsafe_parts, unserialisable
 
-__all__ = ["misread", "unwritable", "unwritten_at_first"]
+__all__ = ["find_field_faults", "find_state_faults", "initially_unwritten"]
 
 S = TypeVar("S")
 
-Fields: TypeAlias = Mapping[str, frozenset[str]]
-"""For every node that runs arrive at, fields of the state."""
+_Contracts: TypeAlias = Mapping[str, Contract]
+"""The contracts of the reachable nodes."""
 
-NONE: Final[frozenset[str]] = frozenset()
-BADLY: Final = frozenset({Aborted, Failed})
+FAILURES: Final = frozenset({Aborted, Failed})
 
 
-def misread(ground: Ground[S]) -> Iterator[Finding | Unknown]:
-    """Yield what is read too early and what is written in vain, or why that is unknown."""
-    state_type = cast("object", getattr(ground.graph, "state_type", None))
+def find_field_faults(graph: ProofGraph[S]) -> Iterator[Finding | Unknown]:
+    """Yield fields that are read before they are written, or written in vain (GL6)."""
+    state_type = _state_type(graph)
     if state_type is None:
         return
-    reached, contracts = ground.reached, ground.contracts
-    dark = tuple(
-        name
-        for name in reached
-        if (one := contracts[name]) is None or one.reads is None or one.writes is None
-    )
-    if dark:
-        reason = f"the fields of the state that {named(dark)} reads and writes are not known."
+    known = {name: graph.contracts[name] for name in graph.reached}
+    contracts = {
+        name: contract
+        for name, contract in known.items()
+        if contract is not None and contract.reads is not None and contract.writes is not None
+    }
+    silent = tuple(name for name in known if name not in contracts)
+    if silent:
+        reason = f"the fields of the state that {quote_names(silent)} reads and writes are unknown."
         yield Unknown("GL6", reason)
         return
-    known = {name: one for name in reached if (one := contracts[name]) is not None}
-    reads = {name: one.reads or NONE for name, one in known.items()}
-    writes = {name: one.fields_written for name, one in known.items()}
-    first = unwritten_at_first(state_type) if isinstance(state_type, type) else ()
-    for field in first:
-        if any(field in one for one in reads.values()):
-            yield from _too_early(ground, field, reads, known)
-    for name in reached:
-        for field in sorted(writes[name]):
-            if _is_in_vain(ground, name, field, reads, known):
-                yield _vain(ground, name, field)
+    for field in initially_unwritten(state_type) if isinstance(state_type, type) else ():
+        yield from _early_reads(graph, field, contracts)
+    for name in graph.reached:
+        for field in sorted(contracts[name].fields_written):
+            if _is_in_vain(graph, name, field, contracts):
+                yield graph.finding(
+                    "GL6",
+                    f"what it writes to {field!r} of the state is always overwritten before it is "
+                    "read.",
+                    f"do not write {field!r} here, or read it before it is written again.",
+                    node=name,
+                    severity="warning",
+                )
 
 
-def unwritten_at_first(state_type: type[object]) -> tuple[str, ...]:
+def _state_type(graph: ProofGraph[S]) -> object:
+    return cast("object", getattr(graph.node_graph, "state_type", None))
+
+
+def initially_unwritten(state_type: type[object]) -> tuple[str, ...]:
     """Return the fields of a state type whose default is None."""
     if issubclass(state_type, BaseModel):
-        return tuple(
-            name
-            for name, one in state_type.model_fields.items()
-            if not one.is_required() and one.get_default() is None
-        )
-    if is_dataclass(state_type):
-        return tuple(
-            one.name
-            for one in fields(state_type)
-            if one.default is None and one.default_factory is MISSING
-        )
-    if issubclass(state_type, Struct):
-        return tuple(one.name for one in structs.fields(state_type) if one.default is None)
-    return ()
+        infos = state_type.model_fields.items()
+        defaults = [(n, info.get_default()) for n, info in infos if not info.is_required()]
+    elif is_dataclass(state_type):
+        plain = [field for field in fields(state_type) if field.default_factory is MISSING]
+        defaults = [(field.name, field.default) for field in plain]
+    elif issubclass(state_type, Struct):
+        defaults = [(field.name, field.default) for field in structs.fields(state_type)]
+    else:
+        defaults = []
+    return tuple(name for name, default in defaults if default is None)
 
 
-def _too_early(
-    ground: Ground[S], field: str, reads: Fields, known: Mapping[str, Contract]
+def _early_reads(
+    graph: ProofGraph[S], field: str, contracts: _Contracts
 ) -> Iterator[Finding | Unknown]:
-    def steps(name: str) -> list[tuple[Way, str]]:
-        return [(way, way.target) for way in _unwritten(ground, name, field, known)]
+    """Yield the nodes that a path without a write to `field` leads to, and that read it."""
 
-    starts = [ground.graph.start]
-    for reader in search(starts, steps):
-        if reader == END or field not in reads[reader]:
+    def arcs_from(name: str) -> list[tuple[Arc, str]]:
+        return [(arc, arc.target) for arc in _arcs_without_write(graph, name, field, contracts)]
+
+    for node in breadth_first([graph.start], arcs_from):
+        if node == END or field not in (contracts[node].reads or ()):
             continue
 
-        def found(barred: Barred, reader: str = reader) -> Trail | None:
-            return led_to(starts, steps, lambda name, _: name == reader, barred)
+        def path_without(excluded: Exclusions, node: str = node) -> TablePath | None:
+            return shortest_path([graph.start], arcs_from, lambda name, _: name == node, excluded)
 
-        def tell(walked: Trail, reader: str = reader) -> Finding:
-            return ground.finding(
+        def finding_of(path: TablePath, node: str = node) -> Finding:
+            return graph.finding(
                 "GL6",
                 f"reads {field!r} of the state, which nothing has written on this way.",
-                f"write {field!r} on the way to {reader!r}, or give it a default other than None.",
-                node=reader,
-                walked=walked,
+                f"write {field!r} on the way to {node!r}, or give it a default other than None.",
+                node=node,
+                path=path,
             )
 
-        yield ground.told(found, tell)
+        yield graph.confirmed(path_without, finding_of)
 
 
-def _unwritten(
-    ground: Ground[S], name: str, field: str, known: Mapping[str, Contract]
-) -> list[Way]:
-    """Return the ways from a node by which a run may leave without having written a field."""
-    ways = ground.ways.get(name, ())
-    return [way for way in ways if field not in known[name].written(way.outcome)]
+def _arcs_without_write(
+    graph: ProofGraph[S], name: str, field: str, contracts: _Contracts
+) -> list[Arc]:
+    arcs = graph.arcs.get(name, ())
+    return [arc for arc in arcs if field not in contracts[name].written(arc.outcome)]
 
 
-def _is_in_vain(
-    ground: Ground[S], name: str, field: str, reads: Fields, known: Mapping[str, Contract]
-) -> bool:
-    """Whether what a node writes is always overwritten before it is read, or the run's result."""
-    failed = {one for one in _unwritten(ground, name, field, known) if one.outcome in BADLY}
-    todo = deque(way.target for way in ground.ways.get(name, ()) if way not in failed)
+def _is_in_vain(graph: ProofGraph[S], name: str, field: str, contracts: _Contracts) -> bool:
+    """Return whether every path from a write leads to another write before a read."""
+    unwritten = _arcs_without_write(graph, name, field, contracts)
+    failed = {arc for arc in unwritten if arc.outcome in FAILURES}
+    queue = deque(arc.target for arc in graph.arcs.get(name, ()) if arc not in failed)
     seen: set[str] = set()
-    while todo:
-        here = todo.popleft()
-        if here == END or field in reads[here]:
+    while queue:
+        node = queue.popleft()
+        if node == END or field in (contracts[node].reads or ()):
             return False
-        if here in seen:
+        if node in seen:
             continue
-        seen.add(here)
-        # A run that failed has no result.
-        ways = _unwritten(ground, here, field, known)
-        if field in known[here].fields_written:
-            ways = [way for way in ways if way.target != END or way.outcome not in BADLY]
-        todo += [way.target for way in ways]
+        seen.add(node)
+        arcs = _arcs_without_write(graph, node, field, contracts)
+        if field in contracts[node].fields_written:
+            # A run that failed has no result, so its END reads nothing.
+            arcs = [arc for arc in arcs if arc.target != END or arc.outcome not in FAILURES]
+        queue += [arc.target for arc in arcs]
     return True
 
 
-def _vain(ground: Ground[S], name: str, field: str) -> Finding:
-    return ground.finding(
-        "GL6",
-        f"what it writes to {field!r} of the state is always overwritten before it is read.",
-        f"do not write {field!r} here, or read it before it is written again.",
-        node=name,
-        severity="warning",
-    )
-
-
-def unwritable(ground: Ground[S]) -> Iterator[Finding | Unknown]:
-    """Yield what of the state no journal can hold, and what may not come back as it was."""
-    state_type = cast("object", getattr(ground.graph, "state_type", None))
+def find_state_faults(graph: ProofGraph[S]) -> Iterator[Finding | Unknown]:
+    """Yield the parts of the state that a journal may not return unchanged (GL11)."""
+    state_type = _state_type(graph)
     if state_type is None:
         return
-    place = named_type(state_type)
-    problems = list(dict.fromkeys(unsure(state_type, place)))
+    place = type_name(state_type)
+    problems = list(dict.fromkeys(unsafe_parts(state_type, place)))
     yield from problems
-    if not any(isinstance(one, Finding) for one in problems):
-        yield from _round_trip(state_type, place, known=not problems)
+    if not any(isinstance(problem, Finding) for problem in problems):
+        yield from _round_trip(state_type, place, safe=not problems)
 
 
-def _round_trip(state_type: object, place: str, *, known: bool) -> Iterator[Finding | Unknown]:
+def _round_trip(state_type: object, place: str, *, safe: bool) -> Iterator[Finding | Unknown]:
+    """Write a sample state to a journal, and compare it with what is read."""
     try:
         codec = Codec(cast("type[object]", state_type))
     except PydanticUserError as error:
-        yield unwritten(place, f"has no written form: {error.message}")
+        yield unserialisable(place, f"has no written form: {error.message}")
         return
     try:
-        state = _made(state_type)
-    except Exception as error:  # noqa: BLE001 - whatever the user's own class raises.
-        if known:
+        state = _sample_state(state_type)
+    except Exception as error:  # noqa: BLE001 - the class is the user's
+        if safe:
             yield Unknown(
                 "GL11",
                 f"no {place} could be made, to be written and read once ({error}): give its fields "
@@ -179,14 +171,13 @@ def _round_trip(state_type: object, place: str, *, known: bool) -> Iterator[Find
         return
     problem, _, fix = codec.misfit(state).partition(". Fix: ")
     if problem:
-        yield replace(unwritten(place, f"{problem}."), fix=f"{fix}.")
+        yield replace(unserialisable(place, f"{problem}."), fix=f"{fix}.")
 
 
-def _made(state_type: object) -> object:
+def _sample_state(state_type: object) -> object:
     if isinstance(state_type, type):
-        make = cast("Callable[[], object]", state_type)
         try:
-            return make()
-        except Exception:  # noqa: BLE001 - it needs arguments, or fails without.
+            return cast("Callable[[], object]", state_type)()
+        except Exception:  # noqa: BLE001 - the class needs arguments, or fails without
             return sample(state_type)
     return sample(state_type)

@@ -1,7 +1,7 @@
-"""Dominance: the nodes that every way to a node passes.
+"""Dominance: the nodes that every path to a node passes.
 
-networkx finds the node that comes last on all ways to a node, by Cooper, Harvey and Kennedy, "A
-Simple, Fast Dominance Algorithm".
+networkx computes immediate dominators by Cooper, Harvey and Kennedy, "A Simple, Fast Dominance
+Algorithm".
 """
 
 from __future__ import annotations
@@ -12,78 +12,73 @@ from typing import Final, Generic, TypeVar
 import networkx as nx
 
 from ..outcomes import Aborted, Failed
-from .ground import END, Ground, Trail, Way, search, trail
+from .proof_graph import END, Arc, ProofGraph, TablePath, breadth_first, path_to
 
 __all__ = ["Dominance"]
 
 S = TypeVar("S")
 
-OWN: Final = __name__.partition(".")[0]
+PACKAGE: Final = __name__.partition(".")[0]
 
 
 class Dominance(Generic[S]):
-    """The nodes that every way passes, by the lines that may be taken.
+    """The dominator tree of a graph.
 
-    Attributes:
-        ground: the graph.
+    Args:
+        graph: the graph.
+        answers: whether paths that end a run without an answer are left out.
     """
 
-    def __init__(self, ground: Ground[S], *, answers: bool = False) -> None:
-        """Draw the tree.
-
-        Args:
-            ground: the graph.
-            answers: whether a run that ends without an answer is left out.
-        """
-        self.ground = ground
-        self._ways = _answering(ground) if answers else ground.ways
-        lines = [(way.source, way.target) for ways in self._ways.values() for way in ways]
-        begin, start = object(), ground.graph.start
-        drawn: nx.DiGraph[object] = nx.DiGraph([(begin, start), *lines])
-        self._last: dict[object, object] = dict(nx.immediate_dominators(drawn, begin))
+    def __init__(self, graph: ProofGraph[S], *, answers: bool = False) -> None:
+        self.graph = graph
+        self._arcs = _answering_arcs(graph) if answers else graph.arcs
+        pairs = [(arc.source, arc.target) for row in self._arcs.values() for arc in row]
+        # An artificial root, since the start itself may have predecessors.
+        root = object()
+        digraph: nx.DiGraph[object] = nx.DiGraph([(root, graph.start), *pairs])
+        self._immediate: dict[object, object] = dict(nx.immediate_dominators(digraph, root))
 
     @property
     def reached(self) -> tuple[str, ...]:
-        """The nodes that runs arrive at, and END, in the order of the table."""
-        names = (*self.ground.graph.nodes, END)
-        return tuple(name for name in names if name in self._last)
+        """The reachable nodes, and END, in the order of the table."""
+        return tuple(name for name in (*self.graph.nodes, END) if name in self._immediate)
 
     def before(self, node: str) -> frozenset[str]:
-        """Return what every run has passed that arrives at `node`; nothing if none does."""
-        found: list[str] = []
-        at = self._last.get(node)
-        while isinstance(at, str):
-            found.append(at)
-            at = self._last[at]
-        return frozenset(found)
+        """Return the strict dominators of `node`; none if it is unreachable."""
+        dominators: list[str] = []
+        dominator = self._immediate.get(node)
+        while isinstance(dominator, str):
+            dominators.append(dominator)
+            dominator = self._immediate[dominator]
+        return frozenset(dominators)
 
-    def around(self, node: str, avoided: str) -> Trail:
-        """Return a shortest way to `node` that does not pass `avoided`; empty if there is none."""
-        start = self.ground.graph.start
+    def around(self, node: str, avoided: str) -> TablePath:
+        """Return a shortest path to `node` without `avoided`; empty if there is none."""
+        start = self.graph.start
         if start == avoided:
             return ()
 
-        def steps(name: str) -> Iterator[tuple[Way, str]]:
-            ways = self._ways.get(name, ())
-            return ((way, way.target) for way in ways if way.target != avoided)
+        def arcs_from(name: str) -> Iterator[tuple[Arc, str]]:
+            return ((arc, arc.target) for arc in self._arcs.get(name, ()) if arc.target != avoided)
 
-        found = search([start], steps)
-        return trail(found, node) if node in found else ()
+        parents = breadth_first([start], arcs_from)
+        return path_to(parents, node) if node in parents else ()
 
 
-def _answering(ground: Ground[S]) -> Mapping[str, tuple[Way, ...]]:
-    """Return the lines out of each node, but for those by which a run ends without an answer.
+def _answering_arcs(graph: ProofGraph[S]) -> Mapping[str, tuple[Arc, ...]]:
+    """Return the arcs of a graph without those that end a run without an answer.
 
-    A node of this library that leaves by `aborted` or `failed` has said why the run ends, so the
-    text before it is no answer. Of other nodes that is unknown.
+    A node of this package that leaves by `aborted` or `failed` leaves no answer. For other nodes
+    that is unknown, so their arcs stay.
     """
-    nodes = ground.graph.nodes
-    own = {name for name, node in nodes.items() if type(node).__module__.split(".")[0] == OWN}
-    return {
-        name: tuple([way for way in ways if not (name in own and _breaks_off(way))])
-        for name, ways in ground.ways.items()
+    own = {
+        name for name, node in graph.nodes.items() if type(node).__module__.split(".")[0] == PACKAGE
     }
-
-
-def _breaks_off(way: Way) -> bool:
-    return way.target == END and way.outcome in {Aborted, Failed}
+    return {
+        name: tuple(
+            arc
+            for arc in row
+            if not (name in own and arc.target == END and arc.outcome in {Aborted, Failed})
+        )
+        for name, row in graph.arcs.items()
+    }

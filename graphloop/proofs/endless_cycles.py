@@ -1,9 +1,8 @@
-"""GL4 and GL13: cycles that nothing bounds, and stretches without a wait.
+"""GL4 and GL13: cycles without a bound, long stretches without a wait, and abort cycles.
 
-Each graph asks for its cycles before its first run. The engine breaks a run off that passes a
-thousand nodes without waiting. A bounded graph may have a longer stretch than that; then GL4 is
-unknown. A stopped run waits for nothing more: the engine keeps that (GL13), and a table can do no
-worse than lead such a run in a circle.
+Each graph is checked for unbounded cycles before its first run. The engine ends a run that passes
+`SETTLE_MAX` nodes without waiting, so a bounded graph with a longer stretch leaves GL4 unknown. The
+engine itself keeps GL13. Only a table that leads a stopped run in a circle is worth a warning.
 """
 
 from __future__ import annotations
@@ -35,36 +34,42 @@ from ..nodes import (
 )
 from ..outcomes import Aborted, Calls, Failed, Outcome, Overflow, Ready, Stop, Unplanned
 from ..step import SETTLE_MAX
-from .calls import CallWalk
+from .calls import CallProduct
 from .cycles import Cycle, unbounded
-from .ground import Ground, Trail, Way, named
+from .proof_graph import Arc, ProofGraph, TablePath, quote_names
 from .ranking import Ranking
-from .report import Finding, Unknown, aside_in, excused
-from .visits import Visits
-from .walker import NO_RUN, TRIES, Barred
+from .report import Finding, Unknown, cycles_set_aside, suppression_of
+from .run_search import NO_RUN, TRIES, Exclusions
+from .visits import VisitCount
 
-__all__ = ["Endless", "circling", "endless", "led_in_circles", "long_stretches"]
+__all__ = [
+    "Endless",
+    "endless",
+    "find_abort_cycles",
+    "find_long_stretches",
+    "find_unbounded_cycles",
+]
 
 S = TypeVar("S")
 
 ROUNDS_MAX: Final = 30
-"""How often a run goes round a cycle to show that nothing bounds it, whatever is on it."""
+"""The most rounds of a cycle that a witness takes."""
 
-TURNS: Final[frozenset[Kind]] = frozenset({"prepare", "model", "stop"})
-"""The kinds of nodes whose cycles a StopCheck bounds: they go from turn to turn."""
+TURN_KINDS: Final[frozenset[Kind]] = frozenset({"prepare", "model", "stop"})
+"""The kinds of nodes on cycles from turn to turn, which a StopCheck bounds."""
 
-STOP: Final = (
+STOP_CHECK: Final = (
     "lead the cycle through a StopCheck, and through a PrepareStep, which opens the turns that it "
     "counts"
 )
 
 
 class Endless(NamedTuple):
-    """A cycle that nothing bounds.
+    """A cycle without a bound.
 
     Attributes:
-        node: the node that it is set aside by, with GL4.
-        words: which it is, what is missing, and how to give it.
+        node: the node by which the cycle is suppressed, with GL4.
+        words: the cycle, what is missing, and how to add it.
     """
 
     node: str
@@ -72,268 +77,260 @@ class Endless(NamedTuple):
 
 
 def endless(graph: NodeGraph[S], *, every: bool = False) -> tuple[Endless, ...]:
-    """Return the cycles of `graph` without a known bound that are not set aside.
+    """Return the cycles of `graph` that have no known bound and are not suppressed.
 
-    The cycles of its children belong to their own graphs.
+    Cycles of its children belong to their own graphs.
 
     Args:
         graph: the graph.
-        every: to return all of them; else, of very many, the first that are found.
+        every: whether to return all of very many cycles.
     """
-    ground = Ground(graph)
-    if not ground.reached:
+    proof_graph = ProofGraph(graph)
+    if not proof_graph.reached:
         return ()
-    aside = aside_in(graph.ignore)
-    found = circling(Ranking(ground), CallWalk(ground), aside, every=every, shown=False)
+    results = find_unbounded_cycles(
+        Ranking(proof_graph),
+        CallProduct(proof_graph),
+        cycles_set_aside(graph.ignore),
+        every=every,
+        simulated=False,
+    )
     return tuple(
-        [
-            Endless(
-                one.node,
-                f"{one.message} Fix: {one.fix}" if isinstance(one, Finding) else one.reason,
-            )
-            for one in found
-            if not excused(one, graph.ignore)
-        ]
+        Endless(
+            result.node,
+            f"{result.message} Fix: {result.fix}" if isinstance(result, Finding) else result.reason,
+        )
+        for result in results
+        if not suppression_of(result, graph.ignore)
     )
 
 
-def circling(
+def find_unbounded_cycles(
     ranking: Ranking[S],
-    walk: CallWalk[S],
+    calls: CallProduct[S],
     aside: Container[str] = frozenset(),
     *,
     every: bool = False,
-    shown: bool = True,
+    simulated: bool = True,
 ) -> Iterator[Finding | Unknown]:
-    """Yield a finding for each cycle without a bound, or why that is unknown.
-
-    The other arguments are those of `unbounded`.
+    """Yield each cycle without a bound; it is unknown if a bound may exist (GL4).
 
     Args:
-        ranking: what bounds the graph's cycles.
-        walk: its calls.
-        aside: the nodes whose cycles are excused.
-        every: to return all of them.
-        shown: whether a finding has to be shown by a run.
+        ranking: the bounds of the graph.
+        calls: the product of the graph with its calls.
+        aside: the nodes whose cycles are suppressed.
+        every: whether to yield all of very many cycles.
+        simulated: whether a finding needs a run that takes the cycle.
     """
-    ground = ranking.ground
-    opened = any("turn" in ranking.may_move(way) for row in ranking.ways.values() for way in row)
-    for cycle in unbounded(ranking, walk, aside, every=every):
-        names = [way.source for way in cycle.around]
-        silent = tuple(name for name in names if ground.contracts[name] is None)
-        if silent:
-            yield Unknown(
-                "GL4",
-                f"how often a run goes round {cycle.words} is not known: give {named(silent)} a "
-                f"`contract`, or {STOP}.",
-                names[0],
-            )
+    for cycle in unbounded(ranking, calls, aside, every=every):
+        node = cycle.node
+        doubt = _doubt(ranking, cycle)
+        if doubt:
+            yield Unknown("GL4", doubt, node)
             continue
-        if opened and _may_count(ranking, cycle.around):
-            yield Unknown(
-                "GL4",
-                f"a stop check is on {cycle.words}, and it is not known whether each round adds "
-                f"a step: {_what_counts(ranking, cycle.around)}.",
-                names[0],
-            )
-            continue
-        if held := _held_again(ranking, cycle.around):
-            yield Unknown(
-                "GL4",
-                f"{held!r} holds calls once if a gate asks about them, and none does on "
-                f"{cycle.words}: lead `Held` to a Gate.",
-                names[0],
-            )
-            continue
-        run = _gone_round(ranking, walk, cycle) if shown else cycle
-        why, fix = _reason(ranking, (run or cycle).around)
-        if run is None:
-            yield Unknown(
-                "GL4",
+        taken = _cycle_of_a_run(ranking, calls, cycle) if simulated else cycle
+        why, fix = _reason(ranking, (taken or cycle).around)
+        if taken is None:
+            reason = (
                 f"nothing is known to bound the cycle {cycle.words}: {why}. But {NO_RUN} again "
-                f"and again. Fix: {fix}",
-                names[0],
+                f"and again. Fix: {fix}"
             )
+            yield Unknown("GL4", reason, node)
             continue
-        yield ground.finding(
+        yield ranking.graph.finding(
             "GL4",
-            f"nothing bounds the cycle {run.words}: {why}.",
+            f"nothing bounds the cycle {taken.words}: {why}.",
             fix,
-            node=names[0],
-            walked=(*run.into, *run.around),
-            outcome=run.around[-1].word,
+            node=node,
+            path=(*taken.into, *taken.around),
+            outcome=taken.around[-1].word,
         )
 
 
-def _gone_round(ranking: Ranking[S], walk: CallWalk[S], cycle: Cycle) -> Cycle | None:
-    """Return a cycle that a run goes round again and again: this one, or another of its part."""
-    walker, found, ways = walk.ground.walker, cycle, cycle.ways
+def _doubt(ranking: Ranking[S], cycle: Cycle) -> str:
+    """Return why a cycle may have a bound after all; empty if it has none."""
+    names = [arc.source for arc in cycle.around]
+    silent = tuple(name for name in names if ranking.graph.contracts[name] is None)
+    if silent:
+        return (
+            f"how often a run goes round {cycle.words} is not known: give {quote_names(silent)} a "
+            f"`contract`, or {STOP_CHECK}."
+        )
+    # Steps are counted by turns, so a graph without turns counts none.
+    every = (arc for row in ranking.arcs.values() for arc in row)
+    if any("turn" in ranking.may_move(arc) for arc in every) and _may_count(ranking, cycle.around):
+        return (
+            f"a stop check is on {cycle.words}, and it is not known whether each round adds "
+            f"a step: {_missing_count(ranking, cycle.around)}."
+        )
+    unasked = ranking.unasked_holds(cycle.around)
+    if unasked:
+        holder = next(arc.source for arc in cycle.around if arc in unasked)
+        return (
+            f"{holder!r} holds calls once if a gate asks about them, and none does on "
+            f"{cycle.words}: lead `Held` to a Gate."
+        )
+    return ""
+
+
+def _cycle_of_a_run(ranking: Ranking[S], calls: CallProduct[S], cycle: Cycle) -> Cycle | None:
+    """Return a cycle that a run takes many times: this one, or another of its component."""
+    runs, arcs = calls.graph.runs, cycle.component
     for _ in range(TRIES):
-        caps = [cap.times for way in found.around if (cap := ranking.cap(way)) is not None]
-        # By the bounds on it no run would go round it so often.
-        around = found.around * min(ROUNDS_MAX, 2 + max(caps, default=2))
-        run = walker.first(partial(_led_round, walk, found, around))
-        if run is not None:
-            return replace(found, into=run[: -len(around)])
-        length = walker.walk((*found.into, *around)) - len(found.into)
+        caps = [cap.times for arc in cycle.around if (cap := ranking.cap(arc)) is not None]
+        # More rounds than the bounds on the cycle would allow, if they held.
+        around = cycle.around * min(ROUNDS_MAX, 2 + max(caps, default=2))
+        path = runs.first_run(partial(_path_around, calls, cycle, around))
+        if path is not None:
+            return replace(cycle, into=path[: -len(around)])
+        length = runs.walk((*cycle.into, *around)) - len(cycle.into)
         missed = around[max(0, length)]
-        ways = [way for way in ways if ranking.drawn(way) != missed]
-        names = dict.fromkeys(name for way in ways for name in (way.source, way.target))
-        others = unbounded(ranking, walk, among=ranking.parts(names, ways))
+        arcs = [arc for arc in arcs if ranking.table_arc(arc) != missed]
+        names = dict.fromkeys(name for arc in arcs for name in (arc.source, arc.target))
+        others = unbounded(ranking, calls, among=ranking.components(names, arcs))
         if not others:
             return None
-        found = others[0]
+        cycle = others[0]
     return None
 
 
-def _led_round(walk: CallWalk[S], cycle: Cycle, around: Trail, barred: Barred) -> Trail | None:
-    """Return a shortest way to a cycle, and around, without what is barred."""
-    if not barred:
+def _path_around(
+    calls: CallProduct[S], cycle: Cycle, around: TablePath, excluded: Exclusions
+) -> TablePath | None:
+    """Return a shortest path to a cycle that is not excluded, and the rounds."""
+    if not excluded:
         return (*cycle.into, *around)
-    into = walk.led_to(lambda at, _: at.node == cycle.node, barred, around)
+    into = calls.shortest_path(lambda state, _: state.node == cycle.node, excluded, around)
     return None if into is None else (*into, *around)
 
 
-def _held_again(ranking: Ranking[S], cycle: Trail) -> str:
-    """Return the node that holds calls on a cycle where no gate asks about them, if any."""
-    return next((way.source for way in cycle if way in ranking.held_again(cycle)), "")
-
-
-def _may_count(ranking: Ranking[S], cycle: Trail) -> bool:
-    """Whether a counter on a cycle may be moved by it, though not for sure.
-
-    Steps are recorded of turns: without any turn, none ever is.
-    """
+def _may_count(ranking: Ranking[S], cycle: TablePath) -> bool:
+    """Return whether a round may move a counter on the cycle, though not surely."""
     none: frozenset[Moves] = frozenset()
-    caps = [cap for way in cycle if (cap := ranking.cap(way)) is not None]
-    counted = none.union(*(cap.counts for cap in caps))
-    return any(counted & ranking.may_move(way) for way in cycle)
+    counted = none.union(*(cap.counts for arc in cycle if (cap := ranking.cap(arc)) is not None))
+    return any(counted & ranking.may_move(arc) for arc in cycle)
 
 
-def _what_counts(ranking: Ranking[S], cycle: Trail) -> str:
-    """Return what would make each round of a cycle count."""
-    if not ranking.opens_again and any("turn" in ranking.moved(way) for way in cycle):
+def _missing_count(ranking: Ranking[S], cycle: TablePath) -> str:
+    """Return what would make each round of a cycle count as a step."""
+    if not any("turn" in ranking.moved(arc) for arc in cycle):
+        return "lead the cycle through a PrepareStep, which opens a turn"
+    if not ranking.opens_again:
         return (
             "a PrepareStep that fails, or is stopped, opens no turn. Lead what has failed, was "
             "stopped or is over to END"
         )
-    if any("turn" in ranking.moved(way) for way in cycle):
+    return (
+        "a turn that is opened once more, as a Compact asks for, is no other one. Close it "
+        "on the way by an Append, or lead what has failed, was stopped or is over to END"
+    )
+
+
+def _reason(ranking: Ranking[S], cycle: TablePath) -> tuple[str, str]:
+    """Return why a cycle has no bound, and the fix."""
+    capped = next(((arc, cap) for arc in cycle if (cap := ranking.cap(arc)) is not None), None)
+    if capped is None:
+        return "no outcome on it is bounded", _fix(ranking, cycle)
+    arc, cap = capped
+    if cap.counts:
         return (
-            "a turn that is opened once more, as a Compact asks for, is no other one. Close it "
-            "on the way by an Append, or lead what has failed, was stopped or is over to END"
+            f"{arc.source!r} counts turns, and a run can come round without opening one",
+            "lead the cycle through a PrepareStep, which opens a turn.",
         )
-    return "lead the cycle through a PrepareStep, which opens a turn"
+    return (
+        f"{arc.word!r} of {arc.source!r} is bounded, and what it counts begins anew on a way round",
+        _fix(ranking, cycle),
+    )
 
 
-def _reason(ranking: Ranking[S], cycle: Trail) -> tuple[str, str]:
-    """Return why nothing bounds a cycle, and what would."""
-    fix = f"{_fix(ranking, cycle)}."
-    for way in cycle:
-        cap = ranking.cap(way)
-        if cap is not None and cap.counts:
-            return (
-                f"{way.source!r} counts turns, and a run can come round without opening one",
-                "lead the cycle through a PrepareStep, which opens a turn.",
-            )
-        if cap is not None:
-            return (
-                f"{way.word!r} of {way.source!r} is bounded, and what it counts begins anew "
-                "on a way round",
-                fix,
-            )
-    return "no outcome on it is bounded", fix
-
-
-def _fix(ranking: Ranking[S], cycle: Trail) -> str:
-    """Return what bounds a cycle of such nodes."""
-    nodes = [ranking.ground.graph.nodes[way.source] for way in cycle]
-    if any(node.kind in TURNS for node in nodes):
-        return STOP
-    graph, inside = ranking.ground.graph, {way.source for way in cycle}
+def _fix(ranking: Ranking[S], cycle: TablePath) -> str:
+    """Return how to bound a cycle of such nodes."""
+    graph = ranking.graph
+    if any(graph.nodes[arc.source].kind in TURN_KINDS for arc in cycle):
+        return f"{STOP_CHECK}."
+    inside = {arc.source for arc in cycle}
     own = [
-        way
-        for way in cycle
-        if any(isinstance(node, Function) for node in unwrapped([graph.nodes[way.source]]))
+        arc
+        for arc in cycle
+        if any(isinstance(node, Function) for node in unwrapped([graph.nodes[arc.source]]))
     ]
-    # A function that can also lead out is the one that decides on another round.
-    own.sort(key=lambda way: inside.issuperset(_decided(graph, way.source)))
+    # A function that can also lead out of the cycle decides on another round.
+    own.sort(
+        key=lambda arc: all(
+            target in inside
+            for outcome, target in graph.table[arc.source].items()
+            if outcome not in {Failed, Aborted}
+        )
+    )
     cap = f", or give {own[0].word!r} of {own[0].source!r} a `cap=`" if own else ""
-    return f"lead the cycle through a Limit, which counts its rounds{cap}"
-
-
-def _decided(graph: NodeGraph[S], node: str) -> Iterator[str]:
-    """Yield where a node leads by outcomes other than `failed` and `aborted`."""
-    row = graph.table[node]
-    return (target for outcome, target in row.items() if outcome not in {Failed, Aborted})
+    return f"lead the cycle through a Limit, which counts its rounds{cap}."
 
 
 AT_ONCE: Final[Mapping[type[object], frozenset[type[Outcome]]]] = {
     **dict.fromkeys((Approve, Critique, Function, ModelCall, Router), frozenset[type[Outcome]]()),
-    # A run that is too deep, or has spent its budget, begins no other.
+    # A run that is too deep, or has spent its budget, starts no other run.
     **dict.fromkeys((Child, Parallel), frozenset({Failed})),
     MapOver: frozenset({Failed, Unplanned}),
-    # These with a function of the caller's; without one, they never wait.
     PrepareStep: frozenset({Calls, Overflow}),
     StopCheck: frozenset({Stop}),
 }
-"""The outcomes by which a visit to a node that waits may be over before it has."""
+"""The outcomes by which a node that usually waits may leave before it has waited."""
 
 
-def long_stretches(ranking: Ranking[S]) -> Iterator[Unknown]:
-    """Yield that runs may be broken off where they pass too many nodes without waiting."""
-    nodes = ranking.ground.graph.nodes
-    places, ways = ranking.whole()
-    at_once = {one: _at_once(nodes[ranking.node(one)]) for one in places}
-    quiet = {one: 1.0 for one in places if at_once[one]}
+def find_long_stretches(ranking: Ranking[S]) -> Iterator[Unknown]:
+    """Yield GL4 as unknown if a run may pass too many nodes without waiting."""
+    nodes = ranking.graph.nodes
+    names, arcs = ranking.split_graph()
+    at_once = {name: _at_once(nodes[ranking.node(name)]) for name in names}
+    quiet = {name: 1.0 for name in names if at_once[name]}
     # Calls make a node wait: the gate, or the node that runs them.
     passed = {
-        way
-        for way in ways
-        if way.outcome in at_once[way.source] and not issubclass(way.outcome, Calls)
+        arc
+        for arc in arcs
+        if arc.outcome in at_once[arc.source] and not issubclass(arc.outcome, Calls)
     }
-    within = [way for way in ways if way in passed and way.target in quiet]
-    stay = Visits(ranking, quiet).among(quiet, within)
+    stay = VisitCount(ranking, quiet).among(
+        quiet, [arc for arc in arcs if arc in passed and arc.target in quiet]
+    )
     # A stretch also passes the node that waits before it, and the one after it.
-    begun = any(way.target in quiet for way in ways if way not in passed)
-    ended = any(way.target not in quiet for way in passed)
-    most = stay.weight + begun + ended
-    # What nothing bounds is found without that.
+    before = any(arc.target in quiet for arc in arcs if arc not in passed)
+    after = any(arc.target not in quiet for arc in passed)
+    most = stay.weight + before + after
     if isfinite(most) and most > SETTLE_MAX:
-        visited = sorted(quiet, key=lambda one: -stay.visits[one])
-        names = tuple(dict.fromkeys(map(ranking.node, visited)))
+        visited = sorted(quiet, key=lambda name: -stay.visits[name])
+        shown = tuple(dict.fromkeys(map(ranking.node, visited)))
         yield Unknown(
             "GL4",
-            f"a run may pass {most:,.0f} nodes without waiting for anything ({named(names)}"
+            f"a run may pass {most:,.0f} nodes without waiting for anything ({quote_names(shown)}"
             f"), and is broken off after {SETTLE_MAX:,}: let it go round less often, or put a node "
             "that waits into its way.",
-            names[0],
+            shown[0],
         )
 
 
-def led_in_circles(ground: Ground[S]) -> Iterator[Finding]:
-    """Yield each circle that the rows of a table lead a stopped run into."""
-    ways = {name: _way_once_stopped(ground, name) for name in ground.reached}
-    for name in ground.reached:
-        at, walked = name, list[Way]()
-        while (way := ways.pop(at, None)) is not None:
-            at, walked = way.target, [*walked, way]
-        circle = walked[[*[one.source for one in walked], at].index(at) :]
-        if circle:
-            names = " -> ".join([*[way.source for way in circle], at])
-            # The circle is the table's; how a run comes to be stopped on it is no part of it.
-            yield ground.finding(
+def find_abort_cycles(graph: ProofGraph[S]) -> Iterator[Finding]:
+    """Yield a warning for each cycle that the table leads a stopped run into (GL13)."""
+    arcs = {name: _arc_once_stopped(graph, name) for name in graph.reached}
+    for name in graph.reached:
+        at, path = name, list[Arc]()
+        while (arc := arcs.pop(at, None)) is not None:
+            at, path = arc.target, [*path, arc]
+        cycle = path[[*[arc.source for arc in path], at].index(at) :]
+        if cycle:
+            words = " -> ".join([*[arc.source for arc in cycle], at])
+            yield graph.finding(
                 "GL13",
-                f"a run that was stopped goes in a circle until the engine ends it: {names}.",
+                f"a run that was stopped goes in a circle until the engine ends it: {words}.",
                 "lead `Aborted` of a node of the circle to an append node, or to END.",
                 node=at,
-                outcome=circle[0].word,
+                outcome=cycle[0].word,
                 severity="warning",
             )
 
 
-def _way_once_stopped(ground: Ground[S], name: str) -> Way | None:
-    """Return the line by which a stopped run leaves a node; None where that is not known."""
-    node = _kernel(ground.graph.nodes[name])
+def _arc_once_stopped(graph: ProofGraph[S], name: str) -> Arc | None:
+    """Return the arc by which a stopped run leaves a node; None if that is unknown."""
+    node = _kernel(graph.nodes[name])
     outcome: type[Outcome] = Aborted
     match node:
         case StopCheck() | Limit():
@@ -344,13 +341,13 @@ def _way_once_stopped(ground: Ground[S], name: str) -> Way | None:
             return None
         case _:
             pass
-    return next((way for way in ground.ways[name] if way.outcome is outcome), None)
+    return next((arc for arc in graph.arcs[name] if arc.outcome is outcome), None)
 
 
 def _at_once(node: Node[Any, Outcome]) -> frozenset[type[Outcome]]:
-    """Return the outcomes by which a visit may be over without having waited.
+    """Return the outcomes by which a node may leave before it has waited.
 
-    What a class of the library waits for, one that derives from it may leave out: it is asked for
+    A class that derives from a node of this package may wait for nothing, so types are compared
     exactly.
     """
     kernel = _kernel(node)
@@ -368,7 +365,7 @@ def _at_once(node: Node[Any, Outcome]) -> frozenset[type[Outcome]]:
 
 
 def _kernel(node: Node[Any, Outcome]) -> Node[Any, Outcome]:
-    """Return the node itself, without what only carries things for it."""
+    """Return the innermost node of a node that wraps another for its graph."""
     while is_node(within := cast("object", getattr(node, "kernel", None))):
         node = within
     return node

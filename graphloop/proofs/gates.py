@@ -1,156 +1,160 @@
-"""Gates: no tool runs before a gate has spoken (GL2, GL10).
+"""Gates: tools and acts need a gate or a person before them (GL2, GL10).
 
-A shortest way from the start to a node that runs tools, with no gate left by `Settled` since a
-model answered, is the witness. A node that acts by itself (`act`) needs as much, or a person's
-`Accepted`.
+The witness is a shortest path from the start to a node that runs tools, on which no gate left by
+`Settled` since the last reply. A node of kind `act` needs such a gate, or a person's `Accepted`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from ..errors import nearest
 from ..node_protocol import unwrapped
 from ..nodes import Gate
 from ..outcomes import Accepted, Held, Settled, outcome_name
 from ..policy import NARROWER, shadowed, unmatched
-from .calls import CallWalk, Place
-from .ground import END, Ground, Trail, Way, led_to, search
+from .calls import CallProduct, CallState
+from .proof_graph import END, Arc, ProofGraph, TablePath, breadth_first, shortest_path
 from .report import Finding, Unknown
-from .walker import Barred
+from .run_search import Exclusions
 
-__all__ = ["open_nodes", "parked_after_effects", "unapproved", "unasked", "ungated", "unruled"]
+__all__ = [
+    "find_idle_rules",
+    "find_parks_after_effects",
+    "find_unapproved_acts",
+    "find_unasked_holds",
+    "find_ungated_tools",
+    "ungated_nodes",
+]
 
 S = TypeVar("S")
 
-
-def ungated(walk: CallWalk[S]) -> Iterator[Finding | Unknown]:
-    """Yield every node that may run tools before a gate has spoken."""
-    for node in open_nodes(walk):
-        yield walk.ground.told(partial(_ungated, walk, node), partial(_told, walk, node))
+_Flagged: TypeAlias = tuple[CallState, bool]
+"""A call state, with a flag that a proof tracks along the path."""
 
 
-def open_nodes(walk: CallWalk[S]) -> Iterable[str]:
+def find_ungated_tools(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
+    """Yield each node that may run tools before a gate has spoken."""
+    for node in ungated_nodes(calls):
+
+        def path_without(excluded: Exclusions, node: str = node) -> TablePath | None:
+            return calls.shortest_path(lambda at, _: at.node == node and not at.gated, excluded)
+
+        def finding_of(path: TablePath, node: str = node) -> Finding:
+            before = f"the way from {path[-1].source!r}" if path else "the start"
+            return calls.graph.finding(
+                "GL2",
+                "tools may run here that no gate has spoken about since the model was last asked.",
+                f"put a Gate into {before}, and lead its `Settled` to {node!r}.",
+                node=node,
+                path=path,
+            )
+
+        yield calls.graph.confirmed(path_without, finding_of)
+
+
+def ungated_nodes(calls: CallProduct[S]) -> Iterable[str]:
     """Return the nodes that may run tools before a gate has spoken, the nearest first."""
-    found = [one.node for one in walk.found if not one.gated and walk.runs_tools(one.node)]
-    return dict.fromkeys(found)
+    states = calls.parents
+    return dict.fromkeys(at.node for at in states if not at.gated and calls.runs_tools(at.node))
 
 
-def _ungated(walk: CallWalk[S], node: str, barred: Barred) -> Trail | None:
-    return walk.led_to(lambda at, _: at.node == node and not at.gated, barred)
+def find_unapproved_acts(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
+    """Yield each node of kind `act` that may act without an approval since the last reply."""
+    graph = calls.graph
+    acting = {name for name, node in graph.nodes.items() if node.kind == "act"}
+    arcs_from = partial(_flagged_arcs, calls, partial(_is_approved, calls))
+    reached = breadth_first([(calls.start, False)], arcs_from) if acting else {}
+    for node in dict.fromkeys(at.node for at, approved in reached if not approved):
+        if node not in acting:
+            continue
+
+        def path_without(excluded: Exclusions, node: str = node) -> TablePath | None:
+            return shortest_path(
+                [(calls.start, False)],
+                arcs_from,
+                lambda state, _: state[0].node == node and not state[1],
+                excluded,
+            )
+
+        def finding_of(path: TablePath, node: str = node) -> Finding:
+            return graph.finding(
+                "GL2",
+                "acts, and no person and no gate has let it since the model was last asked.",
+                f"put an Approve before it, and lead only its `Accepted` to {node!r}; or set it "
+                "aside with a reason (`ignore`).",
+                node=node,
+                path=path,
+            )
+
+        yield graph.confirmed(path_without, finding_of)
 
 
-def _told(walk: CallWalk[S], node: str, walked: Trail) -> Finding:
-    before = f"the way from {walked[-1].source!r}" if walked else "the start"
-    return walk.ground.finding(
-        "GL2",
-        "tools may run here that no gate has spoken about since the model was last asked.",
-        f"put a Gate into {before}, and lead its `Settled` to {node!r}.",
-        node=node,
-        walked=walked,
-    )
+def _flagged_arcs(
+    calls: CallProduct[S], flag_after: Callable[[Arc, CallState, bool], bool], state: _Flagged
+) -> Iterator[tuple[Arc, _Flagged]]:
+    """Yield the arcs out of a state of the product with a flag."""
+    for arc, target in calls.arcs_from(state[0]):
+        yield arc, (target, flag_after(arc, target, state[1]))
 
 
-def unapproved(walk: CallWalk[S]) -> Iterator[Finding | Unknown]:
-    """Yield every node that acts before a person or a gate has let it since the last reply."""
-    acting = {name for name, node in walk.ground.graph.nodes.items() if node.kind == "act"}
-    if not acting:
-        return
-    found = search(_start(walk), partial(_approving, walk))
-    for node in dict.fromkeys(at.node for at, approved in found if not approved):
-        if node in acting:
-            yield walk.ground.told(partial(_acting, walk, node), partial(_acts, walk, node))
-
-
-def _start(walk: CallWalk[S]) -> list[tuple[Place, bool]]:
-    return [(next(iter(walk.found)), False)]
-
-
-def _approving(
-    walk: CallWalk[S], at: tuple[Place, bool]
-) -> Iterator[tuple[Way, tuple[Place, bool]]]:
-    for way, place in walk.steps(at[0]):
-        yield way, (place, _approved(walk, way, before=at[1]))
-
-
-def _acting(walk: CallWalk[S], node: str, barred: Barred) -> Trail | None:
-    return led_to(
-        _start(walk),
-        partial(_approving, walk),
-        lambda at, _: at[0].node == node and not at[1],
-        barred,
-    )
-
-
-def _acts(walk: CallWalk[S], node: str, walked: Trail) -> Finding:
-    return walk.ground.finding(
-        "GL2",
-        "acts, and no person and no gate has let it since the model was last asked.",
-        f"put an Approve before it, and lead only its `Accepted` to {node!r}; or set it aside with "
-        "a reason (`ignore`).",
-        node=node,
-        walked=walked,
-    )
-
-
-def _approved(walk: CallWalk[S], way: Way, *, before: bool) -> bool:
-    """Whether an approval stands once a node was left; a model that is asked again undoes it."""
-    contract, kind = walk.ground.contracts[way.source], walk.kind(way.source)
-    if kind == "gate" and issubclass(way.outcome, Settled):
+def _is_approved(calls: CallProduct[S], arc: Arc, _: CallState, approved: bool) -> bool:  # noqa: FBT001 - a flag of the product
+    """Return whether an approval holds after an arc; asking a model ends it."""
+    contract, kind = calls.graph.contracts[arc.source], calls.kind(arc.source)
+    if kind == "gate" and issubclass(arc.outcome, Settled):
         return True
     if contract is None or contract.model_calls != 0 or contract.children:
         return False
     if contract.asks and kind not in {"gate", "execute"}:
-        return issubclass(way.outcome, Accepted)  # The last word counts: a no undoes a yes.
-    return before
+        return issubclass(arc.outcome, Accepted)  # A later no undoes an earlier yes.
+    return approved
 
 
-def unasked(walk: CallWalk[S]) -> Iterator[Finding | Unknown]:
-    """Yield every node whose held calls may be appended before a person is asked about them."""
-    nodes = walk.ground.graph.nodes
-    if all(one.hold for one in unwrapped(nodes.values()) if isinstance(one, Gate)):
+def find_unasked_holds(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
+    """Yield each node whose held calls may be appended before a person is asked."""
+    graph = calls.graph
+    gates = [node for node in unwrapped(graph.nodes.values()) if isinstance(node, Gate)]
+    if all(gate.hold for gate in gates):
         return
-    for node in nodes:
-        if walk.runs_tools(node) and _unasked(walk, node, Barred()) is not None:
-            yield walk.ground.told(partial(_unasked, walk, node), partial(_passes, walk, node))
+    for node in filter(calls.runs_tools, graph.nodes):
+
+        def is_held(arc: Arc, target: CallState, held: bool, node: str = node) -> bool:  # noqa: FBT001 - a flag of the product
+            now = held or (arc.source == node and issubclass(arc.outcome, Held))
+            return now and calls.kind(target.node) != "gate"
+
+        def is_goal(state: _Flagged, _: Arc | None) -> bool:
+            return state[1] and (state[0].node == END or calls.kind(state[0].node) == "append")
+
+        path_without = partial(
+            shortest_path, [(calls.start, False)], partial(_flagged_arcs, calls, is_held), is_goal
+        )
+
+        def finding_of(path: TablePath, node: str = node) -> Finding:
+            return graph.finding(
+                "GL2",
+                "calls that a gate holds for a person are appended, and no person is asked about "
+                "them.",
+                "lead `Held` back to the Gate, which asks; or leave out its `hold=False`.",
+                node=node,
+                path=path,
+                outcome=outcome_name(Held),
+            )
+
+        if path_without(Exclusions()) is not None:
+            yield graph.confirmed(path_without, finding_of)
 
 
-def _unasked(walk: CallWalk[S], node: str, barred: Barred) -> Trail | None:
-    """Return a shortest way on which what `node` sends back for a person meets no gate."""
-
-    def steps(at: tuple[Place, bool]) -> Iterator[tuple[Way, tuple[Place, bool]]]:
-        for way, place in walk.steps(at[0]):
-            held = at[1] or (way.source == node and issubclass(way.outcome, Held))
-            yield way, (place, held and walk.kind(place.node) != "gate")
-
-    def is_goal(at: tuple[Place, bool], _: Way | None) -> bool:
-        return at[1] and (at[0].node == END or walk.kind(at[0].node) == "append")
-
-    return led_to(_start(walk), steps, is_goal, barred)
-
-
-def _passes(walk: CallWalk[S], node: str, walked: Trail) -> Finding:
-    return walk.ground.finding(
-        "GL2",
-        "calls that a gate holds for a person are appended, and no person is asked about them.",
-        "lead `Held` back to the Gate, which asks; or leave out its `hold=False`.",
-        node=node,
-        walked=walked,
-        outcome=outcome_name(Held),
-    )
-
-
-def unruled(walk: CallWalk[S], tools: tuple[str, ...]) -> Iterator[Finding]:
-    """Yield every gate with a rule that protects none of these tools; none are known if empty."""
-    for name, node in walk.ground.graph.nodes.items():
-        for one in unwrapped([node]):
-            rules = one.rules if tools and isinstance(one, Gate) else ()
+def find_idle_rules(calls: CallProduct[S], tools: tuple[str, ...]) -> Iterator[Finding]:
+    """Yield each gate with a rule that matches none of these tools."""
+    for name, node in calls.graph.nodes.items():
+        for gate in unwrapped([node]):
+            rules = gate.rules if isinstance(gate, Gate) else ()
             for _, problem in shadowed(rules, tools):
-                yield walk.ground.finding("GL2", problem, NARROWER, node=name)
+                yield calls.graph.finding("GL2", problem, NARROWER, node=name)
             for tool in unmatched(rules, tools):
-                yield walk.ground.finding(
+                yield calls.graph.finding(
                     "GL2",
                     f"a rule names {tool!r}, which is none of the tools.{nearest(tool, tools)}",
                     f"name one of {', '.join(tools)}; for tools that come later, a pattern.",
@@ -158,20 +162,19 @@ def unruled(walk: CallWalk[S], tools: tuple[str, ...]) -> Iterator[Finding]:
                 )
 
 
-def parked_after_effects(ground: Ground[S]) -> Iterator[Finding | Unknown]:
-    """Yield every node that acts, or runs tools, and waits for people in one visit."""
-    yield from ground.unpromised("GL10")
-    for name in ground.reached:
-        contract = ground.contracts[name]
-        node = ground.graph.nodes[name]
+def find_parks_after_effects(graph: ProofGraph[S]) -> Iterator[Finding | Unknown]:
+    """Yield each node that acts or runs tools, and asks a person in the same visit (GL10)."""
+    yield from graph.unknown_without_contracts("GL10")
+    for name in graph.reached:
+        contract, node = graph.contracts[name], graph.nodes[name]
         acts = node.kind == "act"
         if contract is None or not (contract.asks and (contract.tools or acts)):
             continue
         if not any(issubclass(outcome, Held) for outcome in node.outcomes):
-            yield ground.finding(
+            yield graph.finding(
                 "GL10",
                 f"{'acts' if acts else 'runs tools'} and waits for a person in one visit.",
                 "ask in a node of its own before, or leave by `Held` to a gate that asks.",
                 node=name,
-                walked=ground.run_to(name),
+                path=graph.run_to(name),
             )

@@ -1,8 +1,8 @@
-"""Guards: nodes that can be reached past a guard now.
+"""Guards: nodes that a later graph reaches past a guard.
 
-A guard is a node that keeps something from happening: a gate, a check, a person, a stop. The
-dominators of both graphs tell which nodes always came first. Several guards may stand before a node
-together, one on each way to it: so the nearest guards of all ways are compared as well.
+A guard is a gate, a check, a person or a stop. Dominators show which nodes a run always passed
+first. Several guards may protect a node together, one on each path. So the last guards on all paths
+to a node are compared too.
 """
 
 from __future__ import annotations
@@ -14,142 +14,138 @@ from typing import Final, Generic, TypeAlias, TypeVar
 from ..node_protocol import Kind
 from ..outcomes import Aborted, Failed
 from ..policy import Rule, decide
-from .children import STRICTNESS, tools_of
+from .children import STRICTNESS, sample_tools
 from .dominance import Dominance
-from .ground import END, Ground, Trail, Way, search, trail
-from .written_changes import Change, is_guard, written
+from .parameter_changes import Change, is_guard, written
+from .proof_graph import END, Arc, ProofGraph, TablePath, breadth_first, path_to
 
 __all__ = ["gate_changes", "lost_guards"]
 
 S = TypeVar("S")
 
-Letter: TypeAlias = tuple[str, str]
-"""A guard, or a node that acts, and its outcome; the start has none."""
-
-NAMED_MAX: Final = 4
-"""How many nodes a message names."""
+Exit: TypeAlias = tuple[str, str]
+"""A guard, or a node that acts, and its outcome; the start has the outcome ""."""
 
 BOOKKEEPING: Final[frozenset[Kind]] = frozenset({"prepare", "model", "append"})
-"""Kinds that guard nothing: a node of them is missed only before something that acts."""
+"""Kinds that guard nothing; such a node is missed only before a node that acts."""
 
 VERBS: Final = {"allow": "allow", "ask": "ask about", "deny": "deny"}
 
 
-def lost_guards(old: Ground[S], new: Ground[S]) -> Iterator[Change]:
-    """Yield the nodes that act, guard or end a run with less before them, or act newly."""
+def lost_guards(old: ProofGraph[S], new: ProofGraph[S]) -> Iterator[Change]:
+    """Yield the nodes that lost a guard before them, and the nodes that newly act."""
     was, now = _Side(old), _Side(new)
-    told = {node: change for nodes, change in _order(was, now) for node in nodes}
-    yield from dict.fromkeys(told.values())
-    for node in (*new.graph.nodes, END):
-        if node in was.guarded and node in now.guarded and node not in told:
-            yield from _new_ways(was, now, node)
-    for name in new.graph.nodes:
+    lost = {node: change for nodes, change in _lost_dominators(was, now) for node in nodes}
+    yield from dict.fromkeys(lost.values())
+    for node in (*new.nodes, END):
+        if node in was.guarded and node in now.guarded and node not in lost:
+            yield from _new_exits(was, now, node)
+    for name in new.nodes:
         if name in now.acting - was.acting:
-            said = "acts, and did not" if name in old.graph.nodes else "is new, and acts"
-            yield Change("weaker", "acts", f"`{name}` {said}", name).along(new.trail(name))
+            said = "acts, and did not" if name in old.nodes else "is new, and acts"
+            yield Change("weaker", "acts", f"`{name}` {said}", name).along(new.path_to(name))
 
 
 class _Side(Generic[S]):
-    """A graph of the two, with its dominators."""
+    """The earlier or the later graph, with its dominators, guards and acting nodes."""
 
-    def __init__(self, ground: Ground[S]) -> None:
-        self.ground = ground
-        self.passed = Dominance(ground, answers=True)
-        self.guards = self.of_kinds({"gate", "check", "human", "stop"})
-        self.acting = frozenset([name for name in ground.reached if self._acts(name)])
-        ends = {END} & {*ground.parents}
-        self.guarded = self.acting | self.of_kinds({"gate", "check", "human"}) | ends
+    def __init__(self, graph: ProofGraph[S]) -> None:
+        self.graph = graph
+        self.dominance = Dominance(graph, answers=True)
+        self.guards = self.guards_of({"gate", "check", "human", "stop"})
+        self.acting = frozenset(name for name in graph.reached if self._acts(name))
+        ends = {END} & {*graph.parents}
+        self.guarded = self.acting | self.guards_of({"gate", "check", "human"}) | ends
 
-    def of_kinds(self, kinds: Set[Kind]) -> frozenset[str]:
-        """Return the guards of some kinds that runs arrive at."""
-        nodes = self.ground.graph.nodes
-        every = [one for one in self.ground.reached if nodes[one].kind in kinds]
-        return frozenset([one for one in every if is_guard(nodes[one])])
+    def guards_of(self, kinds: Set[Kind]) -> frozenset[str]:
+        """Return the reachable guards of some kinds."""
+        nodes = self.graph.nodes
+        known = [name for name in self.graph.reached if nodes[name].kind in kinds]
+        return frozenset(name for name in known if is_guard(nodes[name]))
 
-    def lines(self) -> dict[str, list[Way]]:
-        """Return the lines of the table into each node, but for ends without an answer."""
-        found: dict[str, list[Way]] = {}
-        for name in self.ground.reached:
-            for outcome, target in self.ground.graph.table[name].items():
+    def arcs_into(self) -> dict[str, list[Arc]]:
+        """Return the arcs into each node, except those that end a run without an answer."""
+        into: dict[str, list[Arc]] = {}
+        for name in self.graph.reached:
+            for outcome, target in self.graph.table[name].items():
                 if target != END or outcome not in {Aborted, Failed}:
-                    found.setdefault(target, []).append(Way(name, outcome, target))
-        return found
+                    into.setdefault(target, []).append(Arc(name, outcome, target))
+        return into
 
     def _acts(self, name: str) -> bool:
-        """Whether something of consequence may happen at a node; at one that says nothing, yes."""
-        promised, kind = self.ground.contracts[name], self.ground.graph.nodes[name].kind
-        if promised is None:
+        """Return whether a node may have an effect; a node without a contract may."""
+        contract, kind = self.graph.contracts[name], self.graph.nodes[name].kind
+        if contract is None:
             return name not in self.guards and kind not in BOOKKEEPING
-        return promised.tools or bool(promised.children) or kind in {"execute", "graph", "act"}
+        return contract.tools or bool(contract.children) or kind in {"execute", "graph", "act"}
 
 
-def _order(old: _Side[S], new: _Side[S]) -> Iterator[tuple[list[str], Change]]:
-    """Yield the nodes that can be reached without what always came before them."""
+def _lost_dominators(old: _Side[S], new: _Side[S]) -> Iterator[tuple[list[str], Change]]:
+    """Yield the nodes that are reachable without one of their former dominators."""
     lost: dict[tuple[str, ...], list[str]] = {}
-    for node in old.passed.reached:
-        gone = old.passed.before(node) - new.passed.before(node)
-        if gone and node in new.passed.reached:
-            kinds = {one: old.ground.graph.nodes[one].kind for one in old.passed.reached[:-1]}
-            kept = [one for one in kinds if one in gone]
-            kept = [one for one in kept if node in old.acting or kinds[one] not in BOOKKEEPING]
-            lost.setdefault(tuple(kept), []).append(node)
+    for node in old.dominance.reached:
+        gone = old.dominance.before(node) - new.dominance.before(node)
+        if gone and node in new.dominance.reached:
+            kinds = {name: old.graph.nodes[name].kind for name in old.dominance.reached[:-1]}
+            missed = [name for name in kinds if name in gone]
+            missed = [n for n in missed if node in old.acting or kinds[n] not in BOOKKEEPING]
+            lost.setdefault(tuple(missed), []).append(node)
     for guards, nodes in lost.items():
         if guards:
             nodes.sort(key=lambda name: name not in new.acting)
-            walked = new.passed.around(nodes[0], guards[0])
-            said = f"{_becomes(nodes)} without {_names(guards, 'or')}"
-            yield nodes, Change("weaker", "guard", said, nodes[0]).along(walked)
+            path = new.dominance.around(nodes[0], guards[0])
+            said = f"{_reachable(nodes)} without {_list(guards, 'or')}"
+            yield nodes, Change("weaker", "guard", said, nodes[0]).along(path)
 
 
-def _new_ways(old: _Side[S], new: _Side[S], node: str) -> Iterator[Change]:
-    """Yield the ways to a node on which another guard is nearest than before, or none."""
-    judges = old.of_kinds({"check", "human"})
-    stops = [judges if node == END else one.guards | one.acting for one in (old, new)]
-    was, now = _nearest(old, node, stops[0]), _nearest(new, node, stops[0] & stops[1])
-    for letter, walked in now.items():
-        if letter in was:
+def _new_exits(old: _Side[S], new: _Side[S], node: str) -> Iterator[Change]:
+    """Yield the paths to a node whose last guard is another than before, or none."""
+    judges = old.guards_of({"check", "human"})
+    stops = [judges if node == END else side.guards | side.acting for side in (old, new)]
+    was, now = _last_exits(old, node, stops[0]), _last_exits(new, node, stops[0] & stops[1])
+    for (guard, outcome), path in now.items():
+        if (guard, outcome) in was:
             continue
-        if letter[0] == node and letter[1]:
+        if guard == node and outcome:
             said = f"`{node}` can be visited again with no guard between"
-        elif letter[1]:
-            said = f"{_becomes([node])} by a new way, from `{letter[0]} -{letter[1]}->`"
+        elif outcome:
+            said = f"{_reachable([node])} by a new way, from `{guard} -{outcome}->`"
         else:
             names = [*dict.fromkeys(name for name, outcome in was if outcome)]
-            said = f"{_becomes([node])} without {_names(names, 'or')}" if names else ""
-        into = new.ground.trail(letter[0])
-        yield Change("weaker", "guard", said, node).along((*into, *walked))
+            said = f"{_reachable([node])} without {_list(names, 'or')}" if names else ""
+        into = new.graph.path_to(guard)
+        yield Change("weaker", "guard", said, node).along((*into, *path))
 
 
-def _nearest(side: _Side[S], node: str, guards: Set[str]) -> dict[Letter, Trail]:
-    """Return what comes last on the ways to a node, each with a shortest way from there."""
-    lines, start = side.lines(), side.ground.graph.start
+def _last_exits(side: _Side[S], node: str, guards: Set[str]) -> dict[Exit, TablePath]:
+    """Return the last exits of guards on paths to a node, each with a shortest path from there."""
+    into, start = side.arcs_into(), side.graph.start
 
-    def back(name: str) -> Iterator[tuple[Way, str]]:
-        ways = lines.get(name, ())
-        return ((way, way.source) for way in ways if way.source not in guards)
+    def arcs_from(name: str) -> Iterator[tuple[Arc, str]]:
+        return ((arc, arc.source) for arc in into.get(name, ()) if arc.source not in guards)
 
-    met = search([node], back)
-    found: dict[Letter, Trail] = {}
-    for name in met:
-        walked = trail(met, name)[::-1]
+    parents = breadth_first([node], arcs_from)
+    exits: dict[Exit, TablePath] = {}
+    for name in parents:
+        path = path_to(parents, name)[::-1]
         if name == start:
-            found[start, ""] = walked
-        for way in lines.get(name, ()):
-            if way.source in guards:
-                found.setdefault((way.source, way.word), (way, *walked))
-    return found
+            exits[start, ""] = path
+        for arc in into.get(name, ()):
+            if arc.source in guards:
+                exits.setdefault((arc.source, arc.word), (arc, *path))
+    return exits
 
 
 def gate_changes(
-    owner: str, old: tuple[Rule, ...], new: tuple[Rule, ...], come: Set[str] = frozenset()
+    owner: str, old: tuple[Rule, ...], new: tuple[Rule, ...], added: Set[str] = frozenset()
 ) -> Iterator[Change]:
-    """Yield what the rules of a gate decide otherwise, by the names of tools.
+    """Yield the tools that the rules of a gate decide differently.
 
     Args:
         owner: the gate in words.
         old: its earlier rules.
         new: its later rules.
-        come: the tools that are new, which no earlier rule was about.
+        added: the tools that only the later graph has.
     """
     if old == new:
         return
@@ -157,45 +153,36 @@ def gate_changes(
         said = f"{owner} has no rules any more" if old else f"{owner} has rules now"
         yield Change("weaker" if old else "stronger", "gate", said)
         return
-    found: list[Change] = []
-    told: set[tuple[str, str]] = set()
-    for tool in _samples((*old, *new)):
-        was, now = decide(old, tool, ()), decide(new, tool, ())
-        pair = was.verdict, now.verdict
+    changes: list[Change] = []
+    seen: set[tuple[str, str]] = set()
+    patterns = [tool for rule in (*old, *new) for tool in rule.tools if "*" in tool]
+    both = [a.replace("*", b.replace("*", "x")) for a, b in product(patterns, repeat=2)]
+    for tool in dict.fromkeys((*sample_tools((*old, *new)), *both)):
+        was, now = decide(old, tool, ()).verdict, decide(new, tool, ()).verdict
         exact = any(tool in rule.tools for rule in (*old, *new))
-        if pair[0] != pair[1] and tool not in come and (exact or pair not in told):
-            softer = STRICTNESS[pair[1]] < STRICTNESS[pair[0]]
-            said = f"{owner} may {VERBS[pair[1]]} {tool!r}, and did {VERBS[pair[0]]} it before"
-            found.append(Change("weaker" if softer else "stronger", "gate", said))
-            told.add(pair)
-    # Names alone do not tell what a condition says, how long a question stays open, or what odd
-    # patterns match.
+        if was != now and tool not in added and (exact or (was, now) not in seen):
+            softer = STRICTNESS[now] < STRICTNESS[was]
+            said = f"{owner} may {VERBS[now]} {tool!r}, and did {VERBS[was]} it before"
+            changes.append(Change("weaker" if softer else "stronger", "gate", said))
+            seen.add((was, now))
+    # Names show neither conditions nor time limits, nor all that odd patterns match.
     times = [{rule.ttl_s for rule in rules} for rules in (old, new)]
-    odd = any(set("?[") & set(one) for rule in (*old, *new) for one in rule.tools)
-    judged = times[0] == times[1] and not odd and not any(one.condition for one in (*old, *new))
-    if not judged or not found:
+    odd = any(set("?[") & set(tool) for rule in (*old, *new) for tool in rule.tools)
+    decided = times[0] == times[1] and not odd and not any(r.condition for r in (*old, *new))
+    if not decided or not changes:
         said = f"{owner} has other rules: {written(old)} -> {written(new)}"
-        found.append(Change("changed" if judged else "weaker", "gate", said))
-    yield from found
+        changes.append(Change("changed" if decided else "weaker", "gate", said))
+    yield from changes
 
 
-def _samples(rules: tuple[Rule, ...]) -> Iterable[str]:
-    """Return a tool for each name and pattern of rules, and for each pair of patterns."""
-    patterns = [one for rule in rules for one in rule.tools if "*" in one]
-    pairs = product(patterns, repeat=2)
-    both = [one.replace("*", other.replace("*", "x")) for one, other in pairs]
-    return dict.fromkeys((*tools_of(rules), *both))
-
-
-def _becomes(nodes: Sequence[str]) -> str:
-    inner = [one for one in nodes if one != END]
+def _reachable(nodes: Sequence[str]) -> str:
+    inner = [name for name in nodes if name != END]
     if not inner:
         return "a run can end"
-    said = f"{_names(inner, 'and')} {'becomes' if len(inner) == 1 else 'become'} reachable"
+    said = f"{_list(inner, 'and')} {'becomes' if len(inner) == 1 else 'become'} reachable"
     return f"{said}, and a run can end," if END in nodes else said
 
 
-def _names(nodes: Sequence[str], joint: str) -> str:
-    shown = [f"`{one}`" for one in nodes[:NAMED_MAX]]
-    shown += [f"{len(nodes) - NAMED_MAX} more"] if len(nodes) > NAMED_MAX else []
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {joint} {shown[-1]}"
+def _list(nodes: Iterable[str], joint: str) -> str:
+    names = [f"`{name}`" for name in nodes]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {joint} {names[-1]}"

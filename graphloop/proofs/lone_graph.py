@@ -1,8 +1,8 @@
-"""All proofs of one graph by itself, and the lines to blame for what they find.
+"""All proofs of one graph without its children, and the transitions to blame for its faults.
 
-A witness ends where something goes wrong, which is seldom the line that is wrong. So lines are led
-elsewhere, one at a time, and what speaks against the graph is decided again: to blame is the line
-by whose change most of that is gone. Runs are not looked for again: what is asked is the table.
+A witness ends where the fault shows, which is seldom the transition that is wrong. So each
+transition on the witness is led elsewhere, and the changed table is checked again. The transition
+whose change removes most faults is to blame. No runs are simulated for that.
 """
 
 from __future__ import annotations
@@ -13,165 +13,172 @@ from itertools import islice
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
 from ..outcomes import Aborted, Failed, Outcome, outcome_name
-from .calls import CallWalk, misanswered, wronged
-from .cycles import circled
-from .data import misread, unwritable
-from .endless_cycles import circling, led_in_circles, long_stretches
-from .gates import open_nodes, parked_after_effects, unapproved, unasked, ungated
-from .ground import END, Ground
+from .calls import CallProduct, call_faults, find_call_faults
+from .cycles import unbounded_nodes
+from .data import find_field_faults, find_state_faults
+from .endless_cycles import find_abort_cycles, find_long_stretches, find_unbounded_cycles
+from .gates import (
+    find_parks_after_effects,
+    find_unapproved_acts,
+    find_unasked_holds,
+    find_ungated_tools,
+    ungated_nodes,
+)
+from .proof_graph import END, ProofGraph
 from .ranking import Ranking
-from .reachability import disagreements, islands, shut, traps, unreachable
+from .reachability import (
+    closed_components,
+    find_table_mismatches,
+    find_traps,
+    find_unreachable_nodes,
+    islands,
+)
 from .report import Finding, Unknown
-from .visits import Most
+from .visits import VisitBounds
 
-__all__ = ["Blame", "proven"]
+__all__ = ["Blame", "prove"]
 
 S = TypeVar("S")
 
-LINES_MAX: Final = 10_000
-"""How many lines of changed tables are looked at for one finding."""
+FINDING_MAX: Final = 10_000
+"""The transitions of changed tables that are checked for one finding."""
 
-LINES_ALL: Final = 40_000
-"""How many are looked at for all findings of one graph."""
+GRAPH_MAX: Final = 40_000
+"""The transitions of changed tables that are checked for one graph."""
 
 TRIES_MIN: Final = 4
-"""With fewer changed tables, a line is blamed by luck: no finding of such a graph names one."""
+"""The changed tables without which no transition is blamed: fewer would blame by luck."""
 
 ROWS_MAX: Final = 3
-"""How many lines are told of one finding."""
+"""The transitions that one finding blames."""
 
 DECIDED: Final = frozenset({"GL1", "GL2", "GL3", "GL4"})
-"""The properties that hang on where the lines lead."""
+"""The properties that depend on where transitions lead."""
 
 _Cell: TypeAlias = tuple[str, type[Outcome]]
-_Wrong: TypeAlias = frozenset[tuple[str, Hashable]]
+_Faults: TypeAlias = frozenset[tuple[str, Hashable]]
+"""Faults of a table, each with its code."""
 
 
-def proven(most: Most[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
-    """Yield what is found of a graph, with the lines to blame, and where they stand.
+def prove(visits: VisitBounds[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
+    """Yield the results of a graph, with the transitions to blame.
 
     Args:
-        most: the graph, and how often its nodes are visited at most.
-        aside: the nodes whose cycles (GL4) are set aside.
+        visits: the graph, with the number of visits of each node.
+        aside: the nodes whose cycles (GL4) are suppressed.
     """
-    ground, found = most.ground, [*_proofs(most, aside)]
-    if any(isinstance(one, Finding) for one in found):
-        blame = Blame(ground)
-        found = [blame.told(one) if isinstance(one, Finding) else one for one in found]
-    yield from map(ground.located, found)
+    graph, results = visits.graph, [*_results(visits, aside)]
+    if any(isinstance(result, Finding) for result in results):
+        blame = Blame(graph)
+        results = [
+            blame.blamed(result) if isinstance(result, Finding) else result for result in results
+        ]
+    yield from map(graph.with_line, results)
 
 
-def _proofs(most: Most[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
-    ground = most.ground
-    yield from disagreements(ground)
-    yield from unreachable(ground)
-    yield from traps(ground)
-    if not ground.reached:
+def _results(visits: VisitBounds[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
+    graph = visits.graph
+    yield from find_table_mismatches(graph)
+    yield from find_unreachable_nodes(graph)
+    yield from find_traps(graph)
+    if not graph.reached:
         return
-    walk = CallWalk(ground)
-    yield from ungated(walk)
-    yield from unapproved(walk)
-    yield from unasked(walk)
-    yield from misanswered(walk)
+    calls = CallProduct(graph)
+    yield from find_ungated_tools(calls)
+    yield from find_unapproved_acts(calls)
+    yield from find_unasked_holds(calls)
+    yield from find_call_faults(calls)
     for code in ("GL2", "GL3"):
-        yield from ground.unpromised(code)
-    yield from circling(most.ranking, walk, aside)
-    yield from long_stretches(most.ranking)
-    yield from misread(ground)
-    yield from parked_after_effects(ground)
-    yield from unwritable(ground)
-    yield from led_in_circles(ground)
+        yield from graph.unknown_without_contracts(code)
+    yield from find_unbounded_cycles(visits.ranking, calls, aside)
+    yield from find_long_stretches(visits.ranking)
+    yield from find_field_faults(graph)
+    yield from find_parks_after_effects(graph)
+    yield from find_state_faults(graph)
+    yield from find_abort_cycles(graph)
 
 
 @final
 class Blame(Generic[S]):
-    """Tells the lines to blame for the findings of one graph.
+    """Finds the transitions to blame for the findings of one graph."""
 
-    Args:
-        ground: the graph.
-    """
+    def __init__(self, graph: ProofGraph[S]) -> None:
+        self._graph = graph
+        size = max(1, sum(map(len, graph.table.values())))
+        self._tries = FINDING_MAX // size if FINDING_MAX // size >= TRIES_MIN else 0
+        self._left = GRAPH_MAX // size
+        self._calls = CallProduct(graph)
+        self._faults = _faults(self._calls) if self._tries else frozenset[tuple[str, Hashable]]()
+        self._known: dict[tuple[_Cell, str], _Faults] = {}
+        self._order = {name: number for number, name in enumerate(graph.table)}
+        self._heads = [names[0] for names in islands(graph)]
 
-    def __init__(self, ground: Ground[S]) -> None:
-        self._ground = ground
-        self._graph = ground.graph
-        size = sum(map(len, self._graph.table.values()))
-        tries = LINES_MAX // max(1, size)
-        self._tries = tries if tries >= TRIES_MIN else 0
-        self._all = LINES_ALL // max(1, size)
-        self._walk = CallWalk(ground)
-        self._before = _wrong(self._walk) if self._tries else frozenset[tuple[str, Hashable]]()
-        self._known: dict[tuple[_Cell, str], _Wrong] = {}
-        self._order = {name: at for at, name in enumerate(self._graph.table)}
-        self._heads = [names[0] for names in islands(ground)]
-
-    def told(self, finding: Finding) -> Finding:
-        """Return a finding with the lines to blame for it, and where the first of them stands."""
+    def blamed(self, finding: Finding) -> Finding:
+        """Return a finding with the transitions to blame, and the line of the first one."""
         if finding.code not in DECIDED or finding.severity != "error":
             return finding
-        before = self._before
-        scored: dict[_Cell, int] = {}
-        for cell, target in islice(self._changes(finding), min(self._tries, self._all)):
-            left = self._left(cell, target)
-            mended = len(_of(before, finding.code)) > len(_of(left, finding.code))
-            if mended and len(left) < scored.get(cell, len(before)):
-                scored[cell] = len(left)
-        if not scored:
+        scores: dict[_Cell, int] = {}
+        for cell, target in islice(self._changes(finding), min(self._tries, self._left)):
+            faults = self._faults_after(cell, target)
+            mended = _count(faults, finding.code) < _count(self._faults, finding.code)
+            if mended and len(faults) < scores.get(cell, len(self._faults)):
+                scores[cell] = len(faults)
+        if not scores:
             return finding
-        least = min(scored.values())
-        cells = [cell for cell, score in scored.items() if score == least][:ROWS_MAX]
-        rows = tuple([(node, outcome_name(outcome)) for node, outcome in cells])
-        return replace(finding, rows=rows, written=self._ground.written(*rows[0]))
+        least = min(scores.values())
+        cells = [cell for cell, score in scores.items() if score == least][:ROWS_MAX]
+        rows = tuple((node, outcome_name(outcome)) for node, outcome in cells)
+        return replace(finding, rows=rows, written=self._graph.line_of(*rows[0]))
 
     def _changes(self, finding: Finding) -> Iterator[tuple[_Cell, str]]:
-        """Yield lines, and where they might lead instead, the likeliest first."""
+        """Yield cells with another target, the likeliest change first."""
         names = finding.witness[:-1] if finding.outcomes else ()
-        onway = [
+        on_witness = [
             (node, outcome)
             for node, word in zip(names, finding.outcomes, strict=False)
             for outcome in self._graph.table[node]
             if outcome_name(outcome) == word
         ]
-        elsewhere = [*self._heads, END, *self._graph.nodes]
-        cells = list(dict.fromkeys(reversed(onway)))
-        yield from ((cell, to) for cell in cells for to in self._heads)
-        yield from ((cell, to) for to in elsewhere for cell in cells)
-        if not onway:
+        cells = list(dict.fromkeys(reversed(on_witness)))
+        yield from ((cell, head) for cell in cells for head in self._heads)
+        targets = (*self._heads, END, *self._graph.nodes)
+        yield from ((cell, target) for target in targets for cell in cells)
+        if not on_witness:
             for head in self._heads:
-                yield from ((cell, head) for cell in self._above(head))
+                yield from ((cell, head) for cell in self._cells_near(head))
 
-    def _above(self, head: str) -> Iterable[_Cell]:
-        """Return the lines that might have led to a node, those of the rows above it first."""
+    def _cells_near(self, head: str) -> Iterable[_Cell]:
+        """Return the cells that might have led to a node, those of the row above it first."""
         cells = [
             (node, outcome)
-            for node in self._ground.reached
+            for node in self._graph.reached
             for outcome in self._graph.table[node]
             if outcome not in {Failed, Aborted}
         ]
-        place = self._order.get(head, 0)
-        return sorted(cells, key=lambda cell: abs(place - 1 - self._order[cell[0]]))
+        row = self._order.get(head, 0)
+        return sorted(cells, key=lambda cell: abs(row - 1 - self._order[cell[0]]))
 
-    def _left(self, cell: _Cell, target: str) -> _Wrong:
-        """Return what is wrong once a line leads elsewhere."""
+    def _faults_after(self, cell: _Cell, target: str) -> _Faults:
+        """Return the faults of the table in which a cell leads to another target."""
         if (cell, target) not in self._known:
-            self._all -= 1
-            node, outcome = cell
-            self._known[cell, target] = _wrong(
-                CallWalk(self._ground.led(node, outcome, target), self._walk)
-            )
+            self._left -= 1
+            changed = self._graph.redirected(*cell, target)
+            self._known[cell, target] = _faults(CallProduct(changed, self._calls))
         return self._known[cell, target]
 
 
-def _of(wrong: _Wrong, code: str) -> list[Hashable]:
-    return [what for one, what in wrong if one == code]
+def _count(faults: _Faults, code: str) -> int:
+    return sum(1 for known, _ in faults if known == code)
 
 
-def _wrong(walk: CallWalk[S]) -> _Wrong:
-    """Return what speaks against a graph, by code, whether or not a run shows it."""
-    ground = walk.ground
-    found: list[tuple[str, Hashable]] = [
-        *(("GL1", name) for names in (*islands(ground), *shut(ground)) for name in names),
-        *(("GL2", node) for node in open_nodes(walk)),
-        *(("GL3", what) for what in wronged(walk)),
-        *(("GL4", place) for place in circled(Ranking(ground))),
+def _faults(calls: CallProduct[S]) -> _Faults:
+    """Return the faults of a table, whether or not a run shows them."""
+    graph = calls.graph
+    lost = (*islands(graph), *closed_components(graph))
+    faults: list[tuple[str, Hashable]] = [
+        *(("GL1", name) for names in lost for name in names),
+        *(("GL2", node) for node in ungated_nodes(calls)),
+        *(("GL3", fault) for fault in call_faults(calls)),
+        *(("GL4", node) for node in unbounded_nodes(Ranking(graph))),
     ]
-    return frozenset(found)
+    return frozenset(faults)

@@ -1,12 +1,14 @@
-"""Ranking: the lines that a run takes only so often.
+"""Ranking: the bounds that make every run leave a cycle.
 
-A part is a set of nodes that all reach each other. Taking such lines out of it, and out of what
-is left again and again, is a lexicographic ranking: a graph whose cycles all come apart this way
-is bounded, and how often each line is taken says how far.
+A component is a strongly connected component. An arc is bounded in it if its node promises so
+(`Contract.caps`), and no arc of the component resets the counter. Removing bounded arcs again and
+again is a lexicographic ranking function: a graph whose cycles all come apart this way is bounded.
 
-A line is taken only so often if its node promises so (`Contract.caps`), and nothing within the
-part sets the counter back. A counter that counts turns bounds a line only if every way from the
-line back to itself opens one: a turn that is opened anew (`again`) is no other one.
+A counter of turns bounds an arc only if every path from the arc back to itself opens a turn. A
+turn that is opened anew (`again`) is the same turn.
+
+The split graph has several nodes for one node of the table, where the node has fewer outcomes after
+some arcs: after noted feedback, and in a run that has ended or was broken off.
 """
 
 from __future__ import annotations
@@ -31,337 +33,314 @@ from ..outcomes import (
     Resend,
     Settled,
 )
-from .ground import END, Ground, Way, circles, groups
+from .proof_graph import END, Arc, ProofGraph, cyclic_components, strong_components
 
-__all__ = ["Come", "Part", "Ranking", "left_by"]
+__all__ = ["Component", "EntryState", "Ranking", "outcomes_after"]
 
 S = TypeVar("S")
 
-Come: TypeAlias = Literal["", "noted", "ended", "broken"]
-"""How a run comes to a node: with feedback just noted, with an ending, or broken off."""
+EntryState: TypeAlias = Literal["", "noted", "ended", "broken"]
+"""The state in which a run enters a node: feedback is noted, it has an ending, or it broke off."""
 
-APPENDED: Final[Mapping[Come, frozenset[type[Outcome]]]] = {
+AFTER_APPEND: Final[Mapping[EntryState, frozenset[type[Outcome]]]] = {
     "noted": frozenset({AnsweredCalls, Resend, Refused}),
     "ended": frozenset({outcomes.Final}),
     "broken": frozenset({Aborted}),
 }
-"""By what an Append leaves a run that comes to it so."""
-
-VERIFIED: Final[Mapping[Come, frozenset[type[Outcome]]]] = dict.fromkeys(
+AFTER_VERIFY: Final[Mapping[EntryState, frozenset[type[Outcome]]]] = dict.fromkeys(
     ("ended", "broken"), frozenset({Accepted})
 )
-"""By what a Verify does."""
+"""The outcomes that an Append and a Verify have left, by the state in which a run enters."""
 
-AS: Final = "\0"
-"""What stands between the name of a node and how a run comes to it."""
+SEPARATOR: Final = "\0"
+"""Stands between a node's name and its entry state in a name of the split graph."""
 
 EVERYTHING: Final[frozenset[Moves]] = frozenset(get_args(Moves))
 
-Part: TypeAlias = tuple[tuple[str, ...], list[Way]]
-"""Nodes that all reach each other, and the lines by which they do."""
+Component: TypeAlias = tuple[tuple[str, ...], list[Arc]]
+"""The nodes of a component, and the arcs between them."""
 
-Asked: TypeAlias = Literal["new", "asked", "again", "ended", "broken"]
-"""Whether the turn's model was asked, if so whether the turn is to be opened once more, and whether
-the run has an ending or was broken off.
-"""
+TurnState: TypeAlias = Literal["new", "asked", "again", "ended", "broken"]
+"""The turn's model was not asked, was asked, or the turn opens anew; or the run is over."""
 
-STANDS: Final[tuple[Asked, ...]] = ("new", "asked", "again")
-"""How a turn may stand whose run is not over."""
+ONGOING: Final[tuple[TurnState, ...]] = ("new", "asked", "again")
+TURN_STATES: Final[tuple[TurnState, ...]] = (*ONGOING, "ended", "broken")
 
-ASKED: Final[tuple[Asked, ...]] = (*STANDS, "ended", "broken")
-
-At: TypeAlias = tuple[str, Asked]
+State: TypeAlias = tuple[str, TurnState]
 
 
 class Ranking(Generic[S]):
-    """The bounds of a graph's cycles.
+    """The bounded arcs of a graph.
 
-    Args:
-        ground: the graph.
+    Attributes:
+        arcs: the arcs out of each node of the split graph.
     """
 
-    def __init__(self, ground: Ground[S]) -> None:
-        self.ground = ground
+    def __init__(self, graph: ProofGraph[S]) -> None:
+        self.graph = graph
         self._contracts: dict[str, Contract | None] = {}
-        self.ways = self._split()
-        every = (way for row in self.ways.values() for way in row)
-        self._may_open_again = any("again" in self.may_move(way) for way in every)
-        self._places = self._feasible()
+        self.arcs = self._split()
+        every = (arc for row in self.arcs.values() for arc in row)
+        self._may_open_again = any("again" in self.may_move(arc) for arc in every)
+        self._states = self._reachable_states()
         self._unmoved: dict[tuple[frozenset[Moves], bool], frozenset[str]] = {}
-        self._again = any(asked == "again" for _, asked in self._places)
+        self.opens_again = any(turn == "again" for _, turn in self._states)
+        """Whether a run may open the same turn anew, as a Compact asks for."""
 
-    @property
-    def opens_again(self) -> bool:
-        """Whether a turn may be opened once more as the same one, as a Compact asks for."""
-        return self._again
+    def node(self, name: str) -> str:
+        """Return the node of the table that a node of the split graph stands for."""
+        return name.partition(SEPARATOR)[0]
 
-    def node(self, place: str) -> str:
-        """Return the node that a place is, however a run has come to it."""
-        return place.partition(AS)[0]
+    def table_arc(self, arc: Arc) -> Arc:
+        """Return the transition of the table that an arc of the split graph stands for."""
+        return Arc(self.node(arc.source), arc.outcome, self.node(arc.target))
 
-    def drawn(self, way: Way) -> Way:
-        """Return a line between places as the line of the table that it is."""
-        return Way(self.node(way.source), way.outcome, self.node(way.target))
-
-    def whole(self) -> tuple[tuple[str, ...], list[Way]]:
-        """Return all places that runs arrive at, and the lines between."""
-        ways = [way for name in self.ways for way in self.ways[name]]
-        return tuple(self.ways), [way for way in ways if way.target in self.ways]
+    def split_graph(self) -> tuple[tuple[str, ...], list[Arc]]:
+        """Return the nodes and arcs of the split graph, without END."""
+        arcs = [arc for row in self.arcs.values() for arc in row]
+        return tuple(self.arcs), [arc for arc in arcs if arc.target in self.arcs]
 
     @cached_property
-    def circles(self) -> Sequence[Part]:
-        """The parts of the whole graph."""
-        return list(self.parts(*self.whole()))
+    def cyclic_components(self) -> Sequence[Component]:
+        """The components of the split graph that contain a cycle."""
+        return list(self.components(*self.split_graph()))
 
-    def parts(self, names: Iterable[str], ways: Sequence[Way]) -> Iterator[Part]:
-        """Yield the parts of what these nodes and lines make up, each with its own lines."""
-        found = list(circles(names, [(way.source, way.target) for way in ways]))
-        part_of = {name: place for place, part in enumerate(found) for name in part}
-        inside: list[list[Way]] = [[] for _ in found]
-        for way in ways:
-            place = part_of.get(way.source)
-            if place is not None and place == part_of.get(way.target):
-                inside[place].append(way)
-        yield from zip(found, inside, strict=True)
+    def components(self, names: Iterable[str], arcs: Sequence[Arc]) -> Iterator[Component]:
+        """Yield the components of these nodes and arcs that contain a cycle."""
+        groups = list(cyclic_components(names, [(arc.source, arc.target) for arc in arcs]))
+        number_of = {name: number for number, group in enumerate(groups) for name in group}
+        inside: list[list[Arc]] = [[] for _ in groups]
+        for arc in arcs:
+            number = number_of.get(arc.source)
+            if number is not None and number == number_of.get(arc.target):
+                inside[number].append(arc)
+        yield from zip(groups, inside, strict=True)
 
-    def cap(self, way: Way) -> Cap | None:
-        """Return what bounds a line, if its node promises any."""
-        contract = self._contract(way.source)
-        return None if contract is None else contract.caps.get(way.outcome)
+    def cap(self, arc: Arc) -> Cap | None:
+        """Return the bound that a contract promises for an arc."""
+        contract = self._contract(arc.source)
+        return None if contract is None else contract.caps.get(arc.outcome)
 
-    def may_move(self, way: Way) -> frozenset[Moves]:
-        """Return what may have moved on when a line is taken."""
-        contract = self._contract(way.source)
-        return EVERYTHING if contract is None else contract.may_move(way.outcome)
+    def may_move(self, arc: Arc) -> frozenset[Moves]:
+        """Return what an arc may move on."""
+        contract = self._contract(arc.source)
+        return EVERYTHING if contract is None else contract.may_move(arc.outcome)
 
-    def moved(self, way: Way) -> frozenset[Moves]:
-        """Return what has moved on for sure when a line is taken."""
-        contract = self._contract(way.source)
-        return frozenset() if contract is None else contract.moved(way.outcome)
+    def moved(self, arc: Arc) -> frozenset[Moves]:
+        """Return what an arc surely moves on."""
+        contract = self._contract(arc.source)
+        return frozenset() if contract is None else contract.moved(arc.outcome)
 
-    def bounded(self, ways: Sequence[Way]) -> list[Way]:
-        """Return those of a part's lines that are taken only so often while a run stays in it."""
-        unheld = self.held_again(ways)
+    def bounded(self, arcs: Sequence[Arc]) -> list[Arc]:
+        """Return the bounded arcs of a component, given all its arcs."""
+        unasked = self.unasked_holds(arcs)
         capped = [
-            (way, cap) for way in ways if (cap := self.cap(way)) is not None and way not in unheld
+            (arc, cap) for arc in arcs if (cap := self.cap(arc)) is not None and arc not in unasked
         ]
         if not capped:
             return []
         none: frozenset[Moves] = frozenset()
-        moving = none.union(*map(self.may_move, ways))
-        kept = [(way, cap) for way, cap in capped if not cap.resets & moving]
-        known = all(self._contract(name) is not None for name in {way.source for way in ways})
+        moving = none.union(*map(self.may_move, arcs))
+        kept = [(arc, cap) for arc, cap in capped if not cap.resets & moving]
+        known = all(self._contract(name) is not None for name in {arc.source for arc in arcs})
         counting = {cap.counts for _, cap in kept if cap.counts and known}
         moved = {
-            way
+            arc
             for counts in counting
-            for way in self._moved_between(
-                ways, [one for one, cap in kept if cap.counts == counts], counts
+            for arc in self._moved_between(
+                arcs, [arc for arc, cap in kept if cap.counts == counts], counts
             )
         }
-        return [way for way, cap in kept if not cap.counts or way in moved]
+        return [arc for arc, cap in kept if not cap.counts or arc in moved]
 
-    def held_again(self, ways: Sequence[Way]) -> frozenset[Way]:
-        """Return the lines of a part that calls come back to with no gate asked about them.
+    def unasked_holds(self, arcs: Sequence[Arc]) -> frozenset[Arc]:
+        """Return the `Held` arcs that a cycle without a gate leads back to.
 
-        Calls are held once, since a gate asks about those it held: that bounds nothing without one.
+        A gate asks about held calls, so that they are held once. Without a gate, no bound holds.
         """
-        held = [way for way in ways if issubclass(way.outcome, Held)]
+        held = [arc for arc in arcs if issubclass(arc.outcome, Held)]
         if not held:
             return frozenset()
-        nodes = self.ground.graph.nodes
-        silent = [
-            (way.source, way.target)
-            for way in ways
+        nodes = self.graph.nodes
+        gateless = [
+            (arc.source, arc.target)
+            for arc in arcs
             if not (
-                nodes[self.node(way.source)].kind == "gate" and issubclass(way.outcome, Settled)
+                nodes[self.node(arc.source)].kind == "gate" and issubclass(arc.outcome, Settled)
             )
         ]
-        whole = groups(dict.fromkeys(way.source for way in ways), silent)
-        group_of = {name: place for place, group in enumerate(whole) for name in group}
-        return frozenset(way for way in held if group_of[way.source] == group_of[way.target])
+        groups = strong_components(dict.fromkeys(arc.source for arc in arcs), gateless)
+        number_of = {name: number for number, group in enumerate(groups) for name in group}
+        return frozenset(arc for arc in held if number_of[arc.source] == number_of[arc.target])
 
     def unmoved_from_start(self, counts: frozenset[Moves], *, handed_in: bool) -> frozenset[str]:
-        """Return the nodes that a run may come to before any of these has moved.
+        """Return the nodes that a run may enter before any of these moves.
 
         Args:
-            counts: what counts.
-            handed_in: whether it began with a conversation whose calls are open.
+            counts: the moves that a counter counts.
+            handed_in: whether the run begins with a conversation that has open calls.
         """
-        known = self._unmoved.get((counts, handed_in))
-        if known is not None:
-            return known
-        found = {self.ground.graph.start}
-        todo = deque(found)
-        while todo:
-            for way in self.ways.get(todo.popleft(), ()):
-                moves = self.moved(way) & counts and not (handed_in and self.is_first(way))
-                if way.target not in found and not moves:
-                    found.add(way.target)
-                    todo.append(way.target)
-        unmoved = self._unmoved[counts, handed_in] = frozenset(found - {END})
-        return unmoved
+        if (counts, handed_in) not in self._unmoved:
+            reached = {self.graph.start}
+            queue = deque(reached)
+            while queue:
+                for arc in self.arcs.get(queue.popleft(), ()):
+                    moves = self.moved(arc) & counts and not (handed_in and self.is_first(arc))
+                    if arc.target not in reached and not moves:
+                        reached.add(arc.target)
+                        queue.append(arc.target)
+            self._unmoved[counts, handed_in] = frozenset(reached - {END})
+        return self._unmoved[counts, handed_in]
 
-    def is_first(self, way: Way) -> bool:
-        """Whether a line may be taken once without moving what it moves otherwise.
+    def is_first(self, arc: Arc) -> bool:
+        """Return whether a handed-in conversation may take an arc once without its moves."""
+        contract = self._contract(arc.source)
+        return contract is not None and arc.outcome is Calls and contract.takes_up_calls
 
-        A run may begin with a conversation whose calls are open.
-        """
-        contract = self._contract(way.source)
-        return contract is not None and way.outcome is Calls and contract.takes_up_calls
+    def _contract(self, name: str) -> Contract | None:
+        if name not in self._contracts:
+            self._contracts[name] = self.graph.contracts.get(self.node(name))
+        return self._contracts[name]
 
-    def _contract(self, place: str) -> Contract | None:
-        if place not in self._contracts:
-            self._contracts[place] = self.ground.contracts.get(self.node(place))
-        return self._contracts[place]
-
-    def _split(self) -> dict[str, tuple[Way, ...]]:
-        """Return the lines between places: a node is another place where it does less.
-
-        One that is come to with feedback just noted, or by a run that is over, may have fewer ways
-        to go on.
-        """
-        rows: dict[str, tuple[Way, ...]] = {}
-        todo = deque([self.ground.graph.start])
-        while todo:
-            place = todo.popleft()
-            if place in rows:
+    def _split(self) -> dict[str, tuple[Arc, ...]]:
+        """Return the arcs of the split graph, by node."""
+        rows: dict[str, tuple[Arc, ...]] = {}
+        queue = deque([self.graph.start])
+        while queue:
+            name = queue.popleft()
+            if name in rows:
                 continue
-            name, _, word = place.partition(AS)
-            come = cast("Come", word)
-            only = self._left_by(name, come)
-            rows[place] = tuple(
-                [
-                    Way(place, way.outcome, self._place_after(way, come))
-                    for way in self.ground.ways.get(name, ())
-                    if only is None or way.outcome in only
-                ]
+            node, _, word = name.partition(SEPARATOR)
+            entry = cast("EntryState", word)
+            only = self._outcomes_after(node, entry)
+            rows[name] = tuple(
+                Arc(name, arc.outcome, self._split_target(arc, entry))
+                for arc in self.graph.arcs.get(node, ())
+                if only is None or arc.outcome in only
             )
-            todo += [way.target for way in rows[place] if way.target != END]
+            queue += [arc.target for arc in rows[name] if arc.target != END]
         return rows
 
-    def _place_after(self, way: Way, come: Come) -> str:
-        """Return the place that a line leads to from a node that a run has come to so."""
-        before, after = self._contract(way.source), self._contract(way.target)
+    def _split_target(self, arc: Arc, entry: EntryState) -> str:
+        """Return the node of the split graph that an arc leads to, if its source is so entered."""
+        before, after = self._contract(arc.source), self._contract(arc.target)
         if before is None or after is None:
-            return way.target
-        goes = _goes(before, way.outcome, come)
-        kept = goes == "noted" and any(map(after.keeps, self.ground.graph.table[way.target]))
-        other = kept or self._left_by(way.target, goes) is not None
-        return way.target + AS + goes if other else way.target
+            return arc.target
+        state = _next_entry(before, arc.outcome, entry)
+        kept = state == "noted" and any(map(after.keeps, self.graph.table[arc.target]))
+        splits = kept or self._outcomes_after(arc.target, state) is not None
+        return arc.target + SEPARATOR + state if splits else arc.target
 
-    def _left_by(self, name: str, come: Come) -> frozenset[type[Outcome]] | None:
-        node = self.ground.graph.nodes.get(name)
-        return None if node is None else left_by(node, come)
+    def _outcomes_after(self, name: str, entry: EntryState) -> frozenset[type[Outcome]] | None:
+        node = self.graph.nodes.get(name)
+        return None if node is None else outcomes_after(node, entry)
 
     def _moved_between(
-        self, ways: Sequence[Way], lines: Sequence[Way], counts: frozenset[Moves]
-    ) -> Iterator[Way]:
-        """Yield those of `lines` from which no way leads back to them that moves nothing."""
-        left = lines
-        if not self._again:
-            # What no line leads back to needs no look at how the turns stand.
-            still = [way for way in ways if not self.moved(way) & counts]
-            names = dict.fromkeys(name for way in ways for name in (way.source, way.target))
-            whole = groups(names, [(way.source, way.target) for way in still])
-            group_of = {name: place for place, group in enumerate(whole) for name in group}
-            together = {way for way in lines if group_of[way.source] == group_of[way.target]}
-            left = [way for way in lines if way in together and not self.moved(way) & counts]
-            yield from (way for way in lines if way not in together or self.moved(way) & counts)
-        rows: dict[str, list[Way]] = {}
-        for way in ways if left else ():
-            rows.setdefault(way.source, []).append(way)
-        for way in left:
-            if not self._comes_back(rows, way, counts):
-                yield way
+        self, arcs: Sequence[Arc], capped: Sequence[Arc], counts: frozenset[Moves]
+    ) -> Iterator[Arc]:
+        """Yield the capped arcs that no path without a move leads back to."""
+        left = capped
+        if not self.opens_again:
+            # An arc outside every component of unmoving arcs needs no search of turn states.
+            still = [(arc.source, arc.target) for arc in arcs if not self.moved(arc) & counts]
+            names = dict.fromkeys(name for arc in arcs for name in (arc.source, arc.target))
+            groups = strong_components(names, still)
+            number_of = {name: number for number, group in enumerate(groups) for name in group}
+            left = [
+                arc
+                for arc in capped
+                if number_of[arc.source] == number_of[arc.target] and not self.moved(arc) & counts
+            ]
+            unmoving = set(left)
+            yield from (arc for arc in capped if arc not in unmoving)
+        rows: dict[str, list[Arc]] = {}
+        for arc in arcs if left else ():
+            rows.setdefault(arc.source, []).append(arc)
+        for arc in left:
+            if not self._comes_back(rows, arc, counts):
+                yield arc
 
     def _comes_back(
-        self, rows: Mapping[str, Sequence[Way]], line: Way, counts: frozenset[Moves]
+        self, rows: Mapping[str, Sequence[Arc]], arc: Arc, counts: frozenset[Moves]
     ) -> bool:
-        """Whether a way leads from a line back to itself on which nothing has moved."""
-        begun: list[Asked] = [one for one in ASKED if (line.source, one) in self._places]
-        found = {one for asked in begun for one in self._still(line, counts, asked)}
-        todo = deque(found)
-        while todo:
-            name, asked = todo.popleft()
-            if name == line.source:
+        """Return whether a path without a move leads from an arc back to itself."""
+        turns: list[TurnState] = [t for t in TURN_STATES if (arc.source, t) in self._states]
+        reached = {state for turn in turns for state in self._unmoved_states(arc, counts, turn)}
+        queue = deque(reached)
+        while queue:
+            name, turn = queue.popleft()
+            if name == arc.source:
                 return True
-            for way in rows.get(name, ()):
-                new = [one for one in self._still(way, counts, asked) if one not in found]
-                found.update(new)
-                todo += new
+            for following in rows.get(name, ()):
+                states = self._unmoved_states(following, counts, turn)
+                new = [state for state in states if state not in reached]
+                reached.update(new)
+                queue += new
         return False
 
-    def _still(self, way: Way, counts: frozenset[Moves], asked: Asked) -> Iterator[At]:
-        """Yield where a line leads to without moving anything that counts."""
-        moved = self.moved(way)
-        same = asked == "again" and "close" not in moved
-        if moved & counts - ({"turn"} if same else set()):
-            return
-        yield from self._led(way, asked)
+    def _unmoved_states(
+        self, arc: Arc, counts: frozenset[Moves], turn: TurnState
+    ) -> Iterator[State]:
+        """Yield the states after an arc, unless it surely moves what is counted."""
+        moved = self.moved(arc)
+        same_turn = turn == "again" and "close" not in moved
+        if not moved & counts - ({"turn"} if same_turn else set()):
+            yield from self._states_after(arc, turn)
 
-    def _led(self, way: Way, asked: Asked) -> Iterator[At]:
-        """Yield where a line leads to, with all that may have become of the turn."""
-        contract = self._contract(way.source)
-        moved, may = self.moved(way), self.may_move(way)
+    def _states_after(self, arc: Arc, turn: TurnState) -> Iterator[State]:
+        """Yield the states that an arc may lead to."""
+        contract = self._contract(arc.source)
+        moved, may = self.moved(arc), self.may_move(arc)
         if contract is None:
-            # It may have done anything to the turn.
-            for stands in STANDS:
-                yield way.target, stands
+            yield from ((arc.target, state) for state in ONGOING)
+        elif turn == "ended" or turn == "broken":  # noqa: PLR1714 - a set narrows no type
+            known = self._outcomes_after(self.node(arc.source), turn)
+            if known is None:
+                # The ending may be gone, and the state of the turn is unknown.
+                yield arc.target, "asked"
+                if self._may_open_again:
+                    yield arc.target, "again"
+            elif arc.outcome in known:
+                yield arc.target, turn
+        elif turn == "new" and "end" in moved and contract.opens_again:
             return
-        if asked == "ended" or asked == "broken":  # noqa: PLR1714 - a set narrows no type
-            led = self._led_once_over(way, asked)
-            yield from (one for one in led if self._may_open_again or one[1] != "again")
-            return
-        if asked == "new" and "end" in moved and contract.opens_again:
-            return
-        if moved & {"end", "broken"}:
-            yield way.target, "ended" if "end" in moved else "broken"
-            return
-        before: Asked = "new" if moved & {"turn", "close"} else asked
-        yield way.target, before
-        if before == "new" and "reply" in may:
-            yield way.target, "asked"
-        if before == "asked" and "again" in may:
-            yield way.target, "again"
+        elif moved & {"end", "broken"}:
+            yield arc.target, "ended" if "end" in moved else "broken"
+        else:
+            before: TurnState = "new" if moved & {"turn", "close"} else turn
+            yield arc.target, before
+            if before == "new" and "reply" in may:
+                yield arc.target, "asked"
+            if before == "asked" and "again" in may:
+                yield arc.target, "again"
 
-    def _led_once_over(self, way: Way, over: Literal["ended", "broken"]) -> Iterator[At]:
-        """Yield where a line leads to that is taken by a run that has its ending."""
-        known = self._left_by(self.node(way.source), over)
-        if known is None:
-            # The ending may be gone, and nobody knows how the turn stands.
-            yield way.target, "asked"
-            yield way.target, "again"
-        elif way.outcome in known:
-            yield way.target, over
-
-    def _feasible(self) -> set[At]:
-        found: set[At] = {(self.ground.graph.start, "new")}
-        todo = deque(found)
-        while todo:
-            name, asked = todo.popleft()
-            for way in self.ways.get(name, ()):
-                new = [one for one in self._led(way, asked) if one not in found]
-                found.update(new)
-                todo += new
-        return found
+    def _reachable_states(self) -> set[State]:
+        reached: set[State] = {(self.graph.start, "new")}
+        queue = deque(reached)
+        while queue:
+            name, turn = queue.popleft()
+            for arc in self.arcs.get(name, ()):
+                new = [state for state in self._states_after(arc, turn) if state not in reached]
+                reached.update(new)
+                queue += new
+        return reached
 
 
-def left_by(node: Node[S, Outcome], come: Come) -> frozenset[type[Outcome]] | None:
-    """Return what a node is left by that a run comes to so; None if that may be anything."""
+def outcomes_after(node: Node[S, Outcome], entry: EntryState) -> frozenset[type[Outcome]] | None:
+    """Return the outcomes of a node that a run enters in a state; None for all outcomes."""
     kind: type[object] = type(node)
     if kind is Append:
-        return APPENDED.get(come)
-    return VERIFIED.get(come) if kind is Verify else None
+        return AFTER_APPEND.get(entry)
+    return AFTER_VERIFY.get(entry) if kind is Verify else None
 
 
-def _goes(contract: Contract, outcome: type[Outcome], come: Come) -> Come:
-    """Return how a run goes on from a node that it has come to so."""
-    if come in {"ended", "broken"}:
-        # Such a place is one of its own only where the node leaves the ending as it is.
-        return come
+def _next_entry(contract: Contract, outcome: type[Outcome], entry: EntryState) -> EntryState:
+    """Return the state in which a run enters the node after one that it entered in `entry`."""
+    if entry in {"ended", "broken"}:
+        # The split graph has such a node only where the node keeps the ending.
+        return entry
     moved = contract.moved(outcome)
     if moved & {"end", "broken"}:
         return "ended" if "end" in moved else "broken"
-    kept = come == "noted" and contract.keeps(outcome)
+    kept = entry == "noted" and contract.keeps(outcome)
     return "noted" if kept or "note" in moved else ""

@@ -1,146 +1,157 @@
-"""Reachability: where runs arrive, and how they end (GL1, GL5).
+"""Reachability: the nodes that runs reach, and whether they reach END (GL1, GL5).
 
-A breadth-first search from the start and another from END, backwards, decide GL1. GL5 asks each
-row of the table; a graph asks the same when it is made.
+A breadth-first search from the start and a backward search from END decide GL1. GL5 compares each
+row of the table with the outcomes of its node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from ..graph import NodeGraph
 from ..outcomes import outcome_name
-from .ground import END, Ground, Way, groups, search, trail
+from .proof_graph import (
+    END,
+    Arc,
+    ProofGraph,
+    TablePath,
+    breadth_first,
+    path_to,
+    strong_components,
+)
 from .report import Finding
 
-__all__ = ["disagreements", "islands", "shut", "traps", "unreachable"]
+__all__ = [
+    "closed_components",
+    "find_table_mismatches",
+    "find_traps",
+    "find_unreachable_nodes",
+    "islands",
+]
 
 S = TypeVar("S")
 
+_Rows: TypeAlias = Mapping[str, tuple[Arc, ...]]
 
-def unreachable(ground: Ground[S]) -> Iterator[Finding]:
-    """Yield every node that no run arrives at."""
-    start = ground.graph.start
-    for island in islands(ground):
+
+def find_unreachable_nodes(graph: ProofGraph[S]) -> Iterator[Finding]:
+    """Yield a finding for each node that no path from the start reaches."""
+    for island in islands(graph):
         for name in island:
-            yield ground.finding(
+            yield graph.finding(
                 "GL1",
-                f"no run arrives here: no way leads from the start {start!r} to {name!r}.",
-                f"lead an outcome of a node that runs arrive at to {island[0]!r}, or remove "
-                f"{name!r}.",
+                f"no run arrives here: no way leads from the start {graph.start!r} to {name!r}.",
+                f"lead an outcome of a reachable node to {island[0]!r}, or remove {name!r}.",
                 node=name,
             )
 
 
-def islands(ground: Ground[S]) -> list[tuple[str, ...]]:
-    """Return what no run arrives at: each time where to enter it, and what that leads to."""
-    graph, ways = ground.graph, _all_ways(ground.graph)
-    seen = search([graph.start], lambda name: _steps(ways, name))
-    lost = [name for name in ways if name not in seen and name != END]
-    inside = [(way.source, way.target) for name in lost for way in ways[name]]
+def islands(graph: ProofGraph[S]) -> list[tuple[str, ...]]:
+    """Return groups of unreachable nodes; the first node of a group leads to all its others."""
+    rows = _all_rows(graph.node_graph)
+    seen = breadth_first([graph.start], lambda name: _arcs(rows, name))
+    lost = [name for name in rows if name not in seen and name != END]
+    inside = [(arc.source, arc.target) for name in lost for arc in rows[name]]
     inside = [(source, target) for source, target in inside if target not in seen]
-    parts = list(groups(lost, inside))
-    part_of = {name: place for place, part in enumerate(parts) for name in part}
-    after = {part_of[target] for source, target in inside if part_of[source] != part_of[target]}
-    heads = [part[0] for place, part in enumerate(parts) if place not in after]
-    found = search(heads, lambda name: [one for one in _steps(ways, name) if one[1] not in seen])
-    led: dict[str, list[str]] = {head: [] for head in heads}
-    for name in lost:
-        walked = trail(found, name)
-        led[walked[0].source if walked else name].append(name)
-    return [(head, *[name for name in names if name != head]) for head, names in led.items()]
-
-
-def traps(ground: Ground[S]) -> Iterator[Finding]:
-    """Yield every innermost part of the graph that has no way out.
-
-    The witness leads from the start into the part and once around in it.
-    """
-    ways = _all_ways(ground.graph)
-    seen = search([ground.graph.start], lambda name: _steps(ways, name))
-    for group in shut(ground):
-        yield _trap(ground, ways, group, seen)
-
-
-def shut(ground: Ground[S]) -> Iterator[tuple[str, ...]]:
-    """Yield the innermost parts of a graph that have no way out."""
-    ways = _all_ways(ground.graph)
-    back: dict[str, list[Way]] = {}
-    for row in ways.values():
-        for way in row:
-            back.setdefault(way.target, []).append(way)
-    home = search([END], lambda name: ((way, way.source) for way in back.get(name, ())))
-    closed = [name for name in ways if name not in home]
-    lines = [(way.source, way.target) for name in closed for way in ways[name]]
-    for group in groups(closed, lines):
-        within = set(group)
-        if not any(way.target not in within for name in group for way in ways[name]):
-            yield group
-
-
-def _trap(
-    ground: Ground[S],
-    ways: Mapping[str, tuple[Way, ...]],
-    group: tuple[str, ...],
-    seen: Mapping[str, tuple[Way, str] | None],
-) -> Finding:
-    order = {name: place for place, name in enumerate(seen)}
-    into = min(group, key=lambda name: order.get(name, len(order)))
-    walked = trail(seen, into) if into in seen else ()
-    around = search([way.target for way in ways[into]], lambda name: _steps(ways, name))
-    back = trail(around, into) if into in around else ()
-    entered = back[0].source if back else into
-    first = next((way for way in ways[into] if way.target == entered), None)
-    names = ", ".join(repr(name) for name in group)
-    return ground.finding(
-        "GL1",
-        f"a run that arrives here never ends: no outcome leads out of {names}.",
-        f"lead an outcome of {names} to END, or to a node from which END can be reached.",
-        node=into,
-        walked=ground.run(walked if first is None else (*walked, first, *back)),
-    )
-
-
-def _all_ways(graph: NodeGraph[S]) -> dict[str, tuple[Way, ...]]:
-    """Return every line, also those that no node leaves by: they are drawn, too.
-
-    A target without a row is a place with no way out.
-    """
-    ways: dict[str, tuple[Way, ...]] = {graph.start: ()}
-    for name, row in graph.table.items():
-        ways[name] = tuple(Way(name, outcome, target) for outcome, target in row.items())
-    return ways | {
-        way.target: ()
-        for row in ways.values()
-        for way in row
-        if way.target not in ways and way.target != END
+    components = list(strong_components(lost, inside))
+    number_of = {name: number for number, names in enumerate(components) for name in names}
+    entered = {
+        number_of[target] for source, target in inside if number_of[source] != number_of[target]
     }
+    heads = [names[0] for number, names in enumerate(components) if number not in entered]
+    parents = breadth_first(
+        heads, lambda name: [pair for pair in _arcs(rows, name) if pair[1] not in seen]
+    )
+    groups: dict[str, list[str]] = {head: [head] for head in heads}
+    for name in lost:
+        path = path_to(parents, name)
+        if path:
+            groups[path[0].source].append(name)
+    return [tuple(names) for names in groups.values()]
 
 
-def _steps(ways: Mapping[str, tuple[Way, ...]], name: str) -> Iterator[tuple[Way, str]]:
-    return ((way, way.target) for way in ways.get(name, ()))
+def find_traps(graph: ProofGraph[S]) -> Iterator[Finding]:
+    """Yield a finding for each component from which no path leads to END.
+
+    The witness leads from the start into the component, and once around a cycle in it.
+    """
+    rows = _all_rows(graph.node_graph)
+    seen = breadth_first([graph.start], lambda name: _arcs(rows, name))
+    order = {name: number for number, name in enumerate(seen)}
+    for component in closed_components(graph):
+        first = min(component, key=lambda name: order.get(name, len(order)))
+        into = path_to(seen, first) if first in seen else ()
+        path = (*into, *_cycle_through(rows, first))
+        names = ", ".join(map(repr, component))
+        yield graph.finding(
+            "GL1",
+            f"a run that arrives here never ends: no outcome leads out of {names}.",
+            f"lead an outcome of {names} to END, or to a node from which END can be reached.",
+            node=first,
+            path=graph.run_prefix(path),
+        )
 
 
-def disagreements(ground: Ground[S]) -> Iterator[Finding]:
-    """Yield every place where the table does not fit the nodes."""
-    graph = ground.graph
-    if graph.start not in graph.nodes:
-        yield _wrong(f"start={graph.start!r}", "the start node has no row.", "add its row.")
-    for name in sorted(graph.nodes.keys() ^ graph.table.keys()):
-        yield _wrong(f"node {name!r}", "has no row, or its row no node.", "add what is missing.")
+def closed_components(graph: ProofGraph[S]) -> Iterator[tuple[str, ...]]:
+    """Yield the strongly connected components that no arc leaves."""
+    rows = _all_rows(graph.node_graph)
+    into: dict[str, list[Arc]] = {}
+    for row in rows.values():
+        for arc in row:
+            into.setdefault(arc.target, []).append(arc)
+    ending = breadth_first([END], lambda name: ((arc, arc.source) for arc in into.get(name, ())))
+    stuck = [name for name in rows if name not in ending]
+    pairs = [(arc.source, arc.target) for name in stuck for arc in rows[name]]
+    for component in strong_components(stuck, pairs):
+        inside = set(component)
+        if all(arc.target in inside for name in component for arc in rows[name]):
+            yield component
+
+
+def _cycle_through(rows: _Rows, node: str) -> TablePath:
+    """Return a shortest cycle through a node; empty if there is none."""
+    back = breadth_first([arc.target for arc in rows[node]], lambda name: _arcs(rows, name))
+    path = path_to(back, node) if node in back else ()
+    second = path[0].source if path else node
+    first = next((arc for arc in rows[node] if arc.target == second), None)
+    return () if first is None else (first, *path)
+
+
+def _all_rows(graph: NodeGraph[S]) -> dict[str, tuple[Arc, ...]]:
+    """Return every transition as an arc, also those that contracts rule out.
+
+    A target without a row gets an empty one.
+    """
+    rows: dict[str, tuple[Arc, ...]] = {graph.start: ()}
     for name, row in graph.table.items():
+        rows[name] = tuple(Arc(name, outcome, target) for outcome, target in row.items())
+    targets = [arc.target for row in rows.values() for arc in row]
+    return rows | {name: () for name in targets if name not in rows and name != END}
+
+
+def _arcs(rows: _Rows, name: str) -> Iterator[tuple[Arc, str]]:
+    return ((arc, arc.target) for arc in rows.get(name, ()))
+
+
+def find_table_mismatches(graph: ProofGraph[S]) -> Iterator[Finding]:
+    """Yield a finding for each difference between the table and the nodes (GL5)."""
+    nodes, table = graph.nodes, graph.table
+    if graph.start not in nodes:
+        yield _mismatch(f"start={graph.start!r}", "the start node has no row.", "add its row.")
+    for name in sorted(nodes.keys() ^ table.keys()):
+        yield _mismatch(f"node {name!r}", "has no row, or its row no node.", "add what is missing.")
+    for name, row in table.items():
         place = f"row of {name!r}"
-        declared = graph.nodes[name].outcomes if name in graph.nodes else frozenset(row)
-        for word in sorted(outcome_name(outcome) for outcome in declared - row.keys()):
-            yield _wrong(place, f"outcome {word!r} leads nowhere.", "give it a target or END.")
-        for word in sorted(outcome_name(outcome) for outcome in row.keys() - declared):
-            yield _wrong(place, f"{name!r} never leaves by {word!r}.", "remove it.")
-        # Not as a difference of sets: that would go through all nodes for every row.
-        lost = {one for one in row.values() if one not in graph.nodes and one != END}
-        for target in sorted(lost):
-            yield _wrong(place, f"leads to {target!r}, which has no row.", "add its row.")
+        declared = nodes[name].outcomes if name in nodes else frozenset(row)
+        for word in sorted(map(outcome_name, declared - row.keys())):
+            yield _mismatch(place, f"outcome {word!r} leads nowhere.", "give it a target or END.")
+        for word in sorted(map(outcome_name, row.keys() - declared)):
+            yield _mismatch(place, f"{name!r} never leaves by {word!r}.", "remove it.")
+        # A difference of sets would pass all nodes for every row.
+        for target in sorted({name for name in row.values() if name not in nodes and name != END}):
+            yield _mismatch(place, f"leads to {target!r}, which has no row.", "add its row.")
 
 
-def _wrong(place: str, message: str, fix: str) -> Finding:
+def _mismatch(place: str, message: str, fix: str) -> Finding:
     return Finding("GL5", "error", place, message, (), fix)

@@ -1,7 +1,7 @@
-"""Report: findings, proven properties, and unknown ones.
+"""Report: findings, proven properties and unknown properties of a graph.
 
-A property is in one of four places: proven, named by a finding, unknown with a reason, or set
-aside with a reason by the author of the graph. Unknown is never reported as passed.
+Each property is proven, named by a finding, unknown with a reason, or suppressed with a reason by
+the author of the graph. Unknown is never reported as proven.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ __all__ = [
     "Severity",
     "Suppressed",
     "Unknown",
-    "aside_in",
     "claims",
-    "excused",
-    "set_aside",
+    "cycles_set_aside",
     "short_path",
+    "suppress",
+    "suppression_of",
 ]
 
-
 Severity: TypeAlias = Literal["error", "warning"]
+
+Ignore: TypeAlias = Mapping[tuple[str, str], str]
+"""Reasons for suppressing findings, by node and code; an empty node stands for the graph."""
 
 PROPERTIES: Final[Mapping[str, str]] = {
     "GL1": "every node is reachable, and END is reachable from every node",
@@ -47,29 +49,28 @@ PROPERTIES: Final[Mapping[str, str]] = {
     "GL12": "the user's own temporal rules hold",
     "GL13": "a run that was stopped starts nothing, and nothing that started is started again",
 }
-"""Every property graphloop means to prove, by code."""
+"""The properties that graphloop proves, by code."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A way in which a graph lacks a property.
+    """A fault: a property that a graph lacks.
 
     Attributes:
-        code: the property; GL0 is about what was said to the checker itself.
-        severity: an error makes a report not ok, a warning informs.
-        place: where, in words.
-        message: what is wrong.
-        witness: a shortest path of node names that shows it; empty where no path can.
+        code: the property; GL0 is about the arguments of `check`.
+        severity: an error makes a report not ok; a warning informs.
+        place: the place in words.
+        message: the fault in words.
+        witness: the nodes of a shortest path that shows the fault; empty if no path can.
         fix: what to do.
-        outcomes: the outcomes that lead along the witness, one fewer than it has nodes.
-        node: the node that it is about, within its graph; empty for none.
-        outcome: the outcome of `node` whose line it is about; empty for none.
-        location: the file and line where the node's class or function is defined, if known.
-        written: the file and line of the row of the table, or of the cell, if known; else those of
-            the graph.
-        rows: the lines of the table to blame, as nodes and outcomes: it is gone once one of them
-            leads elsewhere; empty where none is known.
+        outcomes: the outcomes along the witness, one fewer than its nodes.
+        node: the node at fault; empty for none.
+        outcome: the outcome of `node` at fault; empty for none.
+        location: the `file:line` of the node's class or function, if known.
+        written: the `file:line` of the cell, else of its row, else of the graph, if known.
+        rows: the transitions to blame, as nodes and outcomes: leading one of them elsewhere mends
+            the fault. Empty if none is known.
     """
 
     code: str
@@ -87,39 +88,35 @@ class Finding:
 
     @property
     def path(self) -> str:
-        """The witness in words: nodes, and the outcomes between them where they are known."""
+        """The witness in words, with its outcomes where they are known."""
         if not self.outcomes:
             return " -> ".join(self.witness)
         steps = zip(self.outcomes, self.witness[1:], strict=True)
         return self.witness[0] + "".join(f" -{outcome}-> {node}" for outcome, node in steps)
 
     def __str__(self) -> str:
-        """Return what is wrong, where that was written and is defined, the witness, the fix."""
         lines = [f"{self.severity} {self.code} at {self.place}: {self.message}"]
-        if self.written:
-            lines.append(f"  written: {self.written}")
-        if self.rows:
-            told = ", ".join(f"{node}.{outcome}" for node, outcome in self.rows)
-            lines.append(f"  to blame: {told}")
-        if self.location:
-            lines.append(f"  defined: {self.location}")
-        if self.witness:
-            lines.append(f"  witness: {self.path}")
-        lines.append(f"  fix: {self.fix}")
+        for label, text in (
+            ("written", self.written),
+            ("to blame", ", ".join(f"{node}.{outcome}" for node, outcome in self.rows)),
+            ("defined", self.location),
+            ("witness", self.path if self.witness else ""),
+            ("fix", self.fix),
+        ):
+            lines += [f"  {label}: {text}"] if text else []
         return "\n".join(lines)
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A property that cannot be decided, and why.
+    """A property that cannot be decided.
 
     Attributes:
         code: the property.
-        reason: why, and what would decide it.
-        node: the node that it is about, within its graph; empty for none.
-        fails: whether the report is not ok: the table has a way to a fault, of which no run was
-            found.
+        reason: why it cannot be decided, and what would decide it.
+        node: the node in question; empty for none.
+        fails: whether the report is not ok: a path leads to a fault, but no run took it.
     """
 
     code: str
@@ -131,7 +128,7 @@ class Unknown:
 @final
 @dataclass(frozen=True, slots=True)
 class Suppressed:
-    """A finding that the graph's author has set aside, and why."""
+    """A finding that the author of the graph suppresses, and the reason."""
 
     finding: Finding
     reason: str
@@ -140,16 +137,14 @@ class Suppressed:
 @final
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that is known of the graph of that name; print it to read it.
+    """The results of `check` for one graph; `str` makes it readable.
 
     Attributes:
         graph: the graph's name.
-        findings: what is wrong.
+        findings: the faults.
         proven: the codes of the properties that hold.
         unknown: the properties that cannot be decided.
-        suppressed: the findings that are set aside.
-        never_taken: the lines of its own table that no run takes, as nodes and outcomes: the
-            parameters of their nodes rule them out.
+        suppressed: the findings that the graph's author suppresses.
     """
 
     graph: str
@@ -157,11 +152,10 @@ class Report:
     proven: tuple[str, ...]
     unknown: tuple[Unknown, ...]
     suppressed: tuple[Suppressed, ...] = ()
-    never_taken: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def from_error(cls, error: GraphError) -> Report:
-        """Return what a graph that could not be built is known to lack; nothing is proven."""
+        """Return the report of a graph that could not be built; nothing is proven."""
         findings = tuple(
             Finding(
                 problem.code,
@@ -174,9 +168,9 @@ class Report:
             )
             for problem in error.problems
         )
-        found = {one.code for one in findings}
+        broken = {finding.code for finding in findings}
         reason = "the graph could not be built."
-        unknown = tuple(Unknown(code, reason) for code in PROPERTIES if code not in found)
+        unknown = tuple(Unknown(code, reason) for code in PROPERTIES if code not in broken)
         return cls(error.graph, findings, (), unknown)
 
     @classmethod
@@ -187,47 +181,40 @@ class Report:
         unknown: Iterable[Unknown] = (),
         suppressed: Iterable[Suppressed] = (),
     ) -> Report:
-        """Return the report of having checked everything: proven is what nothing speaks against."""
-        known, aside = tuple(findings), tuple(suppressed)
-        # What nobody can decide beside what is wrong already would be noise.
-        settled = {one.code for one in known if one.severity == "error"}
-        open_ = tuple(dict.fromkeys(one for one in unknown if one.code not in settled))
-        spoken = (
-            {one.code for one in known}
-            | {one.code for one in open_}
-            | {one.finding.code for one in aside}
-        )
-        proven = tuple(code for code in PROPERTIES if code not in spoken)
-        order = {code: place for place, code in enumerate(PROPERTIES)}
-        open_ = tuple(sorted(open_, key=lambda one: order.get(one.code, len(order))))
-        return cls(graph, known, proven, open_, aside)
+        """Return a report in which a property without any result is proven."""
+        faults, aside = tuple(findings), tuple(suppressed)
+        # An unknown beside an error of the same property would be noise.
+        broken = {finding.code for finding in faults if finding.severity == "error"}
+        doubts = dict.fromkeys(doubt for doubt in unknown if doubt.code not in broken)
+        order = {code: number for number, code in enumerate(PROPERTIES)}
+        ordered = tuple(sorted(doubts, key=lambda doubt: order.get(doubt.code, len(order))))
+        unproven = {*(fault.code for fault in faults), *(doubt.code for doubt in ordered)}
+        unproven |= {entry.finding.code for entry in aside}
+        proven = tuple(code for code in PROPERTIES if code not in unproven)
+        return cls(graph, faults, proven, ordered, aside)
 
     @property
     def ok(self) -> bool:
-        """Whether no finding is an error, and no unknown property fails."""
+        """Whether no finding is an error, and no unknown property fails the report."""
         wrong = any(finding.severity == "error" for finding in self.findings)
-        return not wrong and not any(one.fails for one in self.unknown)
+        return not wrong and not any(doubt.fails for doubt in self.unknown)
 
     def to_json(self) -> str:
         """Return the report as a JSON object, with `ok` and the fields of this class."""
         return json.dumps({"ok": self.ok, **asdict(self)}, indent=2, ensure_ascii=False)
 
     def __str__(self) -> str:
-        """Return what is proven, what is wrong, what is set aside, and what is unknown."""
         lines = [f"graph {self.graph!r}: {self._verdict()}"]
         lines += [f"  proven {code}: {PROPERTIES[code]}" for code in self.proven]
         lines += [f"  {line}" for finding in self.findings for line in str(finding).splitlines()]
-        for one in self.suppressed:
-            found = one.finding
-            lines.append(f"  suppressed {found.code} at {found.place}: {found.message}")
-            lines.append(f"    reason: {one.reason}")
-        open_: dict[str, list[str]] = {}
-        for unknown in self.unknown:
-            open_.setdefault(unknown.reason, []).append(unknown.code)
-        lines += [f"  unknown {', '.join(codes)}: {reason}" for reason, codes in open_.items()]
-        if self.never_taken:
-            count = len(self.never_taken)
-            lines.append(f"  lines of the table that these parameters never take: {count}")
+        for suppression in self.suppressed:
+            finding = suppression.finding
+            lines.append(f"  suppressed {finding.code} at {finding.place}: {finding.message}")
+            lines.append(f"    reason: {suppression.reason}")
+        codes: dict[str, list[str]] = {}
+        for doubt in self.unknown:
+            codes.setdefault(doubt.reason, []).append(doubt.code)
+        lines += [f"  unknown {', '.join(same)}: {reason}" for reason, same in codes.items()]
         return "\n".join(lines)
 
     def _verdict(self) -> str:
@@ -245,96 +232,71 @@ class Report:
 
 
 def short_path(file: Path) -> str:
-    """Return a file's name as it is seen from the current directory."""
+    """Return a file's path, relative to the current directory if the file is below it."""
     try:
         here = Path.cwd()
-    except OSError:  # The directory has been removed.
+    except OSError:  # The directory was removed.
         return file.as_posix()
     return file.relative_to(here).as_posix() if file.is_relative_to(here) else file.as_posix()
 
 
-Ignore: TypeAlias = Mapping[tuple[str, str], str]
-"""Reasons by node and code; an empty node stands for the graph as a whole."""
+def suppression_of(result: Finding | Unknown, ignore: Ignore) -> str:
+    """Return the reason for which a result is suppressed; empty for none."""
+    return ignore.get((result.node, result.code), "").strip()
 
 
-def excused(found: Finding | Unknown, ignore: Ignore) -> str:
-    """Return the reason for which something is set aside; empty for none."""
-    return ignore.get((found.node, found.code), "").strip()
-
-
-def aside_in(ignore: Ignore) -> frozenset[str]:
-    """Return the nodes whose cycles (GL4) are set aside, by their names in their own graphs."""
+def cycles_set_aside(ignore: Ignore) -> frozenset[str]:
+    """Return the nodes whose cycles (GL4) are suppressed, by their names in their own graphs."""
     return frozenset(node.rpartition("/")[2] for node, code in ignore if code == "GL4")
 
 
-def claims(found: Finding | Unknown, ignore: Ignore) -> Finding | Unknown:
-    """Return an unknown as a finding, where the graph's author answers for it."""
-    if isinstance(found, Finding) or not found.node or not excused(found, ignore):
-        return found
-    place = f"node {found.node!r}"
+def claims(result: Finding | Unknown, ignore: Ignore) -> Finding | Unknown:
+    """Return a suppressed unknown as a warning; any other result as it is."""
+    if isinstance(result, Finding) or not result.node or not suppression_of(result, ignore):
+        return result
+    place = f"node {result.node!r}"
     fix = "let its nodes promise what they do."
-    return Finding(found.code, "warning", place, found.reason, (), fix, node=found.node)
+    return Finding(result.code, "warning", place, result.reason, (), fix, node=result.node)
 
 
-def set_aside(
-    findings: Iterable[Finding], ignore: Ignore, told: Container[str] | None = None
+def suppress(
+    findings: Iterable[Finding], ignore: Ignore, prefixes: Container[str] | None = None
 ) -> tuple[tuple[Finding, ...], tuple[Suppressed, ...]]:
-    """Return the findings that count, with those about `ignore` itself, and those that do not.
+    """Return the findings that count, with those about `ignore` itself, and the suppressed ones.
 
     Args:
-        findings: what was found.
+        findings: the findings.
         ignore: the reasons.
-        told: what the names of nodes begin with of which anything was told; None for all.
+        prefixes: the `child/` prefixes of the graphs that were reported; None for all graphs.
     """
     counted: list[Finding] = []
-    aside: list[Suppressed] = []
+    suppressed: list[Suppressed] = []
     for finding in findings:
-        reason = excused(finding, ignore)
+        reason = suppression_of(finding, ignore)
         if reason:
-            aside.append(Suppressed(finding, reason))
+            suppressed.append(Suppressed(finding, reason))
         else:
             counted.append(finding)
-    used = {(one.finding.node, one.finding.code) for one in aside}
-    looked = {one: why for one, why in ignore.items() if told is None or _prefix(one[0]) in told}
-    return (*counted, *_misuses(looked, used)), tuple(aside)
-
-
-def _prefix(node: str) -> str:
-    """Return the names of the children that lead to a node."""
-    path, slash, _ = node.rpartition("/")
-    return path + slash
-
-
-def _misuses(ignore: Ignore, used: set[tuple[str, str]]) -> Iterator[Finding]:
+    used = {(entry.finding.node, entry.finding.code) for entry in suppressed}
     for (node, code), reason in ignore.items():
-        place = f"ignore[{node!r}, {code!r}]"
-        if not reason.strip():
-            yield Finding(
-                "GL0",
-                "error",
-                place,
-                "sets findings aside without saying why.",
-                (),
-                "give the reason as text, or take it out.",
-                node=node,
-            )
-        elif code not in PROPERTIES:
-            yield Finding(
-                "GL0",
-                "error",
-                place,
-                f"there is no property {code!r}.",
-                (),
-                f"name one of {', '.join(PROPERTIES)}.",
-                node=node,
-            )
-        elif (node, code) not in used:
-            yield Finding(
-                "GL0",
-                "warning",
-                place,
-                "sets nothing aside: there is no such finding.",
-                (),
-                "take it out, so that it cannot hide what comes.",
-                node=node,
-            )
+        path, slash, _ = node.rpartition("/")
+        if prefixes is None or path + slash in prefixes:
+            counted += _misuse(node, code, reason, is_used=(node, code) in used)
+    return tuple(counted), tuple(suppressed)
+
+
+def _misuse(node: str, code: str, reason: str, *, is_used: bool) -> Iterator[Finding]:
+    """Yield the fault of one entry of `ignore`, if it has any."""
+    severity: Severity = "error"
+    if not reason.strip():
+        message = "sets findings aside without saying why."
+        fix = "give the reason as text, or take it out."
+    elif code not in PROPERTIES:
+        message, fix = f"there is no property {code!r}.", f"name one of {', '.join(PROPERTIES)}."
+    elif not is_used:
+        severity = "warning"
+        message = "sets nothing aside: there is no such finding."
+        fix = "take it out, so that it cannot hide what comes."
+    else:
+        return
+    yield Finding("GL0", severity, f"ignore[{node!r}, {code!r}]", message, (), fix, node=node)

@@ -1,9 +1,9 @@
-"""Visits: how often a run visits each node at most.
+"""Visits: the largest number of visits of each node in a run.
 
-The lines that a ranking takes out of a part cut a run's stay in it into phases: taken k times
-altogether, they leave k + 1. In one phase a run goes once through the parts of what is left, so
-what it asks of models is a longest path through them. Lines can be taken out one after the other
-or all at once; both bound the part, and the lower number counts.
+The bounded arcs of a component, taken k times altogether, cut a run's stay in it into k + 1 phases.
+In one phase a run passes each remaining component once, so its model calls are a longest path
+through these. Bounded arcs can be removed one after the other or all at once. Both ways bound the
+component, and the lower number counts.
 """
 
 from __future__ import annotations
@@ -13,33 +13,36 @@ from dataclasses import dataclass
 from functools import cached_property
 from graphlib import TopologicalSorter
 from math import inf
-from typing import Final, Generic, TypeVar, final
+from typing import Final, Generic, TypeAlias, TypeVar, final
 
 from ..contract import Moves
 from ..rules import AtMost, TemporalRule, taken
-from .ground import Ground, Way, groups
-from .ranking import Part, Ranking
+from .proof_graph import Arc, ProofGraph, strong_components
+from .ranking import Component, Ranking
 
-__all__ = ["Most", "Stay", "Visits"]
+__all__ = ["Stay", "VisitBounds", "VisitCount"]
 
 S = TypeVar("S")
 
 NAMED_MAX: Final = 4
-"""How many lines a reason names before it says how many more there are."""
+"""The arcs that a reason names before it counts the others."""
 
 CHOICES_MAX: Final = 8
-"""Among how many lines the first to be taken out is chosen with care."""
+"""The bounded arcs up to which the best first arc is searched."""
+
+_Weighed: TypeAlias = tuple[float, tuple[str, ...]]
+"""A weight, with the reasons for it."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """The most that a run does in one stay among some nodes.
+    """The most that a run does while it stays among some nodes.
 
     Attributes:
-        visits: how often it visits each; infinite where nothing says.
-        weight: the most that its visits weigh together.
-        why: what the weight follows from, a line a reason.
+        visits: the visits of each node; infinite if unbounded.
+        weight: the largest sum of the weights of its visits.
+        why: the reasons for the weight, one line each.
     """
 
     visits: Mapping[str, float]
@@ -47,159 +50,163 @@ class Stay:
     why: tuple[str, ...] = ()
 
 
-class Visits(Generic[S]):
-    """Counts visits.
+class VisitCount(Generic[S]):
+    """Counts visits to nodes of the split graph.
 
     Args:
-        ranking: what bounds the graph.
-        weights: what a visit to each node weighs; infinite where that is not known.
+        ranking: the bounds of the graph.
+        weights: the weight of a visit to each node; infinite if unknown.
     """
 
     def __init__(self, ranking: Ranking[S], weights: Mapping[str, float]) -> None:
         self._ranking = ranking
         self._weights = weights
 
-    def among(self, names: Iterable[str], ways: Sequence[Way]) -> Stay:
-        """Return the most that a stay among these nodes, by these lines, comes to."""
+    def among(self, names: Iterable[str], arcs: Sequence[Arc]) -> Stay:
+        """Return the most that a run does among these nodes, by these arcs."""
         every = tuple(names)
-        stays = [self._within(part) for part in self._ranking.parts(every, ways)]
-        inside = {name: stay for stay in stays for name in stay.visits}
-        whole = list(groups(every, [(way.source, way.target) for way in ways]))
-        group_of = {name: place for place, group in enumerate(whole) for name in group}
-        before: dict[int, set[int]] = {place: set() for place in range(len(whole))}
-        for way in ways:
-            source, target = group_of[way.source], group_of[way.target]
+        stays = [self._within(part) for part in self._ranking.components(every, arcs)]
+        stay_of = {name: stay for stay in stays for name in stay.visits}
+        groups = list(strong_components(every, [(arc.source, arc.target) for arc in arcs]))
+        number_of = {name: number for number, group in enumerate(groups) for name in group}
+        before: dict[int, set[int]] = {number: set() for number in range(len(groups))}
+        for arc in arcs:
+            source, target = number_of[arc.source], number_of[arc.target]
             if source != target:
                 before[target].add(source)
-        most: dict[int, tuple[float, tuple[str, ...]]] = {}
-        for place in TopologicalSorter(before).static_order():
-            weight, why = max((most[one] for one in before[place]), key=_heavy, default=(0.0, ()))
-            stay = inside.get(whole[place][0])
-            own = self._weights[whole[place][0]] if stay is None else stay.weight
-            most[place] = (weight + own, why if stay is None else (*why, *stay.why))
-        weight, why = max(most.values(), key=_heavy, default=(0.0, ()))
-        visits = {name: inside[name].visits[name] if name in inside else 1.0 for name in every}
+        heaviest: dict[int, _Weighed] = {}
+        for number in TopologicalSorter(before).static_order():
+            paths = (heaviest[earlier] for earlier in before[number])
+            weight, why = max(paths, key=_weight, default=(0.0, ()))
+            first = groups[number][0]
+            stay = stay_of.get(first)
+            own = self._weights[first] if stay is None else stay.weight
+            heaviest[number] = (weight + own, why if stay is None else (*why, *stay.why))
+        weight, why = max(heaviest.values(), key=_weight, default=(0.0, ()))
+        visits = {name: stay_of[name].visits[name] if name in stay_of else 1.0 for name in every}
         return Stay(visits, weight, why)
 
     def of(self, nodes: Collection[str]) -> float:
-        """Return the most visits of some nodes together: only their own cycles are looked at."""
+        """Return the most visits of some nodes of the table together."""
         inside: dict[str, float] = {}
-        for part in self._ranking.circles:
-            if any(self._ranking.node(name) in nodes for name in part[0]):
-                inside.update(self._within(part).visits)
-        names = [name for name in self._ranking.ways if self._ranking.node(name) in nodes]
+        for component in self._ranking.cyclic_components:
+            if any(self._ranking.node(name) in nodes for name in component[0]):
+                inside.update(self._within(component).visits)
+        names = [name for name in self._ranking.arcs if self._ranking.node(name) in nodes]
         return sum(inside.get(name, 1.0) for name in names)
 
     def by_node(self, stay: Stay) -> dict[str, float]:
-        """Return the visits of every node that the table leads to, however a run comes to it.
+        """Return the visits of each reachable node of the table.
 
-        A node that the table leads to and no run arrives at is visited 0 times.
+        A node that only the table reaches, and no run, is visited 0 times.
         """
-        visits = dict.fromkeys(self._ranking.ground.reached, 0.0)
-        for place, count in stay.visits.items():
-            visits[self._ranking.node(place)] += count
+        visits = dict.fromkeys(self._ranking.graph.reached, 0.0)
+        for name, count in stay.visits.items():
+            visits[self._ranking.node(name)] += count
         return visits
 
-    def _within(self, part: Part) -> Stay:
-        names, ways = part
-        bounded = self._ranking.bounded(ways)
+    def _within(self, component: Component) -> Stay:
+        """Return the most that a run does in one stay in a component."""
+        names, arcs = component
+        bounded = self._ranking.bounded(arcs)
         if not bounded:
             weight = inf if any(self._weights[name] for name in names) else 0.0
             return Stay(dict.fromkeys(names, inf), weight)
-        found = self._phases(part, bounded)
-        if 1 < len(bounded) <= CHOICES_MAX:
-            one = min(bounded, key=lambda way: self._left(part, way))
-            other = self._phases(part, [one])
-            least = {name: min(found.visits[name], other.visits[name]) for name in names}
-            lighter = min(other, found, key=lambda stay: stay.weight)
-            return Stay(least, lighter.weight, lighter.why)
-        return found
+        together = self._phases(component, bounded)
+        if not 1 < len(bounded) <= CHOICES_MAX:
+            return together
+        best = min(bounded, key=lambda arc: self._cyclic_without(component, arc))
+        single = self._phases(component, [best])
+        least = {name: min(together.visits[name], single.visits[name]) for name in names}
+        lighter = min(single, together, key=lambda stay: stay.weight)
+        return Stay(least, lighter.weight, lighter.why)
 
-    def _left(self, part: Part, out: Way) -> tuple[int, int]:
-        """Return how much still goes in circles once a line is taken out."""
-        names, ways = part
-        left = self._ranking.parts(names, [way for way in ways if way != out])
-        cap = self._ranking.cap(out)
-        return sum(len(ways) for _, ways in left), 0 if cap is None else cap.times
+    def _cyclic_without(self, component: Component, removed: Arc) -> tuple[int, int]:
+        """Return how many arcs stay cyclic without an arc, and the arc's bound."""
+        names, arcs = component
+        left = self._ranking.components(names, [arc for arc in arcs if arc != removed])
+        cap = self._ranking.cap(removed)
+        return sum(len(arcs) for _, arcs in left), 0 if cap is None else cap.times
 
-    def _phases(self, part: Part, out: Sequence[Way]) -> Stay:
-        names, ways = part
-        taken_out = set(out)
-        rest = [way for way in ways if way not in taken_out]
-        one, times = self.among(names, rest), 0
+    def _phases(self, component: Component, removed: Sequence[Arc]) -> Stay:
+        """Return the most that a run does in a component that removed arcs cut into phases."""
+        names, arcs = component
+        gone = set(removed)
+        rest = [arc for arc in arcs if arc not in gone]
+        phase, times = self.among(names, rest), 0
         visits, weight = dict.fromkeys(names, 0.0), 0.0
         words: list[str] = []
-        for way in out:
-            cap = self._ranking.cap(way)
-            assert cap is not None, "only what is capped is taken out"
+        for arc in removed:
+            cap = self._ranking.cap(arc)
+            assert cap is not None, "only capped arcs are removed"
             times += cap.times
-            words.append(f"{way.source!r} leaves by {way.word!r} at most {cap.times} times")
+            words.append(f"{arc.source!r} leaves by {arc.word!r} at most {cap.times} times")
             if cap.counts:
-                first = self._first(names, rest, cap.counts, way)
+                first = self._first_phase(names, rest, cap.counts, arc)
                 weight += first.weight
                 for name, count in first.visits.items():
                     visits[name] += count
         for name in names:
-            visits[name] += (times + 1) * one.visits[name]
-        asked = f"{one.weight:.0f} model calls"
+            visits[name] += (times + 1) * phase.visits[name]
         more = len(words) - NAMED_MAX
         words[NAMED_MAX:] = [f"{more:,} others so many times as they promise"] if more > 0 else []
-        why = f"{' and '.join(words)}: {times + 1} x {asked}"
+        why = f"{' and '.join(words)}: {times + 1} x {phase.weight:.0f} model calls"
         why += f", and {weight:.0f} before" if weight else ""
-        return Stay(
-            visits, weight + (times + 1) * one.weight, (why, *one.why) if one.weight else ()
-        )
+        reasons = (why, *phase.why) if phase.weight else ()
+        return Stay(visits, weight + (times + 1) * phase.weight, reasons)
 
-    def _first(
-        self, names: Sequence[str], ways: Sequence[Way], counts: frozenset[Moves], line: Way
+    def _first_phase(
+        self, names: Sequence[str], arcs: Sequence[Arc], counts: frozenset[Moves], capped: Arc
     ) -> Stay:
-        """Return the phase of a run that comes to a counting line before anything has moved."""
+        """Return the phase of a run that reaches a counting arc before its counter moves."""
         fresh = self._ranking.unmoved_from_start(counts, handed_in=False)
-        still = self._ranking.unmoved_from_start(counts, handed_in=True)
-        times = (line.source in fresh) + (line.source in still and still > fresh)
+        handed_in = self._ranking.unmoved_from_start(counts, handed_in=True)
+        times = (capped.source in fresh) + (capped.source in handed_in and handed_in > fresh)
         if not times:
             return Stay({}, 0.0)
-        kept = [name for name in names if name in still]
-        within = [way for way in ways if way.source in still and way.target in still]
-        stay = self.among(kept, [way for way in within if self._is_still(way, counts)])
-        visits = {name: times * count for name, count in stay.visits.items()}
-        return Stay(visits, times * stay.weight)
-
-    def _is_still(self, way: Way, counts: frozenset[Moves]) -> bool:
-        return not self._ranking.moved(way) & counts or self._ranking.is_first(way)
-
-
-def _heavy(one: tuple[float, tuple[str, ...]]) -> float:
-    return one[0]
+        kept = [name for name in names if name in handed_in]
+        within = [
+            arc
+            for arc in arcs
+            if arc.source in handed_in
+            and arc.target in handed_in
+            and (not self._ranking.moved(arc) & counts or self._ranking.is_first(arc))
+        ]
+        stay = self.among(kept, within)
+        return Stay({name: times * n for name, n in stay.visits.items()}, times * stay.weight)
 
 
-class Most(Generic[S]):
-    """How often nodes are visited at most, and so left, by the bounds that nodes promise."""
+def _weight(weighed: _Weighed) -> float:
+    return weighed[0]
 
-    def __init__(self, ground: Ground[S]) -> None:
-        self.ground = ground
+
+class VisitBounds(Generic[S]):
+    """The largest number of visits of nodes, which the proofs of rules look up first."""
+
+    def __init__(self, graph: ProofGraph[S]) -> None:
+        self.graph = graph
 
     @cached_property
     def ranking(self) -> Ranking[S]:
-        """The bounds of the graph's cycles."""
-        return Ranking(self.ground)
+        """The bounds of the graph."""
+        return Ranking(self.graph)
 
     @cached_property
-    def visits(self) -> Visits[S]:
-        """The count of visits, without their model calls."""
-        return Visits(self.ranking, dict.fromkeys(self.ranking.ways, 0.0))
+    def visits(self) -> VisitCount[S]:
+        """The count of visits, without weights."""
+        return VisitCount(self.ranking, dict.fromkeys(self.ranking.arcs, 0.0))
 
     def keeps(self, rule: TemporalRule) -> bool:
-        """Whether a rule that counts can never be broken, as nothing comes so often."""
-        return isinstance(rule, AtMost) and not rule.per and self._happens(rule.what) <= rule.times
+        """Return whether the bounds alone prove a rule of the form `at_most`."""
+        return isinstance(rule, AtMost) and not rule.per and self._most(rule.what) <= rule.times
 
-    def _happens(self, word: str) -> float:
-        """Return how often a node is entered, or an outcome taken, at most."""
+    def _most(self, word: str) -> float:
+        """Return how often a run enters a node, or leaves nodes by an outcome, at most."""
         if word.startswith("node:"):
             node = word.removeprefix("node:")
-            return self.visits.of([node]) if node in self.ground.reached else inf
+            return self.visits.of([node]) if node in self.graph.reached else inf
         if not word.startswith("outcome:"):
             return inf
-        ways = [way for name in self.ground.reached for way in self.ground.ways[name]]
-        nodes = {way.source for way in ways if word in taken(way.source, way.word).words}
+        arcs = [arc for name in self.graph.reached for arc in self.graph.arcs[name]]
+        nodes = {arc.source for arc in arcs if word in taken(arc.source, arc.word).words}
         return self.visits.of(nodes)

@@ -2,7 +2,7 @@
 
 Owns requests, streams, retries, time limits and prices. A wire is an encoder and a decoder.
 Refuses a stream that was cut: it is an error, never an answer.
-Start with `base.py`; `registry.py` lists the wires.
+Start with `base.py`; `registry.py` lists the services, and the wire that each of them speaks.
 """
 
 from typing import TYPE_CHECKING
@@ -10,6 +10,11 @@ from typing import TYPE_CHECKING
 from ..lazy import front_door
 
 if TYPE_CHECKING:
+    from .anthropic.server_tools import (
+        anthropic_code_execution,
+        anthropic_web_fetch,
+        anthropic_web_search,
+    )
     from .base import (
         Delta,
         Live,
@@ -22,18 +27,17 @@ if TYPE_CHECKING:
         ToolCallDelta,
         UsageSoFar,
     )
-    from .openai_chat.messages import REASONING_EXTRA, WIRE
-    from .output_schema import unenforced
+    from .openai_chat.messages import CHAT_REASONING, CHAT_WIRE
     from .prices import price, price_with
-    from .registry import resolve, wire_of
+    from .registry import Service, resolve, service_of
     from .retries import Retries
     from .script import ScriptedModel
     from .timeouts import Timeouts
     from .wire_json import is_list, is_object, json_text
 
 __all__ = [
-    "REASONING_EXTRA",
-    "WIRE",
+    "CHAT_REASONING",
+    "CHAT_WIRE",
     "Delta",
     "Live",
     "ModelSession",
@@ -42,24 +46,32 @@ __all__ = [
     "Restarted",
     "Retries",
     "ScriptedModel",
+    "Service",
     "StreamItem",
     "TextDelta",
     "Timeouts",
     "ToolCallDelta",
     "UsageSoFar",
+    "anthropic_code_execution",
+    "anthropic_web_fetch",
+    "anthropic_web_search",
     "is_list",
     "is_object",
     "json_text",
     "price",
     "price_with",
     "resolve",
-    "unenforced",
-    "wire_of",
+    "service_of",
 ]
 
 __getattr__ = front_door(
     __name__,
     {
+        ".anthropic.server_tools": (
+            "anthropic_code_execution",
+            "anthropic_web_fetch",
+            "anthropic_web_search",
+        ),
         ".base": (
             "Delta",
             "Live",
@@ -73,17 +85,17 @@ __getattr__ = front_door(
             "UsageSoFar",
         ),
         ".openai_chat.messages": (
-            "REASONING_EXTRA",
-            "WIRE",
+            "CHAT_REASONING",
+            "CHAT_WIRE",
         ),
-        ".output_schema": ("unenforced",),
         ".prices": (
             "price",
             "price_with",
         ),
         ".registry": (
+            "Service",
             "resolve",
-            "wire_of",
+            "service_of",
         ),
         ".retries": ("Retries",),
         ".script": ("ScriptedModel",),

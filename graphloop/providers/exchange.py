@@ -98,10 +98,10 @@ class HttpExchange:
         encoding = response.headers.get("content-encoding", "").strip()
         # Nothing is decoded: 2 kB of an encoding that was not asked for can become gigabytes.
         if encoding.lower() not in {"", "identity"}:
-            found = f"content-encoding: expected 'identity', as asked for, found {encoding!r}"
+            problem = f"content-encoding: expected 'identity', as asked for, found {encoding!r}"
             if response.is_success:
-                raise BadReply(f"{found}. Fix: have the server, or its proxy, not compress.")
-            raise self._failure(found.encode())
+                raise BadReply(f"{problem}. Fix: have the server, or its proxy, not compress.")
+            raise self._failure(problem.encode())
         if not response.is_success:
             raise self._failure(await self._body())
 
@@ -201,9 +201,9 @@ class HttpExchange:
             if self.decoder.content_started:
                 self.items.extend(items)
                 return False
-            told = [item for item in items if isinstance(item, UsageSoFar)]
-            if told:
-                self.spent = told[-1].usage
+            reports = [item for item in items if isinstance(item, UsageSoFar)]
+            if reports:
+                self.spent = reports[-1].usage
                 return True
         return False
 
@@ -261,19 +261,19 @@ class HttpExchange:
         )
 
     def _broken(self, error: httpx.RequestError) -> ProviderError:
-        what = f"{type(error).__name__}: {error}"
+        cause = f"{type(error).__name__}: {error}"
         if isinstance(error, httpx.ConnectTimeout):
             return ProviderTimeout(
-                f"no connection to {self._host} within Timeouts.connect_s ({what}).",
+                f"no connection to {self._host} within Timeouts.connect_s ({cause}).",
                 layer="connect",
             )
         if self.decoder.content_started:
             return StreamTruncated(
                 f"expected the terminal marker of the wire {self._wire.name!r}, but the "
-                f"connection broke before it ({what}). What came is not an answer; ask again."
+                f"connection broke before it ({cause}). What came is not an answer; ask again."
             )
         return ConnectionFailed(
-            f"expected an answer from {self._host}, but the connection failed ({what})."
+            f"expected an answer from {self._host}, but the connection failed ({cause})."
         )
 
 

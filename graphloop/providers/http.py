@@ -114,10 +114,10 @@ class HttpProvider:
         retries: Retries | None = None,
         world: HttpEnvironment | None = None,
     ) -> None:
-        self._wire = wire
-        self._endpoint = endpoint
         self._url = httpx.URL(endpoint.base_url.rstrip("/") + wire.path)
-        self._label = label or f"{wire.name}:{wire.model}"
+        self.wire = wire
+        self.label = label or f"{wire.name}:{wire.model}"
+        self.endpoint = endpoint
         self.timeouts = timeouts or Timeouts()
         self.retries = retries or Retries()
         self.world = world or HttpEnvironment()
@@ -125,17 +125,7 @@ class HttpProvider:
         self._clients: dict[asyncio.AbstractEventLoop, _Client] = {}
 
     def __repr__(self) -> str:
-        return f"HttpProvider({self._label!r}, {self._endpoint!r})"
-
-    @property
-    def label(self) -> str:
-        """The `"provider:model"` string that names this model."""
-        return self._label
-
-    @property
-    def wire(self) -> Wire:
-        """The wire this provider speaks."""
-        return self._wire
+        return f"HttpProvider({self.label!r}, {self.endpoint!r})"
 
     def session(self) -> HttpSession:
         """Return a session for one run."""
@@ -156,17 +146,13 @@ class HttpProvider:
         client = await self._client()
         await exchange.open(client, self._request(client, body), self.world.now())
 
-    def hide_key(self, error: ProviderError) -> None:
-        """Remove the endpoint's key from `error`."""
-        self._endpoint.hide_key(error)
-
     def _request(self, client: httpx.AsyncClient, body: bytes) -> httpx.Request:
         headers = {
             "content-type": "application/json",
             "accept": "text/event-stream",
             # A compressed stream comes late: the compressor waits for more bytes.
             "accept-encoding": "identity",
-            **self._wire.headers(self._endpoint.api_key),
+            **self.wire.headers(self.endpoint.api_key),
         }
         return client.build_request("POST", self._url, content=body, headers=headers)
 
@@ -175,9 +161,9 @@ class HttpProvider:
         known = self._clients.get(loop)
         if known is not None and not known.client.is_closed:
             return known.client
-        for other in list(self._clients):  # Other threads may add clients meanwhile.
-            if other.is_closed():
-                self._clients.pop(other, None)
+        for ended in list(self._clients):  # Other threads may add clients meanwhile.
+            if ended.is_closed():
+                self._clients.pop(ended, None)
         keeper = _keep(self._new_client())
         client = await anext(keeper)
         self._clients[loop] = _Client(client, keeper)
@@ -239,16 +225,7 @@ class HttpSession:
         self._encoder = provider.wire.encoder()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
-        """Ask the model; yield deltas as they come and, last, exactly one `Reply`.
-
-        A stream that breaks after content is asked for again, as often as `Retries` allows:
-        `Restarted` makes the deltas before it void. `UsageSoFar` comes whenever the server reports
-        usage; it and the reply's usage count all attempts. Closing the generator early closes the
-        connection.
-
-        Raises:
-            ProviderError: the model could not be asked or did not answer completely.
-        """
+        """Ask the model, again as often as `Retries` allows (see `ModelSession.stream`)."""
         attempts = _Attempts(self._provider, b"".join(self._encoder.encode(request)))
         try:
             while True:  # `Retries.attempts_max` bounds it.
@@ -275,7 +252,7 @@ class HttpSession:
                     if attempts.is_untold:
                         yield attempts.counted(UsageSoFar(_UNTOLD))
                     if not await attempts.again(error):
-                        self._provider.hide_key(error)
+                        self._provider.endpoint.hide_key(error)
                         raise
                 else:
                     return
@@ -345,8 +322,8 @@ class _Attempts:
                 return item
             case Reply():
                 # Without failed attempts, the item is right as it is.
-                told = item.usage if item.usage.total_tokens else item.usage + _UNTOLD
-                return evolve(item, usage=self._spent + told)
+                last = item.usage if item.usage.total_tokens else item.usage + _UNTOLD
+                return evolve(item, usage=self._spent + last)
             case _:
                 return item
 

@@ -80,7 +80,7 @@ def http_error(wire: str, status: int, body: bytes) -> ProviderError:
     report = _read(body)
     # A proxy may send 200 with an error report.
     kind, advice = _meaning(status if status >= 300 else report.status, report)
-    text = f"{wire}: the server answered {status} with {_said(report)}. {advice}"
+    text = f"{wire}: the server answered {status} with {_quoted(report)}. {advice}"
     return kind(text, status=status, retry_after_s=report.retry_after_s)
 
 
@@ -88,7 +88,7 @@ def stream_error(wire: str, data: bytes) -> ProviderError:
     """Return the error that an event inside a stream of status 200 reports; never raises."""
     report = _read(data)
     kind, advice = _meaning(report.status, report)
-    text = f"{wire}: the server broke off the stream with {_said(report)}. {advice}"
+    text = f"{wire}: the server broke off the stream with {_quoted(report)}. {advice}"
     return kind(text, retry_after_s=report.retry_after_s)
 
 
@@ -129,12 +129,12 @@ def _kind(status: int, words: frozenset[str]) -> type[ProviderError]:
     return BadReply if status >= 300 else next(known, BadReply)
 
 
-def _said(report: _Report) -> str:
+def _quoted(report: _Report) -> str:
     words = "/".join(sorted(report.words))
     if not report.message:
         return words or "an empty body"
-    said = quoted(_hide_keys("[key]", report.message))
-    return f"{said} ({words})" if words else said
+    message = quoted(_hide_keys("[key]", report.message))
+    return f"{message} ({words})" if words else message
 
 
 def _read(body: bytes) -> _Report:
@@ -153,7 +153,7 @@ def _read(body: bytes) -> _Report:
     if is_object(details) and isinstance(details.get("raw"), str):
         message = f"{message}: {details['raw']}"  # OpenRouter: the message of the host behind it.
     kinds = (error.get(key) for key in ("type", "code", "status"))
-    words = frozenset(one.lower() for one in kinds if isinstance(one, str) and _is_word(one))
+    words = frozenset(kind.lower() for kind in kinds if isinstance(kind, str) and _is_word(kind))
     wait_s = _retry_delay_s(error.get("details"))
     return _Report(message or _text(error), words, _status(error.get("code")), wait_s)
 
@@ -167,9 +167,9 @@ def _retry_delay_s(details: object) -> float | None:
     """Return the wait of a `google.rpc.RetryInfo`, which Gemini sends instead of a header."""
     for detail in details if is_list(details) else ():
         delay = detail.get("retryDelay") if is_object(detail) else None
-        found = _delay(delay) if isinstance(delay, str) else None
-        if found:
-            return float(found[1])
+        seconds = _delay(delay) if isinstance(delay, str) else None
+        if seconds:
+            return float(seconds[1])
     return None
 
 

@@ -1,79 +1,94 @@
-"""From a `"provider:model"` string to the provider it names.
+"""The registry: the services that a model's name leads to, each with its wire.
 
-Holds the table of names, hosts and environment variables. Imports a wire, and httpx, only for a
-model that needs them: a caller with a provider of its own loads neither.
+A new wire is a folder, and a row for its first service; a new service of a known wire is a row. A
+wire, and httpx, are imported only for a model that needs them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, Final, cast, final
 from urllib.parse import urlsplit
 
 from ..errors import ConfigError, nearest
 from .base import Provider, Wire
 
-if TYPE_CHECKING:  # A caller with a provider of its own loads neither.
+if TYPE_CHECKING:  # These load httpx.
     from .retries import Retries
+    from .script import ScriptedModel
     from .timeouts import Timeouts
 
-__all__ = ["WireEntry", "resolve", "wire_of"]
+__all__ = ["SERVICES", "Service", "resolve", "service_of"]
+
+ANTHROPIC: Final = ".anthropic.wire:AnthropicMessages"
+OPENAI_CHAT: Final = ".openai_chat.wire:OpenAIChat"
 
 
+@final
 @dataclass(frozen=True, slots=True)
-class WireEntry:
-    """A wire's class, its server's URL and variables, and what that server does.
+class Service:
+    """A server that a model's name leads to, and how it differs from others of its wire.
 
     Args:
-        module: where the wire's class is.
-        name: the class.
-        base_url: the URL of the provider's own server.
+        wire: the class of the wire that it speaks, as `module:class`.
+        base_url: the URL of the server.
         key_variable: the environment variable of the key.
         url_variable: the environment variable of another server's URL.
-        takes_output: whether a request says the form of the answer, and the server keeps to it.
-        strict_server: the server, where it refuses parts of JSON Schema as that form.
-        is_priced: whether a known table prices the provider's models.
+        quirks: keyword arguments of the wire's class, such as `finish_words` for words that only
+            this server sends.
+        keeps_output: whether the server keeps an answer to the form that a request names.
+        output_limits: `module:function` that names the part of a JSON Schema which the server
+            refuses as that form; empty for a server that takes every schema.
     """
 
-    module: str
-    name: str
+    wire: str
     base_url: str
     key_variable: str
-    url_variable: str
-    takes_output: bool
-    strict_server: str = ""
-    is_priced: bool = True
+    url_variable: str = ""
+    quirks: Mapping[str, object] = field(default_factory=dict[str, object])
+    keeps_output: bool = True
+    output_limits: str = ""
+
+    def model(self, name: str) -> Wire:
+        """Return the wire, bound to the model of this name."""
+        return cast("Wire", _load(self.wire)(name, **self.quirks))
+
+    def refused_output(self, schema: str, *, place: str) -> str:
+        """Return the part of `schema` that the server refuses as a form, or nothing.
+
+        Raises:
+            ConfigError: `schema` is no JSON object; the message names `place`.
+        """
+        if not self.output_limits:
+            return ""
+        return cast("str", _load(self.output_limits)(schema, place=place))
 
 
-_WIRES: Mapping[str, WireEntry] = {
-    "anthropic": WireEntry(
-        module=".anthropic.wire",
-        name="AnthropicMessages",
+SERVICES: Final[dict[str, Service]] = {
+    "anthropic": Service(
+        wire=ANTHROPIC,
         base_url="https://api.anthropic.com",
         key_variable="ANTHROPIC_API_KEY",
         url_variable="ANTHROPIC_BASE_URL",
-        takes_output=True,
-        strict_server="Anthropic's API",
+        output_limits=".anthropic.output_schema:refused_part",
     ),
-    "openai": WireEntry(
-        module=".openai_chat.wire",
-        name="OpenAIChat",
+    "openai": Service(
+        wire=OPENAI_CHAT,
         base_url="https://api.openai.com/v1",
         key_variable="OPENAI_API_KEY",
         url_variable="OPENAI_BASE_URL",
-        takes_output=True,
     ),
 }
+"""The services by the name that stands before the colon of `"service:model"`."""
 
-_PLANNED = ("openai-responses", "google")
-_SCRIPT = "script"
+SCRIPT: Final = "script"
 
 
-def wire_of(label: str) -> WireEntry | None:
-    """Return the wire that a model's label names; None for a provider without one."""
-    return _WIRES.get(label.partition(":")[0])
+def service_of(label: str) -> Service | None:
+    """Return the service that a model's label names; None for a provider without one."""
+    return SERVICES.get(label.partition(":")[0])
 
 
 def resolve(
@@ -85,13 +100,13 @@ def resolve(
     retries: Retries | None = None,
     environ: Mapping[str, str],
 ) -> Provider:
-    """Return the provider that `model` names, or `model` itself if it is one.
+    """Return the provider that `model` names, or `model` itself if it is a provider.
 
     Args:
         model: `"anthropic:NAME"`, `"openai:NAME"`, `"script:PATH"`, or a provider.
         api_key: wins over the environment's.
-        base_url: wins over the environment's. A server other than the provider's own needs no key,
-            but gets the one in the environment if there is one.
+        base_url: wins over the environment's. A server other than the service's own needs no key,
+            but gets the key of the environment if there is one.
         timeouts: the limits of one model call; `Timeouts()` by default.
         retries: how often one model call may be sent; `Retries()` by default.
         environ: usually `os.environ`.
@@ -100,48 +115,36 @@ def resolve(
         ConfigError: the name is unknown, the key is missing, or an option would have no effect.
         ScriptError: the script cannot be read.
     """
-    options = {
-        "api_key": api_key,
-        "base_url": base_url,
-        "timeouts": timeouts,
-        "retries": retries,
-    }
+    options = {"api_key": api_key, "base_url": base_url, "timeouts": timeouts, "retries": retries}
     if not isinstance(model, str):
         _refuse(options, "a ready provider has its own")
         return model
-    prefix, colon, name = model.partition(":")
-    if prefix == _SCRIPT and name:
+    prefix, _, name = model.partition(":")
+    if prefix == SCRIPT and name:
         _refuse(options, "a script asks no server")
-        return _scripted(name)
-    entry = _WIRES.get(prefix)
-    if entry is None or not name:
-        raise _unknown(model, prefix if colon else "")
-    url = base_url or environ.get(entry.url_variable) or entry.base_url
-    key = api_key or environ.get(entry.key_variable) or ""
-    if not key and urlsplit(url).hostname == urlsplit(entry.base_url).hostname:
+        return cast("type[ScriptedModel]", _load(".script:ScriptedModel")).from_file(name)
+    service = SERVICES.get(prefix)
+    if service is None or not name:
+        raise _unknown(model)
+    url = base_url or environ.get(service.url_variable) or service.base_url
+    key = api_key or environ.get(service.key_variable) or ""
+    if not key and urlsplit(url).hostname == urlsplit(service.base_url).hostname:
         raise ConfigError(
-            f"model {model!r}: expected an API key, found none. Set {entry.key_variable}, or pass "
-            "api_key=..., or run without a key: model='script:replies.yaml' answers from a file, "
-            "base_url='http://localhost:8080/...' asks a server of your own."
+            f"model {model!r}: expected an API key, found none. Fix: set {service.key_variable}, "
+            "or pass api_key=..., or run without a key: model='script:replies.yaml' answers from a "
+            "file, base_url='http://localhost:8080/...' asks a server of your own."
         )
-    module = import_module(".http", __package__)
-    endpoint = module.Endpoint(url, key)
-    provider: Provider = module.HttpProvider(
-        _wire(entry, name), endpoint, label=model, timeouts=timeouts, retries=retries
+    endpoint = _load(".http:Endpoint")(url, key)
+    provider = _load(".http:HttpProvider")(
+        service.model(name), endpoint, label=model, timeouts=timeouts, retries=retries
     )
-    return provider
+    return cast("Provider", provider)
 
 
-def _scripted(path: str) -> Provider:
-    module = import_module(".script", __package__)
-    read = cast("Callable[[str], Provider]", module.ScriptedModel.from_file)
-    return read(path)
-
-
-def _wire(entry: WireEntry, name: str) -> Wire:
-    module = import_module(entry.module, __package__)
-    make = cast("Callable[[str], Wire]", getattr(module, entry.name))
-    return make(name)
+def _load(place: str) -> Callable[..., Any]:
+    """Return the class or function at `module:name` of this room."""
+    module, _, name = place.partition(":")
+    return cast("Callable[..., Any]", getattr(import_module(module, __package__), name))
 
 
 def _refuse(options: Mapping[str, object], reason: str) -> None:
@@ -150,15 +153,13 @@ def _refuse(options: Mapping[str, object], reason: str) -> None:
         raise ConfigError(f"{' and '.join(names)} would have no effect: {reason}. Leave it out.")
 
 
-def _unknown(model: str, prefix: str) -> ConfigError:
-    if prefix in _PLANNED:
-        return ConfigError(
-            f"model {model!r}: the wire {prefix!r} is not built yet. Many such models also speak "
-            "chat completions: try 'openai:NAME' with base_url=... of that service."
-        )
-    prefixes = (*_WIRES, _SCRIPT)
-    expected = ", ".join(f"'{one}:{'PATH' if one == _SCRIPT else 'NAME'}'" for one in prefixes)
+def _unknown(model: str) -> ConfigError:
+    prefix = model.partition(":")[0]
+    prefixes = (*SERVICES, SCRIPT)
+    forms = ", ".join([*[f"'{name}:NAME'" for name in SERVICES], f"'{SCRIPT}:PATH'"])
+    hint = " The name is empty." if prefix in prefixes else nearest(prefix, prefixes)
     return ConfigError(
-        f"model: expected a provider or one of {expected}, found {model!r}."
-        f"{nearest(prefix, prefixes) if prefix not in prefixes else ' The name is empty.'}"
+        f"model: expected a provider or one of {forms}, found {model!r}.{hint} Fix: name one of "
+        "them. Many other services speak chat completions: 'openai:NAME' with base_url=... asks "
+        "them."
     )

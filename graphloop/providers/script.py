@@ -66,7 +66,7 @@ class ScriptedModel:
         model: str = "scripted",
         restart: bool = False,
     ) -> None:
-        self._label = label
+        self.label = label
         self._model = model
         self._mark = json.dumps({MARK: label}) if restart else ""
         self._items = tuple(
@@ -89,14 +89,9 @@ class ScriptedModel:
 
     def after(self, replies: int) -> ScriptedModel:
         """Return this script for runs that have had this number of replies."""
-        rest = ScriptedModel((), label=self._label, model=self._model, restart=True)
+        rest = ScriptedModel((), label=self.label, model=self._model, restart=True)
         rest._items, rest._begins = self._items, replies
         return rest
-
-    @property
-    def label(self) -> str:
-        """The name of this model in journals and diagrams."""
-        return self._label
 
     def session(self) -> ScriptSession:
         """Return a session for one run."""
@@ -108,27 +103,27 @@ class ScriptedModel:
     def take(self, cursor: _Cursor, request: ModelRequest) -> ReadyReply:
         """Record `request` and return the script's answer to it."""
         self.requests.append(request)
-        held = len(self._items)
+        count = len(self._items)
         if self._has_questions:
             return self._fitting(request)
         if cursor.at is None:
-            cursor.at = _given(request.messages, self._mark)
-        if cursor.at >= held:
+            cursor.at = _count_replies(request.messages, self._mark)
+        if cursor.at >= count:
             raise ScriptExhausted(
-                f"{self._label} holds {held} replies and was asked for one more. Add reply "
-                f"{held + 1}, or have the run stop before it: its last request held "
+                f"{self.label} holds {count} replies and was asked for one more. Add reply "
+                f"{count + 1}, or have the run stop before it: its last request held "
                 f"{len(request.messages)} messages."
             )
         item = self._items[cursor.at]
         cursor.at += 1
         if isinstance(item, ReadyReply):
             return item
-        return self._ready(item(request), f"{self._label}: reply {cursor.at}, a function's answer")
+        return self._ready(item(request), f"{self.label}: reply {cursor.at}, a function's answer")
 
     @cached_property
     def _has_questions(self) -> bool:
         """Whether an entry has `to`: then the script is no list."""
-        return any(isinstance(one, ReadyReply) and one.to is not None for one in self._items)
+        return any(isinstance(item, ReadyReply) and item.to is not None for item in self._items)
 
     def _fitting(self, request: ModelRequest) -> ReadyReply:
         for item in self._items:
@@ -136,7 +131,7 @@ class ScriptedModel:
                 return item
         last = str(request.messages[-1])[:200] if request.messages else "nothing"
         raise ScriptExhausted(
-            f"{self._label} holds no reply to what it was asked; the last message is {last}. Add "
+            f"{self.label} holds no reply to what it was asked; the last message is {last}. Add "
             "an entry whose `to` was said, or one without `to` at the end, for all else."
         )
 
@@ -185,7 +180,7 @@ class _Cursor:
     at: int | None
 
 
-def _given(messages: Sequence[Message], mark: str) -> int:
+def _count_replies(messages: Sequence[Message], mark: str) -> int:
     """Return the number of marked replies since the last question."""
     count = 0
     for message in reversed(messages):

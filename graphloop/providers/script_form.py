@@ -82,8 +82,8 @@ class ReadyReply:
 
     def fits(self, request: ModelRequest) -> bool:
         """Whether the conversation contains all its texts."""
-        said = "\n".join(_said(message) for message in request.messages)
-        return all(words in said for words in self.to or ())
+        conversation = "\n".join(_text_of(message) for message in request.messages)
+        return all(text in conversation for text in self.to or ())
 
 
 def load_script(path: Path) -> tuple[list[object], str]:
@@ -92,16 +92,16 @@ def load_script(path: Path) -> tuple[list[object], str]:
     Raises:
         ScriptError: the file cannot be read, or is neither a list nor a mapping of `replies`.
     """
-    found = _load(path)
-    if not isinstance(found, list | Mapping):
+    script = _load(path)
+    if not isinstance(script, list | Mapping):
         raise ScriptError(
             f"{path}: expected a list of replies, or a mapping with the keys 'replies' and "
-            f"'model', found {type(found).__name__}. Fix: write a '- text: …' for each reply."
+            f"'model', found {type(script).__name__}. Fix: write a '- text: …' for each reply."
         )
-    if isinstance(found, list):
-        return cast("list[object]", found), "scripted"
-    script = _read(cast("object", found), _Script, str(path))
-    return script.replies, script.model
+    if isinstance(script, list):
+        return cast("list[object]", script), "scripted"
+    fields = _read(cast("object", script), _Script, str(path))
+    return fields.replies, fields.model
 
 
 def ready_reply(entry: object, place: str, model: str) -> ReadyReply:
@@ -122,9 +122,9 @@ def ready_reply(entry: object, place: str, model: str) -> ReadyReply:
     return _ready(_read(cast("object", entry), _Entry, place), place, model)
 
 
-def _read(found: object, kind: type[T], place: str) -> T:
+def _read(fields: object, kind: type[T], place: str) -> T:
     try:
-        return convert(found, kind)
+        return convert(fields, kind)
     except (ValidationError, TypeError) as error:
         keys = ", ".join(cast("tuple[str, ...]", getattr(kind, "__struct_fields__", ())))
         raise ScriptError(
@@ -189,7 +189,7 @@ def _call(call: _Call, at: int, place: str) -> ToolCall:
     return ToolCall(f"call_{at}" if call.id is None else call.id, call.name, arguments)
 
 
-def _said(message: Message) -> str:
+def _text_of(message: Message) -> str:
     """Return the text of a message."""
     match message:
         case AssistantMessage() | ToolResult():
@@ -197,7 +197,7 @@ def _said(message: Message) -> str:
         case _ if isinstance(message.content, str):
             return message.content
         case _:
-            return "\n".join(one.text for one in message.content if isinstance(one, TextPart))
+            return "\n".join(part.text for part in message.content if isinstance(part, TextPart))
 
 
 def _load(path: Path) -> object:
@@ -210,7 +210,7 @@ def _load(path: Path) -> object:
             f"({error.strerror}). Check the path after 'script:'."
         ) from error
     except (ValueError, RecursionError, yaml.YAMLError) as error:
-        # The error quotes nothing of the file: a given path may lead to any file.
+        # The error quotes nothing of the file: the path may lead to any file.
         flaw = getattr(error, "problem", None) or getattr(error, "msg", type(error).__name__)
         mark = getattr(error, "problem_mark", None)
         line = getattr(error, "lineno", 0) if mark is None else mark.line + 1

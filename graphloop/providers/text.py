@@ -36,28 +36,28 @@ class TextJoiner:
     The join of everything `push` and `flush` returned is `text`, and `text` can always be encoded.
     """
 
-    __slots__ = ("_held", "_pieces")
+    __slots__ = ("_half", "_pieces")
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
-        self._held = ""
+        self._half = ""
 
     def push(self, piece: str) -> str:
         """Take the next piece; return the whole characters so far (a trailing half waits)."""
-        if self._held:
-            piece, self._held = self._held + piece, ""
+        if self._half:
+            piece, self._half = self._half + piece, ""
         if not piece.isascii():
             if "\ud800" <= piece[-1] <= "\udbff":
-                piece, self._held = piece[:-1], piece[-1]
+                piece, self._half = piece[:-1], piece[-1]
             piece = whole_text(piece)
         self._pieces.append(piece)
         return piece
 
     def flush(self) -> str:
         """End the text; return its rest (U+FFFD for a lone half)."""
-        if not self._held:
+        if not self._half:
             return ""
-        self._held = ""
+        self._half = ""
         self._pieces.append("\ufffd")
         return "\ufffd"
 

@@ -37,11 +37,11 @@ class Timeouts:
     total_s: float = 300.0
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value: float = getattr(self, one.name)
+        for field in fields(self):
+            value: float = getattr(self, field.name)
             if not 0 <= value < inf:
                 raise ConfigError(
-                    f"Timeouts.{one.name}: expected seconds, or 0 for no limit, found {value!r}."
+                    f"Timeouts.{field.name}: expected seconds, or 0 for no limit, found {value!r}."
                 )
 
 

@@ -213,9 +213,9 @@ def _parsed_slowly(data: bytes) -> object:
         ) from error
 
 
-def _unexpected(place: str, expected: str, found: object) -> BadReply:
+def _unexpected(place: str, expected: str, value: object) -> BadReply:
     return BadReply(
-        f"expected {expected} at {place}, found {quoted(json_bytes(found))}. "
+        f"expected {expected} at {place}, found {quoted(json_bytes(value))}. "
         "Check that the base URL speaks this wire."
     )
 

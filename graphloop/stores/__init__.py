@@ -5,13 +5,18 @@ Refuses a writer without its lease, and an event that would be read back as anot
 Start with `base.py`, then `memory.py`.
 """
 
+from typing import TYPE_CHECKING
+
+from ..lazy import front_door
 from .base import Ask, Catalog, Leases, Mailbox, Posted, ReleaseStatus, RunRecord, Store
 from .codec import Codec, typed_events
 from .journals import fork, graph_name_of, parent_of, those_within
-from .jsonl import LOCK, SUFFIX
 from .memory import MemoryStore, running_loop
 from .opening import open_store
-from .sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from .jsonl import LOCK, SUFFIX, JsonlStore
+    from .sqlite import SqliteStore
 
 __all__ = [
     "LOCK",
@@ -19,6 +24,7 @@ __all__ = [
     "Ask",
     "Catalog",
     "Codec",
+    "JsonlStore",
     "Leases",
     "Mailbox",
     "MemoryStore",
@@ -35,3 +41,16 @@ __all__ = [
     "those_within",
     "typed_events",
 ]
+
+# A run without a store writes no file.
+__getattr__ = front_door(
+    __name__,
+    {
+        ".jsonl": (
+            "JsonlStore",
+            "LOCK",
+            "SUFFIX",
+        ),
+        ".sqlite": ("SqliteStore",),
+    },
+)

@@ -7,7 +7,7 @@ Every store is a `Store`. Abilities that only some stores have are protocols of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
@@ -27,13 +27,13 @@ __all__ = [
     "Store",
 ]
 
-ReleaseStatus: TypeAlias = Literal["suspended", "done", "failed", "cancelled"]
+ReleaseStatus: TypeAlias = Literal["parked", "done", "failed", "cancelled"]
 RunStatus: TypeAlias = Literal["ready", "running", "interrupted"] | ReleaseStatus
 Posted: TypeAlias = Literal["accepted", "duplicate", "answered"]
 
 
 class Ask(Struct, frozen=True, gc=False):
-    """A question that a suspended run waits for; `arguments` is JSON text.
+    """A question that a parked run waits for; `arguments` is JSON text.
 
     `agents` are the agents that the call is in, outermost first. From `expires_at` on (seconds
     since the epoch) an approval comes too late. An `unknown` call was approved and may have run.
@@ -82,16 +82,16 @@ class Store(Protocol):
 
     A store promises: an acknowledged event is there as long as the store is (on a disk, also after
     the process is killed); events of a run are gapless from 1; a second writer of the same number
-    is refused; the work of an append depends on the new event alone.
+    is refused; the work of an append depends on the new events alone.
     """
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep `event` as number `seq` of the run; the first is 1.
+    def append(self, run_id: str, seq: int, *events: Event) -> Awaitable[None]:
+        """Keep events of a run, all or none: the first of them is number `seq`, from 1 on.
 
-        If the caller is cancelled meanwhile, only `load` says whether the event was kept.
+        If the caller is cancelled meanwhile, only `load` says whether the events were kept.
 
         Raises:
-            StoreError: `seq` is not the next number of this run, or cannot be written.
+            StoreError: `seq` is not the next number of this run, or an event cannot be written.
             Fenced: another driver has claimed the run since.
         """
         ...

@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar, cast
 from zlib import crc32
 
+import pydantic
 from msgspec import DecodeError, Raw, Struct, convert, to_builtins
 from msgspec.json import Decoder, Encoder
-from pydantic import TypeAdapter
-from pydantic import ValidationError as StateError
 from pydantic_core import to_json
 
 from ..errors import StoreError
@@ -66,7 +65,7 @@ class Codec:
     """
 
     def __init__(self, state_type: type[object] = object) -> None:
-        self._state: TypeAdapter[object] = TypeAdapter(state_type)
+        self._state: pydantic.TypeAdapter[object] = pydantic.TypeAdapter(state_type)
         self._encoder = Encoder()
         self._version = Decoder(_Version)
         self._line = Decoder(_Line)
@@ -113,7 +112,7 @@ class Codec:
             if head != _checksum(text):
                 raise StoreError(f"damaged: its checksum is wrong; found {line[:80]!r}")
             return decoded.seq, self._with_state(decoded.event)
-        except StateError as error:
+        except pydantic.ValidationError as error:
             raise _not_ours(error) from error
         except (DecodeError, ValueError, RecursionError) as error:
             raise StoreError(f"not a journal line: {error}; found {line[:80]!r}") from error
@@ -132,7 +131,7 @@ class Codec:
         """
         try:
             return _changed(event, self._typed)
-        except StateError as error:
+        except pydantic.ValidationError as error:
             raise _not_ours(error) from error
 
     def misfit(self, state: object) -> str:
@@ -143,7 +142,7 @@ class Codec:
         try:
             written = _written(state)
             read = self._read(written)
-        except StateError as error:
+        except pydantic.ValidationError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             place = ".".join(str(part) for part in first["loc"])
             return f"{f'`{place}`: ' if place else ''}{first['msg']}. Fix: {_FIX}"
@@ -172,7 +171,7 @@ class Codec:
     def _typed(self, state: object) -> object:
         try:
             return self._state.validate_python(state, strict=True, by_alias=True, by_name=True)
-        except StateError:
+        except pydantic.ValidationError:
             return self._read(_written(state))
 
     def _without_state(self, event: Event) -> Event:
@@ -231,7 +230,7 @@ def _are_equal(given: object, read: object) -> bool:
         return False
 
 
-def _not_ours(error: StateError) -> StoreError:
+def _not_ours(error: pydantic.ValidationError) -> StoreError:
     return StoreError(f"the journal's state is not the graph's: {error}")
 
 

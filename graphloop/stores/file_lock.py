@@ -14,7 +14,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
-from typing import Final, final
+from typing import Final, Self, final
 
 from ..errors import StoreError
 
@@ -40,6 +40,8 @@ OPEN: Final[set[FileLock]] = set()
 @final
 class FileLock:
     """An open file that `take` locks; the owner calls `release` in any case.
+
+    As a context it waits for its lock, and unlocks the file, which stays open for the next time.
 
     Raises:
         OSError: the file cannot be opened.
@@ -68,6 +70,33 @@ class FileLock:
             raise OSError(error.errno, found, str(self._path)) from error
         return True
 
+    def wait(self, timeout_s: float = 30.0) -> None:
+        """Lock the file against other processes, and other stores of this process.
+
+        Raises:
+            OSError: the file system has no locks.
+            StoreError: another process did not release the lock in time.
+        """
+        deadline, pause_s = time.monotonic() + timeout_s, PAUSE_S
+        while not self.take():
+            if time.monotonic() > deadline:
+                raise StoreError(
+                    f"{self._path}: expected its lock within {timeout_s:g} s, found that another "
+                    "process holds it. Fix: end that process if it is stopped."
+                )
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, PAUSE_S_MAX)
+
+    def __enter__(self) -> Self:
+        """Wait for the lock."""
+        self.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Unlock the file."""
+        if fcntl is not None and self.is_held:
+            fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+
     def spares_few(self) -> bool:
         """Whether so few files can still be opened that other runs may fail."""
         if resource is None:
@@ -78,7 +107,7 @@ class FileLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether this process holds the file: not after `release`, nor in a forked child."""
+        """Whether this process has the file open: not after `release`, nor in a forked child."""
         return self in OPEN
 
     def release(self) -> None:
@@ -105,15 +134,7 @@ def locked(
     """
     lock = FileLock(path, flags)
     try:
-        deadline, pause_s = time.monotonic() + timeout_s, PAUSE_S
-        while not lock.take():
-            if time.monotonic() > deadline:
-                raise StoreError(
-                    f"{path}: expected its lock within {timeout_s:g} s, found that another process "
-                    "holds it. Fix: end that process if it is stopped."
-                )
-            time.sleep(pause_s)
-            pause_s = min(2 * pause_s, PAUSE_S_MAX)
+        lock.wait(timeout_s)
         yield lock.descriptor
     finally:
         lock.release()

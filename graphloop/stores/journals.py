@@ -119,7 +119,7 @@ def _renamed(events: Sequence[Event], run_id: str) -> tuple[Event, ...]:
 
 
 async def _keep(store: Store, journals: Mapping[str, Sequence[Event]]) -> None:
-    """Keep new journals: all or none in a `Bulk` store, else event by event.
+    """Keep new journals: all or none in a `Bulk` store, else one after the other.
 
     Raises:
         StoreError: one of the run ids is taken, or cannot be written.
@@ -128,8 +128,7 @@ async def _keep(store: Store, journals: Mapping[str, Sequence[Event]]) -> None:
         await store.append_all(journals)
         return
     for run_id, events in journals.items():
-        for seq, event in enumerate(events, 1):
-            await store.append(run_id, seq, event)
+        await store.append(run_id, 1, *events)
 
 
 def _stops_children(event: Event) -> bool:

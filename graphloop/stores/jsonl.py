@@ -1,10 +1,11 @@
 """A journal as files: one directory, one `<run id>.jsonl` a run, one line an event.
 
-A line is written by a single `write` at the file's end, so a killed process leaves at most one
+Lines are written by a single `write` at the file's end, so a killed process leaves at most one
 torn last line, which loading ignores and the next append cuts off; where the first line is torn,
-there is no run yet. `fsync=True` also survives a loss of power. While a driver holds a run, a
-`<run id>.lock` beside its journal keeps other processes from driving it (not on Windows: there the
-slower of two is refused when it writes). Not for network file systems.
+there is no run yet. Of several events in one append, a kill may leave the first ones.
+`fsync=True` also survives a loss of power. While a driver holds a run, a `<run id>.lock` beside its
+journal keeps other processes from driving it (not on Windows: there the slower of two is refused
+when it writes). Not for network file systems.
 """
 
 from __future__ import annotations
@@ -51,31 +52,35 @@ class JsonlStore:
         self._claims = Claims()
         self._locks: dict[str, Callable[[], object]] = {}
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep `event` as number `seq` of the run."""
-        path, line = self._path(run_id), self._codec.encode(seq, event) + b"\n"
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events of a run; the first of them is number `seq`."""
+        path = self._path(run_id)
+        lines = [self._codec.encode(at, event) + b"\n" for at, event in enumerate(events, seq)]
         try:
             if run_id not in self._known:
                 self._directory.mkdir(parents=True, exist_ok=True)
             flags = os.O_WRONLY | os.O_APPEND | (os.O_CREAT if seq == 1 else 0)
             with locked(path, flags) as descriptor:
-                self._known[run_id] = self._append(descriptor, run_id, seq, line)
+                self._known[run_id] = self._append(descriptor, run_id, seq, lines)
         except FileNotFoundError as error:
             raise out_of_order(str(path), 1, seq) from error
         except OSError as error:
             raise StoreError(f"cannot append to {path}: {error}") from error
 
-    def _append(self, descriptor: int, run_id: str, seq: int, line: bytes) -> tuple[int, int]:
-        path = self._path(run_id)
+    def _append(
+        self, descriptor: int, run_id: str, seq: int, lines: Sequence[bytes]
+    ) -> tuple[int, int]:
+        path, text = self._path(run_id), b"".join(lines)
         expected, size = self._end(run_id, path)
         if seq != expected:
             raise out_of_order(str(path), expected, seq)
-        written = os.write(descriptor, line)
-        if written != len(line):
-            raise OSError(f"only {written} of {len(line)} bytes could be written")
+        written = os.write(descriptor, text)
+        if written != len(text):
+            os.ftruncate(descriptor, size)
+            raise OSError(f"only {written} of {len(text)} bytes could be written")
         if self._fsync:
             os.fsync(descriptor)
-        return seq + 1, size + len(line)
+        return seq + len(lines), size + len(text)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return all events of the run."""

@@ -104,19 +104,19 @@ class MemoryStore:
         self._kept: dict[str, _Kept] = {}
         self._claims = Claims()
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep `event` as number `seq` of the run."""
-        self.keep(run_id, seq, event)
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events of a run; the first of them is number `seq`."""
+        self.keep(run_id, seq, *events)
 
-    def keep(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep `event` at once: `append` for a driver in this process, which need not wait."""
+    def keep(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events at once: `append` for a driver in this process, which need not wait."""
         now, kept = self._clock(), self._kept.get(run_id)
         count = 0 if kept is None else len(kept.events)
         if seq != count + 1:
             raise out_of_order(f"run {run_id!r}", count + 1, seq)
         if kept is None:
             kept = self._kept[run_id] = _Kept(now, now)
-        kept.events.append(event)
+        kept.events.extend(events)
         kept.updated_at = now
 
     async def append_all(self, journals: Mapping[str, Sequence[Event]]) -> None:
@@ -125,8 +125,7 @@ class MemoryStore:
             if run_id in self._runs():
                 raise StoreError(f"this run id is taken: {run_id!r}")
         for run_id, events in journals.items():
-            for seq, event in enumerate(events, 1):
-                self.keep(run_id, seq, event)
+            self.keep(run_id, 1, *events)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return all events of the run."""

@@ -1,14 +1,16 @@
-"""From a path to a store: the ending of its name decides the kind."""
+"""From a path to a store: the ending of its name decides the kind.
+
+The kind is loaded then: a run without a store writes no file.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from .. import stores
 from ..errors import ConfigError
 from .base import Store
 from .codec import Codec
-from .jsonl import JsonlStore
-from .sqlite import SqliteStore
 
 __all__ = ["open_store"]
 
@@ -30,10 +32,10 @@ def open_store(where: str | Path, codec: Codec | None = None) -> Store:
                 f"store={str(where)!r} is a directory, and its name that of a database: "
                 "give a file, or a directory whose name does not end in " + ", ".join(DATABASES)
             )
-        return SqliteStore(path, codec=codec)
+        return stores.SqliteStore(path, codec=codec)
     if path.exists() and not path.is_dir():
         raise ConfigError(
             f"store={str(where)!r}: expected a database (its name ends in {', '.join(DATABASES)}) "
             "or a directory for JSON lines, found another file. Fix: rename it, or give a directory"
         )
-    return JsonlStore(path, codec=codec)
+    return stores.JsonlStore(path, codec=codec)

@@ -12,7 +12,7 @@ import asyncio
 import math
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from sqlite3 import Connection
@@ -24,7 +24,7 @@ from . import sqlite_journal, sqlite_leases, sqlite_reading
 from .base import Ask, Posted, ReleaseStatus, RunRecord
 from .codec import Codec
 from .journals import graph_name_of, unknown_run
-from .sqlite_journal import JournalRow
+from .sqlite_journal import Addition
 from .sqlite_leases import Standing, Tenant
 from .sqlite_schema import Durability
 from .sqlite_writer import Writer
@@ -80,25 +80,27 @@ class SqliteStore:
         self._writer.stop()
         await self._writer.ended()
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep `event` as number `seq` of the run."""
-        await self._append([self._entry(run_id, seq, event)])
+    def append(self, run_id: str, seq: int, *events: Event) -> Awaitable[None]:
+        """Keep events of a run; the first of them is number `seq`.
+
+        The result is a future of the running event loop: an append needs no task.
+        """
+        return self._append(self._addition(run_id, seq, events))
 
     async def append_all(self, journals: Mapping[str, Sequence[Event]]) -> None:
         """Keep whole new journals, in one transaction."""
         await self._append(
-            self._entry(run_id, seq, event)
-            for run_id, events in journals.items()
-            for seq, event in enumerate(events, 1)
+            *[self._addition(run_id, 1, events) for run_id, events in journals.items()]
         )
 
-    async def _append(self, entries: Iterable[JournalRow]) -> None:
-        work = partial(sqlite_journal.append, tenant=self._tenant, entries=tuple(entries))
-        await self._writer.do(work)
+    def _append(self, *additions: Addition) -> asyncio.Future[None]:
+        work = partial(sqlite_journal.append, tenant=self._tenant, additions=additions)
+        return self._writer.put(work)
 
-    def _entry(self, run_id: str, seq: int, event: Event) -> JournalRow:
-        data = self._codec.encode(seq, event)
-        return JournalRow(run_id, seq, type(event).__name__, data, graph_name_of(event))
+    def _addition(self, run_id: str, seq: int, events: Sequence[Event]) -> Addition:
+        encode, graph = self._codec.encode, graph_name_of(events[0]) if events else ""
+        rows = [(type(event).__name__, encode(at, event)) for at, event in enumerate(events, seq)]
+        return Addition(run_id, seq, tuple(rows), graph)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return all events of the run."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from sqlite3 import Connection
+from typing import Final
 
 from msgspec import Struct
 
@@ -11,49 +12,85 @@ from ..errors import UnknownRun
 from .base import Posted
 from .journals import out_of_order
 from .sqlite_leases import Tenant, fence
+from .sqlite_schema import entry_id
 
-__all__ = ["JournalRow", "append", "note_target", "post"]
+__all__ = ["Addition", "append", "note_target", "post"]
+
+ADVANCE: Final = (
+    "UPDATE run SET next_seq = ?1, updated = ?2, lease_until = iif(owner IS NULL, 0.0, ?3), "
+    "graph = iif(next_seq = 1, ?4, graph) WHERE run_id = ?5 AND next_seq = ?6 "
+)
+CLAIMED: Final = ADVANCE + "AND owner = ?7 AND epoch = ?8 RETURNING number"
+UNCLAIMED: Final = ADVANCE + "AND ?8 IS NULL AND (owner IS NULL OR owner = ?7) RETURNING number"
 
 
-class JournalRow(Struct, frozen=True, gc=False):
-    """An encoded event; only the first event of a run uses `graph`."""
+class Addition(Struct, frozen=True, gc=False):
+    """Encoded events of one run, each with its kind; the first of them is number `seq`.
+
+    `graph` is the graph's name where that first one is the first of its run.
+    """
 
     run_id: str
     seq: int
-    kind: str
-    data: bytes
+    events: tuple[tuple[str, bytes], ...]
     graph: str = ""
 
 
-def append(connection: Connection, tenant: Tenant, entries: Sequence[JournalRow]) -> None:
-    """Write the entries of one or several runs, and renew the leases of claimed runs."""
-    for entry in entries:
-        _append(connection, tenant, entry)
+def append(connection: Connection, tenant: Tenant, additions: Sequence[Addition]) -> None:
+    """Write events of one or several runs, and renew the leases of claimed runs."""
+    for addition in additions:
+        number = _advance(connection, tenant, addition)
+        if number is None:
+            _admit(connection, tenant, addition)
+            number = _advance(connection, tenant, addition)
+        assert number is not None, "it has been admitted"
+        now, first = tenant.clock(), entry_id(number, addition.seq)
+        connection.executemany(
+            "INSERT INTO entry(id, kind, data, ts) VALUES(?, ?, ?, ?)",
+            [(first + at, kind, data, now) for at, (kind, data) in enumerate(addition.events)],
+        )
 
 
-def _append(connection: Connection, tenant: Tenant, entry: JournalRow) -> None:
-    run_id, seq, now = entry.run_id, entry.seq, tenant.clock()
-    row = connection.execute(
+def _advance(connection: Connection, tenant: Tenant, addition: Addition) -> int | None:
+    """Count the events in the row of their run, and return its number; None if it does not fit.
+
+    The row fits if the tenant has the run's latest claim, or there is no claim of another, and the
+    first of the events is the next one. It is one statement: a driver that goes on reads nothing.
+    """
+    epoch = tenant.epochs.get(addition.run_id)
+    row: tuple[int] | None = connection.execute(
+        CLAIMED if epoch is not None else UNCLAIMED,
+        (
+            addition.seq + len(addition.events),
+            tenant.clock(),
+            tenant.until(),
+            addition.graph,
+            addition.run_id,
+            addition.seq,
+            tenant.name,
+            epoch,
+        ),
+    ).fetchone()
+    return None if row is None else row[0]
+
+
+def _admit(connection: Connection, tenant: Tenant, addition: Addition) -> None:
+    """Make the row of a new run that no driver has claimed; refuse what else does not fit.
+
+    Raises:
+        Fenced: another driver has the run.
+        StoreError: the events do not follow those that the run has.
+    """
+    run_id, seq, now = addition.run_id, addition.seq, tenant.clock()
+    row: tuple[str | None, int, int] | None = connection.execute(
         "SELECT owner, epoch, next_seq FROM run WHERE run_id = ?", (run_id,)
     ).fetchone()
     fence(tenant, run_id, None if row is None else row[:2])
     expected = 1 if row is None else row[2]
     if seq != expected:
         raise out_of_order(f"run {run_id!r}", expected, seq)
-    if seq == 1:
-        connection.execute(
-            "INSERT INTO run(run_id, graph, created, updated) VALUES(?, ?, ?, ?) "
-            "ON CONFLICT(run_id) DO UPDATE SET graph = excluded.graph",
-            (run_id, entry.graph, now, now),
-        )
     connection.execute(
-        "INSERT INTO entry(run_id, seq, kind, data, ts) VALUES(?, ?, ?, ?, ?)",
-        (run_id, seq, entry.kind, entry.data, now),
-    )
-    connection.execute(
-        "UPDATE run SET next_seq = ?, updated = ?, "
-        "lease_until = iif(owner IS NULL, 0.0, ?) WHERE run_id = ?",
-        (seq + 1, now, tenant.until(), run_id),
+        "INSERT INTO run(run_id, created, updated) VALUES(?, ?, ?)", (run_id, now, now)
     )
 
 

@@ -16,7 +16,7 @@ from ..events import Event
 from .base import Ask, RunRecord, RunStatus
 from .codec import Codec
 from .journals import is_within, parent_of
-from .sqlite_schema import open_reader
+from .sqlite_schema import entry_id, open_reader
 
 __all__ = ["overview", "read", "read_journal", "run_ids", "signals"]
 
@@ -52,16 +52,23 @@ def read(path: Path, work: Callable[[Connection], T], nothing: T) -> T:
 
 def read_journal(connection: Connection, codec: Codec, run_id: str) -> tuple[Event, ...]:
     """Return the events of a run, each checked; none where there is no such run."""
-    row = connection.execute("SELECT next_seq FROM run WHERE run_id = ?", (run_id,)).fetchone()
+    row: tuple[int, int] | None = connection.execute(
+        "SELECT number, next_seq - 1 FROM run WHERE run_id = ?", (run_id,)
+    ).fetchone()
+    if row is None:
+        return ()
+    number, expected = row
+    first = entry_id(number, 1)
     rows: list[tuple[int, str, bytes]] = connection.execute(
-        "SELECT seq, kind, data FROM entry WHERE run_id = ? ORDER BY seq", (run_id,)
+        "SELECT id, kind, data FROM entry WHERE id >= ? AND id < ? ORDER BY id",
+        (first, entry_id(number + 1, 0)),
     ).fetchall()
-    expected = 0 if row is None else row[0] - 1
     events: list[Event] = []
     codec = codec.of(run_id)
-    for number, (seq, kind, data) in enumerate(rows, 1):
-        if seq != number:
-            raise StoreError(f"run {run_id!r}: event {number} is missing, {seq} is there")
+    for at, (entry, kind, data) in enumerate(rows):
+        seq = entry - first + 1
+        if seq != at + 1:
+            raise StoreError(f"run {run_id!r}: event {at + 1} is missing, {seq} is there")
         events.append(_event(codec, run_id, seq, kind, data))
     if len(events) != expected:
         raise StoreError(f"run {run_id!r} has {len(events)} event(s) of {expected}: some are lost")

@@ -1,9 +1,9 @@
 """The writing thread of a store: all waiting work becomes one transaction and one sync.
 
 Any number of tasks, on any event loop, queue work. The thread takes all of it and does it in one
-transaction, with a savepoint for each piece, so that refused work undoes itself only. Callers get
-their results after the commit. In between, the thread renews the leases of its tenant, and writes
-the releases that failed before.
+transaction, with a savepoint for each of several pieces, so that refused work undoes itself only.
+Callers get their results after the commit. In between, the thread renews the leases of its tenant,
+and writes the releases that failed before.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -21,7 +21,7 @@ from sqlite3 import Connection
 from typing import Final, Generic, Protocol, TypeVar, final
 
 from ..errors import GraphloopError, StoreError
-from .file_lock import locked
+from .file_lock import FileLock
 from .sqlite_leases import Tenant, give_back, give_up, renew
 from .sqlite_schema import Durability, commits_need_lock, open_writer
 
@@ -32,6 +32,7 @@ T = TypeVar("T")
 JOBS_MAX: Final = 1000
 BEATS_PER_LEASE: Final = 3
 REST_S_MAX: Final = 3600.0
+OF_THE_DISK: Final = (sqlite3.Error, OSError, ValueError, OverflowError)
 
 
 class _Queued(Protocol):
@@ -39,9 +40,10 @@ class _Queued(Protocol):
 
     loop: asyncio.AbstractEventLoop | None
 
+    def work(self, connection: Connection) -> None: ...
     def attempt(self, connection: Connection) -> None: ...
     def fail(self, error: Exception) -> None: ...
-    def end(self) -> None: ...
+    def end(self, path: Path) -> None: ...
     def settle(self) -> None: ...
 
 
@@ -57,17 +59,21 @@ class _Job(Generic[T]):
         future: asyncio.Future[T] | None = None,
     ) -> None:
         self.loop = None if future is None else future.get_loop()
-        self._work = work
+        self._do = work
         self._committed = committed
         self._failed = failed
         self._future = future
         self._outcome: tuple[T] | Exception = StoreError("nothing was written")
 
+    def work(self, connection: Connection) -> None:
+        """Do the work."""
+        self._outcome = (self._do(connection),)
+
     def attempt(self, connection: Connection) -> None:
-        """Do the work, or undo it where it fails."""
+        """Do the work, or undo it, and no other's, where it fails."""
         connection.execute("SAVEPOINT job")
         try:
-            self._outcome = (self._work(connection),)
+            self.work(connection)
         except Exception as error:
             if not connection.in_transaction:
                 raise  # SQLite has undone the whole transaction, with the other pieces of work.
@@ -78,9 +84,10 @@ class _Job(Generic[T]):
     def fail(self, error: Exception) -> None:
         self._outcome = error
 
-    def end(self) -> None:
-        """Record that the work is committed, or has failed."""
+    def end(self, path: Path) -> None:
+        """Record that the work is committed, or has failed, in the database of this path."""
         if not isinstance(self._outcome, tuple):
+            self._outcome = _worded(self._outcome, path)
             if self._failed is not None:
                 self._failed(self._outcome)
         elif self._committed is not None:
@@ -116,6 +123,7 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._stopped = False
         self._connection: Connection | None = None
+        self._lock_file: FileLock | None = None
         self._beat_at = 0.0
 
     async def do(
@@ -132,15 +140,23 @@ class Writer:
         Raises:
             StoreError: the work was refused, or could not be committed.
         """
+        return await self.put(work, committed, failed)
+
+    def put(
+        self,
+        work: Callable[[Connection], T],
+        committed: Callable[[T], None] | None = None,
+        failed: Callable[[Exception], None] | None = None,
+    ) -> asyncio.Future[T]:
+        """Queue work as `do` does it, and return its future; cancelling that cancels no work.
+
+        Raises:
+            StoreError: the writer is stopped.
+        """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         if not self._put(_Job(work, committed, failed, future)):
             raise StoreError(f"the store {self._path} is closed")
-        try:
-            return await future
-        except GraphloopError:
-            raise
-        except (sqlite3.Error, OSError, ValueError, OverflowError) as error:
-            raise StoreError(f"cannot write to {self._path}: {error}") from error
+        return future
 
     def post(
         self,
@@ -237,33 +253,51 @@ class Writer:
             for job in jobs:
                 job.fail(error)
         for job in jobs:
-            job.end()
+            job.end(self._path)
 
     def _commit(self, jobs: Sequence[_Queued]) -> None:
         if not jobs:
             return
         if self._connection is None:
-            with locked(self._lock_path):
+            with self._locked():
                 self._connection = open_writer(self._path, self._durability)
-        with self._guard():
+        with self._locked() if commits_need_lock() else nullcontext():
             self._connection.execute("BEGIN IMMEDIATE")
-            for job in jobs:
-                job.attempt(self._connection)
+            if len(jobs) == 1:
+                jobs[0].work(self._connection)  # All is undone where it fails.
+            else:
+                for job in jobs:
+                    job.attempt(self._connection)
             self._connection.execute("COMMIT")
 
-    def _guard(self) -> AbstractContextManager[object]:
-        return locked(self._lock_path) if commits_need_lock() else nullcontext()
+    def _locked(self) -> FileLock:
+        """Return the file that is locked for each commit; it stays open in between."""
+        if self._lock_file is None:
+            self._lock_file = FileLock(self._lock_path)
+        return self._lock_file
 
     def _close(self) -> None:
         connection, self._connection = self._connection, None
-        if connection is None:
-            return
         try:
-            with locked(self._lock_path):  # The last connection to close makes a checkpoint.
-                give_up(connection, self._tenant)
-                connection.close()
+            if connection is not None:
+                with self._locked():  # The last connection to close makes a checkpoint.
+                    give_up(connection, self._tenant)
+                    connection.close()
         except (StoreError, OSError, sqlite3.Error):
-            connection.close()  # The leases run out by themselves.
+            if connection is not None:
+                connection.close()  # The leases run out by themselves.
+        finally:
+            if self._lock_file is not None:
+                self._lock_file.release()
+
+
+def _worded(error: Exception, path: Path) -> Exception:
+    """Return an error of the database or the disk as a `StoreError`; each other as it is."""
+    if isinstance(error, GraphloopError) or not isinstance(error, OF_THE_DISK):
+        return error
+    worded = StoreError(f"cannot write to {path}: {error}")
+    worded.__cause__ = error
+    return worded
 
 
 def _settle(jobs: Sequence[_Queued]) -> None:

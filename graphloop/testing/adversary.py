@@ -1,4 +1,4 @@
-"""Adversary: a world in which everything goes wrong that may, as a function of its choices."""
+"""Adversary: a hostile world for `simulate`, as a function of its choices."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ class Adversary:
     Args:
         graph: the graph that runs.
         choices: decide the answers.
-        stubborn: the model and the functions repeat their first answer for ever, in a world that
-            is otherwise kind: an unbounded cycle goes on and on.
-        wordy: every conversation fills the model's window, by the model's own count.
+        stubborn: the model and the functions repeat their first answers, and the rest of the world
+            is kind: an unbounded cycle never ends.
+        wordy: the model counts more tokens than its window has.
         repeatable: tools may run again after a crash.
         askers: the names of the nodes that asked for the effects, by effect id.
         outer: the rules that hold beside those of each gate, outermost first.
-        approvals: whether a person is asked about every call of a tool, or about none. A tool
-            that is missing here has a predicate, and the choices decide.
+        approvals: by the name of a tool, whether a person is asked about every call, or about no
+            call. The choices decide for a tool with a predicate, which is missing here.
     """
 
     graph: NodeGraph[Any]
@@ -79,14 +79,14 @@ class Adversary:
     approvals: Mapping[str, bool] = field(default_factory=dict[str, bool])
     _replies: dict[tuple[str, ...], Reply] = field(default_factory=dict[tuple[str, ...], Reply])
     _answers: dict[str, Answer] = field(default_factory=dict[str, Answer])
-    _said: dict[int, object] = field(default_factory=dict[int, object])
+    _kept: dict[int, object] = field(default_factory=dict[int, object])
 
     @property
     def world(self) -> World:
-        """The adversary in the form that the simulation takes."""
+        """The answers of this adversary, for `simulate`."""
         return World(
             model=self._model,
-            tool=lambda _: FINE if self.stubborn else _given(self.choices.pick(RETURNS)),
+            tool=lambda _: FINE if self.stubborn else _result(self.choices.pick(RETURNS)),
             check=self._check,
             human=self._human,
             callback=self._callback,
@@ -102,20 +102,20 @@ class Adversary:
             return evolve(answered_by_a_model(effect, self.choices), usage=Usage(LONG, 5))
         if not self.stubborn:
             return answered_by_a_model(effect, self.choices)
-        place = (self.askers[effect.id], *[one.name for one in effect.request.tools])
-        if place not in self._replies:
-            self._replies[place] = answered_by_a_model(effect, self.choices)
-        return self._replies[place]
+        question = (self.askers[effect.id], *[tool.name for tool in effect.request.tools])
+        if question not in self._replies:
+            self._replies[question] = answered_by_a_model(effect, self.choices)
+        return self._replies[question]
 
     def _check(self, effect: CheckCalls) -> tuple[CallCheck, ...]:
         if self.stubborn:
-            needs = [self.approvals.get(one.name, False) for one in effect.calls]
-            return tuple([CallCheck(needs_approval=one) for one in needs])
+            needs = [self.approvals.get(call.name, False) for call in effect.calls]
+            return tuple([CallCheck(needs_approval=need) for need in needs])
         if self.choices.chance(16):
             raise RuntimeError("the check broke")
-        # A driver, too, looks at the conditions of all gates together.
-        gates = self.graph.nodes.values()
-        own = tuple([rule for one in gates for rule in rules_of_gate(one) if rule.condition])
+        # A driver, too, evaluates the conditions of all gates together.
+        nodes = self.graph.nodes.values()
+        own = tuple([rule for node in nodes for rule in rules_of_gate(node) if rule.condition])
         levels = (*self.outer, own) if own else self.outer
         return tuple([self._checked(call, levels) for call in effect.calls])
 
@@ -123,27 +123,29 @@ class Adversary:
         if self.choices.chance(6) or not are_arguments(call.arguments):
             return CallCheck("The arguments do not fit.")
         always = self.approvals.get(call.name)
-        # A condition holds, does not, or raises (None).
-        told = [
+        # A condition holds, does not hold, or raises (None).
+        drawn = [
             [(name, self.choices.pick((False, True, None))) for name in asked(rules, call.name)]
             for rules in levels
         ]
         return CallCheck(
             needs_approval=self.choices.chance(2) if always is None else always,
-            held=tuple([tuple([name for name, held in one if held]) for one in told]),
-            unmet=tuple([tuple([name for name, held in one if held is False]) for one in told]),
+            held=tuple([tuple([name for name, holds in level if holds]) for level in drawn]),
+            unmet=tuple(
+                [tuple([name for name, holds in level if holds is False]) for level in drawn]
+            ),
         )
 
     def _human(self, effect: AskHuman) -> Approval | None:
         if self.stubborn:
             return APPROVED
-        return _given(self._remembered(effect, lambda: self.choices.pick(DECISIONS)))
+        return _result(self._remembered(effect, lambda: self.choices.pick(DECISIONS)))
 
     def _child(self, effect: StartRun) -> ChildAnswer | None:
-        said: ChildAnswer | Exception | None = KIND_CHILD
+        ended: ChildAnswer | Exception | None = KIND_CHILD
         if not self.stubborn:
-            said = self._remembered(effect, lambda: self.choices.pick(CHILDREN))
-        return _within(effect.budget, _given(said))
+            ended = self._remembered(effect, lambda: self.choices.pick(CHILDREN))
+        return _within(effect.budget, _result(ended))
 
     def _callback(self, effect: Invoke) -> Answer:
         node, name = self.graph.nodes[self.askers[effect.id]], effect.callback
@@ -151,40 +153,40 @@ class Adversary:
         if known is not None:
             return known
         answer = answered_by_a_callback(node, name, self.choices)
-        # A stubborn generator still comes to an end, or it would be the cycle that goes on.
+        # A stubborn generator still ends: otherwise it would be the unbounded cycle itself.
         if self.stubborn and not isinstance(answer, RequestYielded):
             self._answers[name] = answer
         return answer
 
     def _remembered(self, effect: Effect, draw: Callable[[], T]) -> T:
-        """Return the same answer each time that an effect is performed; silence may be broken."""
-        known = self._said.get(effect.id)
+        """Return the same answer each time that an effect is performed; None may change."""
+        known = self._kept.get(effect.id)
         if known is None:
-            known = self._said[effect.id] = draw()
+            known = self._kept[effect.id] = draw()
         return cast("T", known)  # It was drawn for the same effect.
 
 
 def _within(budget: Budget, ended: ChildAnswer | None) -> ChildAnswer | None:
-    """Return how a child ends that has a budget: no run exceeds its number of tool calls."""
+    """Return the end of a child: no run exceeds the tool calls of its budget."""
     if ended is None or budget.tool_calls is None:
         return ended
-    said, status, spent = ended
-    return said, status, evolve(spent, tool_calls=min(spent.tool_calls, budget.tool_calls))
+    answer, status, spent = ended
+    return answer, status, evolve(spent, tool_calls=min(spent.tool_calls, budget.tool_calls))
 
 
-def _given(answer: T | Exception) -> T:
+def _result(answer: T | Exception) -> T:
     if isinstance(answer, Exception):
-        # A fresh one each time: an exception that is raised again keeps its old tracebacks.
+        # A new exception each time: an old one keeps its tracebacks.
         raise type(answer)(*answer.args)
     return answer
 
 
 def steered_by_a_caller(run: Run[Any], choices: Choices) -> Steered:
-    """Return the word of an iterating caller on a turn; the simplest is silence.
+    """Return what an iterating caller does with a turn; the simplest is nothing.
 
     The caller adds a message, answers calls, replaces the conversation, or withdraws tools.
     """
-    said = (UserMessage(f"And {unfit_arguments(choices)!a}?"),) if choices.chance(3) else ()
+    more = (UserMessage(f"And {unfit_arguments(choices)!a}?"),) if choices.chance(3) else ()
     fewer = evolve(run.setup, tools=run.setup.tools[:1]) if choices.chance(16) else None
     another: tuple[Message, ...] | None = None
     if choices.chance(12):
@@ -196,4 +198,4 @@ def steered_by_a_caller(run: Run[Any], choices: Choices) -> Steered:
             for place, call in enumerate(turn.calls)
             if not choices.chance(3)
         ]
-    return Steered(run.at, 0, another, said, tuple(results), fewer)
+    return Steered(run.at, 0, another, more, tuple(results), fewer)

@@ -1,7 +1,7 @@
-"""Callbacks: the answers of the user's functions, which are not called themselves.
+"""Callbacks: answers in place of the user's functions, which are not called.
 
-A function leaves by every outcome that its node declares, in any order. A topology that is safe
-only because a function behaves well is not safe.
+A function leaves by any outcome that its node declares. A topology that is safe only because a
+function behaves well is not safe.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ def answered_by_a_callback(node: Node[Any, Outcome], callback: str, choices: Cho
     Raises:
         Exception: the function failed.
     """
-    odd = choices.draw(16)
-    if odd == 15:
+    fate = choices.draw(16)
+    if fate == 15:
         return choices.pick(JUNK)
-    if odd == 14:
+    if fate == 14:
         raise ValueError(f"{callback} failed")
-    inner = [one for one in unwrapped([node]) if isinstance(one, Function)]
-    own = next((one for one in inner if one.callback == callback), None)
+    functions = [inner for inner in unwrapped([node]) if isinstance(inner, Function)]
+    own = next((function for function in functions if function.callback == callback), None)
     match "pure" if own is not None else node.kind:
         case "prepare":
             return choices.pick(CHANGES) if choices.chance(4) else Changes()
@@ -88,7 +88,7 @@ def answered_by_a_callback(node: Node[Any, Outcome], callback: str, choices: Cho
 
 def _ask(asks: Asks, choices: Choices) -> Ask:
     """Return any request of a generator; the kernel refuses those that it may not make."""
-    kinds = sorted(asks.kinds, key=lambda one: one.__name__)
+    kinds = sorted(asks.kinds, key=lambda kind: kind.__name__)
     whole = choices.chance(2)
     match choices.pick(kinds).__name__:
         case "AskModel":
@@ -103,12 +103,14 @@ def _ask(asks: Asks, choices: Choices) -> Ask:
 
 def _left(node: Node[Any, Outcome], choices: Choices) -> NodeReturned:
     own = [*(node.outcomes - OWN)] or [*node.outcomes]
-    kind = choices.pick(sorted(own, key=lambda one: one.__name__))
-    given: dict[str, object] = {}
+    kind = choices.pick(sorted(own, key=lambda outcome: outcome.__name__))
+    values: dict[str, object] = {}
     if is_dataclass(kind):
         hints = get_type_hints(kind)
-        given = {one.name: _sample(hints.get(one.name, str), choices) for one in fields(kind)}
-    return NodeReturned(kind.__name__, None, dumps(given) if given else "")
+        values = {
+            field.name: _sample(hints.get(field.name, str), choices) for field in fields(kind)
+        }
+    return NodeReturned(kind.__name__, None, dumps(values) if values else "")
 
 
 def _sample(hint: object, choices: Choices) -> object:

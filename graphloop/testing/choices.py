@@ -21,21 +21,21 @@ T = TypeVar("T")
 Values: TypeAlias = tuple[int, ...]
 
 COUNT_MAX: Final = 256
-"""How many options one choice has at most: a choice is a byte of the token."""
+"""The most options of a choice: a choice is a byte of the token."""
 
 VERSION: Final = "f1"
 MARK_BYTES: Final = 4
 
 TRIALS_MAX: Final = 400
-"""How many lists `shrunk` tries at most."""
+"""The most lists that `shrunk` tries."""
 
 COUNTED_MAX: Final = 4
-"""How many numbers an item has at most that another number counts."""
+"""The most numbers that belong to an item which another number counts."""
 
 
 @final
 class Choices:
-    """Draws numbers, and keeps them in `taken`. Make it with `seeded` or `given`."""
+    """Draws numbers, and keeps them in `taken`."""
 
     def __init__(self, source: Callable[[int], int]) -> None:
         self.taken: list[int] = []
@@ -49,7 +49,7 @@ class Choices:
 
     @classmethod
     def given(cls, values: Iterable[int]) -> Choices:
-        """Return choices that were taken before; a number that is too large wraps round."""
+        """Return choices that were taken before; too large a number wraps round."""
         numbers = chain(values, repeat(0))
         return cls(lambda count: next(numbers) % count)
 
@@ -72,7 +72,7 @@ class Choices:
 
 
 def to_token(values: Sequence[int], mark: int) -> str:
-    """Return choices as a word for a command line.
+    """Return choices as a token for a command line.
 
     Args:
         values: the choices, each below `COUNT_MAX`.
@@ -86,7 +86,7 @@ def from_token(token: str) -> tuple[Values, int]:
     """Return the choices and the checksum that `to_token` has written.
 
     Raises:
-        ConfigError: `to_token` writes no such word.
+        ConfigError: `to_token` has not written the token.
     """
     word = token.strip().removeprefix(f"{VERSION}-")
     try:
@@ -103,10 +103,10 @@ def from_token(token: str) -> tuple[Values, int]:
 
 
 def shrunk(values: Values, fails: Callable[[Values], Values | None]) -> Values:
-    """Return the simplest list found that still fails.
+    """Return a simpler list that still fails.
 
-    Pieces are left out and numbers are lowered, also together with the items that they count.
-    The shorter list is the simpler; of equal lengths, the list with the smaller numbers.
+    A shorter list is simpler; of two equally long ones, the list with the smaller numbers. Pieces
+    are left out and numbers are lowered, also together with the items that they count.
 
     Args:
         values: a list that fails.
@@ -124,7 +124,7 @@ def shrunk(values: Values, fails: Callable[[Values], Values | None]) -> Values:
             if taken is not None:
                 # The run needs no number that it has not taken; beyond the list it took zeros.
                 simpler = (_bare(taken), _bare(candidate), best)
-                best = min(simpler, key=lambda one: (len(one), one))
+                best = min(simpler, key=lambda numbers: (len(numbers), numbers))
                 return True
         return False
 
@@ -138,7 +138,7 @@ def shrunk(values: Values, fails: Callable[[Values], Values | None]) -> Values:
 
 
 def _without(values: Values) -> Iterator[Values]:
-    """Leave out pieces, large ones first, from the end."""
+    """Yield the list without a piece: large pieces first, from the end."""
     size = piece = len(values)
     while piece:
         for end in range(size, piece - 1, -piece):
@@ -147,16 +147,16 @@ def _without(values: Values) -> Iterator[Values]:
 
 
 def _lowered(values: Values) -> Iterator[Values]:
-    """Lower a number, and leave out some of the numbers behind it: fewer items are counted."""
-    for gone in (*range(1, COUNTED_MAX + 1), 0):
+    """Yield the list with a lower number, and without some of the numbers behind it."""
+    for omitted in (*range(1, COUNTED_MAX + 1), 0):
         for at, value in enumerate(values):
             for less in dict.fromkeys((0, 1, value // 2, value - 1)):
-                if 0 <= less < value and at + gone < len(values):
-                    yield (*values[:at], less, *values[at + 1 + gone :])
+                if 0 <= less < value and at + omitted < len(values):
+                    yield (*values[:at], less, *values[at + 1 + omitted :])
 
 
 def _bare(values: Values) -> Values:
-    """Return the list without the zeros at its end, which say nothing."""
+    """Return the list without the zeros at its end."""
     size = len(values)
     while size and not values[size - 1]:
         size -= 1

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, TypeVar, final
+from dataclasses import replace
+from typing import Any, Final, Generic, TypeAlias, TypeVar, final
 
 from ..agent import Agent, Tools
 from ..graph import NodeGraph
 from ..proofs import Bound, bound
-from ..rules import Rules, rules_of
+from ..rules import Rules
 from ..spending import Budget, whole_number
 from . import trial as trials
 from .choices import Choices, from_token, shrunk, to_token
 from .oracle import violations
 from .report import Coverage, Failing, FuzzReport
 from .subject import RULES_MARK, Subject, subject_of
-from .trace import Recording, Trace, parted
+from .trace import Recording, Trace, difference
 from .trace_text import trace_lines
 from .trial import Trial
 from .violation import Violation
@@ -24,6 +24,9 @@ from .violation import Violation
 __all__ = ["EVENTS_MAX", "Fuzzer", "fuzz", "replay_token"]
 
 S = TypeVar("S")
+
+Judged: TypeAlias = tuple[Trial[S], tuple[Violation, ...]]
+"""A run, and its violations."""
 
 EVENTS_MAX: Final = 1_000
 """After how many events a run counts as endless, where no bound is proven."""
@@ -69,10 +72,8 @@ def fuzz(  # noqa: PLR0913 - each keyword is one dial
     Raises:
         ConfigError: a rule, a tool or a number cannot work.
     """
-    rules = rules_of(rules)
-    fuzzer = Fuzzer(subject_of(subject, tools, state, rules), events_max)
-    report = fuzzer.search(first_seed, whole_number("seeds", seeds))
-    return replace(report, given=_given(rules, tools, state, events_max))
+    whole_number("seeds", seeds)
+    return Fuzzer(subject_of(subject, tools, state, rules), events_max).search(first_seed, seeds)
 
 
 def replay_token(
@@ -84,52 +85,13 @@ def replay_token(
     state: object = None,
     events_max: int = EVENTS_MAX,
 ) -> FuzzReport:
-    """Run the one world of a token again; the arguments are those of `fuzz`.
+    """Run the world of a token again; the other arguments are those of `fuzz`.
 
     Raises:
-        ConfigError: the token is none, or an argument cannot work.
+        ConfigError: no `fuzz` has printed the token, or an argument cannot work.
     """
     values, mark = from_token(token)
-    rules = rules_of(rules)
-    fuzzer = Fuzzer(subject_of(subject, tools, state, rules), events_max)
-    return replace(fuzzer.again(values, mark), given=_given(rules, tools, state, events_max))
-
-
-def _given(rules: Rules, tools: Tools, state: object, events_max: int) -> tuple[str, ...]:
-    """Return the arguments that make the same world together with a token."""
-    words = {
-        "rules=…": bool(rules),
-        "tools=…": bool(tools),
-        "state=…": state is not None,
-        f"events_max={events_max}": events_max != EVENTS_MAX,
-    }
-    return tuple([word for word, matters in words.items() if matters])
-
-
-@final
-@dataclass(frozen=True)
-class _Found(Generic[S]):
-    """A run and its violations."""
-
-    seed: int | None
-    trial: Trial[S]
-    wrong: tuple[Violation, ...]
-
-    def has(self, code: str) -> bool:
-        return any(one.code == code for one in self.wrong)
-
-    def beside(self, again: Trial[S], *, surely: bool = False) -> _Found[S]:
-        """Return the run, with where another run by the same choices differs from it.
-
-        Args:
-            again: the other run.
-            surely: they differ, if not in a decision.
-        """
-        reason = "the same choices made another run"
-        differs = parted(self.trial.decisions, again.decisions, reason)
-        if self.has("replay") or not (differs or surely):
-            return self
-        return replace(self, wrong=(differs or Violation("replay", reason), *self.wrong))
+    return Fuzzer(subject_of(subject, tools, state, rules), events_max).again(values, mark)
 
 
 @final
@@ -153,38 +115,37 @@ class Fuzzer(Generic[S]):
 
     def search(self, first_seed: int, seeds: int) -> FuzzReport:
         """Try seeds, and shrink the first failure of each code; Ctrl-C ends the search early."""
-        graph, coverage = self.subject.graph, Coverage.of(self.subject.graph)
-        first: dict[str, _Found[S]] = {}
+        coverage = Coverage.of(self.subject.graph)
+        first: dict[str, tuple[int, Judged[S]]] = {}
         failing: list[Failing] = []
         notes: list[str] = []
         failed, interrupted = 0, False
         try:
             for seed in range(first_seed, first_seed + seeds):
-                found = self._try_seed(seed, twice=(seed - first_seed) % REPEATED_EVERY == 0)
-                coverage.add(graph, found.trial.trace)
-                for one in found.wrong:
-                    first.setdefault(one.code, found)
-                failed += bool(found.wrong)
+                trial, wrong = judged = self._try_seed(seed, coverage.runs % REPEATED_EVERY == 0)
+                coverage.add(self.subject.graph, trial.trace)
+                for violation in wrong:
+                    first.setdefault(violation.code, (seed, judged))
+                failed += bool(wrong)
                 if failed == FAILED_MAX and coverage.runs < seeds:
                     notes.append(f"stopped after {FAILED_MAX} failing seeds")
                     break
-            for code, found in first.items():
+            for code, (seed, judged) in first.items():
                 # A run that failed with another code may have failed with this one, too.
-                if all(one.code != code for each in failing for one in each.violations):
-                    failing.append(self._simplest(code, found))
+                if code not in _codes(failing):
+                    failing.append(self._failing(code, seed, self._simplest(code, judged)))
         except KeyboardInterrupt:
             interrupted = True
             if self._recording.busy:
                 seed = first_seed + coverage.runs
                 notes.append(f"node {self._recording.busy!r} had not returned, in seed {seed}")
-            told = {one.code for each in failing for one in each.violations}
-            rest = [(code, found) for code, found in first.items() if code not in told]
-            failing += [self._failing(code, found) for code, found in rest]
+            open_ = {code: run for code, run in first.items() if code not in _codes(failing)}
+            failing += [self._failing(code, *run) for code, run in open_.items()]
         return FuzzReport(
-            graph.name,
+            self.subject.graph.name,
             coverage.runs,
             first_seed,
-            tuple({one.token: one for one in failing}.values()),
+            tuple({failure.token: failure for failure in failing}.values()),
             failed,
             coverage,
             tuple(notes),
@@ -198,15 +159,15 @@ class Fuzzer(Generic[S]):
             values: the choices.
             mark: the mark of the subject that they were made for.
         """
-        graph, coverage = self.subject.graph, Coverage.of(self.subject.graph)
+        coverage = Coverage.of(self.subject.graph)
         trial, wrong = self.tried(Choices.given(values))
-        coverage.add(graph, trial.trace)
-        found = _Found(None, replace(trial, choices=values), wrong)
-        failing = [self._failing(one.code, found) for one in wrong[:1]]
+        coverage.add(self.subject.graph, trial.trace)
+        judged = replace(trial, choices=values), wrong
+        failing = [self._failing(violation.code, None, judged) for violation in wrong[:1]]
         differs = mark ^ self.subject.mark
         notes = {OTHER_RULES: differs & RULES_MARK, CHANGED: differs & ~RULES_MARK}
         return FuzzReport(
-            graph.name,
+            self.subject.graph.name,
             coverage.runs,
             0,
             tuple(failing),
@@ -216,32 +177,47 @@ class Fuzzer(Generic[S]):
             other_rules=bool(notes[OTHER_RULES]),
         )
 
-    def tried(
-        self, choices: Choices, events_max: int | None = None
-    ) -> tuple[Trial[S], tuple[Violation, ...]]:
+    def tried(self, choices: Choices, events_max: int | None = None) -> Judged[S]:
         """Return one run, and its violations in the order that they happened."""
         self._recording = recording = Recording()
-        most = events_max or self._events_max
         wrong: list[Violation] = []
-        trial: Trial[S] = Trial((), (), Trace(()))
+        trial: Trial[S] = Trial((), (), Trace(()), recording)
         try:
-            trial = trials.tried(self.subject, choices, most, recording)
-            budget = next((one.run.setup.budget for one in trial.trace.steps[:1]), Budget())
-            for one in violations(self.subject, trial, self._bound(budget)):
-                wrong.append(one)  # noqa: PERF402 - what was found before an error is not lost.
+            trial = trials.tried(self.subject, choices, events_max or self._events_max, recording)
+            budget = next((step.run.setup.budget for step in trial.trace.steps[:1]), Budget())
+            for violation in violations(self.subject, trial, self._bound(budget)):
+                wrong.append(violation)  # noqa: PERF402 - an error later must not lose it.
         except Exception as error:  # noqa: BLE001 - one world must not cost all the others.
             wrong.append(Violation("unjudged", f"{type(error).__name__}: {error}"))
             if not trial.choices:
-                trial = Trial(tuple(choices.taken), tuple(recording.journal), trial.trace)
+                events = tuple(recording.journal)
+                trial = replace(trial, choices=tuple(choices.taken), events=events)
         # The first violation is the cause of many later ones.
-        return trial, tuple(sorted(wrong, key=lambda one: one.event or len(trial.events)))
+        wrong.sort(key=lambda violation: violation.event or len(trial.events))
+        return trial, tuple(wrong)
 
-    def _try_seed(self, seed: int, *, twice: bool) -> _Found[S]:
-        found = _Found(seed, *self.tried(Choices.seeded(seed)))
-        if not twice:
-            return found
-        again, _ = self.tried(Choices.given(found.trial.choices))
-        return found.beside(again)
+    def _try_seed(self, seed: int, twice: bool) -> Judged[S]:  # noqa: FBT001 - private
+        judged = self.tried(Choices.seeded(seed))
+        return self._beside(judged, self._repeated(judged)) if twice else judged
+
+    def _repeated(self, judged: Judged[S]) -> Trial[S]:
+        return self.tried(Choices.given(judged[0].choices))[0]
+
+    @staticmethod
+    def _beside(judged: Judged[S], again: Trial[S], *, surely: bool = False) -> Judged[S]:
+        """Return a run, with the first difference from another run by the same choices.
+
+        Args:
+            judged: the run.
+            again: the other run.
+            surely: the runs differ, if not in a reaction of a node.
+        """
+        trial, wrong = judged
+        reason = "the same choices made another run"
+        differs = difference(trial.trace, again.recording.reactions, reason)
+        if any(violation.code == "replay" for violation in wrong) or not (differs or surely):
+            return judged
+        return trial, (differs or Violation("replay", reason), *wrong)
 
     def _bound(self, budget: Budget) -> Bound:
         """Return the proven bound of runs with a budget; some worlds have one."""
@@ -249,27 +225,33 @@ class Fuzzer(Generic[S]):
             self._bounds[budget] = bound(self.subject.graph, budget=budget)
         return self._bounds[budget]
 
-    def _simplest(self, code: str, found: _Found[S]) -> Failing:
-        values = found.trial.choices
-        event = next(one.event for one in found.wrong if one.code == code)
+    def _simplest(self, code: str, judged: Judged[S]) -> Judged[S]:
+        trial, wrong = judged
+        event = next(violation.event for violation in wrong if violation.code == code)
         # A violation that comes later is not simpler, so the run goes no further.
         most = event + 1 if event and code != "endless" else None
 
         def fails(candidate: tuple[int, ...]) -> tuple[int, ...] | None:
-            trial, wrong = self.tried(Choices.given(candidate), most)
-            return trial.choices if any(one.code == code for one in wrong) else None
+            shorter, violations = self.tried(Choices.given(candidate), most)
+            return shorter.choices if any(v.code == code for v in violations) else None
 
+        values = trial.choices
         if fails(values) is not None:
             values = shrunk(values, fails)
-        again = _Found(found.seed, *self.tried(Choices.given(values)))
-        if again.has(code):
-            return self._failing(code, again)
+        again = self.tried(Choices.given(values))
+        if any(violation.code == code for violation in again[1]):
+            return again
         # It has not failed again, or no more: it is told as it was seen.
-        return self._failing(code, found.beside(again.trial, surely=True))
+        return self._beside(judged, again[0], surely=True)
 
-    def _failing(self, code: str, found: _Found[S]) -> Failing:
-        wrong = tuple(sorted(found.wrong, key=lambda one: one.code != code))
-        token = to_token(found.trial.choices, self.subject.mark)
-        lines = tuple(trace_lines(found.trial.trace))
+    def _failing(self, code: str, seed: int | None, judged: Judged[S]) -> Failing:
+        trial, wrong = judged
+        first = tuple(sorted(wrong, key=lambda violation: violation.code != code))
+        token = to_token(trial.choices, self.subject.mark)
         # A node that decides by more than its run may decide otherwise the next time.
-        return Failing(wrong, found.seed, token, lines, repeats=not found.has("replay"))
+        repeats = all(violation.code != "replay" for violation in wrong)
+        return Failing(first, seed, token, tuple(trace_lines(trial.trace)), repeats=repeats)
+
+
+def _codes(failing: Iterable[Failing]) -> set[str]:
+    return {violation.code for failure in failing for violation in failure.violations}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TypeVar
 
 from ..contract import contract_of
 from ..effects import AskHuman, CallModel, CallTool, StartRun
 from ..events import Cancelled, ChildEnded
-from ..node_protocol import Leave
-from ..outcomes import Outcome, Stop, outcome_name
+from ..graph import NodeGraph
+from ..outcomes import Stop
 from ..proofs import Bound
 from ..replay import journal_happenings
 from ..rules import Monitor, TemporalRule, describe_rule
@@ -18,7 +18,7 @@ from .answers import lost_calls, untrue_additions
 from .conversations import rewritten, unpaired_conversations, untrue_requests
 from .executions import crowded, repeated_calls, ungated_calls
 from .subject import Subject
-from .trace import Decision, ProcessExit, Trace
+from .trace import Move, Trace, raised_text
 from .trial import Trial
 from .violation import Violation
 
@@ -28,7 +28,7 @@ S = TypeVar("S")
 
 
 def violations(subject: Subject[S], trial: Trial[S], bound: Bound | None) -> Iterator[Violation]:
-    """Yield everything that a run has done and must not do."""
+    """Yield the broken promises of a run."""
     trace = trial.trace
     yield from _raised(trial)
     yield from unpaired_conversations(trace)
@@ -37,9 +37,9 @@ def violations(subject: Subject[S], trial: Trial[S], bound: Bound | None) -> Ite
     yield from repeated_calls(trace)
     yield from crowded(subject, trace)
     yield from rewritten(subject, trace)
-    yield from untrue_additions(subject, trace)
+    yield from untrue_additions(trace)
     yield from untrue_requests(subject, trace)
-    yield from unexplained(subject, trial.decisions)
+    yield from unexplained(subject, trace)
     if bound is not None:
         yield from _beyond(trace, bound)
     yield from _ended(trial)
@@ -48,45 +48,35 @@ def violations(subject: Subject[S], trial: Trial[S], bound: Bound | None) -> Ite
 
 
 def _raised(trial: Trial[S]) -> Iterator[Violation]:
-    number, trace = len(trial.events), trial.trace
-    if trial.parted is not None:
+    number, broken = len(trial.events), trial.trace.broken
+    if trial.difference is not None:
         # Any other violation may be one of the replay only.
-        yield trial.parted
+        yield trial.difference
     elif trial.endless:
         yield Violation("endless", f"not over after {number} events", number)
-    elif trace.broken is not None:
-        yield Violation("broken", _broken(trial, trace.broken), len(trace.steps) + 1)
+    elif broken is not None:
+        yield Violation("broken", raised_text(broken), len(trial.trace.steps) + 1)
     elif trial.error is not None:
         # The journal can be replayed now, and could not when a process had died.
-        found = f"{type(trial.error).__name__}: {trial.error}"
-        yield Violation("replay", f"resuming the run: {found}", number)
-
-
-def _broken(trial: Trial[S], error: Exception) -> str:
-    """Return the error, and the node that raised it if a node did."""
-    found = str(error) if isinstance(error, ProcessExit) else f"{type(error).__name__}: {error}"
-    last = next(reversed(trial.decisions), None)
-    by_a_node = last is not None and isinstance(last.reaction, Exception)
-    return f"node {last.node!r}: {found}" if last is not None and by_a_node else found
+        yield Violation("replay", f"resuming the run: {raised_text(trial.error)}", number)
 
 
 def _ended(trial: Trial[S]) -> Iterator[Violation]:
-    simulation, trace = trial.simulation, trial.trace
+    simulation, trace, number = trial.simulation, trial.trace, len(trial.events)
     if simulation is None:
         return
-    run, number = simulation.run, len(trial.events)
-    if trace.broken is None and trial.parted is None and trace.run != run:
+    run = simulation.run
+    if trace.broken is None and trial.difference is None and trace.run != run:
         yield Violation("replay", "the journal leads to another run", number)
     for key in sorted(simulation.repeated):
         yield Violation("once", f"call {key} is started again after it ended or started", number)
     yield from unfinished(trial)
     outside = all(
-        isinstance(one, AskHuman | StartRun) or (isinstance(one, CallTool) and one.client)
-        for one in run.pending.values()
+        isinstance(effect, AskHuman | StartRun) or (isinstance(effect, CallTool) and effect.client)
+        for effect in run.pending.values()
     )
     if not run.ended and (not run.pending or not outside):
-        found = f"node {run.node!r} waits for no person, client or child"
-        yield Violation("stuck", found, number)
+        yield Violation("stuck", f"node {run.node!r} waits for no person, client or child", number)
 
 
 def unfinished(trial: Trial[S]) -> Iterator[Violation]:
@@ -95,66 +85,62 @@ def unfinished(trial: Trial[S]) -> Iterator[Violation]:
         return
     run, number = trial.simulation.run, len(trial.events)
     if run.pending or run.ending is None:
-        found = f"waits for {sorted(run.pending)}" if run.pending else "has no ending"
-        yield Violation("ending", f"a run that is over {found}", number)
-    events = enumerate(trial.events, 1)
-    stops = [at for at, one in events if isinstance(one, Cancelled) and not one.after_step]
-    if stops and not run.was_stopped:
-        reason = None if run.ending is None else run.ending.reason
-        found = f"a run that was stopped says that it is {reason}"
-        yield Violation("ending", found, stops[0])
-
-
-def unexplained(subject: Subject[S], decisions: Sequence[Decision]) -> Iterator[Violation]:
-    """Yield the first node that ended a run early, or at a bound, and has not said why."""
-    for decision in decisions:
-        done = decision.reaction
-        if not isinstance(done, Leave) or done.run.ending is not None:
-            continue
-        if _owes_an_ending(subject, decision.node, type(done.outcome)):
-            left = f"node {decision.node!r} left by {outcome_name(type(done.outcome))!r}"
-            found = f"{left}, and the run has no ending that says why"
-            yield Violation("ending", found, decision.event)
+        text = f"waits for {sorted(run.pending)}" if run.pending else "has no ending"
+        yield Violation("ending", f"a run that is over {text}", number)
+    for at, event in enumerate(trial.events, 1):
+        if isinstance(event, Cancelled) and not event.after_step and not run.was_stopped:
+            reason = None if run.ending is None else run.ending.reason
+            yield Violation("ending", f"a run that was stopped says that it is {reason}", at)
             return
 
 
-def _owes_an_ending(subject: Subject[S], name: str, outcome: type[Outcome]) -> bool:
-    """Whether a node that leaves so has promised that the run ends for a reason."""
-    node, target = subject.graph.nodes[name], subject.graph.table[name].get(outcome)
-    promised = contract_of(node)
-    if promised is None:
+def unexplained(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
+    """Yield the first node that ended a run early, or at a bound, without saying why."""
+    for move in trace.moves:
+        if move.run.ending is None and _owes_an_ending(subject.graph, move):
+            text = f"node {move.node.name!r} left by {move.way[1]!r}"
+            text = f"{text}, and the run has no ending that says why"
+            yield Violation("ending", text, move.number)
+            return
+
+
+def _owes_an_ending(graph: NodeGraph[S], move: Move[S]) -> bool:
+    """Whether a node that leaves by this move has promised that the run ends for a reason."""
+    promised = contract_of(graph.nodes[move.node.name])
+    if move.outcome is None or promised is None:
         return False
-    if promised.moved(outcome) & {"end", "broken"}:
+    if promised.moved(type(move.outcome)) & {"end", "broken"}:
         return True
-    # It bounds the run, and the run has reached the bound.
-    return node.kind == "stop" and outcome is Stop and bool(promised.caps) and target == "END"
+    # The node bounds the run, and the run has reached the bound.
+    bounds = move.node.kind == "stop" and bool(promised.caps)
+    return bounds and isinstance(move.outcome, Stop) and move.target == "END"
 
 
 def _beyond(trace: Trace[S], bound: Bound) -> Iterator[Violation]:
     asked = ran = by_children = 0
     visits = Counter[str]()
-    for number, one in enumerate(trace.steps, 1):
-        asked += sum(isinstance(effect, CallModel) for effect in one.effects)
-        ran += sum(isinstance(effect, CallTool) for effect in one.effects)
-        if isinstance(one.event, ChildEnded):
+    for number, step in enumerate(trace.steps, 1):
+        asked += sum(isinstance(effect, CallModel) for effect in step.effects)
+        ran += sum(isinstance(effect, CallTool) for effect in step.effects)
+        if isinstance(step.event, ChildEnded):
             # The bound of a child's own graph is unknown here; the budget holds for both.
-            by_children += one.event.spent.tool_calls
-        visits.update(way.target for way in one.transitions)
-        budget = one.run.setup.budget.tool_calls
+            by_children += step.event.spent.tool_calls
+        visits.update(move.target for move in step.transitions)
+        budget = step.run.setup.budget.tool_calls
         in_all = f"tools run, {by_children} of them in child runs; there is room for"
-        for count, most, what in (
+        for count, most, words in (
             (ran + by_children, budget, in_all),
             (asked, bound.model_calls, "models are asked; proven at most are"),
             (ran, bound.tool_calls, "tools run; the budget has room for"),
         ):
             if most is not None and count > most:
-                yield Violation("bound", f"{count} {what} {most}", number)
+                yield Violation("bound", f"{count} {words} {most}", number)
                 return
     for node, count in visits.items():
         most = bound.visits.get(node)
         if most is not None and count > most:
-            found = f"{node!r} is visited {count} times; proven are {most} at most"
-            yield Violation("bound", found)
+            text = f"{node!r} is visited {count} times; proven are {most} at most"
+            yield Violation("bound", text)
 
 
 def _unruly(subject: Subject[S], trial: Trial[S]) -> Iterator[Violation]:
@@ -162,8 +148,8 @@ def _unruly(subject: Subject[S], trial: Trial[S]) -> Iterator[Violation]:
     monitor, broken = Monitor.of(subject.rules), set[TemporalRule]()
     happenings = journal_happenings(subject.graph, trial.events[: len(steps)])
     for number, happened in enumerate(happenings, 1):
-        for one in happened:
-            monitor = monitor.after(one)
+        for happening in happened:
+            monitor = monitor.after(happening)
         for rule in monitor.broken:
             if rule not in broken:
                 broken.add(rule)

@@ -49,12 +49,12 @@ FREE: Final = (
     *("empty", "paused", "cut", "refused", "listed", "failed"),
     *("one", "one", "some", "done", "listed", "one"),
 )
-"""Answers of a model that no request forces; common answers stand here more than once."""
+"""The kinds of answers of a model that is not forced; common kinds stand here more than once."""
 FORCED: Final = (
     *("one", "done", "some", "stranger", "cut", "refused", "empty", "failed"),
     *("one", "one", "one", "one", "one", "one"),
 )
-"""Answers of a model that has to call one tool."""
+"""The kinds of answers of a model that has to call a certain tool."""
 
 
 def answered_by_a_model(effect: CallModel, choices: Choices) -> Reply:
@@ -74,11 +74,11 @@ def answered_by_a_model(effect: CallModel, choices: Choices) -> Reply:
 
 def unanswered_calls(tools: tuple[ToolSpec, ...], choices: Choices) -> AssistantMessage:
     """Return a reply from before the run, with calls that have no results yet."""
-    able = [one for one in tools if one.kind != "provider"]
+    able = [tool for tool in tools if tool.kind != "provider"]
     picked = [choices.pick(able) for _ in range(1 + choices.draw(2))] if able else []
     calls = [
-        ToolCall(f"before_{place}", one.name, fitting(one.parameters, choices))
-        for place, one in enumerate(picked)
+        ToolCall(f"before_{place}", tool.name, fitting(tool.parameters, choices))
+        for place, tool in enumerate(picked)
     ]
     return AssistantMessage(tuple(calls))
 
@@ -98,7 +98,7 @@ class _Model:
         draw, pick, call, stranger = (
             *(self.choices.draw, self.choices.pick, self._call, self._stranger),
         )
-        text = TextPart(f"Reply {self.effect.id}.")  # No other reply of the run has it.
+        text = TextPart(f"Reply {self.effect.id}.")  # Unique in the run.
         match kind:
             case "one":
                 return (call(),), pick(CALLING)
@@ -123,8 +123,8 @@ class _Model:
                 return pick(((text,), (), (text, call()))), pick(REFUSING)
             case "listed":  # Some nodes read answers of these forms.
                 items = [f"item {at}" for at in range(1 + draw(3))]
-                told = pick((dumps(items), "\n".join(items), dumps({"answer": items[0]})))
-                return (TextPart(told),), FinishReason.STOP
+                words = pick((dumps(items), "\n".join(items), dumps({"answer": items[0]})))
+                return (TextPart(words),), FinishReason.STOP
             case _:
                 return (text,), FinishReason.STOP
 
@@ -137,15 +137,15 @@ class _Model:
 
     def _stranger(self) -> ToolCall:
         """Return a call that cannot run: an unknown tool, or arguments that do not fit."""
-        name = self.choices.pick(("nowhere", "", *[one.name for one in self._offered]))
+        name = self.choices.pick(("nowhere", "", *[tool.name for tool in self._offered]))
         return ToolCall(self._call_id(), name, unfit_arguments(self.choices))
 
     @property
     def _offered(self) -> tuple[ToolSpec, ...]:
-        tools = tuple([one for one in self.effect.request.tools if one.kind != "provider"])
-        forced = self.effect.request.tool_choice
-        named = tuple([one for one in tools if one.name == forced.name])
-        return named if forced.mode == "tool" and named else tools
+        tools = tuple([tool for tool in self.effect.request.tools if tool.kind != "provider"])
+        choice = self.effect.request.tool_choice
+        named = tuple([tool for tool in tools if tool.name == choice.name])
+        return named if choice.mode == "tool" and named else tools
 
     def _call_id(self) -> str:
         chosen = self.choices.pick(IDS)
@@ -179,8 +179,8 @@ def _value(  # noqa: PLR0911 - one case for each type of JSON
 ) -> object:
     if not isinstance(schema, dict) or depth > DEPTH_MAX:
         return "deep"
-    told = cast("dict[str, Any]", schema)  # Keys of JSON are texts.
-    match told:
+    known = cast("dict[str, Any]", schema)  # Keys of JSON are texts.
+    match known:
         case {"const": constant}:
             return constant
         case {"enum": [_, *_] as options}:
@@ -188,17 +188,17 @@ def _value(  # noqa: PLR0911 - one case for each type of JSON
         case {"anyOf": [_, *_] as options} | {"oneOf": [_, *_] as options}:
             return _value(choices.pick(options[:COUNT_MAX]), choices, depth + 1)
         case {"type": "object"}:
-            needed = told.get("required", ())
+            required = known.get("required", ())
             return {
-                name: _value(one, choices, depth + 1)
-                for name, one in told.get("properties", {}).items()
-                if name in needed or choices.chance(2)
+                name: _value(inner, choices, depth + 1)
+                for name, inner in known.get("properties", {}).items()
+                if name in required or choices.chance(2)
             }
         case {"type": "array"}:
-            items = told.get("items", {"type": "string"})
+            items = known.get("items", {"type": "string"})
             return [_value(items, choices, depth + 1) for _ in range(choices.draw(4))]
         case {"type": "boolean"}:
-            return not choices.draw(2)  # Yes ends most loops, so it is the simpler one.
+            return not choices.draw(2)  # True ends most loops, so it is the simpler value.
         case {"type": "integer" | "number"}:
             return choices.pick((0, 1, -1, 7, 10**9))
         case {"type": "null"}:

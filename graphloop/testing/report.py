@@ -42,16 +42,16 @@ class Coverage:
     @classmethod
     def of(cls, graph: NodeGraph[Any]) -> Coverage:
         """Return the coverage of no run at all."""
-        edges = {(one.source, one.outcome): 0 for one in graph.edges}
+        edges = {(edge.source, edge.outcome): 0 for edge in graph.edges}
         return cls(Counter(dict.fromkeys((*graph.nodes, "END"), 0)), Counter(edges))
 
     def add(self, graph: NodeGraph[Any], trace: Trace[Any]) -> None:
         """Count the transitions and the ending of a run."""
         self.runs += 1
         self.nodes[graph.start] += 1
-        for one in trace.steps:
-            self.edges.update((way.node, way.outcome) for way in one.transitions)
-            self.nodes.update(way.target for way in one.transitions)
+        for step in trace.steps:
+            self.edges.update(move.way for move in step.transitions)
+            self.nodes.update(move.target for move in step.transitions)
         run = trace.run
         if run is not None and trace.broken is None:
             self.endings[run.ending.reason if run.ended and run.ending else "parked"] += 1
@@ -146,7 +146,6 @@ class FuzzReport:
         coverage: the nodes and outcomes that the runs reached.
         notes: further remarks.
         interrupted: whether Ctrl-C ended the search early.
-        given: the arguments that make the same world together with a token.
         other_rules: whether a token was replayed that was made with other rules.
     """
 
@@ -158,7 +157,6 @@ class FuzzReport:
     coverage: Coverage
     notes: tuple[str, ...] = ()
     interrupted: bool = False
-    given: tuple[str, ...] = ()
     other_rules: bool = False
 
     @property
@@ -169,7 +167,7 @@ class FuzzReport:
     def to_json(self) -> str:
         """Return the report as a JSON object."""
         told = asdict(self)
-        del told["given"], told["other_rules"]
+        del told["other_rules"]
         told |= {"ok": self.ok, "coverage": self.coverage.to_builtins()}
         return dumps(told, indent=2, ensure_ascii=False)
 
@@ -179,19 +177,15 @@ class FuzzReport:
         Args:
             target: the target and options of the command; without them, a call in Python is told.
         """
+        command = f"graphloop fuzz {target} --replay ", ""
+        start, end = command if target else ('replay_token(graph, "', '", …)')
         verdict = "nothing found" if self.ok else f"{self.failed} of them failed"
         early = "interrupted after " if self.interrupted else ""
         searched = f"{early}{self.seeds} seed(s) from {self.first_seed} on, {verdict}"
-        failing = self.failing
-        lines = [line for one in failing for line in one.lines(self._again(target, one.token))]
-        lines += [*str(self.coverage).splitlines(), *(f"note: {one}" for one in self.notes)]
+        lines = [line for run in self.failing for line in run.lines(f"{start}{run.token}{end}")]
+        lines += [*str(self.coverage).splitlines(), *(f"note: {note}" for note in self.notes)]
         return "\n".join([f"graph {self.graph!r}: {searched}", *(f"  {line}" for line in lines)])
 
     def __str__(self) -> str:
         """Return the report for people."""
         return self.text()
-
-    def _again(self, target: str, token: str) -> str:
-        if target:
-            return f"graphloop fuzz {target} --replay {token}"
-        return f"replay_token({', '.join(['graph', f'{chr(34)}{token}{chr(34)}', *self.given])})"

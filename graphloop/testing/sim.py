@@ -1,11 +1,11 @@
 """The simulation driver: the same kernel, under a seed, in a world that you write.
 
-There is no event loop and no real time. The seed draws which pending effect is answered next; the
-same seed gives the same events, byte for byte. The caller injects a crash or an abort after any
-event. A crash forgets everything but the journal: the run is folded from it, and its pending
-effects are performed again. A tool that may not be repeated starts only after `EffectsStarted` is
-journaled. A tool that had started and not ended is answered as unknown; the seed decides whether
-it had taken effect before the crash.
+There is no event loop and no real time. The seed draws which pending effect is answered next: the
+same seed gives the same events, byte for byte. The caller chooses after which events the process
+crashes or the run is aborted. A crash forgets everything but the journal. The next process folds
+the run from it, and performs the pending effects again. A tool that may not be repeated starts
+only after `EffectsStarted` is journaled. A tool that a crash interrupted is answered as unknown.
+The seed decides whether it had taken effect.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeAlias, TypeVar, assert_never
+from typing import Any, Final, Generic, NoReturn, TypeAlias, TypeVar, assert_never
 
 from ..driver import child_unwanted, failed
 from ..effects import (
@@ -61,41 +61,19 @@ __all__ = ["ChildAnswer", "Simulation", "World", "simulate"]
 S = TypeVar("S")
 
 EVENTS_MAX: Final = 100_000
-"""After how many events a simulation is given up; a bounded run ends before."""
+"""The number of events after which a simulation is given up; a bounded run ends before."""
 
 LATENCY_MAX_S: Final = 10.0
 
 DOWNTIME_MAX_S: Final = 1_000.0
 """How long a process stays dead at most."""
 
-NOTHING: Final[Mapping[int, Queued | Cancelled]] = {}
-
 ChildAnswer: TypeAlias = tuple[str, ResultStatus, Spent]
 """The end of a child run: its answer, its status, and all that it used."""
 
 
-def _all_valid(effect: CheckCalls) -> tuple[CallCheck, ...]:
-    return tuple(CallCheck() for _ in effect.calls)
-
-
-def _no_answer(_: AskHuman) -> Approval | None:
-    return None
-
-
-def _no_callback(effect: Invoke) -> Answer:
-    raise GraphloopError(f"this world has no callback for {effect.callback!r}")
-
-
-def _no_agent(effect: StartRun) -> ChildAnswer | None:
-    raise GraphloopError(f"this world has no agent for {effect.agent!r}")
-
-
-def _unsteered(effect: AwaitCaller, run: Run[Any]) -> Steered:
-    return Steered(run.at, effect.id)
-
-
-def _never(_: CallTool) -> bool:
-    return False
+def _missing(kind: str, name: str) -> NoReturn:
+    raise GraphloopError(f"this world has no {kind} for {name!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,35 +81,44 @@ class World:
     """The answers to effects. An error that a function raises becomes `EffectFailed`.
 
     Args:
-        model: a reply for a request.
-        tool: the return value of a tool; called once for every execution that takes effect, also
-            if a crash swallows the result.
-        check: one check a call; by default every call is valid and needs no approval.
-        human: a decision, or None for "no answer": the run then parks.
-        callback: the return value of a function of the user's.
-        child: the end of a child run, or None for "it parks".
-        steer: the word of the caller of an attended run; its time and effect are filled in.
-        repeatable: whether a call may simply run again after a crash; by default none may.
+        model: returns a reply to a request.
+        tool: returns the outcome of a tool. It is called once for each execution that takes
+            effect, also if a crash loses the result.
+        check: returns a check for each call; by default every call is valid without an approval.
+        human: returns a decision, or None: the run then parks.
+        callback: returns what a function of the user's returns.
+        child: returns the end of a child run, or None: the child parks.
+        steer: returns what the caller of an attended run says. The simulation fills in its time
+            and effect.
+        repeatable: whether a call may run again after a crash; by default no call may.
     """
 
     model: Callable[[CallModel], Reply]
     tool: Callable[[CallTool], ToolOutcome]
-    check: Callable[[CheckCalls], tuple[CallCheck, ...]] = _all_valid
-    human: Callable[[AskHuman], Approval | None] = _no_answer
-    callback: Callable[[Invoke], Answer] = _no_callback
-    child: Callable[[StartRun], ChildAnswer | None] = _no_agent
-    steer: Callable[[AwaitCaller, Run[Any]], Steered] = _unsteered
-    repeatable: Callable[[CallTool], bool] = _never
+    check: Callable[[CheckCalls], tuple[CallCheck, ...]] = lambda effect: (
+        (CallCheck(),) * len(effect.calls)
+    )
+    human: Callable[[AskHuman], Approval | None] = lambda _: None
+    callback: Callable[[Invoke], Answer] = lambda effect: _missing("callback", effect.callback)
+    child: Callable[[StartRun], ChildAnswer | None] = lambda effect: _missing("agent", effect.agent)
+    steer: Callable[[AwaitCaller, Run[Any]], Steered] = lambda effect, run: Steered(
+        run.at, effect.id
+    )
+    repeatable: Callable[[CallTool], bool] = lambda _: False
 
 
 @dataclass
 class Simulation(Generic[S]):
     """The end of a simulation.
 
-    `run` is the last state and `events` the journal; `executions` counts how often each call was
-    started, by its key. `repeated` are the keys of calls that were started again after their
-    result had been journaled or, if they may not be repeated, after their start had been. It is
-    always empty, or graphloop has a bug.
+    Attributes:
+        run: the last state of the run.
+        events: the journal.
+        executions: how often each call was started, by its key.
+        finished: the keys of the calls whose results are in the journal.
+        repeated: the keys of calls that started again after their results were journaled. For
+            calls that may not be repeated: after their starts were. Anything here is a bug of
+            graphloop.
     """
 
     run: Run[S]
@@ -151,7 +138,7 @@ def simulate(  # noqa: PLR0913 - each keyword is one dial of the simulation
     seed: int = 0,
     crash_after: Collection[int] = (),
     abort_after: int | None = None,
-    meanwhile: Mapping[int, Queued | Cancelled] = NOTHING,
+    meanwhile: Mapping[int, Queued | Cancelled] | None = None,
     events_max: int | None = None,
     journal: list[Event] | None = None,
 ) -> Simulation[S]:
@@ -159,18 +146,18 @@ def simulate(  # noqa: PLR0913 - each keyword is one dial of the simulation
 
     Args:
         graph: the graph to run.
-        messages: the conversation it begins with.
-        world: the answers to its effects.
+        messages: the input of the run.
+        world: the answers to the effects.
         state: the user's state.
         setup: model, tools and settings.
-        seed: decides the order and the times of all answers, and which tools took effect before a
+        seed: decides the order and times of the answers, and which tools took effect before a
             crash.
-        crash_after: after which events (1 is `Started`) the process dies and resumes.
-        abort_after: after which event the run is cancelled.
-        meanwhile: messages and stops from outside, by the number of the event before them; their
-            times are filled in.
-        events_max: after how many events it is given up; `EVENTS_MAX` if not given.
-        journal: an empty list that becomes the journal, to be read also if this raises.
+        crash_after: the numbers of the events (1 is `Started`) after which the process dies.
+        abort_after: the number of the event after which the run is cancelled.
+        meanwhile: messages and stops from outside, by the number of the event before them. The
+            simulation fills in their times.
+        events_max: the number of events after which the simulation is given up.
+        journal: an empty list that becomes the journal; it is filled also if this raises.
 
     Raises:
         GraphloopError: the run took more than `events_max` events.
@@ -188,12 +175,12 @@ def simulate(  # noqa: PLR0913 - each keyword is one dial of the simulation
         process.crash()
     else:
         process.perform(first.effects)
-    said = dict(meanwhile)
+    outside = {**(meanwhile or {})}
     if abort_after is not None:
-        said[abort_after] = Cancelled(0.0, "simulated")
+        outside[abort_after] = Cancelled(0.0, "simulated")
     while not simulation.run.ended:
-        interjected = said.get(len(simulation.events))
-        event = process.next_event() if interjected is None else process.interrupted(interjected)
+        interruption = outside.get(len(simulation.events))
+        event = process.next_event() if interruption is None else process.interrupted(interruption)
         if event is None:
             break
         if len(simulation.events) >= most:
@@ -224,13 +211,13 @@ class _Process(Generic[S]):
         self._started: set[int] = set()
 
     def perform(self, effects: Iterable[Effect]) -> None:
-        """Have effects performed, but those that stay without an answer."""
+        """Queue the effects that get an answer."""
         self._waiting += [effect for effect in effects if not self._is_silent(effect)]
 
     def interrupted(self, event: Queued | Cancelled) -> Event:
-        """Return an event from outside; a stop at once voids all effects under way."""
+        """Return an event from outside; an immediate stop drops all effects under way."""
         if isinstance(event, Cancelled) and not event.after_step:
-            unbegun = tuple([one.id for one in self._waiting if self._is_surely_unstarted(one)])
+            unbegun = tuple([wait.id for wait in self._waiting if self._is_surely_unstarted(wait)])
             self._waiting.clear()
             self._in_flight.clear()
             event = evolve(event, unbegun=unbegun)
@@ -243,7 +230,7 @@ class _Process(Generic[S]):
         if self._resuming and self._waiting:
             self._resuming = False
             return Resumed(self._clock)
-        risky = [one.id for one in self._waiting if self._must_be_noted(one)]
+        risky = [effect.id for effect in self._waiting if self._must_be_noted(effect)]
         if risky:
             return EffectsStarted(self._clock, tuple(risky))
         for effect in self._waiting:
@@ -252,7 +239,7 @@ class _Process(Generic[S]):
         return self._earliest() if self._in_flight else None
 
     def take(self, event: Event, *, crash: bool) -> None:
-        """Journal an event, then step; or die in between."""
+        """Journal an event, then step; or crash in between."""
         simulation = self._simulation
         answered = simulation.run.pending.get(getattr(event, "effect", 0))
         if isinstance(answered, StartRun):
@@ -269,7 +256,7 @@ class _Process(Generic[S]):
             self.perform(taken.effects)
 
     def crash(self) -> None:
-        """Die, and resume with nothing but the journal."""
+        """Forget everything but the journal, and resume from it."""
         for _, effect in self._in_flight:
             if self._runs(effect) and self._rng.random() < 0.5:
                 self._lose(effect)
@@ -283,9 +270,9 @@ class _Process(Generic[S]):
             self.perform(run.pending.values())
 
     def _unwanted(self, effect_id: int) -> Event:
-        """End a child run that the run has abandoned: it has spent its all, or nothing."""
-        self._waiting = [one for one in self._waiting if one.id != effect_id]
-        self._in_flight = [(at, one) for at, one in self._in_flight if one.id != effect_id]
+        """End an abandoned child run; the seed decides whether it has spent anything."""
+        self._waiting = [wait for wait in self._waiting if wait.id != effect_id]
+        self._in_flight = [pair for pair in self._in_flight if pair[1].id != effect_id]
         effect, spent = self._simulation.run.pending[effect_id], Spent()
         assert isinstance(effect, StartRun), "a fan-out waits for child runs only"
         with suppress(Exception):
@@ -339,7 +326,7 @@ class _Process(Generic[S]):
             return failed(at, effect, error)
 
     def _lose(self, effect: Effect) -> None:
-        """Let a tool take effect whose result is lost."""
+        """Let a tool take effect, and lose its result."""
         with suppress(Exception):
             _answer(self._world, effect, self._simulation.run, self._clock)
 

@@ -10,7 +10,7 @@ This module needs Hypothesis (`pip install "graphloop[test]"`); nothing else of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 try:
     from hypothesis import strategies as st
@@ -29,7 +29,7 @@ from .choices import Choices
 from .fuzzing import EVENTS_MAX
 from .replies import answered_by_a_model
 from .sim import Simulation
-from .subject import Subject, subject_of
+from .subject import subject_of
 from .trial import tried
 
 __all__ = ["replies", "simulations"]
@@ -48,7 +48,8 @@ def replies(tools: Sequence[ToolSpec] = ()) -> st.SearchStrategy[Reply]:
         except Exception:  # noqa: BLE001 - a request that fails has no reply.
             return None
 
-    return choices.map(answered).filter(lambda reply: reply is not None).map(_there)
+    # Hypothesis does not type a filter as narrowing.
+    return cast("st.SearchStrategy[Reply]", choices.map(answered).filter(bool))
 
 
 def simulations(
@@ -72,19 +73,10 @@ def simulations(
     subject = subject_of(graph, tools, state)
 
     def simulated(values: list[int]) -> Simulation[Any]:
-        return _simulated(subject, values, events_max)
+        trial = tried(subject, Choices.given(values), events_max)
+        if trial.simulation is None:
+            assert trial.error is not None, "a simulation ends, or raises"
+            raise trial.error
+        return trial.simulation
 
     return choices.map(simulated)
-
-
-def _simulated(subject: Subject[Any], values: list[int], events_max: int) -> Simulation[Any]:
-    trial = tried(subject, Choices.given(values), events_max)
-    if trial.simulation is None:
-        assert trial.error is not None, "a simulation ends, or raises"
-        raise trial.error
-    return trial.simulation
-
-
-def _there(reply: Reply | None) -> Reply:
-    assert reply is not None, "the others were filtered out"
-    return reply

@@ -52,8 +52,8 @@ class Subject(Generic[S]):
         rules: temporal rules, with every word resolved.
         messages: the conversation that each run begins with.
         iterated: whether a caller may iterate its runs, as `Agent.iter` does.
-        approvals: whether a person is asked about every call of a tool, or about none. A tool
-            that is missing here has a predicate, or was invented.
+        approvals: by the name of a tool, whether a person is asked about every call, or about no
+            call. A tool with a predicate is missing here, and so is an invented one.
     """
 
     graph: NodeGraph[S]
@@ -67,15 +67,15 @@ class Subject(Generic[S]):
     @property
     def mark(self) -> int:
         """A checksum of the table and the tools, and another of the rules."""
-        told = [
+        table = [
             self.graph.name,
             self.graph.start,
-            [[one.source, one.outcome, one.target] for one in self.graph.edges],
-            [[one.name, one.kind, one.parameters] for one in self.setup.tools],
+            [[edge.source, edge.outcome, edge.target] for edge in self.graph.edges],
+            [[tool.name, tool.kind, tool.parameters] for tool in self.setup.tools],
             sorted(self.approvals.items()),
         ]
-        ruled = sorted([type(one).__name__, *_terms(one)] for one in self.rules)
-        halves = [crc32(dumps(content).encode()) & RULES_MARK for content in (told, ruled)]
+        rules = sorted([type(rule).__name__, *_terms(rule)] for rule in self.rules)
+        halves = [crc32(dumps(content).encode()) & RULES_MARK for content in (table, rules)]
         return halves[0] << 16 | halves[1]
 
 
@@ -90,7 +90,7 @@ def subject_of(
     Raises:
         ConfigError: a rule, a tool or the state cannot work, or `subject` is no graph.
     """
-    given = rules_of(rules)
+    added = rules_of(rules)
     if isinstance(subject, Agent):
         if tools:
             raise ConfigError("tools: expected none, an agent has its own. Fix: leave them out.")
@@ -103,16 +103,16 @@ def subject_of(
         graph = graph_given("fuzz", subject)
         brought = graph.with_tools(tools) if isinstance(graph, Topology) else tools
         toolbox = Toolbox(split_tools(brought)[0])
-        invented = () if tools else invented_tools(graph, graph.rules & given)
-        others = [one for one in invented if toolbox.get(one.name) is None]
+        invented = () if tools else invented_tools(graph, graph.rules & added)
+        others = [tool for tool in invented if toolbox.get(tool.name) is None]
         setup = Setup("model", (*toolbox.specs, *others))
-    names = names_of(graph, [one.name for one in setup.tools])
+    names = names_of(graph, [tool.name for tool in setup.tools])
     kept = resolve_words(graph.rules, names)
     setup = evolve(setup, watch=(Rules(setup.watch) & kept).rules)
-    known = resolve_words(given, names) & kept
+    known = resolve_words(added, names) & kept
     iterated = isinstance(subject, Agent)
     asked = {
-        one.name: tool.needs_approval for one in toolbox.specs if (tool := toolbox.get(one.name))
+        spec.name: tool.needs_approval for spec in toolbox.specs if (tool := toolbox.get(spec.name))
     }
     approvals = {name: asks for name, asks in asked.items() if isinstance(asks, bool)}
     state = _state(graph) if state is None else state
@@ -120,7 +120,7 @@ def subject_of(
 
 
 def _state(graph: NodeGraph[Any]) -> object:
-    """Return the state of a graph's type, made without arguments; None if it has no type."""
+    """Return a state of the graph's type, made without arguments; None without a type."""
     kind = graph.state_type if isinstance(graph, Graph) else None
     if not isinstance(kind, type):
         return None
@@ -135,10 +135,10 @@ def _state(graph: NodeGraph[Any]) -> object:
 
 
 def furnished(agent: Agent) -> Agent:
-    """Return an agent as it is; one without tools gets tools, and each option that it lacks.
+    """Return an agent with tools; if it has none, it gets some, and each option that it lacks.
 
-    The standard loop decides most about a call that a gate refuses or asks about, or that a client
-    or a child run answers; an agent without tools has nothing of that to be fuzzed in.
+    Most decisions of the standard loop concern calls: denied, asked about, answered by a client or
+    by a child run. Without tools, none of these would be fuzzed.
     """
     if agent.options.get("tools"):
         return agent
@@ -165,33 +165,33 @@ def furnished(agent: Agent) -> Agent:
     return agent.with_options(**options)
 
 
-def _played(_given: object, _context: object = None) -> bool:
+def _played(*_: object) -> bool:
     raise AssertionError("an adversary answers in place of every function")
 
 
 def invented_tools(graph: NodeGraph[Any], rules: Rules = NO_RULES) -> tuple[ToolSpec, ...]:
-    """Return tools for a graph that was given none: one of each kind.
+    """Return tools for a graph without tools: at least one of each kind.
 
-    The tools that its gates and the rules name are among them, or the rules would never apply.
+    The tools that its gates and the rules name are among them: otherwise no rule would apply.
     """
     kinds = dict(INVENTED)
     gates = [rule for node in graph.nodes.values() for rule in rules_of_gate(node)]
     named = [name for rule in gates for name in rule.tools if WILDCARDS.isdisjoint(name)]
-    for name in (*named, *_spoken_of(rules)):
+    for name in (*named, *_tools_in(rules)):
         kinds.setdefault(name, "function")
     return tuple([ToolSpec(name, f"{name}.", dumps(SCHEMA), kind) for name, kind in kinds.items()])
 
 
 def rules_of_gate(node: Node[Any, Outcome]) -> tuple[Rule, ...]:
-    """Return the rules of a gate; none for any other node, and for a gate without."""
+    """Return the rules of a gate; for any other node, none."""
     rules: object = getattr(node, "rules", ())
     if node.kind != "gate" or not isinstance(rules, tuple):
         return ()
-    every = cast("tuple[object, ...]", rules)  # isinstance cannot tell what is in it.
-    return tuple([one for one in every if isinstance(one, Rule)])
+    items = cast("tuple[object, ...]", rules)  # isinstance cannot tell the type of the items.
+    return tuple([rule for rule in items if isinstance(rule, Rule)])
 
 
-def _spoken_of(rules: Rules) -> Iterator[str]:
+def _tools_in(rules: Rules) -> Iterator[str]:
     for rule in rules:
         for word in words_of(rule):
             kind, _, name = word.partition(":")

@@ -1,16 +1,17 @@
-"""Trace: a journal as a list of steps: the event, the decisions of nodes, and the run afterwards.
+"""Trace: a journal as steps: an event, the moves of nodes that follow, and the run afterwards.
 
-A run is recorded twice: while it is simulated, and again when its journal is replayed. Both
-recordings hold the same decisions, unless a node decides by more than its run and the event.
+The reactions of nodes are recorded twice: while a run is simulated, and when its journal is
+replayed. They are the same, unless a node decides by more than its run and the event.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from itertools import zip_longest
-from typing import Any, Final, Generic, TypeVar, final
+from itertools import chain, zip_longest
+from typing import Any, Final, Generic, TypeAlias, TypeVar, final
 
 from ..effects import Effect
 from ..events import Event, Started
@@ -26,125 +27,129 @@ from .subject import Subject
 from .violation import Violation
 
 __all__ = [
-    "Decision",
     "Move",
     "ProcessExit",
     "Recording",
     "Trace",
     "TraceStep",
-    "Transition",
-    "lived",
-    "moves",
+    "difference",
     "new_in",
-    "parted",
+    "raised_text",
     "recorded_graph",
     "traced",
 ]
 
 S = TypeVar("S")
 
-SHORT: Final = 100
 LEAVING: Final = (SystemExit, GeneratorExit)
+
+NamedReaction: TypeAlias = tuple[str, Reaction[Any, Outcome]]
+"""The name of a node, and its reaction."""
 
 
 class ProcessExit(Exception):
-    """A node would have ended the process; the message says how."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Transition:
-    """A node was left by an outcome that led to a target; all by name."""
-
-    node: str
-    outcome: str
-    target: str
-
-    def __str__(self) -> str:
-        return f"{self.node} -{self.outcome}-> {self.target}"
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """The reaction of a node, or the error it raised, after so many events of the journal.
-
-    `transition` is set if the node was left by an outcome that the table has.
-    """
-
-    event: int
-    node: str
-    reaction: Reaction[Any, Outcome] | Exception
-    transition: Transition | None = None
+    """A node tried to end the process; the message says how."""
 
 
 @final
 @dataclass
 class Recording:
-    """The decisions of the nodes of a run, and which of them is deciding.
+    """The reactions of nodes while a journal grows.
 
     Args:
         journal: the events so far.
         askers: the names of the nodes that asked for the effects, by effect id.
-        decisions: in order; after a crash, the replayed ones follow again.
+        reactions: in order, by the number of the event. A process that resumes reacts to the
+            whole journal once more, under the number of its last event.
         busy: the node that is deciding; empty if none is.
     """
 
-    journal: Sequence[Event] = ()
+    journal: list[Event] = field(default_factory=list[Event])
     askers: dict[int, str] = field(default_factory=dict[int, str])
-    decisions: list[Decision] = field(default_factory=list[Decision])
+    reactions: defaultdict[int, list[NamedReaction]] = field(
+        default_factory=lambda: defaultdict[int, list[NamedReaction]](list)
+    )
     busy: str = ""
-
-    def add(
-        self,
-        node: str,
-        reaction: Reaction[Any, Outcome] | Exception,
-        transition: Transition | None = None,
-    ) -> None:
-        """Add what a node has decided."""
-        self.busy = ""
-        self.decisions.append(Decision(len(self.journal), node, reaction, transition))
 
     @contextmanager
     def deciding(self, node: str) -> Generator[None, None, None]:
-        """Note that a node is deciding; an error that it raises is its decision.
+        """Note that a node is deciding.
 
         Raises:
-            ProcessExit: it would have ended the process.
+            ProcessExit: the node tried to end the process.
         """
         self.busy = node
         try:
             yield
-        except Exception as error:
-            self.add(node, error)
-            raise
         except LEAVING as error:
-            wanted = f"{type(error).__name__}: {error}".removesuffix(": ")
-            left = ProcessExit(f"it wanted to end the process ({wanted})")
-            self.add(node, left)
-            raise left from error
+            self.busy = ""
+            text = f"{type(error).__name__}: {error}".removesuffix(": ")
+            raise ProcessExit(f"the node tried to end the process ({text})") from error
+        except Exception:
+            self.busy = ""
+            raise
         self.busy = ""
 
 
 def recorded_graph(graph: NodeGraph[S], recording: Recording) -> NodeGraph[S]:
-    """Return a graph that runs as `graph` does, and adds each decision to the recording."""
+    """Return a graph that runs as `graph` does, and adds each reaction to the recording."""
 
     def add(node: Node[S, Outcome], reaction: Reaction[S, Outcome]) -> None:
-        row, transition = graph.table[node.name], None
-        match reaction:
-            case Leave(outcome=Outcome() as outcome) if type(outcome) in row:
-                target = row[type(outcome)]
-                transition = Transition(node.name, outcome_name(type(outcome)), target)
-            case Wait(effects=tuple() as effects):
-                recording.askers.update((getattr(one, "id", 0), node.name) for one in effects)
-            case _:
-                pass  # The kernel refuses it, in words.
-        recording.add(node.name, reaction, transition)
+        if isinstance(reaction, Wait):
+            recording.askers.update((effect.id, node.name) for effect in reaction.effects)
+        recording.reactions[len(recording.journal)].append((node.name, reaction))
 
     def within(node: Node[S, Outcome]) -> AbstractContextManager[None]:
         return recording.deciding(node.name)
 
     return overheard(graph, add, within)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Move(Generic[S]):
+    """A reaction of a node, with the run before it.
+
+    Args:
+        number: the event, counted from 1.
+        event: the event that the node reacts to; None if it was entered.
+        node: the node.
+        before: the run that the move before left behind; at first, the run with its input.
+        entered: the run when the node was entered, which may be some events ago.
+        reaction: the reaction.
+        target: the name of the next node, or END; empty if the node waits.
+    """
+
+    number: int
+    event: Event | None
+    node: Node[S, Outcome]
+    before: Run[S]
+    entered: Run[S]
+    reaction: Reaction[S, Outcome]
+    target: str
+
+    @property
+    def run(self) -> Run[S]:
+        """The run that the node left behind."""
+        return self.reaction.run
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """The outcome by which the node was left; None if it waits."""
+        return self.reaction.outcome if isinstance(self.reaction, Leave) else None
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        """The effects that the node asks for."""
+        return self.reaction.effects if isinstance(self.reaction, Wait) else ()
+
+    @property
+    def way(self) -> tuple[str, str]:
+        """The names of the node and of its outcome."""
+        return self.node.name, outcome_name(type(self.outcome)) if self.outcome else ""
+
+    def __str__(self) -> str:
+        return f"{self.node.name} -{self.way[1]}-> {self.target}"
 
 
 @final
@@ -158,14 +163,14 @@ class TraceStep(Generic[S]):
     event: Event
     answered: Effect | None
     node: str
-    decisions: tuple[Decision, ...]
+    moves: tuple[Move[S], ...]
     effects: tuple[Effect, ...]
     run: Run[S]
 
     @property
-    def transitions(self) -> tuple[Transition, ...]:
-        """The outcomes by which nodes were left."""
-        return tuple([one.transition for one in self.decisions if one.transition is not None])
+    def transitions(self) -> tuple[Move[S], ...]:
+        """The moves that left their node."""
+        return tuple([move for move in self.moves if move.target])
 
 
 @final
@@ -176,23 +181,27 @@ class Trace(Generic[S]):
     steps: tuple[TraceStep[S], ...]
     broken: Exception | None = None
     last: Event | None = None
-    decisions: tuple[Decision, ...] = ()
 
     @property
     def run(self) -> Run[S] | None:
         """The run after the last step."""
         return self.steps[-1].run if self.steps else None
 
+    @property
+    def moves(self) -> Iterator[Move[S]]:
+        """The moves of all steps."""
+        return chain.from_iterable(step.moves for step in self.steps)
+
 
 def traced(subject: Subject[S], events: Iterable[Event]) -> Trace[S]:
     """Return the trace of a journal, which is replayed: nothing is performed."""
-    so_far, steps = list[Event](), list[TraceStep[S]]()
-    recording = Recording(so_far)
+    recording, steps = Recording(), list[TraceStep[S]]()
     graph = recorded_graph(subject.graph, recording)
     run: Run[S] | None = None
-    for event in events:
-        so_far.append(event)
-        known, answered, node = len(recording.decisions), None, ""
+    last: Move[S] | None = None
+    for number, event in enumerate(events, 1):
+        recording.journal.append(event)
+        answered, node = None, ""
         try:
             if run is None:
                 assert isinstance(event, Started), "a simulation begins with it"
@@ -201,60 +210,38 @@ def traced(subject: Subject[S], events: Iterable[Event]) -> Trace[S]:
                 answered, node = run.pending.get(getattr(event, "effect", 0)), run.node
                 taken = step(graph, run, event)
         except Exception as error:  # noqa: BLE001 - a node is the user's own, and under test.
-            return Trace(tuple(steps), error, event, tuple(recording.decisions))
-        decisions, run = tuple(recording.decisions[known:]), taken.run
-        steps.append(TraceStep(event, answered, node, decisions, taken.effects, run))
-    return Trace(tuple(steps), decisions=tuple(recording.decisions))
+            return Trace(tuple(steps), error, event)
+        moves = tuple(_moves(subject.graph, number, event, recording.reactions[number], last))
+        last, run = moves[-1] if moves else last, taken.run
+        steps.append(TraceStep(event, answered, node, moves, taken.effects, run))
+    return Trace(tuple(steps))
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Move(Generic[S]):
-    """A decision of a node, with the run before it.
-
-    Args:
-        number: the event, counted from 1.
-        event: the event that the node heard; None if it was entered.
-        node: the node.
-        before: the run that the decision before left behind; at first, the run with its input.
-        entered: the run when the node was entered, which may be some events ago.
-        run: the run that the node left behind.
-        outcome: the outcome by which it was left; None if it waits.
-        effects: the effects that it asks for if it waits.
-    """
-
-    number: int
-    event: Event | None
-    node: Node[S, Outcome]
-    before: Run[S]
-    entered: Run[S]
-    run: Run[S]
-    outcome: Outcome | None = None
-    effects: tuple[Effect, ...] = ()
-
-
-def moves(subject: Subject[S], trace: Trace[S]) -> Iterator[Move[S]]:
-    """Yield the decisions of a trace in order."""
-    before: Run[S] | None = None
-    entered = before
-    for number, taken in enumerate(trace.steps, 1):
-        heard: Event | None = taken.event
-        for decision in taken.decisions:
-            done = decision.reaction
-            if isinstance(done, Exception):
-                continue  # An error ends the trace, which has no such step.
-            run: Run[S] = done.run
-            if isinstance(heard, Started):
-                given, heard = History(heard.messages), None
-                record = evolve(run.record, added=History[Message]())
-                before = evolve(run, messages=given, record=record, turn=Turn())
-            entered = before if heard is None else entered
-            assert before is not None and entered is not None, "a trace begins with a start"  # noqa: PT018
-            outcome = done.outcome if isinstance(done, Leave) else None
-            effects = done.effects if isinstance(done, Wait) else ()
-            node = subject.graph.nodes[decision.node]
-            yield Move(number, heard, node, before, entered, run, outcome, effects)
-            before, heard = run, None
+def _moves(
+    graph: NodeGraph[S],
+    number: int,
+    event: Event,
+    reactions: Iterable[NamedReaction],
+    last: Move[S] | None,
+) -> Iterator[Move[S]]:
+    """Yield the moves that follow an event; `last` is the move before it."""
+    heard: Event | None = event
+    for name, reaction in reactions:
+        run: Run[S] = reaction.run
+        if last is None:
+            assert isinstance(event, Started), "a journal begins with it"
+            record = evolve(run.record, added=History[Message]())
+            messages, heard = History(event.messages), None
+            before = evolve(run, messages=messages, record=record, turn=Turn())
+        else:
+            before = last.run
+        entered = before if last is None or heard is None else last.entered
+        target = ""
+        if isinstance(reaction, Leave):
+            target = graph.table[name][type(reaction.outcome)]
+        last = Move(number, heard, graph.nodes[name], before, entered, reaction, target)
+        heard = None
+        yield last
 
 
 def new_in(now: History[Message], before: History[Message]) -> tuple[Message, ...] | None:
@@ -264,47 +251,47 @@ def new_in(now: History[Message], before: History[Message]) -> tuple[Message, ..
     return now[len(before) :] if now.starts_with(before) else None
 
 
-def lived(trace: Trace[S], crashes: Iterable[int]) -> tuple[Decision, ...]:
-    """Return the decisions of a run that died after these events: each life begins anew."""
-    lives, events = list[Decision](), len(trace.steps) + (trace.broken is not None)
-    for crash in sorted({one for one in crashes if one <= events}):
-        # At a crash the last event is in the journal, and `step` has not seen it; `Started` it has.
-        lives += [one for one in trace.decisions if one.event <= max(1, crash - 1)]
-    return (*lives, *trace.decisions)
+def difference(
+    trace: Trace[Any], reactions: Mapping[int, Sequence[NamedReaction]], reason: str
+) -> Violation | None:
+    """Return the first reaction of a recorded run that differs from its trace; None if none does.
 
-
-def parted(first: Sequence[Decision], second: Sequence[Decision], reason: str) -> Violation | None:
-    """Return where two recordings part that should be the same; None if they do not."""
-    for one, other in zip_longest(first, second):
-        if one is None or other is None or not _same(one, other):
-            known = one or other
-            assert known is not None, "one of them goes on"
-            what, then = _said(one), _said(other)
-            if one is not None and other is not None and one.node != other.node:
-                then = f"was {other.node!r}: {then}"
-            elif what == then:
-                then = f"{then} and left another run behind"
-            found = f"{reason}: node {known.node!r} {what}; asked the same again, it {then}"
-            return Violation("replay", found, known.event)
+    Args:
+        trace: the trace.
+        reactions: of the other run, by the number of the event.
+        reason: why both should be the same.
+    """
+    for number, taken in enumerate(trace.steps, 1):
+        replayed = [(move.node.name, move.reaction) for move in taken.moves]
+        recorded = reactions.get(number, ())
+        # A process that resumed here has replayed what came before, too.
+        recorded = recorded[max(0, len(recorded) - len(replayed)) :] if replayed else ()
+        for first, second in zip_longest(recorded, replayed):
+            if first != second:
+                name = (first or second or ("", None))[0]
+                text = f"node {name!r} {_text(first)}; asked the same again, {_text(second, name)}"
+                return Violation("replay", f"{reason}: {text}", number)
     return None
 
 
-def _same(one: Decision, other: Decision) -> bool:
-    first, second = one.reaction, other.reaction
-    if isinstance(first, Exception) or isinstance(second, Exception):
-        return (one.node, type(first), str(first)) == (other.node, type(second), str(second))
-    return (one.node, first) == (other.node, second)
+def raised_text(error: Exception) -> str:
+    """Return the words for an error, with the kernel's note of the node that raised it."""
+    words = str(error) if isinstance(error, ProcessExit) else f"{type(error).__name__}: {error}"
+    notes: list[str] = getattr(error, "__notes__", [])
+    return ", ".join([words, *notes])
 
 
-def _said(decision: Decision | None) -> str:
-    match reaction := None if decision is None else decision.reaction:
+def _text(named: NamedReaction | None, other: str | None = None) -> str:
+    """Return the words for a reaction; `other` is the name of the node that reacted before."""
+    match named:
         case None:
-            return "was not asked"
-        case Leave(outcome=outcome):
-            return f"left by {outcome_name(type(outcome))!r}"
-        case Wait(effects=effects):
-            return f"asked for {', '.join(type(one).__name__ for one in effects) or 'nothing'}"
-        case Exception():
-            return f"raised {type(reaction).__name__}: {reaction}"[:SHORT]
-        case _:
-            return f"answered {type(reaction).__name__}"
+            words = "did not react"
+        case _, Leave(outcome=outcome):
+            words = f"left by {outcome_name(type(outcome))!r}"
+        case _, reaction:
+            words = (
+                f"asked for {', '.join(type(e).__name__ for e in reaction.effects) or 'nothing'}"
+            )
+    if other is None:
+        return words
+    return f"it {words}" if named is None or named[0] == other else f"node {named[0]!r} {words}"

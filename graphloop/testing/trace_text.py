@@ -16,7 +16,6 @@ from ..events import (
     Event,
     ModelReplied,
     NodeReturned,
-    Resumed,
     ToolReturned,
 )
 from .trace import Trace
@@ -29,44 +28,54 @@ TRANSITIONS_MAX: Final = 8
 
 def trace_lines(trace: Trace[Any]) -> Iterator[str]:
     """Yield a line for each event: the event, the transitions, and the effects asked for."""
-    for number, one in enumerate(trace.steps, 1):
-        ways, more = one.transitions, len(one.transitions) - TRANSITIONS_MAX
-        passed = [*map(str, ways[:TRANSITIONS_MAX]), *([f"{more} more"] if more > 0 else [])]
-        asked = ", ".join(f"{effect.id}={_name(effect)}" for effect in one.effects)
-        happened = [_event(one.event, one.answered), *passed]
-        yield f"{number:>3} {'; '.join([*happened, *([f'asks for {asked}'] if asked else [])])}"
+    for number, step in enumerate(trace.steps, 1):
+        words = [_event(step.event, step.answered)]
+        words += map(str, step.transitions[:TRANSITIONS_MAX])
+        if len(step.transitions) > TRANSITIONS_MAX:
+            words.append(f"{len(step.transitions) - TRANSITIONS_MAX} more")
+        if step.effects:
+            names = [f"{effect.id}={_name(effect)}" for effect in step.effects]
+            words.append(f"asks for {', '.join(names)}")
+        yield f"{number:>3} {'; '.join(words)}"
     if trace.broken is not None and trace.last is not None:
         yield f"{len(trace.steps) + 1:>3} {_event(trace.last, None)}"
 
 
-def _event(  # noqa: PLR0911 - one case for each kind of event
+def _event(event: Event, answered: Effect | None) -> str:
+    kind = re.sub("(?<!^)(?=[A-Z])", " ", type(event).__name__).lower()
+    name, words = _name(answered) if answered else kind, _words(event, answered)
+    return f"{name}: {words}" if words else kind
+
+
+def _words(  # noqa: PLR0911 - one for each kind of event
     event: Event, answered: Effect | None
 ) -> str:
+    """Return what an event tells beside its kind and the effect that it answers."""
     match event:
         case ModelReplied(reply=reply):
-            calls = ", ".join(f"{one.name}({_cut(one.arguments)})" for one in reply.message.calls)
-            said = f"calls {calls}" if calls else _cut(repr(reply.message.text))
-            return f"model: {reply.finish_reason}, {said}"
+            calls = [f"{call.name}({_cut(call.arguments)})" for call in reply.message.calls]
+            text = f"calls {', '.join(calls)}" if calls else _cut(repr(reply.message.text))
+            return f"{reply.finish_reason}, {text}"
         case CallsChecked(checks=checks):
-            words = [one.problem or ("ask" if one.needs_approval else "valid") for one in checks]
-            return f"checked: {', '.join(words)}"
+            return ", ".join(
+                check.problem or ("ask" if check.needs_approval else "valid") for check in checks
+            )
         case Decided():
             limit = answered.expires_at if isinstance(answered, AskHuman) else None
             late = " too late" if limit is not None and event.at >= limit else ""
             edited = f", with {_cut(event.arguments)}" if event.arguments else ""
-            return f"decided: {'approved' if event.approved else 'denied'}{late}{edited}"
-        case ToolReturned(status=end) | ChildEnded(status=end):
-            return f"{_name(answered)}: {end}"
+            return f"{'approved' if event.approved else 'denied'}{late}{edited}"
+        case ToolReturned(status=text) | ChildEnded(status=text):
+            return text
         case CallbackReturned(answer=answer):
-            word = answer.outcome if isinstance(answer, NodeReturned) else type(answer).__name__
-            return f"{_name(answered)}: {word}"
+            return answer.outcome if isinstance(answer, NodeReturned) else type(answer).__name__
         case EffectFailed(failure=failure):
-            return f"{_name(answered)}: failed with {failure.error}"
+            return f"failed with {failure.error}"
         case _:
-            return "the process died; resumed" if isinstance(event, Resumed) else _type(event)
+            return ""
 
 
-def _name(effect: Effect | None) -> str:
+def _name(effect: Effect) -> str:
     match effect:
         case CallTool(key=key, call=call):
             return f"tool {call.name} ({key})"
@@ -74,14 +83,8 @@ def _name(effect: Effect | None) -> str:
             return f"agent {agent} ({key})"
         case Invoke(callback=callback):
             return f"function {callback}"
-        case CallModel():
-            return "model"
         case _:
-            return "answer" if effect is None else type(effect).__name__
-
-
-def _type(event: Event) -> str:
-    return re.sub("(?<!^)(?=[A-Z])", " ", type(event).__name__).lower()
+            return "model" if isinstance(effect, CallModel) else type(effect).__name__
 
 
 def _cut(text: str) -> str:

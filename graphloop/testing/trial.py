@@ -26,7 +26,7 @@ from .choices import Choices
 from .replies import unanswered_calls
 from .sim import Simulation, simulate
 from .subject import Subject
-from .trace import Decision, Recording, Trace, lived, parted, recorded_graph, traced
+from .trace import Recording, Trace, difference, raised_text, recorded_graph, traced
 from .violation import Violation
 
 __all__ = ["Trial", "tried"]
@@ -39,7 +39,7 @@ CUTS: Final = (4, 8, 16, 64)
 TTLS: Final = (None, None, None, 5.0)
 """A simulated answer takes up to ten seconds: some come too late."""
 INTERJECTIONS: Final = (0, 0, 0, 1, 2)
-SAID: Final[tuple[Queued | Cancelled, ...]] = (
+MEANWHILE: Final[tuple[Queued | Cancelled, ...]] = (
     Queued(0.0, UserMessage("Wait.")),
     Queued(0.0, UserMessage("One more thing."), follow_up=True),
     Cancelled(0.0, "enough", after_step=True),
@@ -58,21 +58,20 @@ EXCHANGES: Final = 6
 @final
 @dataclass(frozen=True)
 class Trial(Generic[S]):
-    """A simulated run: its choices, its journal and its trace.
+    """A simulated run: its choices, its journal, its recording and its trace.
 
     `simulation` is None if the simulation raised `error`; `endless` is set if it was given up.
-    `decisions` are those of the simulation; `parted` tells where the replay of the journal
-    differs.
+    `difference` is set if nodes reacted otherwise when the journal was replayed.
     """
 
     choices: tuple[int, ...]
     events: tuple[Event, ...]
     trace: Trace[S]
+    recording: Recording
     simulation: Simulation[S] | None = None
     error: Exception | None = None
     endless: bool = False
-    decisions: tuple[Decision, ...] = ()
-    parted: Violation | None = None
+    difference: Violation | None = None
 
 
 def tried(
@@ -86,9 +85,8 @@ def tried(
         events_max: after how many events the run is given up.
         recording: filled while the run goes on, to be read also after Ctrl-C.
     """
-    journal = list[Event]()
     recording = recording or Recording()
-    recording.journal = journal
+    journal = recording.journal
     seed = choices.draw(256)
     mood = choices.draw(8)
     stubborn = mood == 7
@@ -101,7 +99,9 @@ def tried(
         attended=subject.iterated and choices.chance(8),
         budget=choices.pick(BUDGETS) if own == NO_BUDGET else own,
     )
-    said = [(_event(choices), choices.pick(SAID)) for _ in range(choices.pick(INTERJECTIONS))]
+    meanwhile = {
+        _event(choices): choices.pick(MEANWHILE) for _ in range(choices.pick(INTERJECTIONS))
+    }
     messages = _conversation(subject, choices)
     adversary = Adversary(
         subject.graph,
@@ -125,7 +125,7 @@ def tried(
             seed=seed,
             crash_after=crashes,
             abort_after=abort,
-            meanwhile=dict(said),
+            meanwhile=meanwhile,
             events_max=events_max,
             journal=journal,
         )
@@ -133,13 +133,19 @@ def tried(
         error = raised
     endless = isinstance(error, GraphloopError) and len(journal) >= events_max
     trace, taken = traced(subject, journal), tuple(choices.taken)
-    decisions = tuple(recording.decisions)
-    trial = Trial(taken, tuple(journal), trace, simulation, error, endless, decisions)
-    differs = simulation is None or simulation.run != trace.run or trace.broken is not None
-    if endless or not differs:
-        return trial
-    reason = "a node depends on more than its run"
-    return replace(trial, parted=parted(decisions, lived(trace, crashes), reason))
+    trial = Trial(taken, tuple(journal), trace, recording, simulation, error, endless)
+    same = simulation is not None and simulation.run == trace.run and trace.broken is None
+    return trial if endless or same else replace(trial, difference=_difference(trial))
+
+
+def _difference(trial: Trial[S]) -> Violation | None:
+    """Return where the replay of a journal differs from the run."""
+    reason, trace = "a node depends on more than its run", trial.trace
+    went_on = trial.simulation is not None or len(trial.events) > len(trace.steps) + 1
+    if trace.broken is not None and went_on:
+        text = f"{reason}: the replay raised {raised_text(trace.broken)}"
+        return Violation("replay", text, len(trace.steps) + 1)
+    return difference(trace, trial.recording.reactions, reason)
 
 
 def _event(choices: Choices) -> int:
@@ -164,10 +170,10 @@ def _conversation(subject: Subject[S], choices: Choices) -> tuple[Message, ...]:
 
 def _long_ago(tools: Sequence[ToolSpec]) -> Iterator[Message]:
     """Yield a long conversation that is over, for nodes that shorten it."""
-    name = next((one.name for one in tools if one.kind == "function"), "gone")
-    for at in range(EXCHANGES):
-        call = ToolCall(f"old_{at}", name, "{}")
-        yield UserMessage(f"Question {at}.")
+    name = next((tool.name for tool in tools if tool.kind == "function"), "gone")
+    for number in range(EXCHANGES):
+        call = ToolCall(f"old_{number}", name, "{}")
+        yield UserMessage(f"Question {number}.")
         yield AssistantMessage((ReasoningPart("Hm. " * 100), call))
-        yield ToolResult(f"c-9{at}.0", call.id, name, "found " * 400)
+        yield ToolResult(f"c-9{number}.0", call.id, name, "found " * 400)
         yield AssistantMessage((TextPart("said " * 100),))

@@ -5,9 +5,6 @@ Refuses, at definition, a signature or schema that no call could satisfy.
 Start with `tool`; `outcome` has the answers that a model reads.
 """
 
-from typing import TYPE_CHECKING
-
-from ..lazy import front_door
 from .execution import UNREAD, TooLate, awaited, leave, within, yes_or_no
 from .options import NOT_DONE, REPEATABLE, UNKNOWN, Approval, Found, legal_name
 from .outcome import (
@@ -31,16 +28,8 @@ from .schema import (
     schema_text,
 )
 from .signature import accepts, is_async
-from .tool import AnyTool, Tool, ToolContext, tool
+from .tool import AnyTool, Tool, ToolContext, provider_tool, tool
 from .toolbox import Toolbox
-
-if TYPE_CHECKING:
-    from .provider_tools import (
-        anthropic_code_execution,
-        anthropic_web_fetch,
-        anthropic_web_search,
-        provider_tool,
-    )
 
 __all__ = [
     "NOT_DONE",
@@ -59,9 +48,6 @@ __all__ = [
     "ToolOutcome",
     "Toolbox",
     "accepts",
-    "anthropic_code_execution",
-    "anthropic_web_fetch",
-    "anthropic_web_search",
     "arguments_parser",
     "awaited",
     "error_text",
@@ -83,16 +69,3 @@ __all__ = [
     "within",
     "yes_or_no",
 ]
-
-# Few agents have them, and every agent would wait for them.
-__getattr__ = front_door(
-    __name__,
-    {
-        ".provider_tools": (
-            "anthropic_code_execution",
-            "anthropic_web_fetch",
-            "anthropic_web_search",
-            "provider_tool",
-        ),
-    },
-)

@@ -73,8 +73,8 @@ def caller(execute: Callable[..., object], parameters: Parameters, place: str) -
     """
     refuse_generator(execute, place)
     if parameters.keywords and parameters.context:
-        given = parameters.context
-        return lambda value, context: execute(**value, **{given: context})
+        name = parameters.context
+        return lambda value, context: execute(**value, **{name: context})
     if parameters.keywords:
         return lambda value, _: execute(**value)
     if accepts(execute, 2):

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal, TypeAlias, TypedDict, final, get_args
 
 from ..errors import ToolDefinitionError, nearest, not_among
-from ..spending import is_number, is_whole
+from ..spending import is_number
 from ..values import ToolKind
 from .signature import accepts, is_async
 
@@ -81,7 +81,8 @@ UNKNOWN: Final = NotFound.UNKNOWN
 Reconciliation: TypeAlias = Found | NotFound
 Reconcile: TypeAlias = Callable[..., Reconciliation | Awaitable[Reconciliation]]
 Approval: TypeAlias = bool | Callable[..., bool | Awaitable[bool]]
-Problems: TypeAlias = Iterator[tuple[bool, str]]
+Problems: TypeAlias = tuple[tuple[bool, str], ...]
+"""What can be wrong with the options of a tool: whether it is, and the message about it."""
 
 
 class ToolOptions(TypedDict, total=False):
@@ -147,7 +148,7 @@ def check_name(name: object) -> None:
 
 
 def legal_name(name: object) -> str:
-    """Return the nearest name that every wire takes: a legal name itself."""
+    """Return the nearest name that every wire takes; a legal name stays itself."""
     if isinstance(name, str) and NAME.fullmatch(name):
         return name
     plain = unicodedata.normalize("NFKD", str(name)).encode("ascii", "ignore").decode("ascii")
@@ -186,14 +187,14 @@ def definition_text(kind: ToolKind, definition: Mapping[str, object] | None, nam
             f"{place}: expected a definition with kind 'provider' only, found one with kind "
             f"{kind!r}. Fix: drop it, or use provider_tool(…)."
         )
-    given = {} if definition is None else dict(definition)
-    if given.get("name") != name or not isinstance(given.get("type"), str):
+    fields = {} if definition is None else dict(definition)
+    if fields.get("name") != name or not isinstance(fields.get("type"), str):
         raise ToolDefinitionError(
             f"{place}: expected a definition with a 'type' and the tool's own 'name', "
             f"found {definition!r}. Fix: add what is missing, and do not rename it."
         )
     try:
-        return json.dumps(given, allow_nan=False, separators=(",", ":"))
+        return json.dumps(fields, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise ToolDefinitionError(
             f"{place}: the definition is not JSON: {error}. Fix: use JSON values only."
@@ -210,118 +211,95 @@ def tool_policy_of(
     """
     reject_unknown(options, place)
     policy = ToolPolicy(**options)
-    for wrong, problem in _problems(policy, kind, execute):
+    problems = [*_wrong_values(policy), *_without_effect(policy, kind, execute)]
+    for wrong, problem in problems:
         if wrong:
             raise ToolDefinitionError(f"{place}: {problem}")
     return policy
 
 
-def reject_unknown(given: Iterable[str], place: str) -> None:
+def reject_unknown(options: Iterable[str], place: str) -> None:
     """Refuse unknown option names.
 
     Raises:
         ToolDefinitionError: naming each, with the nearest option.
     """
     known = ("name", "description", *ToolOptions.__annotations__)
-    unknown = [name for name in given if name not in ToolOptions.__annotations__]
+    unknown = [name for name in options if name not in ToolOptions.__annotations__]
     if unknown:
         found = not_among(unknown, known)
         raise ToolDefinitionError(f"{place} has no option {found} Fix: use {', '.join(known)}.")
 
 
-def _problems(
+def _wrong_values(policy: ToolPolicy) -> Problems:
+    """Return the values that no tool can have; a wrong approval or effect could let a call run."""
+    approval, timeout_s, effect = policy.needs_approval, policy.timeout_s, policy.effect
+    hint = "" if effect in POLICIES else nearest(str(effect), POLICIES)
+    return (
+        (
+            not isinstance(approval, bool) and not accepts(approval, 2),
+            "needs_approval: expected True, False or a function of (arguments, context), "
+            f"found {approval!r}. Fix: give it these two parameters.",
+        ),
+        (
+            timeout_s is not None and not (is_number(timeout_s) and timeout_s > 0),
+            f"timeout_s: expected more than 0 seconds, found {timeout_s!r}. Fix: leave it out for "
+            "no limit.",
+        ),
+        (
+            policy.result_chars_max < 1,
+            "result_chars_max: expected a whole number of at least 1, "
+            f"found {policy.result_chars_max!r}. Fix: raise it, or leave it out.",
+        ),
+        (
+            policy.sequential == "",
+            "sequential: expected True, False or the name of a lock, found ''. Fix: say True for a "
+            "lock of its own.",
+        ),
+        (
+            effect not in POLICIES,
+            f"effect: expected one of {', '.join(map(repr, POLICIES))}, found {effect!r}."
+            f"{hint} Fix: leave it out for 'at_most_once'.",
+        ),
+        (
+            policy.reconcile is not None and not accepts(policy.reconcile, 2),
+            f"reconcile: expected a function of (arguments, context), found {policy.reconcile!r}. "
+            "Fix: give it these two parameters.",
+        ),
+    )
+
+
+def _without_effect(
     policy: ToolPolicy, kind: ToolKind, execute: Callable[..., object] | None
 ) -> Problems:
-    yield from _wrong_values(policy)
-    yield from _wrong_effect(policy)
-    if kind == "provider":
-        yield policy != ToolPolicy(), "the provider runs it, without options. Fix: drop them."
-    elif execute is None:
-        yield from _needing_executor(policy, kind)
-    else:
-        yield from _wrong_executor(policy, execute)
-
-
-def _wrong_values(policy: ToolPolicy) -> Problems:
-    approval, timeout_s, lock = policy.needs_approval, policy.timeout_s, policy.sequential
-    yield (
-        not isinstance(approval, bool) and not accepts(approval, 2),
-        "needs_approval: expected True, False or a function of (arguments, context), "
-        f"found {approval!r}. Fix: give it these two parameters.",
+    """Return the options that would have no effect on a tool of this kind."""
+    effect, timed, threaded = policy.effect, policy.timeout_s is not None, policy.thread
+    is_plain = execute is not None and not is_async(execute)
+    runs_elsewhere = kind != "provider" and execute is None
+    return (
+        (
+            (effect == "reconcile") != (policy.reconcile is not None),
+            f"reconcile: expected effect='reconcile' and a function that looks a call up, or "
+            f"neither, found effect={effect!r} and {policy.reconcile!r}. Fix: give both.",
+        ),
+        (
+            kind == "provider" and policy != ToolPolicy(),
+            "the provider runs it, without options. Fix: drop them.",
+        ),
+        (
+            runs_elsewhere and (timed or threaded or effect != "at_most_once"),
+            "timeout_s, thread, effect and reconcile need `execute`. Fix: drop them.",
+        ),
+        (
+            kind == "client" and policy.sequential is not False,
+            "sequential needs `execute`: the client orders the calls of its tools. Fix: drop it.",
+        ),
+        (
+            threaded and not is_plain,
+            "thread=True is for plain functions, found an async one. Fix: drop it.",
+        ),
+        (
+            timed and not threaded and is_plain,
+            "timeout_s cannot interrupt a plain function. Fix: add thread=True, or make it async.",
+        ),
     )
-    yield (
-        timeout_s is not None and not (is_number(timeout_s) and timeout_s > 0),
-        f"timeout_s: expected more than 0 seconds, found {timeout_s!r}. Fix: leave it out for no "
-        "limit.",
-    )
-    yield (
-        not is_whole(policy.result_chars_max) or policy.result_chars_max < 1,
-        "result_chars_max: expected a whole number of at least 1, "
-        f"found {policy.result_chars_max!r}. Fix: raise it, or leave it out.",
-    )
-    yield (
-        not _is_lock(lock),
-        f"sequential: expected True, False or the name of a lock, found {lock!r}. "
-        "Fix: say True for a lock of its own.",
-    )
-    for name, switch in (("thread", policy.thread), ("ends_run", policy.ends_run)):
-        yield (
-            switch not in (True, False),
-            f"{name}: expected True or False, found {switch!r}. Fix: say True or leave it out.",
-        )
-
-
-def _wrong_effect(policy: ToolPolicy) -> Problems:
-    effect, reconcile = policy.effect, policy.reconcile
-    hint = "" if effect in POLICIES else nearest(str(effect), POLICIES)
-    yield (
-        effect not in POLICIES,
-        f"effect: expected one of {', '.join(map(repr, POLICIES))}, found {effect!r}."
-        f"{hint} Fix: leave it out for 'at_most_once'.",
-    )
-    yield (
-        reconcile is not None and not accepts(reconcile, 2),
-        f"reconcile: expected a function of (arguments, context), found {reconcile!r}. "
-        "Fix: give it these two parameters.",
-    )
-    yield (
-        effect == "reconcile" and reconcile is None,
-        "effect='reconcile' needs a function that looks a call up. Fix: add reconcile=…, or choose "
-        "another effect.",
-    )
-    yield (
-        effect != "reconcile" and reconcile is not None,
-        f"reconcile would never be asked with effect={effect!r}. Fix: say effect='reconcile'.",
-    )
-
-
-def _needing_executor(policy: ToolPolicy, kind: ToolKind) -> Problems:
-    yield (
-        policy.timeout_s is not None or policy.thread,
-        "timeout_s and thread need `execute`. Fix: drop them.",
-    )
-    yield (
-        policy.effect != "at_most_once",
-        "effect and reconcile need `execute`. Fix: drop them.",
-    )
-    yield (
-        kind == "client" and policy.sequential is not False,
-        "sequential needs `execute`: the client orders the calls of its tools. Fix: drop it.",
-    )
-
-
-def _wrong_executor(policy: ToolPolicy, execute: Callable[..., object]) -> Problems:
-    timed, threaded = policy.timeout_s is not None, policy.thread
-    yield not callable(execute), f"execute must be a function, found {execute!r}. Fix: pass it."
-    yield (
-        threaded and is_async(execute),
-        "thread=True is for plain functions, found an async one. Fix: drop it.",
-    )
-    yield (
-        timed and not threaded and not is_async(execute),
-        "timeout_s cannot interrupt a plain function. Fix: add thread=True, or make it async.",
-    )
-
-
-def _is_lock(value: object) -> bool:
-    return isinstance(value, bool) or (isinstance(value, str) and value != "")

@@ -177,8 +177,8 @@ def _issue(arguments: str, error: Exception) -> str:
         case "string_unicode":
             return not_json(arguments, "half of a surrogate pair is no Unicode text")
         case "dict_type" | "model_type" if not details[0]["loc"]:
-            found = _excerpt(arguments)
-            return f'expected one JSON object, such as {{"name": "value"}}, found {found!r}'
+            excerpt = _excerpt(arguments)
+            return f'expected one JSON object, such as {{"name": "value"}}, found {excerpt!r}'
         case _:
             return join_issues([_finding(detail) for detail in details])
 

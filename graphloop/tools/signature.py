@@ -11,15 +11,18 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping
+from importlib import import_module
 
-import docstring_parser
-from pydantic import ConfigDict, PydanticUserError, TypeAdapter
-from pydantic.fields import FieldInfo
+import pydantic
+from pydantic import ConfigDict, PydanticUserError
 from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict
 
 from ..errors import ToolDefinitionError
 from .schema import JsonSchema, Parameters, arguments_parser, schema_of, schema_text
+
+if typing.TYPE_CHECKING:
+    import docstring_parser
 
 __all__ = ["accepts", "function_parameters", "is_async", "refuse_generator"]
 
@@ -141,7 +144,7 @@ def _unsuitable(parameter: inspect.Parameter) -> str:
             return f"collects (**{name}), but a schema lists each one. Fix: `{name}: dict[str, …]`."
         case inspect.Parameter.POSITIONAL_ONLY:
             return "is positional-only, but arguments have names. Fix: drop the '/'."
-        case _ if isinstance(parameter.default, FieldInfo):
+        case _ if isinstance(parameter.default, type(pydantic.Field())):
             return f"has a Field as default. Fix: `{name}: Annotated[…, Field(…)] = value`."
         case _ if parameter.annotation is inspect.Parameter.empty:
             return _unannotated(name)
@@ -157,7 +160,7 @@ def _unannotated(name: str) -> str:
 
 def _compile(
     hints: Mapping[str, object], defaults: Mapping[str, object], place: str
-) -> tuple[TypeAdapter[object], JsonSchema]:
+) -> tuple[pydantic.TypeAdapter[object], JsonSchema]:
     # A TypedDict, because it allows every name a parameter may have (a model would refuse
     # `_x` and `model_config`), and leaves defaults to the function itself.
     fields = {
@@ -187,8 +190,8 @@ def _typed_dict(fields: Mapping[str, object]) -> type:
     )
 
 
-def _adapt(kind: object) -> tuple[TypeAdapter[object], JsonSchema]:
-    adapter: TypeAdapter[object] = TypeAdapter(typing.cast("type[object]", kind))
+def _adapt(kind: object) -> tuple[pydantic.TypeAdapter[object], JsonSchema]:
+    adapter: pydantic.TypeAdapter[object] = pydantic.TypeAdapter(typing.cast("type[object]", kind))
     return adapter, schema_of(adapter)
 
 
@@ -215,9 +218,14 @@ def _annotate(
 
 
 def _docstring(text: str) -> tuple[str, dict[str, str]]:
+    if "\n" not in text.strip() or not (":" in text or "--" in text):
+        # No style of docstring can describe a parameter there; the parser would try four.
+        return _paragraph(inspect.cleandoc(text)), {}
+    # Few docstrings need it, and every agent would wait for it.
+    parser = import_module("docstring_parser")
     try:
-        parsed = docstring_parser.parse(text)
-    except (docstring_parser.ParseError, IndexError):
+        parsed: docstring_parser.Docstring = parser.parse(text)
+    except (parser.ParseError, IndexError):
         # Fuzzing found that malformed field lists break the parser. Prose is no reason to refuse.
         return _paragraph(inspect.cleandoc(text)), {}
     described = {

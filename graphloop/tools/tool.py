@@ -47,6 +47,7 @@ __all__ = [
     "ToolContext",
     "ToolOptions",
     "ToolOutcome",
+    "provider_tool",
     "tool",
 ]
 
@@ -117,10 +118,6 @@ class Tool(Generic[P, R_co]):
         """Check and compile everything now, so that a call costs next to nothing."""
         place = f"tool {name!r}"
         check_name(name)
-        if not isinstance(description, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ToolDefinitionError(
-                f"{place}: description: expected a string, found {description!r}. Fix: quote it."
-            )
         own_kind = kind_of(kind, execute, place)
         self._options = options
         self.policy: Final[ToolPolicy] = tool_policy_of(options, own_kind, execute, place)
@@ -301,3 +298,24 @@ def tool(
 
 
 AnyTool: TypeAlias = Tool[..., object]
+
+
+class _NoParameters(BaseModel):
+    """The empty parameters of a provider's tool: only its server knows the real parameters."""
+
+
+def provider_tool(definition: Mapping[str, object]) -> AnyTool:
+    """Return a tool that the model's server runs, by its definition in the words of that server.
+
+    No call of it reaches this process.
+
+    Raises:
+        ToolDefinitionError: it is not JSON, or has no `type` or no legal `name`.
+    """
+    name = definition.get("name")
+    if not isinstance(name, str):
+        raise ToolDefinitionError(
+            f"provider_tool: expected a definition with a 'type' and a 'name', found "
+            f"{definition!r}. Fix: copy it from the provider's page."
+        )
+    return Tool(name=name, parameters=_NoParameters, kind="provider", definition=definition)

@@ -37,16 +37,16 @@ class Toolbox:
     def __init__(self, tools: Iterable[Callable[..., object]] = ()) -> None: ...
     def __init__(self, tools: object = ()) -> None:
         """Wrap, rename and index the tools."""
-        given = _tools_of(tools)
-        counts = Counter(tool.name for tool in given)
+        own = _tools_of(tools)
+        counts = Counter(tool.name for tool in own)
         twice = [repr(name) for name, count in counts.items() if count > 1]
         if twice:
             raise ToolDefinitionError(
                 f"tools: names must be unique, found more than one tool named {', '.join(twice)}. "
                 "Fix: rename them with a mapping, {'name': tool}."
             )
-        self._tools = {tool.name: tool for tool in given}
-        self.specs: tuple[ToolSpec, ...] = tuple([tool.spec for tool in given])
+        self._tools = {tool.name: tool for tool in own}
+        self.specs: tuple[ToolSpec, ...] = tuple([tool.spec for tool in own])
         self.added: tuple[AnyTool, ...] = ()
 
     def get(self, name: str) -> AnyTool | None:
@@ -73,14 +73,14 @@ class Toolbox:
         return tuple(new._tools.values())
 
 
-def _tools_of(given: object) -> list[AnyTool]:
-    if isinstance(given, Mapping):
-        named = cast("Mapping[str, object]", given)
-        return [_tool_of(item, name) for name, item in named.items()]
-    if isinstance(given, Iterable):
-        return [_tool_of(item) for item in cast("Iterable[object]", given)]
+def _tools_of(tools: object) -> list[AnyTool]:
+    if isinstance(tools, Mapping):
+        by_name = cast("Mapping[str, object]", tools)
+        return [_tool_of(item, name) for name, item in by_name.items()]
+    if isinstance(tools, Iterable):
+        return [_tool_of(item) for item in cast("Iterable[object]", tools)]
     raise ToolDefinitionError(
-        f"tools: expected an iterable or a mapping of tools, found {given!r}. "
+        f"tools: expected an iterable or a mapping of tools, found {tools!r}. "
         "Fix: put it in a list."
     )
 
@@ -92,4 +92,5 @@ def _tool_of(given: object, name: str | None = None) -> AnyTool:
     if callable(given):
         return make_tool(given, name=name)
     fix = ".as_tool(…) makes a tool of it" if hasattr(given, "as_tool") else "use @tool or Tool(…)"
-    raise ToolDefinitionError(f"tools: expected tools and functions, found {given!r}. Fix: {fix}.")
+    found = f"{type(given).__name__} {getattr(given, 'name', given)!r:.60}"
+    raise ToolDefinitionError(f"tools: expected tools and functions, found {found}. Fix: {fix}.")

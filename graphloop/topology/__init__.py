@@ -10,12 +10,11 @@ from .conditions import rules_of_texts
 from .diagnostics import TopologyError
 from .includes import SUFFIXES
 from .loaded import Topology, dump, fingerprint, load
-from .registration import RegisteredNames, Registry, registry
+from .registration import Registry, registry
 from .schema import topology_schema
 
 __all__ = [
     "SUFFIXES",
-    "RegisteredNames",
     "Registry",
     "Topology",
     "TopologyError",

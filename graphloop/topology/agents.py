@@ -4,7 +4,7 @@
     chain = with_agents(Graph("chain", outline, …), {"writer": reply})
 
 It does for a graph from Python what `agents` does in a topology's file: the proofs see the agents'
-graphs, the bound counts them, and a run is given only a model.
+graphs, the bound counts them, and a run needs only a model.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from typing import Any, TypeVar
 
 from ..agent import Agent, Graph, carried_by
 from ..errors import ConfigError
-from ..graph import NodeGraph, names_of
-from ..node_protocol import Node
+from ..graph import NodeGraph
 from ..nodes import Fallback, Retrying
-from ..outcomes import Outcome
-from ..rules import Rules, resolve_words, rules_of
-from .document import Document, document_of, rows_with, with_graphs
+from ..rules import Rules, rules_of
+from .document import AnyNode, document_of, rows_with, with_graphs
 from .loaded import Topology
-from .references import Declared, lost
-from .registration import RegisteredNames, Registry
+from .references import refuse_unknown_words
+from .registration import Registry
+from .registration import registry as default_registry
 
 __all__ = ["with_agents"]
 
@@ -39,8 +38,8 @@ def with_agents(
 ) -> Topology:
     """Return `graph` with the agents, or their graphs, that its nodes name.
 
-    A loaded topology keeps its rules, tools, instructions and prompt, and the rest of its file. An
-    agent that had a graph has the new one. A graph asks the model that the run is given; an agent
+    A loaded topology keeps its rules, tools, instructions and prompt, and the rest of its file. A
+    new graph takes the place of an agent's earlier one. A graph asks the model of the run; an agent
     keeps its own. Both are proven.
 
     Args:
@@ -51,13 +50,10 @@ def with_agents(
             the registry of the library.
 
     Raises:
-        ConfigError: no node names one of the agents, or one brings another agent of that name
-            along; the graph sets aside a node that its agent does not have any more; or a word of
-            a rule means nothing.
+        ConfigError: no node names one of the agents, a node brings another agent of that name
+            along, or a word of a rule means nothing.
     """
     own, brought = document_of(graph), carried_by(graph.nodes.values()).agents
-    graphs = {name: one.graph if isinstance(one, Agent) else one for name, one in agents.items()}
-    given = {name: one for name, one in agents.items() if isinstance(one, Agent | Topology)}
     for name in agents:
         if name not in own.agents:
             known = ", ".join(map(repr, own.agents)) or "no agents"
@@ -71,56 +67,38 @@ def with_agents(
                 "along, and no run could tell the two. Fix: give that node another `name=`, or "
                 "name another agent here"
             )
-    nodes = {name: _manned(node, graphs) for name, node in graph.nodes.items()}
+    graphs = {
+        name: agent.graph if isinstance(agent, Agent) else agent for name, agent in agents.items()
+    }
+    nodes = {name: _with_agents(node, graphs) for name, node in graph.nodes.items()}
     named = Graph(graph.name, nodes[graph.start], rows_with(graph, nodes))
     named.source = graph.source
     entries = {
-        name: replace(own.agents[name], document=document_of(one)) for name, one in graphs.items()
+        name: replace(own.agents[name], document=document_of(inner))
+        for name, inner in graphs.items()
     }
     document = replace(
         own, graph=named, agents={**own.agents, **entries}, rules=own.rules & rules_of(rules)
     )
-    _refuse_lost(document, agents)
+    own_agents = {
+        name: agent for name, agent in agents.items() if isinstance(agent, Agent | Topology)
+    }
     if registry is None and isinstance(graph, Topology):
-        made = graph.with_document(document, given)
+        topology = graph.with_document(document, own_agents)
     else:
-        names = RegisteredNames() if registry is None else RegisteredNames(registry)
-        made = Topology(document, names, given=given)
-    _refuse_unknown(rules_of(rules), made)
-    return made
+        own_registry = default_registry if registry is None else registry
+        topology = Topology(document, own_registry, own_agents=own_agents)
+    refuse_unknown_words(rules_of(rules), topology, document, topology.registry)
+    return topology
 
 
-def _refuse_unknown(rules: Rules, made: Topology) -> None:
-    """Refuse rules with a word that means nothing."""
-    known = names_of(made)
-    try:
-        resolve_words(rules, known)
-    except ConfigError:
-        if known.tools is not None:
-            raise
-        # Runs may bring other tools; those of the file are known all the same.
-        resolve_words(rules, replace(known, tools=made.document.tools))
-
-
-def _refuse_lost(document: Document, agents: Iterable[str]) -> None:
-    """Refuse reasons for nodes that the agents' new graphs do not have."""
-    known = Declared.by(document)
-    for node, code in document.ignore:
-        wrong = lost(node, known) if node.partition("/")[0] in {*agents} else None
-        if wrong is not None:
-            raise ConfigError(
-                f"`ignore` of graph {document.graph.name!r}, {code} of {node!r}: {wrong[0]} "
-                f"Fix: {wrong[1]}"
-            )
-
-
-def _manned(node: Node[Any, Outcome], agents: Mapping[str, NodeGraph[Any]]) -> Node[Any, Outcome]:
+def _with_agents(node: AnyNode, graphs: Mapping[str, NodeGraph[Any]]) -> AnyNode:
     """Return a node with the graphs of its agents, at any depth."""
     match node:
         case Retrying():
-            return replace(node, node=_manned(node.node, agents))
+            return replace(node, node=_with_agents(node.node, graphs))
         case Fallback():
-            first, second = _manned(node.first, agents), _manned(node.second, agents)
+            first, second = _with_agents(node.first, graphs), _with_agents(node.second, graphs)
             return replace(node, first=first, second=second)
         case _:
-            return with_graphs(node, agents)
+            return with_graphs(node, graphs)

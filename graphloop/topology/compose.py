@@ -30,14 +30,14 @@ VALUES_MAX: Final = 50_000
 _WIDE: Final = (BOM_UTF32_LE, BOM_UTF32_BE, BOM_UTF16_LE, BOM_UTF16_BE)
 _TOP: Final = Mark(1, 1)
 _HALF: Final = "half of a surrogate pair stands here, which is no character."
-_MEANT: Final = "write out what is meant."
+_WRITE_OUT: Final = "write out what it stands for."
 _ITSELF: Final = "write the character itself."
 
 _directive = re.compile(r"((?:[ \t]*(?:#[^\r\n]*)?(?:\r\n|\r|\n))*)%").match
 _break = re.compile(r"\r\n|\r|\n").finditer
 # Line breaks in YAML 1.1, and text in 1.2.
 _disputed = re.compile("[\x85\u2028\u2029]").search
-# All the tokens of a text that is JSON, but for commas, colons and white space.
+# All the tokens of a text that is JSON, except commas, colons and white space.
 _token = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s,:{}\[\]"]+').finditer
 
 
@@ -45,101 +45,112 @@ def bytes_of(path: Path, diagnostics: Diagnostics) -> bytes:
     """Return the content of a file, or one byte more than its limit.
 
     Raises:
-        ParseError: it is no file, or cannot be read.
+        ParseError: the path is no file's, or the file cannot be read.
     """
     try:
         if not path.is_file():
-            found = "is a folder, not a file." if path.is_dir() else "there is no such file."
-            raise diagnostics.error(_TOP, found, "name a file that ends in .yaml, .yml or .json.")
-        with path.open("rb") as opened:
-            return opened.read(SIZE_MAX + 1)
+            problem = "is a folder, not a file." if path.is_dir() else "there is no such file."
+            raise diagnostics.error(_TOP, problem, "name a file that ends in .yaml, .yml or .json.")
+        with path.open("rb") as file:
+            return file.read(SIZE_MAX + 1)
     except OSError as error:
-        found = f"cannot be read: {error.strerror}."
         fix = "look at its name, and at the file's permissions."
-        raise diagnostics.error(_TOP, found, fix) from error
+        raise diagnostics.error(_TOP, f"cannot be read: {error.strerror}.", fix) from error
 
 
-def text_at(given: bytes | str, diagnostics: Diagnostics) -> str:
+def text_at(content: bytes | str, diagnostics: Diagnostics) -> str:
     """Return the text without a byte order mark.
 
     Raises:
-        ParseError: it is too long, empty, not UTF-8, or has characters that no text has.
+        ParseError: the content is too long, empty, not UTF-8, or has a NUL.
     """
     try:
-        size = len(given if isinstance(given, bytes) else given.encode())
+        size = len(content if isinstance(content, bytes) else content.encode())
     except UnicodeEncodeError as error:
-        raise diagnostics.error(_mark_at(str(given), error.start), _HALF, _ITSELF) from error
+        raise diagnostics.error(_mark_at(str(content), error.start), _HALF, _ITSELF) from error
     if size > SIZE_MAX:
         raise diagnostics.error(
             _TOP,
             f"expected at most {SIZE_MAX:,} bytes, found more.",
             "a topology is a table, not data: move parts into files of their own (`include`).",
         )
-    text = given if isinstance(given, str) else _decoded(given, diagnostics)
+    text = content if isinstance(content, str) else _decoded(content, diagnostics)
     text = text.removeprefix("\ufeff")
     nul = text.find("\0")
     if nul >= 0:
-        found = "a NUL character stands here."
-        raise diagnostics.error(_mark_at(text, nul), found, "remove it; is it a text file?")
+        mark, fix = _mark_at(text, nul), "remove it; is it a text file?"
+        raise diagnostics.error(mark, "a NUL character stands here.", fix)
     if not text.strip():
-        found = "expected a topology, found nothing."
-        raise diagnostics.error(_TOP, found, "begin with `graphloop: 1`.")
+        fix = "begin with `graphloop: 1`."
+        raise diagnostics.error(_TOP, "expected a topology, found nothing.", fix)
     return text
 
 
-def _decoded(given: bytes, diagnostics: Diagnostics) -> str:
+def _decoded(content: bytes, diagnostics: Diagnostics) -> str:
     fix = "save the file as UTF-8."
-    if not given.startswith(BOM_UTF8) and given.startswith(_WIDE):
+    if not content.startswith(BOM_UTF8) and content.startswith(_WIDE):
         raise diagnostics.error(_TOP, "expected UTF-8, found UTF-16 or UTF-32.", fix)
     try:
-        return given.decode()
+        return content.decode()
     except UnicodeDecodeError as error:
-        before = given[: error.start].decode()
-        found = f"expected UTF-8, found the byte 0x{given[error.start]:02x}."
-        raise diagnostics.error(_mark_at(before, len(before)), found, fix) from error
+        before = content[: error.start].decode()
+        problem = f"expected UTF-8, found the byte 0x{content[error.start]:02x}."
+        raise diagnostics.error(_mark_at(before, len(before)), problem, fix) from error
 
 
 def compose(text: str, diagnostics: Diagnostics, *, must_be_json: bool = False) -> Value:
     """Return the tree of a text, which is JSON or YAML.
 
-    Problems that keep nothing else from being read are noted.
+    A problem that leaves the rest readable is noted.
 
     Raises:
-        ParseError: the text is no YAML, or no JSON, or holds what is refused.
+        ParseError: the text is no YAML, or no JSON, or has a refused part.
     """
-    if must_be_json or _is_json(text):
-        return _Composer(_json_events(text, diagnostics), diagnostics).value()
-    if found := _directive(text):
-        # Before it is parsed: a warning for each of many would take its time.
-        mark = _mark_at(text, found.end(1))
+    if must_be_json or text.lstrip(" \t\r\n").startswith(("{", "[")):
+        error = _json_error(text)
+        if error is None:
+            return _Composer(_json_events(text), diagnostics).value()
+        if must_be_json:
+            raise diagnostics.error(
+                Mark(error.lineno, error.colno),
+                f"this is no JSON: {error.msg}.",
+                "mend the line, or the one before it; YAML belongs into a file that ends in .yaml.",
+            )
+    if directive := _directive(text):
+        # Before the text is parsed: PyYAML would warn of each of many.
+        mark = _mark_at(text, directive.end(1))
         raise diagnostics.error(mark, "a directive (%) stands here.", "remove the line.")
-    if found := _disputed(text):
+    if disputed := _disputed(text):
         raise diagnostics.error(
-            _mark_at(text, found.start()),
-            f"the character U+{ord(found[0]):04X} stands here, which is a line break in one "
+            _mark_at(text, disputed.start()),
+            f"the character U+{ord(disputed[0]):04X} stands here, which is a line break in one "
             "version of YAML, and text in another.",
             'remove it; in a text in double quotes write "\\N", "\\L" or "\\P".',
         )
     try:
         return _Composer(_yaml_events(text, diagnostics), diagnostics).document()
     except ReaderError as error:
-        mark = _mark_at(text, error.position)
-        found_there = f"the character U+{int(error.character):04X} stands here."
+        problem = f"the character U+{int(error.character):04X} stands here."
         fix = "remove it, or write it with an escape."
-        raise diagnostics.error(mark, found_there, fix) from error
+        raise diagnostics.error(_mark_at(text, error.position), problem, fix) from error
     except yaml.MarkedYAMLError as error:
         raise _unreadable(error, diagnostics) from error
 
 
-def _is_json(text: str) -> bool:
-    """Whether a text is an object or a list of JSON."""
-    if not text.lstrip(" \t\r\n").startswith(("{", "[")):
-        return False
+def _json_error(text: str) -> json.JSONDecodeError | None:
+    """Return the error of a text that is no JSON by RFC 8259."""
+
+    def refuse(word: str) -> NoReturn:
+        raise json.JSONDecodeError(f"{word} is no value", text, text.index(word))
+
     try:
-        _check_json(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
+        # Numbers stay words: the composer refuses those that are too long.
+        json.loads(text, parse_constant=refuse, parse_int=str, parse_float=str)
+    except json.JSONDecodeError as error:
+        return error
+    except RecursionError:
+        pass  # The composer refuses the level that is too deep.
+    return None
 
 
 class _Composer:
@@ -154,25 +165,25 @@ class _Composer:
         next(self._events)  # The stream begins.
         event = next(self._events)
         if isinstance(event, yaml.StreamEndEvent):
-            found = "expected a topology, found only comments."
-            raise self._refused(event, found, "begin with `graphloop: 1`.")
+            problem = "expected a topology, found only comments."
+            raise self._error(event, problem, "begin with `graphloop: 1`.")
         value = self.value()
         next(self._events)  # The document ends.
         event = next(self._events)
         if not isinstance(event, yaml.StreamEndEvent):
             fix = "keep one topology a file: remove the `---`."
-            raise self._refused(event, "a second document begins here.", fix)
+            raise self._error(event, "a second document begins here.", fix)
         return value
 
     def value(self, event: yaml.Event | None = None, depth: int = 1) -> Value:
         event = next(self._events) if event is None else event
         self._count += 1
         if self._count > VALUES_MAX:
-            found = f"expected at most {VALUES_MAX:,} values, found more."
-            raise self._refused(event, found, "move parts into files of their own (`include`).")
+            problem = f"expected at most {VALUES_MAX:,} values, found more."
+            raise self._error(event, problem, "move parts into files of their own (`include`).")
         if depth > DEPTH_MAX:
-            found = f"expected at most {DEPTH_MAX} levels, found more."
-            raise self._refused(event, found, "give inner graphs files of their own (`include`).")
+            problem = f"expected at most {DEPTH_MAX} levels, found more."
+            raise self._error(event, problem, "give inner graphs files of their own (`include`).")
         self._refuse_references(event)
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event)
@@ -187,14 +198,14 @@ class _Composer:
     def _refuse_references(self, event: yaml.Event) -> None:
         anchor, tag = getattr(event, "anchor", None), getattr(event, "tag", None)
         if isinstance(event, yaml.AliasEvent):
-            what, fix = f"an alias (*{anchor})", _MEANT
+            what, fix = f"an alias (*{anchor})", _WRITE_OUT
         elif anchor is not None:
-            what, fix = f"an anchor (&{anchor})", f"remove it; where it is used, {_MEANT}"
+            what, fix = f"an anchor (&{anchor})", f"remove it; for each alias, {_WRITE_OUT}"
         elif tag is not None:
             what, fix = f"a tag ({str(tag)[:60]})", "remove it; text is put in quotes."
         else:
             return
-        raise self._refused(event, f"{what} stands here, and a topology has none.", fix)
+        raise self._error(event, f"{what} stands here, and a topology has none.", fix)
 
     def _scalar(self, event: yaml.ScalarEvent) -> Scalar:
         written, mark = str(event.value), _mark(event)
@@ -207,9 +218,7 @@ class _Composer:
             return Scalar(0, mark, written)
 
     def _text(self, text: str, mark: Mark) -> str:
-        """Return a text in quotes; JSON writes characters beyond U+FFFF as two escapes."""
-        if not any("\ud800" <= sign <= "\udfff" for sign in text):
-            return text
+        """Return a text in quotes; two escapes may make a character beyond U+FFFF."""
         try:
             return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
         except UnicodeDecodeError:
@@ -224,8 +233,8 @@ class _Composer:
             word = self._key(key, is_bare=isinstance(event, yaml.ScalarEvent) and event.implicit[0])
             if word in entries:
                 line = entries[word].mark.line
-                found = f"the key {word!r} stands here twice, first on line {line}."
-                self._diagnostics.note(key.mark, found, "remove one of the two.")
+                problem = f"the key {word!r} stands here twice, first on line {line}."
+                self._diagnostics.note(key.mark, problem, "remove one of the two.")
             elif word is not None:
                 entries[word] = Entry(word, key.mark, value)
         return Fields(tuple(entries.values()), _mark(start))
@@ -235,14 +244,14 @@ class _Composer:
         if isinstance(key, Scalar) and isinstance(key.value, str):
             if not is_bare or key.value != "<<":
                 return key.value
-            self._diagnostics.note(key.mark, "a merge key (<<) stands here.", _MEANT)
+            self._diagnostics.note(key.mark, "a merge key (<<) stands here.", _WRITE_OUT)
             return None
         fix = f"write '{key.written}' in quotes." if isinstance(key, Scalar) else "write one word."
         self._diagnostics.note(key.mark, f"expected a key of text, found {described(key)}.", fix)
         return None
 
-    def _refused(self, event: yaml.Event, found: str, fix: str) -> ParseError:
-        return self._diagnostics.error(_mark(event), found, fix)
+    def _error(self, event: yaml.Event, problem: str, fix: str) -> ParseError:
+        return self._diagnostics.error(_mark(event), problem, fix)
 
 
 def _yaml_events(text: str, diagnostics: Diagnostics) -> Iterator[yaml.Event]:
@@ -254,23 +263,13 @@ def _yaml_events(text: str, diagnostics: Diagnostics) -> Iterator[yaml.Event]:
             yield get_event()
         except (OverflowError, ValueError) as error:
             at = loader.get_mark()
-            found = "an escape stands here for no character, or a number that is none."
-            raise diagnostics.error(Mark(at.line + 1, at.column + 1), found, _ITSELF) from error
+            problem = "an escape stands here for no character, or a number that is none."
+            raise diagnostics.error(Mark(at.line + 1, at.column + 1), problem, _ITSELF) from error
 
 
-def _json_events(text: str, diagnostics: Diagnostics) -> Iterator[yaml.Event]:
-    """Yield the events of a text of RFC 8259, and of no other."""
-    try:
-        _check_json(text)
-    except json.JSONDecodeError as error:
-        raise diagnostics.error(
-            Mark(error.lineno, error.colno),
-            f"this is no JSON: {error.msg}.",
-            "mend the line, or the one before it; YAML belongs into a file that ends in .yaml.",
-        ) from error
-    except RecursionError:
-        pass  # The composer refuses the level that is too deep.
-    lines = [0, *(found.end() for found in re.finditer("\n", text))]
+def _json_events(text: str) -> Iterator[yaml.Event]:
+    """Yield the events of a text that is JSON."""
+    lines = [0, *(line_break.end() for line_break in re.finditer("\n", text))]
     for token in _token(text):
         line = bisect_right(lines, token.start()) - 1
         mark = yaml.Mark("", token.start(), line, token.start() - lines[line], None, 0)
@@ -290,19 +289,9 @@ def _json_events(text: str, diagnostics: Diagnostics) -> Iterator[yaml.Event]:
                 yield yaml.ScalarEvent(None, None, (True, False), word, mark)
 
 
-def _check_json(text: str) -> None:
-    """Refuse a text that is no JSON, with the decoder's error."""
-
-    def refuse(word: str) -> NoReturn:
-        raise json.JSONDecodeError(f"{word} is no value", text, text.index(word))
-
-    # Numbers stay words: the composer refuses those that are too long.
-    json.loads(text, parse_constant=refuse, parse_int=str, parse_float=str)
-
-
 def _mark_at(text: str, at: int) -> Mark:
     """Return the place of a character."""
-    starts = [0, *(found.end() for found in _break(text, 0, at))]
+    starts = [0, *(line_break.end() for line_break in _break(text, 0, at))]
     return Mark(len(starts), at - starts[-1] + 1)
 
 
@@ -315,15 +304,15 @@ def _mark(event: yaml.Event) -> Mark:
 def _unreadable(error: yaml.MarkedYAMLError, diagnostics: Diagnostics) -> ParseError:
     at = error.problem_mark or error.context_mark
     mark = Mark(1, 1) if at is None else Mark(at.line + 1, at.column + 1)
-    problem = str(error.problem or error.context or "it ends too early")
-    if "'\\t'" in problem:
+    said = str(error.problem or error.context or "it ends too early")
+    if "'\\t'" in said:
         return diagnostics.error(mark, "a tab stands here.", "indent with spaces.")
-    if "'?'" in problem:
-        found = "a text with a question mark stands in {…} or […] without quotes."
-        return diagnostics.error(mark, found, 'put the text in quotes: "…?".')
+    if "'?'" in said:
+        problem = "a text with a question mark stands in {…} or […] without quotes."
+        return diagnostics.error(mark, problem, 'put the text in quotes: "…?".')
     where = f" ({error.context})" if error.context and error.problem else ""
     return diagnostics.error(
         mark,
-        f"this is no YAML: {problem}{where}.",
+        f"this is no YAML: {said}{where}.",
         "mend the line, or the one before it; put text with signs in quotes.",
     )

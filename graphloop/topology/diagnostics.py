@@ -1,7 +1,6 @@
 """Diagnostics: every problem of a topology's file at once, each with line, column and fix.
 
-pydantic names a value by the keys that lead to it; `report` finds its place in the tree of the
-file.
+pydantic names a value by the keys that lead to it; `report` looks up its place in the file's tree.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from .tree import Fields, Mark, Scalar, Value, described, entry_at, value_at
 __all__ = ["FAULT", "UNKNOWN_KEY", "Diagnostics", "ParseError", "TopologyError"]
 
 PROBLEMS_MAX: Final = 100
-"""The problems of one report; the author of more begins with these."""
+"""The problems of one report; later ones are left out."""
 TEXT_MAX, TEXT_HEAD, TEXT_TAIL = 500, 300, 150
-"""The length of a text in a message, and the parts of a longer one that are kept."""
+"""The length of a text in a message; of a longer one, the head and the tail are kept."""
 NAME_MAX: Final = 100
-"""The length of a name whose nearest neighbour is looked for."""
+"""The length of a name that gets a suggestion; the search takes time for longer ones."""
 KEY: Final = "[key]"
 """pydantic's word for the key of a mapping, as the last part of a location."""
 FAULT: Final = "fault"
@@ -61,7 +60,7 @@ class TopologyError(GraphError):
     def __init__(self, file: str, problems: Iterable[Problem]) -> None:
         self.graph, self.written = file, ""
         self.problems = tuple(problems)
-        lines = "\n".join(f"  {number}. {each}" for number, each in enumerate(self.problems, 1))
+        lines = "\n".join(f"  {n}. {problem}" for n, problem in enumerate(self.problems, 1))
         ConfigError.__init__(self, f"{file} has {len(self.problems)} problem(s):\n{lines}")
 
     def __reduce__(self) -> tuple[type[TopologyError], tuple[object, ...]]:
@@ -78,29 +77,28 @@ class ParseError(Exception):
 class Diagnostics:
     """The problems of one file, so far.
 
-    The diagnostics of several files may share a list of problems. A place that is `closed` takes no
-    further problem.
+    Several files may share a list of problems. A `closed` place takes no further problem.
     """
 
     file: str
     problems: list[Problem] = field(default_factory=list[Problem])
     closed: set[Mark] = field(default_factory=set[Mark])
 
-    def note(self, mark: Mark, found: str, fix: str) -> None:
+    def note(self, mark: Mark, problem: str, fix: str) -> None:
         """Add a problem."""
         if len(self.problems) < PROBLEMS_MAX and mark not in self.closed:
             place = f"{escaped(self.file)}:{mark.line}:{mark.column}"
-            self.problems.append(Problem(place, _shown(found), _shown(fix)))
+            self.problems.append(Problem(place, _shown(problem), _shown(fix)))
 
-    def note_last(self, mark: Mark, found: str, fix: str) -> None:
+    def note_last(self, mark: Mark, problem: str, fix: str) -> None:
         """Add a problem and close its place for others that follow from it."""
-        self.note(mark, found, fix)
+        self.note(mark, problem, fix)
         self.closed.add(mark)
 
-    def error(self, mark: Mark, found: str, fix: str) -> ParseError:
+    def error(self, mark: Mark, problem: str, fix: str) -> ParseError:
         """Add a problem, and return the exception that ends the reading."""
-        self.note(mark, found, fix)
-        return ParseError(found)
+        self.note(mark, problem, fix)
+        return ParseError(problem)
 
     def nearest(self, name: str, names: Iterable[str]) -> str:
         """Return " Did you mean 'x'?" while the report has room for it."""
@@ -135,48 +133,45 @@ class Diagnostics:
             mark = entry.mark
         name = next((part for part in reversed(loc) if isinstance(part, str)), name)
         if details["type"] == FAULT:
-            found = str(context["found"])
-            return mark or _blamed(value, found), found, str(context["fix"])
+            problem = str(context["problem"])
+            return mark or _blamed(value, problem), problem, str(context["fix"])
         if details["type"] == UNKNOWN_KEY:
             hint = self.nearest(name, context["known"])
             keys = ", ".join(context["known"])
-            found = f"`{name}`: expected a key that is known here, found {name!r}.{hint}"
-            return mark or value.mark, found, f"remove it; the keys are {keys}."
+            problem = f"`{name}`: expected a key that is known here, found {name!r}.{hint}"
+            return mark or value.mark, problem, f"remove it; the keys are {keys}."
         return mark or value.mark, *self._mismatch(details, value, name)
 
     def _mismatch(self, details: ErrorDetails, value: Value, name: str) -> tuple[str, str]:
+        """Return the message about a value of another type, and the fix."""
         kind, context = details["type"], details.get("ctx", {})
         expected, fix = EXPECTED.get(kind, (details["msg"], "mend it."))
         words = re.findall(r"'([^']*)'", str(context.get("expected", "")))
-        said = {**context, "words": ", ".join(words), "name": name}
+        parts = {**context, "words": ", ".join(words), "name": name}
         written = value.written if isinstance(value, Scalar) else ""
         found, hint = described(value), ""
-        match kind:
-            case "missing":
-                found = "none"
-            case "literal_error":
-                hint = self.nearest(written, words)
-            case "string_type" if written:
-                fix, said = "write '{written}' in quotes.", {"written": written}
-            case "int_type" if isinstance(value, Scalar) and isinstance(value.value, float):
-                is_whole = value.value.is_integer()
-                fix = f"write {value.value:.0f}." if is_whole else fix
-            case _:
-                pass
+        if kind == "missing":
+            found = "none"
+        elif kind == "literal_error":
+            hint = self.nearest(written, words)
+        elif kind == "string_type" and written:
+            fix, parts = "write '{written}' in quotes.", {"written": written}
+        elif kind == "int_type" and isinstance(value, Scalar) and isinstance(value.value, float):
+            fix = f"write {value.value:.0f}." if value.value.is_integer() else fix
         at = f"`{name}`: " if name else ""
-        # A file's own words are put in last: they may have braces.
-        return f"{at}expected {expected.format(**said)}, found {found}.{hint}", fix.format(**said)
+        # Words of the file are put in last: they may have braces.
+        return f"{at}expected {expected.format(**parts)}, found {found}.{hint}", fix.format(**parts)
 
 
-def _blamed(value: Value, found: str) -> Mark:
+def _blamed(value: Value, problem: str) -> Mark:
     """Return the place of the first key that a message names."""
     entries = value.entries if isinstance(value, Fields) else ()
-    named = [entry for entry in entries if re.search(f"`{re.escape(entry.key)}(`| of )", found)]
+    named = [entry for entry in entries if re.search(f"`{re.escape(entry.key)}(`| of )", problem)]
     return named[0].value.mark if named else value.mark
 
 
 def _shown(text: str) -> str:
-    """Return a message without its middle, for a file's names are long."""
+    """Return a message, without its middle if a name in it is long."""
     shown = escaped(text)
     return shown if len(shown) <= TEXT_MAX else f"{shown[:TEXT_HEAD]}…{shown[-TEXT_TAIL:]}"
 

@@ -1,7 +1,7 @@
 """Document: all that a topology's file says, as values; the graph is one of them.
 
-A run knows agents by name; the proofs want their graphs as well. So a node that runs agents of the
-file stands in the graph as `Included`, which is that node and promises its agents' graphs.
+A run knows agents by name; the proofs need their graphs as well. So a node that runs agents of the
+file stands in the graph as `Included`: that node, with the graphs of its agents in its contract.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ..run import Run
 
 __all__ = [
     "AgentEntry",
+    "AnyNode",
     "Document",
     "Ignore",
     "Included",
     "agents_of",
-    "callbacks_of",
     "document_of",
     "documents_below",
     "graphs_run",
@@ -36,6 +36,7 @@ __all__ = [
 
 S = TypeVar("S")
 
+AnyNode: TypeAlias = Node[Any, Outcome]
 Ignore: TypeAlias = Mapping[tuple[str, str], str]
 """Why findings are set aside, by node and code."""
 
@@ -43,9 +44,9 @@ Ignore: TypeAlias = Mapping[tuple[str, str], str]
 @final
 @dataclass(frozen=True)
 class AgentEntry:
-    """An agent that a file declares; each run is given one without document.
+    """An agent that a file declares; each run brings an agent without document.
 
-    Models that may call it as a tool read the description.
+    Models that may call the agent as a tool read the description.
     """
 
     document: Document | None = None
@@ -61,8 +62,8 @@ class Document:
     Args:
         graph: its nodes and its table.
         description: its purpose.
-        instructions: the system message of its models, where a run is given none.
-        prompt: the question of a run that is given none.
+        instructions: the system message of its models, unless the run has its own.
+        prompt: the question of a run without a prompt.
         tools: the names of the tools that its models may call; some may be agents.
         agents: the agents that its nodes, or its models, know by name.
         rules: its temporal rules.
@@ -99,57 +100,46 @@ def documents_below(agents: Mapping[str, AgentEntry]) -> Iterator[Document]:
 
 def document_of(graph: NodeGraph[Any]) -> Document:
     """Return the document of a graph, from a file or from Python."""
-    own: object = getattr(graph, "document", None)
-    return own if isinstance(own, Document) else _document_of(graph, {})
+    document: object = getattr(graph, "document", None)
+    return document if isinstance(document, Document) else _document_of(graph, {})
 
 
 def _document_of(graph: NodeGraph[Any], made: dict[int, Document]) -> Document:
-    """Return it, made once of each graph however many agents have it."""
-    if id(graph) in made:
-        return made[id(graph)]
-    known: dict[str, NodeGraph[Any]] = {}
-    names: set[str] = set()
-    for node in unwrapped(graph.nodes.values()):
-        if isinstance(node, Included):
-            known |= dict(node.graphs)
-        names |= {*agents_of(node)}
-    agents = {
-        name: AgentEntry(_document_of(known[name], made) if name in known else None)
-        for name in sorted(names)
-    }
-    document = made[id(graph)] = Document(graph, agents=agents, ignore=graph.ignore)
-    return document
+    """Return the document of a graph from Python, made once even if many agents share it."""
+    if id(graph) not in made:
+        graphs: dict[str, NodeGraph[Any]] = {}
+        names: set[str] = set()
+        for node in unwrapped(graph.nodes.values()):
+            graphs |= dict(node.graphs) if isinstance(node, Included) else {}
+            names |= {*agents_of(node)}
+        agents = {
+            name: AgentEntry(_document_of(graphs[name], made) if name in graphs else None)
+            for name in sorted(names)
+        }
+        made[id(graph)] = Document(graph, agents=agents, ignore=graph.ignore)
+    return made[id(graph)]
 
 
-def rows_with(
-    graph: NodeGraph[Any], nodes: Mapping[str, Node[Any, Outcome]] | None = None
-) -> Edges[Any]:
+def rows_with(graph: NodeGraph[Any], nodes: Mapping[str, AnyNode] | None = None) -> Edges[Any]:
     """Return the rows of a graph, with other nodes by name."""
-    made = {**graph.nodes, **(nodes or {})}
-    to: dict[str, Node[Any, Outcome] | EndType] = {**made, "END": END}
+    by_name = {**graph.nodes, **(nodes or {})}
+    targets: dict[str, AnyNode | EndType] = {**by_name, "END": END}
     return {
-        made[name]: {outcome: to[target] for outcome, target in row.items()}
+        by_name[name]: {outcome: targets[target] for outcome, target in row.items()}
         for name, row in graph.table.items()
     }
-
-
-def callbacks_of(nodes: Iterable[Node[Any, Outcome]]) -> list[str]:
-    """Return the callbacks of nodes that promise nothing, and may invoke them."""
-    silent = [node for node in unwrapped(nodes) if contract_of(node) is None]
-    named = [name for node in silent if isinstance(name := getattr(node, "callback", ""), str)]
-    return [*filter(None, named)]
 
 
 @final
 @dataclass(frozen=True)
 class Included:
-    """A node that runs agents, with the graphs of those that are known."""
+    """A node that runs agents, with the graphs of the known ones."""
 
-    node: Node[Any, Outcome]
+    node: AnyNode
     graphs: tuple[tuple[str, NodeGraph[Any]], ...]
 
     @property
-    def kernel(self) -> Node[Any, Outcome]:
+    def kernel(self) -> AnyNode:
         """The node as the kernel knows it."""
         return self.node
 
@@ -171,16 +161,16 @@ class Included:
     @property
     def contract(self) -> Contract:
         """The node's contract, with the graphs that it runs."""
-        graphs, promised = dict(self.graphs), contract_of(self.node) or Contract()
-        known = [replace(child, graph=graphs.get(child.name)) for child in promised.children]
-        return replace(promised, children=tuple(known))
+        graphs, contract = dict(self.graphs), contract_of(self.node) or Contract()
+        children = [replace(child, graph=graphs.get(child.name)) for child in contract.children]
+        return replace(contract, children=tuple(children))
 
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
         """Enter the node."""
         return self.node.enter(run)
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
-        """Tell the node."""
+        """Pass the event to the node."""
         return self.node.on(run, event, answered)
 
 
@@ -188,37 +178,31 @@ def agents_of(node: object) -> tuple[str, ...]:
     """Return the agents that a node runs by name, without their graphs."""
     if isinstance(node, Included):
         return agents_of(node.node)
-    promised = getattr(node, "contract", None)
-    if not isinstance(promised, Contract):
-        return ()
-    names = [child.name for child in promised.children if child.graph is None]
-    return tuple(dict.fromkeys(names))
+    contract = getattr(node, "contract", None)
+    children = contract.children if isinstance(contract, Contract) else ()
+    return (*dict.fromkeys(child.name for child in children if child.graph is None),)
 
 
-def graphs_run(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, NodeGraph[Any] | None]:
+def graphs_run(nodes: Iterable[AnyNode]) -> dict[str, NodeGraph[Any] | None]:
     """Return the graphs that nodes run by name; None for an unknown graph."""
     graphs: dict[str, NodeGraph[Any] | None] = {}
     for node in unwrapped(nodes):
-        promised = contract_of(node) or Contract()
-        for child in promised.children:
-            # A node that wraps another may know the graph of which that knows the name.
+        contract = contract_of(node) or Contract()
+        for child in contract.children:
+            # A wrapper may know the graph of an agent that the inner node knows by name.
             graphs[child.name] = graphs.get(child.name) or child.graph
     return graphs
 
 
-def with_graphs(
-    node: Node[Any, Outcome], graphs: Mapping[str, NodeGraph[Any]]
-) -> Node[Any, Outcome]:
-    """Return the node with these graphs of its agents.
-
-    They take the place of earlier ones.
+def with_graphs(node: AnyNode, graphs: Mapping[str, NodeGraph[Any]]) -> AnyNode:
+    """Return the node with these graphs of its agents, in place of earlier ones.
 
     A node that runs none of the agents stays as it is.
     """
     if isinstance(node, Included):
-        had = dict(node.graphs)
-        named = {name: graphs[name] for name in agents_of(node) if name in graphs}
-        changed = any(had.get(name) is not graph for name, graph in named.items())
-        return with_graphs(node.node, had | named) if changed else node
+        before = dict(node.graphs)
+        new = {name: graphs[name] for name in agents_of(node) if name in graphs}
+        is_same = all(before.get(name) is graph for name, graph in new.items())
+        return node if is_same else with_graphs(node.node, before | new)
     known = tuple([(name, graphs[name]) for name in agents_of(node) if name in graphs])
     return Included(node, known) if known else node

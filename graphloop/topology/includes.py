@@ -1,12 +1,14 @@
-"""Includes: files that a topology's file names, and never one outside the folder of the first."""
+"""Includes: files that a topology's file names, all in the folder of the first or below it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PureWindowsPath
 from typing import Final, final
 
-from .diagnostics import Diagnostics
+from .diagnostics import Diagnostics, ParseError
 from .document import Document
 from .tree import Mark
 
@@ -34,64 +36,53 @@ class IncludePlace:
     path: Path | None
     chain: tuple[Path, ...] = ()
 
-    def find(self, named: str, mark: Mark, diagnostics: Diagnostics) -> tuple[Path, IncludePlace]:
+    def find(self, name: str, mark: Mark, diagnostics: Diagnostics) -> tuple[Path, IncludePlace]:
         """Return the file of this name, which stands at `mark`, and its place.
 
         Raises:
-            ParseError: no file may be named so, or it is being read already.
+            ParseError: a file cannot have this name, or the file is being read already.
         """
-        try:
-            return self._found(named, diagnostics)
-        except _Refused as refused:
-            raise diagnostics.error(mark, *refused.args) from refused
-
-    def _found(self, named: str, diagnostics: Diagnostics) -> tuple[Path, IncludePlace]:
-        root, own, shown = self.cache.root, self.path, f"`include`: {named!r:.80}"
+        error = partial(diagnostics.error, mark)
+        root, own, shown = self.cache.root, self.path, f"`include`: {name!r:.80}"
         if root is None or own is None:
             fix = "write the graph itself (`graph:`), or load the topology from its file."
-            raise _Refused("`include`: a text has no folder to include from.", fix)
-        windows = PureWindowsPath(named)
-        if Path(named).is_absolute() or windows.drive or windows.root or "\\" in named:
+            raise error("`include`: a text has no folder to include from.", fix)
+        windows = PureWindowsPath(name)
+        if Path(name).is_absolute() or windows.drive or windows.root or "\\" in name:
             fix = "write it from the folder of this file, with `/`: agents/writer.yaml."
-            raise _Refused(f"{shown} is an absolute path, or one of another system.", fix)
-        if not named.endswith(SUFFIXES):
-            found = f"{shown} is no topology's file, which ends in {', '.join(SUFFIXES)}."
-            raise _Refused(found, "rename the file.")
+            raise error(f"{shown} is an absolute path, or one of another system.", fix)
+        if not name.endswith(SUFFIXES):
+            problem = f"{shown} is no topology's file, which ends in {', '.join(SUFFIXES)}."
+            raise error(problem, "rename the file.")
         try:
-            path = (own.parent / named).resolve()
-        except (OSError, RuntimeError, ValueError) as error:
-            raise _Refused(f"{shown} is no path: {error}.", "name a file.") from error
-        if not path.is_relative_to(root):
-            fix = "keep the files of a topology in one folder, or below it; links, too."
-            raise _Refused(f"{shown} leads out of the folder of the topology.", fix)
-        _refuse_lacking(named, path, diagnostics)
+            path = (own.parent / name).resolve()
+            if not path.is_relative_to(root):
+                fix = "keep the files of a topology in one folder, or below it; links, too."
+                raise error(f"{shown} leads out of the folder of the topology.", fix)
+            if not path.is_file():
+                raise _missing(name, path, diagnostics, error)
+        except (OSError, RuntimeError, ValueError) as failed:  # A loop of links, a NUL, its length.
+            raise error(f"{shown} cannot be read: {failed}.", "look at its name.") from failed
         if path in self.chain:
-            names = [each.name for each in (*self.chain[self.chain.index(path) :], path)]
-            found = f"includes go round in a circle: {' → '.join(names)}."
-            raise _Refused(found, "take one of them out.")
+            names = [file.name for file in (*self.chain[self.chain.index(path) :], path)]
+            problem = f"includes go round in a circle: {' → '.join(names)}."
+            raise error(problem, "take one of them out.")
         if path not in self.cache.read and len(self.cache.read) >= FILES_MAX:
-            found = f"a topology has at most {FILES_MAX} files, found more."
-            raise _Refused(found, "put graphs together (`graph:`).")
+            problem = f"a topology has at most {FILES_MAX} files, found more."
+            raise error(problem, "put graphs together (`graph:`).")
         return path, IncludePlace(self.cache, path, (*self.chain, path))
 
 
-class _Refused(Exception):
-    """The problem of an include, and the fix."""
-
-
-def _refuse_lacking(named: str, path: Path, diagnostics: Diagnostics) -> None:
-    """Refuse a missing file at the place that names it."""
-    shown = f"`include`: {named!r:.80}"
-    try:
-        if path.is_file():
-            return
-        is_folder, beside = path.is_dir(), list(path.parent.glob("*"))
-    except OSError as error:
-        found = f"{shown} cannot be read: {error.strerror}."
-        raise _Refused(found, "look at its name.") from error
-    if is_folder:
-        raise _Refused(f"{shown} is a folder, not a file.", "name a file in it.")
-    names = [str(Path(named).with_name(each.name)) for each in beside if each.suffix in SUFFIXES]
-    hint = diagnostics.nearest(named, sorted(names))
+def _missing(
+    name: str, path: Path, diagnostics: Diagnostics, error: Callable[[str, str], ParseError]
+) -> ParseError:
+    """Return the error about a name that is no file's."""
+    shown = f"`include`: {name!r:.80}"
+    if path.is_dir():
+        return error(f"{shown} is a folder, not a file.", "name a file in it.")
+    beside = [file for file in path.parent.glob("*") if file.suffix in SUFFIXES]
+    hint = diagnostics.nearest(
+        name, sorted(str(Path(name).with_name(file.name)) for file in beside)
+    )
     fix = "write its path from the folder of this file, or make it."
-    raise _Refused(f"{shown}: there is no such file.{hint}", fix)
+    return error(f"{shown}: there is no such file.{hint}", fix)

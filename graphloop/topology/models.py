@@ -31,11 +31,11 @@ from typing_extensions import TypedDict
 
 from ..errors import ConfigError
 from ..graph import NodeGraph
-from ..node_protocol import Node
 from ..outcomes import LIBRARY_OUTCOMES, Outcome
 from ..own_nodes import route_outcome
 from .diagnostics import FAULT, UNKNOWN_KEY, Diagnostics, ParseError
-from .registration import FROM_OUTSIDE, Category, RegisteredNames
+from .document import AnyNode
+from .registration import FROM_OUTSIDE, Category, Registry
 from .tree import Entry, Fields, Loc, Value, described, plain_data
 
 __all__ = [
@@ -43,7 +43,6 @@ __all__ = [
     "REF",
     "SIMPLE",
     "AgentName",
-    "AnyNode",
     "CapsForm",
     "Counted",
     "Form",
@@ -81,7 +80,6 @@ REF: Final = "x-ref"
 T = TypeVar("T")
 Form: TypeAlias = Any
 """A type that pydantic makes an adapter of: Python has no narrower name for one."""
-AnyNode: TypeAlias = Node[Any, Outcome]
 Nodes: TypeAlias = dict[str, AnyNode | None]
 """The nodes of a file by name; None for one that could not be read."""
 
@@ -95,51 +93,51 @@ class Reading:
     """
 
     diagnostics: Diagnostics
-    names: RegisteredNames
+    registry: Registry
     agents: Mapping[str, NodeGraph[Any] | None] = field(
         default_factory=dict[str, "NodeGraph[Any] | None"]
     )
 
 
-def parse(adapter: TypeAdapter[T], value: Value, to: Reading, name: str = "") -> T:
+def parse(adapter: TypeAdapter[T], value: Value, reading: Reading, name: str = "") -> T:
     """Return the meaning of a value, which stands at the key `name`.
 
     Raises:
-        ParseError: the value is not of the type.
+        ParseError: the value is not of the type; the problems are noted.
     """
     try:
-        return adapter.validate_python(plain_data(value), context=to)
+        return adapter.validate_python(plain_data(value), context=reading)
     except ValidationError as error:
-        to.diagnostics.report(error, value, name)
+        reading.diagnostics.report(error, value, name)
         raise ParseError(name) from error
 
 
-def parse_fields(model: Model, value: Value, to: Reading, name: str = "") -> dict[str, Any]:
+def parse_fields(model: Model, value: Value, reading: Reading, name: str) -> dict[str, Any]:
     """Return the values of a mapping's keys; see `parse`."""
     try:
-        return validated(model, plain_data(value), to)
+        return validated(model, plain_data(value), reading)
     except ValidationError as error:
-        to.diagnostics.report(error, value, name)
+        reading.diagnostics.report(error, value, name)
         raise ParseError(name) from error
 
 
-def entries_of(value: Value, to: Reading, name: str) -> tuple[Entry, ...]:
+def entries_of(value: Value, reading: Reading, name: str) -> tuple[Entry, ...]:
     """Return the entries of a mapping; see `parse`."""
     if not isinstance(value, Fields):
-        found = f"`{name}`: expected a mapping, found {described(value)}."
-        raise to.diagnostics.error(value.mark, found, "write `key: value` pairs.")
+        problem = f"`{name}`: expected a mapping, found {described(value)}."
+        raise reading.diagnostics.error(value.mark, problem, "write `key: value` pairs.")
     return value.entries
 
 
-def fault(found: str, fix: str) -> PydanticCustomError:
-    """Return an error with a message of its own."""
-    return PydanticCustomError(FAULT, "{found}", {"found": found, "fix": fix})
+def fault(problem: str, fix: str) -> PydanticCustomError:
+    """Return an error with a complete message."""
+    return PydanticCustomError(FAULT, "{problem}", {"problem": problem, "fix": fix})
 
 
-def faults(found: Mapping[Loc, str | PydanticCustomError]) -> ValidationError:
+def faults(errors: Mapping[Loc, str | PydanticCustomError]) -> ValidationError:
     """Return one error of errors, or of their types, by location."""
     return ValidationError.from_exception_data(
-        "", [InitErrorDetails(type=error, loc=loc, input=None) for loc, error in found.items()]
+        "", [InitErrorDetails(type=error, loc=loc, input=None) for loc, error in errors.items()]
     )
 
 
@@ -186,17 +184,12 @@ Tools: TypeAlias = Annotated[
 
 
 def _registered(category: Category, name: str, info: ValidationInfo) -> str:
-    to = context_of(info)
-    try:
-        found = to.names.find(category, name)
-    except ConfigError as error:
-        raise fault(f"{error}.", "mend the package, or remove it.") from error
-    if found is None:
-        known = to.names.known(category)
-        hint = to.diagnostics.nearest(name, known)
+    reading = context_of(info)
+    if reading.registry.get(category, name) is None:
+        known = reading.registry.names(category)
         raise fault(
-            f"no {category} is registered as {name!r}.{hint} Registered are "
-            f"{', '.join(known) or 'none'}.",
+            f"no {category} is registered as {name!r}.{reading.diagnostics.nearest(name, known)} "
+            f"Registered are {', '.join(known) or 'none'}.",
             f"register it in Python with @registry.{category}, before the file is loaded "
             f"({FROM_OUTSIDE}).",
         )
@@ -208,12 +201,13 @@ def _tool(name: str, info: ValidationInfo) -> str:
 
 
 def _agent(name: str, info: ValidationInfo) -> str:
-    to = context_of(info)
-    if name not in to.agents:
+    reading = context_of(info)
+    if name not in reading.agents:
+        hint = reading.diagnostics.nearest(name, reading.agents)
         raise fault(
-            f"no agent of this file is named {name!r}.{to.diagnostics.nearest(name, to.agents)}",
+            f"no agent of this file is named {name!r}.{hint}",
             f"declare it under `agents`: `{name}: {{include: …}}`, or `{name}: {{given: true}}` "
-            "if it is handed to each run.",
+            "if each run brings it.",
         )
     return name
 
@@ -247,7 +241,7 @@ CapsForm: TypeAlias = Annotated[
 ]
 
 
-# Models of classes
+# Mappings with known keys
 
 
 @final
@@ -257,7 +251,7 @@ class Model:
 
     Args:
         form: the type of the mapping, a TypedDict: it can have any key, and adds no defaults.
-        adapter: reads it.
+        adapter: reads the mapping.
         forms: the types by key.
         needed: the required keys.
     """
@@ -286,10 +280,14 @@ def model_of(
     return Model(form, TypeAdapter(cast("Any", form)), fields, frozenset(needed))
 
 
-def validated(model: Model, data: object, to: Reading) -> dict[str, Any]:
-    """Return the values of a mapping's keys, or raise every problem."""
+def validated(model: Model, data: object, reading: Reading) -> dict[str, Any]:
+    """Return the values of a mapping's keys.
+
+    Raises:
+        ValidationError: with every problem.
+    """
     try:
-        return model.adapter.validate_python(data, context=to)
+        return model.adapter.validate_python(data, context=reading)
     except ValidationError as error:
         raise ValidationError.from_exception_data(
             "", [_detailed(details, model) for details in error.errors(include_url=False)]
@@ -297,22 +295,22 @@ def validated(model: Model, data: object, to: Reading) -> dict[str, Any]:
 
 
 def _detailed(details: Mapping[str, Any], model: Model) -> InitErrorDetails:
+    """Return an error again; one about an unknown key gets the known keys."""
     kind, loc, context = details["type"], details["loc"], details.get("ctx", {})
     if kind == "extra_forbidden" and len(loc) == 1:
-        known = {"known": list(model.forms)}
-        kind, loc = PydanticCustomError(UNKNOWN_KEY, "unknown", known), (*loc, "[key]")
-    elif kind in {FAULT, UNKNOWN_KEY}:
-        kind = PydanticCustomError(kind, "{found}", context)
+        context, kind, loc = {"known": [*model.forms]}, UNKNOWN_KEY, (*loc, "[key]")
+    if kind in {FAULT, UNKNOWN_KEY}:
+        kind = PydanticCustomError(kind, "{problem}", context)
     return InitErrorDetails(type=kind, loc=loc, input=details["input"], ctx=context)
 
 
 def built(make: Callable[[], T], what: str) -> T:
-    """Return the made value, or refuse its parts in the maker's words."""
+    """Return the made value; an error of its maker becomes a `fault`."""
     try:
         return make()
     except ConfigError as error:
-        found, _, fix = str(error).partition(" Fix: ")
-        raise fault(f"{found.rstrip('.')}.", fix or f"change {what}.") from error
+        problem, _, fix = str(error).partition(" Fix: ")
+        raise fault(f"{problem.rstrip('.')}.", fix or f"change {what}.") from error
 
 
 def reference(name: str) -> WithJsonSchema:
@@ -326,4 +324,4 @@ def mapping_of(data: object, short: str = "") -> dict[str, Any]:
         if not short:
             raise PydanticKnownError("dict_type")
         return {short: data}
-    return cast("dict[str, Any]", data)  # The composer has seen to its keys.
+    return cast("dict[str, Any]", data)  # The composer refuses other keys.

@@ -1,6 +1,6 @@
 """Node models: one pydantic model for each `use`, made of the fields of the node's own class.
 
-A file can give a new field of a node at once. `FORMS` has the types that annotations do not tell:
+A file can use a new field of a node at once. `FORMS` has the types that annotations do not say:
 bounds, names, and values with a form of their own.
 """
 
@@ -37,11 +37,10 @@ from ..nodes import NEVER, Branch, Fallback, Function, Reducer, Retrying
 from ..outcomes import Failed, Outcome, outcome_name
 from ..values import ToolChoice
 from .conditions import RulesForm, StopForm
-from .document import with_graphs
+from .document import AnyNode, with_graphs
 from .models import (
     SIMPLE,
     AgentName,
-    AnyNode,
     CapsForm,
     Counted,
     Form,
@@ -50,7 +49,6 @@ from .models import (
     OutcomeName,
     Positive,
     PositiveNumber,
-    Reading,
     RoutesForm,
     Said,
     Tools,
@@ -63,18 +61,9 @@ from .models import (
     reference,
     validated,
 )
-from .registration import FROM_OUTSIDE, LIBRARY
+from .registration import FROM_OUTSIDE, LIBRARY, Registry
 
-__all__ = [
-    "NODE",
-    "SHORT",
-    "NodeKind",
-    "Renamed",
-    "class_fields",
-    "library_kind",
-    "named_model",
-    "node_kind",
-]
+__all__ = ["NODE", "SHORT", "NodeKind", "Renamed", "class_fields", "meaning_of", "model_of_use"]
 
 OR: Final[Form] = Union
 """`Union` for types that are made here, which checkers take for values."""
@@ -95,14 +84,14 @@ class Renamed(Protocol):
 @final
 @dataclass(frozen=True)
 class NodeKind:
-    """The meaning of one `use`.
+    """The meaning of a `use` that stands for a class of nodes.
 
     Args:
         use: the name in files.
         made: the class of its nodes.
         make: makes a node of its parameters and a `name`.
         model: reads these, and `use`.
-        needs_name: whether the class has no name of its own.
+        needs_name: whether the class has no default name.
     """
 
     use: str
@@ -114,83 +103,72 @@ class NodeKind:
 
 def _node(data: object, info: ValidationInfo) -> AnyNode:
     """Return the node that a mapping with a `use` stands for."""
-    to, given = context_of(info), mapping_of(data)
-    use = given.get("use", "")
-    if "use" not in given:
-        fix = f"add `use: …`, one of {', '.join(_uses(to))}."
+    reading, fields = context_of(info), mapping_of(data)
+    uses = (*LIBRARY, *reading.registry.names("node"))
+    use = fields.get("use", "")
+    if "use" not in fields:
+        fix = f"add `use: …`, one of {', '.join(uses)}."
         raise fault("`use`: expected a kind of node, found none.", fix)
     if not isinstance(use, str):
         raise faults({("use",): "string_type"})
-    kind = _meant(use, to)
-    if isinstance(kind, NodeKind):
-        read = validated(kind.model, given, to)
-        del read["use"]
-        if kind.needs_name:
-            read.setdefault("name", use)
-        made = built(partial(kind.make, **read), f"the node with `use: {use}`")
+    try:
+        meaning = meaning_of(use, reading.registry)
+    except ConfigError as error:
+        raise faults({("use",): fault(f"{error}.", "change it in Python.")}) from error
+    if meaning is None:
+        problem = f"there is no kind of node {use!r}.{reading.diagnostics.nearest(use, uses)}"
+        fix = f"choose one of {', '.join(uses)}, or register your own with @registry.node "
+        raise faults({("use",): fault(problem, f"{fix}({FROM_OUTSIDE}).")})
+    if isinstance(meaning, NodeKind):
+        values = validated(meaning.model, fields, reading)
+        del values["use"]
+        if meaning.needs_name:
+            values.setdefault("name", use)
+        node = built(partial(meaning.make, **values), f"the node with `use: {use}`")
     else:
-        read = validated(named_model(use), given, to)
-        made = _called(kind, read.get("name", kind.name))
-    return with_graphs(made, {name: graph for name, graph in to.agents.items() if graph})
+        values = validated(model_of_use(use, meaning), fields, reading)
+        node = _renamed(meaning, values.get("name", meaning.name))
+    return with_graphs(node, {name: graph for name, graph in reading.agents.items() if graph})
 
 
 NODE: Final[TypeAdapter[AnyNode]] = TypeAdapter(Annotated[Any, PlainValidator(_node)])
 """Reads a node, and the nodes within it."""
 
 
-def _meant(use: str, to: Reading) -> NodeKind | AnyNode:
-    """Return the meaning of a `use`: the library's, else a registered one."""
-    if use in LIBRARY:
-        return library_kind(use)
-    try:
-        found = to.names.find("node", use)
-        if isinstance(found, type):
-            return node_kind(use, found)
-    except ConfigError as error:
-        raise faults({("use",): fault(f"{error}.", "change it in Python.")}) from error
-    if is_node(found):
-        return found
-    what = "there is no kind of node" if found is None else f"{found!r:.60} is no node, but"
-    uses = _uses(to)
-    hint = to.diagnostics.nearest(use, uses)
-    fix = (
-        f"choose one of {', '.join(uses)}, or register your own with @registry.node "
-        f"({FROM_OUTSIDE})."
-    )
-    raise faults({("use",): fault(f"{what} {use!r}.{hint}", fix)})
+def meaning_of(use: str, registry: Registry) -> NodeKind | AnyNode | None:
+    """Return the library's meaning of a `use`, else a registered one; None without one.
+
+    Raises:
+        ConfigError: a registered class has a field that no file can hold.
+    """
+    value = LIBRARY.get(use) or registry.get("node", use)
+    if isinstance(value, type):
+        return _kind(use, value)
+    return value if is_node(value) else None
 
 
-def _uses(to: Reading) -> tuple[str, ...]:
-    return (*LIBRARY, *to.names.known("node"))
-
-
-def _called(node: AnyNode, name: str) -> AnyNode:
+def _renamed(node: AnyNode, name: str) -> AnyNode:
     if node.name == name:
         return node
     if isinstance(node, Renamed):
         return node.renamed(name)
-    found = f"the registered node {node.name!r} can stand in a graph under its own name only."
-    raise fault(found, f"name it {node.name!r} here, too.")
+    problem = f"the registered node {node.name!r} can stand in a graph under its own name only."
+    raise fault(problem, f"name it {node.name!r} here, too.")
+
+
+def model_of_use(use: str, meaning: NodeKind | AnyNode | None) -> Model:
+    """Return the model of a meaning; a registered node has no parameters."""
+    return meaning.model if isinstance(meaning, NodeKind) else _named_model(use)
 
 
 @cache
-def named_model(use: str) -> Model:
-    """Return the model of a registered node, which has no parameters."""
+def _named_model(use: str) -> Model:
     return model_of(use, {"use": Literal[use], "name": Said}, ["use"])
 
 
-def library_kind(use: str) -> NodeKind:
-    """Return one kind of node of the library."""
-    return node_kind(use, LIBRARY[use])
-
-
 @cache
-def node_kind(use: str, made: type) -> NodeKind:
-    """Return a kind of node: the library's, or a class that is registered.
-
-    Raises:
-        ConfigError: a field is of a type that no file can hold, or is named `use`.
-    """
+def _kind(use: str, made: type) -> NodeKind:
+    """Return the kind of a class of nodes: the library's, or a registered one."""
     fields = dict(class_fields(made))
     if "use" in fields:
         raise ConfigError(
@@ -213,25 +191,27 @@ def node_kind(use: str, made: type) -> NodeKind:
 def _left_by_name(made: type) -> Callable[..., AnyNode]:
     """Return a maker of nodes whose `after` may hold the names of outcomes."""
 
-    def make(after: Iterable[object] = (Failed,), **given: Form) -> AnyNode:
-        first = given.get("node") or given["first"]
-        node: AnyNode = made(**given, after=_outcomes_of(first, after))
+    def make(after: Iterable[object] = (Failed,), **values: Form) -> AnyNode:
+        inner = values.get("node") or values["first"]
+        node: AnyNode = made(**values, after=_outcomes_of(inner, after))
         return node
 
     return make
 
 
 def _outcomes_of(node: AnyNode, after: Iterable[object]) -> frozenset[type[Outcome]]:
-    known = {outcome_name(each): each for each in node.outcomes - NEVER}
-    names = [each for each in after if not isinstance(each, type)]
-    for name in names:
-        if str(name) not in known:
+    """Return outcomes of a node, some of which are names."""
+    known = {outcome_name(outcome): outcome for outcome in node.outcomes - NEVER}
+    outcomes: list[type[Outcome]] = []
+    for word in after:
+        name = outcome_name(word) if isinstance(word, type) else str(word)
+        if not isinstance(word, type) and name not in known:
             raise ConfigError(
                 f"`after`: expected outcomes of {node.name!r} ({', '.join(sorted(known))}), found "
-                f"{name!r}.{nearest(str(name), known)}"
+                f"{word!r}.{nearest(name, known)}"
             )
-    types = [each for each in after if isinstance(each, type)]
-    return frozenset([*types, *[known[str(name)] for name in names]])
+        outcomes.append(word if isinstance(word, type) else known[name])
+    return frozenset(outcomes)
 
 
 def _record(made: type, *, is_library: bool) -> Form:
@@ -241,12 +221,12 @@ def _record(made: type, *, is_library: bool) -> Form:
     needed = [name for name, must in fields.items() if must]
     model = model_of(made.__name__, forms, needed, _summary(made))
 
-    def made_of(data: object, info: ValidationInfo) -> object:
-        read = validated(model, mapping_of(data, short), context_of(info))
-        return built(partial(made, **read), f"the {made.__name__}")
+    def value_of(data: object, info: ValidationInfo) -> object:
+        values = validated(model, mapping_of(data, short), context_of(info))
+        return built(partial(made, **values), f"the {made.__name__}")
 
     written = OR[forms[short], model.form] if short else model.form
-    return Annotated[Any, PlainValidator(made_of, json_schema_input_type=written)]
+    return Annotated[Any, PlainValidator(value_of, json_schema_input_type=written)]
 
 
 def _forms(made: type, fields: Mapping[str, bool], *, is_library: bool) -> dict[str, Form]:
@@ -257,7 +237,7 @@ def _forms(made: type, fields: Mapping[str, bool], *, is_library: bool) -> dict[
     """
     hints = typing.get_type_hints(made)
     docs = docstring_parser.parse(made.__doc__ or "", docstring_parser.DocstringStyle.GOOGLE)
-    said = {each.arg_name: " ".join((each.description or "").split()) for each in docs.params}
+    described = {doc.arg_name: " ".join((doc.description or "").split()) for doc in docs.params}
     forms: dict[str, Form] = {}
     for name, must in fields.items():
         form = FORMS.get(name) if is_library else None
@@ -271,7 +251,7 @@ def _forms(made: type, fields: Mapping[str, bool], *, is_library: bool) -> dict[
             )
         if form is str and must and is_library:
             form = Said
-        forms[name] = Annotated[form, Field(description=said.get(name))]
+        forms[name] = Annotated[form, Field(description=described.get(name))]
     return forms
 
 
@@ -292,8 +272,8 @@ def _form_of(annotation: Form, *, is_library: bool) -> Form | None:
 
 
 def _inner_form(origin: Form, arguments: tuple[Form, ...], *, is_library: bool) -> Form | None:
-    """Return the type of something or null, or of a list."""
-    first, *rest = [each for each in arguments if each is not NoneType]
+    """Return the type of a list, or of a value that may be null."""
+    first, *rest = [argument for argument in arguments if argument is not NoneType]
     inner = _form_of(first, is_library=is_library)
     if inner is None or rest != ([...] if origin is tuple else []):
         return None
@@ -303,14 +283,14 @@ def _inner_form(origin: Form, arguments: tuple[Form, ...], *, is_library: bool) 
 
 
 def class_fields(made: type) -> list[tuple[str, bool]]:
-    """Return the fields of a class, and whether each has to be given."""
+    """Return the fields of a class, and whether each is required."""
     if issubclass(made, msgspec.Struct):
-        return [(each.name, each.required) for each in msgspec.structs.fields(made)]
+        return [(field.name, field.required) for field in msgspec.structs.fields(made)]
     missing = dataclasses.MISSING
     return [
-        (each.name, each.default is missing and each.default_factory is missing)
-        for each in dataclasses.fields(cast("Any", made))  # The caller has looked at it.
-        if each.init
+        (field.name, field.default is missing and field.default_factory is missing)
+        for field in dataclasses.fields(cast("Any", made))  # The registry takes no other class.
+        if field.init
     ]
 
 
@@ -352,4 +332,4 @@ FORMS: Final[Mapping[str, Form]] = {
     "times": Positive,
     "ttl_s": OR[PositiveNumber, None],
 }
-"""The types of the library's fields that their annotations do not tell."""
+"""The types of the library's fields that their annotations do not say."""

@@ -5,7 +5,7 @@ It knows every key, evaluates nothing and imports no module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -14,14 +14,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from ..graph import END, NodeGraph
 from ..node_protocol import NAME_MAX, flaw_of, node_flaw_of
-from ..rules import Rules
+from ..rules import Rules, TemporalRule, describe_rule
 from .compose import bytes_of, compose, text_at
-from .conditions import lines_of_rules, read_rules, rule_words
+from .conditions import read_rules
 from .diagnostics import Diagnostics, ParseError
-from .document import AgentEntry, Document
+from .document import AgentEntry, AnyNode, Document
 from .includes import IncludeCache, IncludePlace
 from .models import (
-    AnyNode,
     Form,
     Model,
     Nodes,
@@ -33,9 +32,9 @@ from .models import (
     validated,
 )
 from .node_models import NODE
-from .references import Declared, brought_tools, note_uncallable, note_unknown_tools, read_ignored
-from .registration import RegisteredNames
-from .schema import AGENT, GRAPH, SOURCES, TOPOLOGY
+from .references import note_gate_rules, note_rules, note_tools
+from .registration import Registry
+from .schema import AGENT, GRAPH, IGNORE, SOURCES, TOPOLOGY
 from .table import Rows, made_graph, read_rows
 from .tree import Entry, Fields, Items, Mark, Value, entry_at, plain_data, value_at
 
@@ -62,205 +61,198 @@ GRAPH_KEYS: Final = _keys_of(GRAPH)
 TOPOLOGY_KEYS: Final = _keys_of(TOPOLOGY)
 
 
-def read_path(path: Path, names: RegisteredNames) -> Document:
+def read_path(path: Path, registry: Registry) -> Document:
     """Return the document of a file.
 
     Raises:
         TopologyError: with every problem of the file and of those that it includes.
     """
-
-    def read(diagnostics: Diagnostics) -> Document:
-        if "\0" in str(path):
-            found = "a NUL character stands in the path."
-            raise diagnostics.error(Mark(1, 1), found, "name a file.")
-        resolved = path.resolve()
-        place = IncludePlace(IncludeCache(resolved.parent), resolved, (resolved,))
-        return _file(path, place, diagnostics, names)
-
-    return _whole(Diagnostics(str(path)), read)
+    own = path.resolve()
+    place = IncludePlace(IncludeCache(own.parent), own, (own,))
+    diagnostics = Diagnostics(str(path))
+    return _whole(diagnostics, lambda: _file(own, place, diagnostics, registry))
 
 
-def read_text(text: str | bytes, names: RegisteredNames, title: str = "topology") -> Document:
+def read_text(text: str | bytes, registry: Registry, title: str = "topology") -> Document:
     """Return the document of a text, which can include nothing.
 
     Raises:
         TopologyError: with every problem of the text.
     """
     place = IncludePlace(IncludeCache(None), None)
-    return _whole(Diagnostics(title), lambda to: _text(text, place, to, names))
+    diagnostics = Diagnostics(title)
+    return _whole(diagnostics, lambda: _text(text, place, diagnostics, registry))
 
 
-def _whole(diagnostics: Diagnostics, read: Callable[[Diagnostics], Document]) -> Document:
+def _whole(diagnostics: Diagnostics, read: Callable[[], Document]) -> Document:
     try:
-        return read(diagnostics)
+        return read()
     except ParseError:
         diagnostics.refuse()
         raise AssertionError("the diagnostics hold the reason") from None
 
 
 def _file(
-    path: Path, place: IncludePlace, diagnostics: Diagnostics, names: RegisteredNames
+    path: Path, place: IncludePlace, diagnostics: Diagnostics, registry: Registry
 ) -> Document:
     content = bytes_of(path, diagnostics)
-    return _text(content, place, diagnostics, names, must_be_json=path.suffix == ".json")
+    return _text(content, place, diagnostics, registry, must_be_json=path.suffix == ".json")
 
 
 def _text(
-    given: str | bytes,
+    text: str | bytes,
     place: IncludePlace,
     diagnostics: Diagnostics,
-    names: RegisteredNames,
+    registry: Registry,
     *,
     must_be_json: bool = False,
 ) -> Document:
-    tree = compose(text_at(given, diagnostics), diagnostics, must_be_json=must_be_json)
-    document = _Reader(place, Reading(diagnostics, names)).document(tree, TOPOLOGY_KEYS)
-    _refuse_any(diagnostics)
-    return document
-
-
-def _refuse_any(diagnostics: Diagnostics) -> None:
-    if diagnostics.problems:
-        raise ParseError("a part of it")
+    tree = compose(text_at(text, diagnostics), diagnostics, must_be_json=must_be_json)
+    return _Reader(place, Reading(diagnostics, registry), tree).document(TOPOLOGY_KEYS)
 
 
 class _Reader:
-    """Reads one graph; `to` takes the problems."""
+    """Reads the graph of a tree.
 
-    def __init__(self, place: IncludePlace, to: Reading) -> None:
+    It reads on after a problem, so that one reading tells all of them. References between parts
+    are looked up last, and only if all parts could be read.
+    """
+
+    def __init__(self, place: IncludePlace, reading: Reading, tree: Value) -> None:
         self._place = place
-        self._to = to
-        self._diagnostics = to.diagnostics
-        self._unread: set[str] = set()
+        self._reading = reading
+        self._diagnostics = reading.diagnostics
+        self._tree = tree
 
-    def document(self, tree: Value, keys: Model) -> Document:
-        entries = self._entries(tree, keys)
-        agents = self._part(entries, "agents", self._agents, dict[str, AgentEntry]())
-        documents = {name: agent.document for name, agent in agents.items()}
-        graphs = {name: one.graph if one else None for name, one in documents.items()}
-        self._to = to = replace(self._to, agents=graphs)
-        said = {key: self._said(entries, key) for key in FIELDS}
-        nodes = self._part(entries, "nodes", self._nodes, Nodes())
-        rows = self._part(entries, "edges", lambda value: read_rows(value, nodes, to), Rows())
-        start = self._start(entries, said["start"], nodes)
-        declared = Declared(nodes, agents, tuple(said["tools"]))
-        if declared.tools:
-            note_uncallable(entries["tools"].value, declared, self._unread, to)
-        if "nodes" in entries:
-            note_unknown_tools(entries["nodes"].value, declared, to)
+    def document(self, keys: Model) -> Document:
+        self._note_keys(keys)
+        agents = self._part("agents", self._agents, dict[str, AgentEntry]())
+        graphs = {name: agent.document and agent.document.graph for name, agent in agents.items()}
+        self._reading = reading = replace(self._reading, agents=graphs)
+        values = {key: self._value(key) for key in FIELDS}
+        nodes = self._part("nodes", self._nodes, Nodes())
+        rows = self._part("edges", lambda value: read_rows(value, nodes, reading), Rows())
+        start = self._start(values["start"], nodes)
+        rules = self._part("rules", self._rules, dict[TemporalRule, Mark]())
+        ignore = self._part("ignore", self._ignore, dict[tuple[str, str], str]())
+        self._refuse_any()
+        assert start is not None, "a start that is not known is a problem"
         document = Document(
-            description=said["description"],
-            instructions=said["instructions"],
-            prompt=said["prompt"],
-            tools=tuple(declared.tools),
+            graph=self._graph(values["name"], start, rows, rules),
+            description=values["description"],
+            instructions=values["instructions"],
+            prompt=values["prompt"],
+            tools=tuple(values["tools"]),
             agents=agents,
-            rules=self._rules(entries, said["name"], declared),
-            ignore=self._part(
-                entries, "ignore", lambda value: read_ignored(value, declared, to), {}
-            ),
-            # Last of all: it is made only if nothing is wrong with the rest.
-            graph=self._graph(tree, said["name"], start, rows, entries),
+            rules=Rules(tuple(rules)),
+            ignore=ignore,
         )
-        if document.size > NODES_MAX:
-            raise self._diagnostics.error(
-                tree.mark,
-                f"expected at most {NODES_MAX:,} nodes, with those of its agents once for each "
-                f"agent; found {document.size:,}.",
-                "take agents out, or hand them to each run (`given: true`).",
-            )
+        self._note_references(document, rules)
+        self._refuse_any()
         return document
 
-    def _entries(self, tree: Value, keys: Model) -> dict[str, Entry]:
-        """Return the entries by key; unknown and missing keys are noted."""
-        entries = tree.entries if isinstance(tree, Fields) else None
+    def _note_keys(self, keys: Model) -> None:
+        """Note unknown and missing keys."""
+        entries = self._tree.entries if isinstance(self._tree, Fields) else None
         try:
-            given = None if entries is None else {entry.key: None for entry in entries}
-            validated(keys, given, self._to)
+            written = None if entries is None else {entry.key: None for entry in entries}
+            validated(keys, written, self._reading)
         except ValidationError as error:
-            self._diagnostics.report(error, tree)
+            self._diagnostics.report(error, self._tree)
         if entries is None:
             raise ParseError("a topology")
-        return {entry.key: entry for entry in entries}
 
-    def _said(self, entries: Mapping[str, Entry], key: str) -> Form:
-        """Return the scalar at a key; "" if it is missing or unreadable, which is reported."""
-        return self._part(entries, key, lambda value: parse(FIELDS[key], value, self._to, key), "")
-
-    def _part(
-        self, entries: Mapping[str, Entry], key: str, read: Callable[[Value], T], without: T
-    ) -> T:
-        """Return the part at a key; `without` if it is missing or unreadable, which is reported."""
-        if key not in entries:
-            return without
+    def _part(self, key: str, read: Callable[[Value], T], default: T) -> T:
+        """Return the part at a key; `default` if it is missing or its problem was noted."""
+        entry = entry_at(self._tree, key)
+        if entry is None:
+            return default
         try:
-            return read(entries[key].value)
+            return read(entry.value)
         except ParseError:
-            return without
+            return default
+
+    def _value(self, key: str) -> Form:
+        """Return the value of a key of `FIELDS`; "" if it has none."""
+        return self._part(key, lambda value: parse(FIELDS[key], value, self._reading, key), "")
+
+    def _refuse_any(self) -> None:
+        if self._diagnostics.problems:
+            raise ParseError("a part of it")
 
     def _graph(
-        self,
-        tree: Value,
-        name: str,
-        start: AnyNode | None,
-        rows: Rows,
-        entries: Mapping[str, Entry],
+        self, name: str, start: AnyNode, rows: Rows, rules: dict[TemporalRule, Mark]
     ) -> NodeGraph[Any]:
-        _refuse_any(self._diagnostics)
-        assert start is not None, "a start that is not known is a problem"
-        written = entries["rules"].value if "rules" in entries else None
-        lines = lines_of_rules(written.items) if isinstance(written, Items) else {}
-        place = tree.mark, entries["edges"].value, lines
+        edges = value_at(self._tree, ("edges",))
+        place = (
+            self._tree.mark,
+            edges,
+            {describe_rule(rule): mark.line for rule, mark in rules.items()},
+        )
         return made_graph(name, start, rows, place, self._diagnostics)
 
+    def _note_references(self, document: Document, rules: dict[TemporalRule, Mark]) -> None:
+        """Note names in tools and rules that mean nothing, and a graph that is too large."""
+        registry = self._reading.registry
+        note_tools(value_at(self._tree, ("tools",)), document, self._diagnostics)
+        nodes = value_at(self._tree, ("nodes",))
+        note_gate_rules(nodes, document, registry, self._diagnostics)
+        note_rules(rules, document, registry, self._diagnostics)
+        if document.size > NODES_MAX:
+            problem = (
+                f"expected at most {NODES_MAX:,} nodes, with those of its agents once for each "
+                f"agent; found {document.size:,}."
+            )
+            fix = "take agents out, or hand them to each run (`given: true`)."
+            self._diagnostics.note(self._tree.mark, problem, fix)
+
     def _nodes(self, value: Value) -> Nodes:
-        entries = entries_of(value, self._to, "nodes")
+        entries = entries_of(value, self._reading, "nodes")
         if not entries:
-            found = "`nodes`: expected at least one node, found none."
-            self._diagnostics.note(value.mark, found, "add `name: {use: …}`.")
+            problem = "`nodes`: expected at least one node, found none."
+            self._diagnostics.note(value.mark, problem, "add `name: {use: …}`.")
         if len(entries) > NODES_MAX:
-            found = f"`nodes`: expected at most {NODES_MAX:,} nodes, found {len(entries):,}."
+            problem = f"`nodes`: expected at most {NODES_MAX:,} nodes, found {len(entries):,}."
             fix = "give parts of it to agents of their own."
-            raise self._diagnostics.error(value.mark, found, fix)
+            raise self._diagnostics.error(value.mark, problem, fix)
         return {entry.key: self._node(entry) for entry in entries}
 
     def _node(self, entry: Entry) -> AnyNode | None:
         flaw = "it is where runs end" if entry.key == END.value else node_flaw_of(entry.key)
         if flaw:
             fix = f"choose a word of at most {NAME_MAX} characters, other than END."
-            found = f"{entry.key!r:.60} is not a node's name: {flaw}."
-            self._diagnostics.note(entry.mark, found, fix)
+            problem = f"{entry.key!r:.60} is not a node's name: {flaw}."
+            self._diagnostics.note(entry.mark, problem, fix)
         if (name := entry_at(entry.value, "name")) is not None:
-            found = f"`name`: the key of the node is its name, {entry.key!r:.60}."
-            self._diagnostics.note(name.mark, found, "remove the key.")
-        given = plain_data(entry.value)
-        if isinstance(given, dict):
-            # A name that is wrong is noted already.
-            given["name"] = "node" if flaw else entry.key
+            problem = f"`name`: the key of the node is its name, {entry.key!r:.60}."
+            self._diagnostics.note(name.mark, problem, "remove the key.")
+        data = plain_data(entry.value)
+        if isinstance(data, dict):
+            # A wrong name is noted already.
+            data["name"] = "node" if flaw else entry.key
         try:
-            return NODE.validate_python(given, context=self._to)
+            return NODE.validate_python(data, context=self._reading)
         except ValidationError as error:
             self._diagnostics.report(error, entry.value, entry.key)
             return None
 
-    def _start(self, entries: Mapping[str, Entry], name: str, nodes: Nodes) -> AnyNode | None:
+    def _start(self, name: str, nodes: Nodes) -> AnyNode | None:
         if name and name not in nodes:
-            hint = self._diagnostics.nearest(name, nodes)
-            found = f"`start`: there is no node {name!r}.{hint}"
-            self._diagnostics.note(entries["start"].value.mark, found, "name one of the nodes.")
+            problem = f"`start`: there is no node {name!r}.{self._diagnostics.nearest(name, nodes)}"
+            mark = value_at(self._tree, ("start",)).mark
+            self._diagnostics.note(mark, problem, "name one of the nodes.")
         return nodes.get(name)
 
     def _agents(self, value: Value) -> dict[str, AgentEntry]:
         agents: dict[str, AgentEntry] = {}
-        for entry in entries_of(value, self._to, "agents"):
+        for entry in entries_of(value, self._reading, "agents"):
             if flaw := flaw_of(entry.key):
-                found = f"{entry.key!r:.60} is not an agent's name: {flaw}."
-                self._diagnostics.note(entry.mark, found, "choose another.")
-            # An agent that cannot be read is known all the same: its problem is told once.
-            agents[entry.key] = AgentEntry()
+                problem = f"{entry.key!r:.60} is not an agent's name: {flaw}."
+                self._diagnostics.note(entry.mark, problem, "choose another.")
             try:
                 agents[entry.key] = self._agent(entry)
             except ParseError:
-                self._unread.add(entry.key)
+                agents[entry.key] = AgentEntry()  # So that its name is known.
         return agents
 
     def _agent(self, entry: Entry) -> AgentEntry:
@@ -272,36 +264,48 @@ class _Reader:
                 f"{', '.join(sources) or 'none'}.",
                 "write `include: file.yaml`, `graph: {…}` or `given: true`.",
             )
-        given = parse_fields(AGENT, entry.value, self._to, entry.key)
+        values = parse_fields(AGENT, entry.value, self._reading, entry.key)
         if len(sources) != 1:
             raise ParseError("an agent")
         source, document = value_at(entry.value, (sources[0],)), None
-        if "graph" in given:
-            inner = _Reader(self._place, replace(self._to, agents={}))
-            document = inner.document(source, GRAPH_KEYS)
-        elif "include" in given:
-            document = self._included(given["include"], source.mark)
-        return AgentEntry(document, given.get("description", ""), given.get("takes_over", False))
+        if "graph" in values:
+            inner = _Reader(self._place, replace(self._reading, agents={}), source)
+            document = inner.document(GRAPH_KEYS)
+        elif "include" in values:
+            document = self._included(values["include"], source.mark)
+        return AgentEntry(document, values.get("description", ""), values.get("takes_over", False))
 
-    def _included(self, named: str, mark: Mark) -> Document:
-        path, place = self._place.find(named, mark, self._diagnostics)
+    def _included(self, name: str, mark: Mark) -> Document:
+        path, place = self._place.find(name, mark, self._diagnostics)
         cache = place.cache
         if path not in cache.read:
             cache.read[path] = None
-            title = str(Path(self._diagnostics.file).parent / named)
+            title = str(Path(self._diagnostics.file).parent / name)
             inner = Diagnostics(title, self._diagnostics.problems)
-            cache.read[path] = _file(path, place, inner, self._to.names)
+            cache.read[path] = _file(path, place, inner, self._reading.registry)
         document = cache.read[path]
         if document is None:
             raise ParseError("it could not be read before")
         return document
 
-    def _rules(self, entries: Mapping[str, Entry], graph: str, declared: Declared) -> Rules:
-        words = rule_words(graph, declared.nodes, brought_tools(declared, self._to.names))
+    def _items(self, value: Value, name: str) -> tuple[Value, ...]:
+        parse(LISTED, value, self._reading, name)
+        return value.items if isinstance(value, Items) else ()
 
-        def read(value: Value) -> Rules:
-            parse(LISTED, value, self._to, "rules")
-            items = value.items if isinstance(value, Items) else ()
-            return read_rules(items, self._diagnostics, words=words)
+    def _rules(self, value: Value) -> dict[TemporalRule, Mark]:
+        return read_rules(self._items(value, "rules"), self._diagnostics)
 
-        return self._part(entries, "rules", read, Rules())
+    def _ignore(self, value: Value) -> dict[tuple[str, str], str]:
+        """Return the reasons by node and code."""
+        reasons: dict[tuple[str, str], str] = {}
+        for item in self._items(value, "ignore"):
+            try:
+                values = parse_fields(IGNORE, item, self._reading, "ignore")
+            except ParseError:
+                continue
+            place = values.get("node", ""), values["code"]
+            if place in reasons:
+                problem = f"{place[1]} of {place[0] or 'the graph'!r} is set aside twice."
+                self._diagnostics.note(item.mark, problem, "remove one of the two.")
+            reasons[place] = values["reason"]
+        return reasons

@@ -1,4 +1,4 @@
-"""Registry: the names that a topology's file may use, each given its meaning in Python.
+"""Registry: the names that a topology's file may use, with their meaning in Python.
 
     @registry.node
     @node
@@ -7,18 +7,16 @@
     @registry.predicate
     def over_limit(arguments, context) -> bool: ...
 
-A file is data. It can name things that were registered before it is read, and the entry points of
-installed packages; it cannot name a module, and the reader evaluates nothing in it.
+A file is data. It can name what was registered before it is read; it cannot name a module, and the
+reader evaluates nothing in it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import is_dataclass
-from functools import cached_property
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Final, Literal, TypeAlias, TypeVar, final, get_args
 
 from .. import nodes
@@ -27,10 +25,8 @@ from ..node_protocol import is_node
 
 __all__ = [
     "FROM_OUTSIDE",
-    "GROUPS",
     "LIBRARY",
     "Category",
-    "RegisteredNames",
     "Registry",
     "registry",
     "snake_case",
@@ -40,16 +36,8 @@ T = TypeVar("T")
 
 Category: TypeAlias = Literal["node", "predicate", "function", "tool"]
 
-GROUPS: Final[Mapping[Category, str]] = {
-    "node": "graphloop.nodes",
-    "predicate": "graphloop.predicates",
-    "function": "graphloop.functions",
-    "tool": "graphloop.tools.tool",
-}
-"""The groups of entry points, by category."""
-
 FROM_OUTSIDE: Final = "on the command line: --with FILE.py, which does so"
-"""How a message tells the way to register a name for a command."""
+"""How a user registers a name for a command, in messages."""
 
 
 def snake_case(made: type) -> str:
@@ -67,48 +55,44 @@ LIBRARY: Final[Mapping[str, type]] = {
 
 @final
 class Registry:
-    """Nodes, predicates, functions and tools, by the names that files use.
-
-    `node` takes a node, or a class of nodes: a frozen dataclass, whose fields are then the
-    parameters that a file may give. `predicate` takes a function of (arguments, context) for the
-    `when` of a gate's rule. `function` takes a function that a node's `callback` names, such as a
-    reducer: see `Graph.run(callbacks=…)`. `tool` takes a tool, or a function that is to be one.
-    """
+    """Nodes, predicates, functions and tools, by the names that files use."""
 
     def __init__(self) -> None:
-        self._known: dict[Category, dict[str, object]] = {one: {} for one in get_args(Category)}
+        self._known: dict[Category, dict[str, object]] = {key: {} for key in get_args(Category)}
 
-    def node(self, given: T, /, *, name: str = "") -> T:
-        """Register a node, or a class of nodes; return it as it is.
+    def node(self, value: T, /, *, name: str = "") -> T:
+        """Register a node, or a frozen dataclass of nodes; return it as it is.
+
+        The fields of a class are the parameters in a file.
 
         Raises:
-            ConfigError: it is neither, it has no name, or the name is taken.
+            ConfigError: the value is neither, it has no name, or the name is taken.
         """
-        kind = isinstance(given, type)
-        if not (is_dataclass(given) if kind else is_node(given)):
+        is_class = isinstance(value, type)
+        if not (is_dataclass(value) if is_class else is_node(value)):
             raise ConfigError(
                 f"registry.node: expected a node, or a frozen dataclass of nodes, found "
-                f"{given!r:.80}. Fix: make a node of a function with @node, below @registry.node"
+                f"{value!r:.80}. Fix: make a node of a function with @node, below @registry.node"
             )
-        own = name or _named(given, "__name__" if kind else "name")
-        if isinstance(own, str) and own in LIBRARY:
+        own = name or getattr(value, "__name__" if is_class else "name", "")
+        if own in LIBRARY:
             raise ConfigError(
                 f"registry.node: expected a new name, found {own!r}, a node of the library. "
                 "Fix: registry.node(…, name='…')"
             )
-        return self._keep("node", given, own)
+        return self._keep("node", value, own)
 
-    def predicate(self, given: T, /, *, name: str = "") -> T:
-        """Register the condition of a gate's rule; return it as it is."""
-        return self._keep("predicate", _function(given), name)
+    def predicate(self, function: T, /, *, name: str = "") -> T:
+        """Register a function of (arguments, context) for the `when` of a gate's rule."""
+        return self._keep("predicate", _callable(function), name)
 
-    def function(self, given: T, /, *, name: str = "") -> T:
-        """Register a function that nodes invoke; return it as it is."""
-        return self._keep("function", _function(given), name)
+    def function(self, function: T, /, *, name: str = "") -> T:
+        """Register a function for the `callback` of a node; see `Graph.run(callbacks=…)`."""
+        return self._keep("function", _callable(function), name)
 
-    def tool(self, given: T, /, *, name: str = "") -> T:
-        """Register a tool, or a function for one; return it."""
-        return self._keep("tool", given, name or _named(given))
+    def tool(self, tool: T, /, *, name: str = "") -> T:
+        """Register a tool, or a function that becomes one; return it as it is."""
+        return self._keep("tool", tool, name or getattr(tool, "name", ""))
 
     def get(self, category: Category, name: str) -> object | None:
         """Return the object that is registered under a name; None without one."""
@@ -120,7 +104,7 @@ class Registry:
 
     @contextmanager
     def set_back(self) -> Generator[None]:
-        """Forget new registrations at the end: another version may follow."""
+        """Forget new registrations at the end, so that another version of a file can follow."""
         before: dict[Category, dict[str, object]] = {
             category: dict(known) for category, known in self._known.items()
         }
@@ -129,87 +113,27 @@ class Registry:
         finally:
             self._known = before
 
-    def _keep(self, category: Category, given: T, name: object) -> T:
-        own = name or _named(given, "__name__")
+    def _keep(self, category: Category, value: T, name: str) -> T:
+        own = name or getattr(value, "__name__", "")
         if not isinstance(own, str) or not own.strip() or own == "<lambda>":
             raise ConfigError(
-                f"registry.{category}: expected a name, found none for {given!r:.80}. "
+                f"registry.{category}: expected a name, found none for {value!r:.80}. "
                 f"Fix: registry.{category}(…, name='…')"
             )
-        known = self._known[category].setdefault(own, given)
-        if known is not given:
+        known = self._known[category].setdefault(own, value)
+        if known is not value:
             raise ConfigError(
                 f"registry.{category}: expected one {category} named {own!r}, found {known!r:.80} "
-                f"and {given!r:.80}. Fix: give one of them another `name`"
+                f"and {value!r:.80}. Fix: give one of them another `name`"
             )
-        return given
+        return value
 
 
 registry = Registry()
-"""The registry that files are read with, unless another is given."""
+"""The registry that files are read with by default."""
 
 
-@final
-class RegisteredNames:
-    """The names of a registry, then of the entry points of installed packages.
-
-    A package's code is loaded only when a file names its entry point. An entry point cannot take
-    the place of a node of the library.
-    """
-
-    def __init__(self, own: Registry = registry, *, installed: bool = True) -> None:
-        self._own = own
-        self._installed = installed
-
-    @cached_property
-    def _points(self) -> dict[Category, dict[str, EntryPoint]]:
-        """The entry points, which are looked for once, and late."""
-        every = entry_points() if self._installed else EntryPoints()
-        return {
-            category: {
-                one.name: one
-                for one in every.select(group=group)
-                if category != "node" or one.name not in LIBRARY
-            }
-            for category, group in GROUPS.items()
-        }
-
-    def find(self, category: Category, name: str) -> object | None:
-        """Return the object of a name; None for an unknown name.
-
-        Raises:
-            ConfigError: the package that offers it cannot be loaded.
-        """
-        found = self._own.get(category, name)
-        if found is not None:
-            return found
-        point = self._points[category].get(name)
-        if point is None:
-            return None
-        try:
-            loaded: object = point.load()
-        except Exception as error:
-            raise ConfigError(
-                f"{category} {name!r} of an installed package: expected to load {point.value}, "
-                f"found {type(error).__name__}: {error}"
-            ) from error
-        return loaded
-
-    def known(self, category: Category) -> tuple[str, ...]:
-        """Return all names of a category."""
-        return tuple(dict.fromkeys((*self._own.names(category), *self._points[category])))
-
-    def items(self, category: Category) -> Iterator[tuple[str, object]]:
-        """Yield the registered objects, without those of entry points."""
-        for name in self._own.names(category):
-            yield name, self._own.get(category, name)
-
-
-def _named(given: object, word: str = "name") -> object:
-    return getattr(given, word, "")
-
-
-def _function(given: T) -> T:
-    if not callable(given) or isinstance(given, type):
-        raise ConfigError(f"expected a function, found {given!r:.80}")
-    return given
+def _callable(function: T) -> T:
+    if not callable(function) or isinstance(function, type):
+        raise ConfigError(f"expected a function, found {function!r:.80}")
+    return function

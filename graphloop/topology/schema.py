@@ -16,12 +16,11 @@ from ..node_protocol import control_in
 from ..rules import rule_schema
 from .conditions import STOP_MODEL
 from .models import REF, Flag, Form, Model, Said, ToolName, Whole, fault, model_of, reference
-from .node_models import library_kind, named_model, node_kind
-from .references import IgnoreForm
-from .registration import LIBRARY, RegisteredNames
+from .node_models import meaning_of, model_of_use
+from .registration import LIBRARY, Registry
 from .table import ROW_FORM
 
-__all__ = ["AGENT", "GRAPH", "SOURCES", "TOPOLOGY", "VERSION", "topology_schema"]
+__all__ = ["AGENT", "CODES", "GRAPH", "IGNORE", "SOURCES", "TOPOLOGY", "VERSION", "topology_schema"]
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 VERSION: Final = 1
@@ -45,6 +44,15 @@ def _name(name: str) -> str:
             f"`name`: {name!r:.60} holds the control character {control!r}.", "leave it out."
         )
     return name
+
+
+CODES: Final = tuple([f"GL{number}" for number in range(1, 14)])
+"""The findings that may be set aside."""
+IGNORE: Final = model_of(
+    "ignore", {"node": Said, "code": Literal[CODES], "reason": Said}, ["code", "reason"]
+)
+MANY: Final[Form] = list
+"""`list` for types that are made here: checkers take these for values."""
 
 
 def _documented(forms: Mapping[str, tuple[Form, str]]) -> dict[str, Form]:
@@ -91,7 +99,7 @@ GRAPH_FORMS: Final = _documented(
         ),
         "prompt": (Said, "What is asked when a run is given no prompt."),
         "ignore": (
-            IgnoreForm,
+            MANY[IGNORE.form],
             "Findings of the checker that are set aside, each with its reason.",
         ),
     }
@@ -131,32 +139,28 @@ AGENT: Final = model_of(
 )
 
 
-def topology_schema(names: RegisteredNames, *, open_to_others: bool = False) -> Schema:
+def topology_schema(registry: Registry, *, open_to_others: bool = False) -> Schema:
     """Return the schema of topologies of the library's nodes and of registered ones.
 
     With `open_to_others`, it takes nodes of other kinds as they are: they may be registered where
     the file is read.
     """
-    models: dict[str, Model] = {use: library_kind(use).model for use in LIBRARY}
-    for use, found in names.items("node"):
-        models[use] = node_kind(use, found).model if isinstance(found, type) else named_model(use)
-    # A node that is installed and not loaded has a name; the reader looks at its parameters.
-    others: list[Schema] = [{"const": use} for use in names.known("node") if use not in models]
-    if open_to_others:
-        taken = [*LIBRARY, *names.known("node")]
-        others.append({"type": "string", "not": {"enum": taken}})
+    uses = [*LIBRARY, *registry.names("node")]
     parts = {"agent": AGENT, "graph": GRAPH, "stop_condition": STOP_MODEL}
-    every = {
+    models: dict[str, Model] = {
         "topology": TOPOLOGY,
         **parts,
-        **{f"use {use}": model for use, model in models.items()},
+        **{f"use {use}": model_of_use(use, meaning_of(use, registry)) for use in uses},
     }
     # A part of two models stands among the definitions once.
-    made, shared = TypeAdapter.json_schemas(
-        [(key, "validation", model.adapter) for key, model in every.items()]
+    by_key, shared = TypeAdapter.json_schemas(
+        [(key, "validation", model.adapter) for key, model in models.items()]
     )
-    schemas = {key: schema for (key, _), schema in made.items()}
-    nodes = [*[schemas[f"use {use}"] for use in models], *map(_open, others)]
+    schemas = {key: schema for (key, _), schema in by_key.items()}
+    nodes = [schemas[f"use {use}"] for use in uses]
+    if open_to_others:
+        other = {"type": "string", "not": {"enum": uses}}
+        nodes.append({"type": "object", "properties": {"use": other}, "required": ["use"]})
     definitions = {
         **shared.get("$defs", {}),
         **{key: schemas[key] for key in parts},
@@ -169,7 +173,3 @@ def topology_schema(names: RegisteredNames, *, open_to_others: bool = False) -> 
     whole = {"$schema": DIALECT, **top, "$defs": definitions}
     schema: Schema = json.loads(json.dumps(whole).replace(f'"{REF}"', '"$ref"'))
     return schema
-
-
-def _open(use: Mapping[str, object]) -> Schema:
-    return {"type": "object", "properties": {"use": use}, "required": ["use"]}

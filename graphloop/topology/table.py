@@ -1,6 +1,6 @@
 """The table of a topology's file: for each node, where each of its outcomes leads.
 
-It refuses the rows that `graphloop.graph` refuses, with the lines and columns of the file.
+It refuses the same rows as `graphloop.graph`, with the lines and the words of the file.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pydantic import TypeAdapter
 
 from ..errors import GraphError
 from ..graph import END, EndType, NodeGraph, TableSource
-from ..node_protocol import Node
 from ..outcomes import Outcome, outcome_name
 from .diagnostics import Diagnostics, ParseError
+from .document import AnyNode
 from .models import ELSE, Nodes, Reading, Said, entries_of, parse
 from .tree import Entry, Fields, Mark, Scalar, Value
 
@@ -24,52 +24,51 @@ __all__ = ["ROW_FORM", "Rows", "made_graph", "read_rows"]
 SHOWN_MAX: Final = 12
 """How many outcomes a message names."""
 
-Target: TypeAlias = Node[Any, Outcome] | Literal[EndType.END]
+Target: TypeAlias = AnyNode | Literal[EndType.END]
 Row: TypeAlias = dict[type[Outcome] | EllipsisType, Target]
-Rows: TypeAlias = dict[Node[Any, Outcome], Row]
+Rows: TypeAlias = dict[AnyNode, Row]
 
 ROW_FORM: TypeAlias = dict[str, Said]
 ROW: Final = TypeAdapter(ROW_FORM)
 
 
-def read_rows(value: Value, nodes: Nodes, to: Reading) -> Rows:
+def read_rows(value: Value, nodes: Nodes, reading: Reading) -> Rows:
     """Return the rows of the file's nodes; problems are noted."""
-    entries = entries_of(value, to, "edges")
+    note, nearest = reading.diagnostics.note, reading.diagnostics.nearest
+    entries = entries_of(value, reading, "edges")
     rows: Rows = {}
     for entry in entries:
         if entry.key not in nodes:
-            hint = to.diagnostics.nearest(entry.key, nodes)
-            found = f"`edges`: there is no node {entry.key!r}.{hint}"
-            to.diagnostics.note(entry.mark, found, "name one of the nodes, or add it to `nodes`.")
+            problem = f"`edges`: there is no node {entry.key!r}.{nearest(entry.key, nodes)}"
+            note(entry.mark, problem, "name one of the nodes, or add it to `nodes`.")
             continue
         try:
-            row = _row(entry, nodes, to)
+            row = _row(entry, nodes, reading)
         except ParseError:
             continue
         if (node := nodes[entry.key]) is not None:
             rows[node] = row
-    written = {entry.key for entry in entries}
-    for name in [name for name in nodes if name not in written]:
+    for name in nodes.keys() - {entry.key for entry in entries}:
         fix = f"add `{name}: {{…}}` to the edges, or remove the node."
-        to.diagnostics.note(value.mark, f"node {name!r} has no row.", fix)
+        note(value.mark, f"node {name!r} has no row.", fix)
     return rows
 
 
 def made_graph(
     name: str,
-    start: Node[Any, Outcome],
+    start: AnyNode,
     rows: Rows,
-    written: tuple[Mark, Value, Mapping[str, int]],
+    place: tuple[Mark, Value, Mapping[str, int]],
     diagnostics: Diagnostics,
 ) -> NodeGraph[Any]:
     """Return the graph of rows that have been read.
 
-    `written` is the place of the topology, its `edges`, and the lines of its rules.
+    `place` has the place of the topology, its `edges`, and the lines of its rules.
 
     Raises:
-        ParseError: the graph refuses its parts; the diagnostics have the reasons.
+        ParseError: a registered node has a flaw, which is noted.
     """
-    mark, edges, rules = written
+    mark, edges, rules = place
     try:
         graph: NodeGraph[Any] = NodeGraph(name, start, rows)
     except GraphError as error:
@@ -80,15 +79,14 @@ def made_graph(
     return graph
 
 
-def _lines(value: Value, graph: NodeGraph[Any]) -> Mapping[tuple[str, str], int]:
+def _lines(edges: Value, graph: NodeGraph[Any]) -> Mapping[tuple[str, str], int]:
     """Return the lines of cells by node and outcome, of rows by `""`."""
     lines: dict[tuple[str, str], int] = {}
-    for entry in value.entries if isinstance(value, Fields) else ():
+    for entry in edges.entries if isinstance(edges, Fields) else ():
         lines[entry.key, ""] = entry.mark.line
         written = {cell.key: cell.mark.line for cell in _cells(entry)}
-        for outcome in map(outcome_name, graph.table.get(entry.key, ())):
-            if (line := written.get(outcome, written.get(ELSE))) is not None:
-                lines[entry.key, outcome] = line
+        for outcome in map(outcome_name, graph.table[entry.key]):
+            lines[entry.key, outcome] = written.get(outcome) or written[ELSE]
     return lines
 
 
@@ -96,49 +94,51 @@ def _cells(entry: Entry) -> tuple[Entry, ...]:
     return entry.value.entries if isinstance(entry.value, Fields) else ()
 
 
-def _row(entry: Entry, nodes: Nodes, to: Reading) -> Row:
-    parse(ROW, entry.value, to, entry.key)
+def _row(entry: Entry, nodes: Nodes, reading: Reading) -> Row:
+    parse(ROW, entry.value, reading, entry.key)
     node, cells = nodes[entry.key], _cells(entry)
-    declared = {} if node is None else {outcome_name(each): each for each in node.outcomes}
-    row: Row = {}
+    targets = {cell.key: _target(cell, nodes, reading) for cell in cells}
+    if node is None:
+        return {}
+    outcomes = {outcome_name(outcome): outcome for outcome in node.outcomes}
+    words = sorted(outcomes)
     for cell in cells:
-        target = _target(cell, nodes, to)
-        if cell.key == ELSE:
-            row[...] = target
-        elif cell.key in declared:
-            row[declared[cell.key]] = target
-        elif node is not None:
-            words = sorted(declared)
-            hint = to.diagnostics.nearest(cell.key, (*words, ELSE))
-            found = f"{entry.key!r} never leaves by {cell.key!r}.{hint}"
+        if cell.key not in outcomes and cell.key != ELSE:
+            hint = reading.diagnostics.nearest(cell.key, (*words, ELSE))
+            problem = f"{entry.key!r} never leaves by {cell.key!r}.{hint}"
             fix = f"remove it; the outcomes are {', '.join(words)}."
-            to.diagnostics.note(cell.mark, found, fix)
-    if node is not None:
-        _note_gaps(entry, cells, sorted(declared.keys() - {cell.key for cell in cells}), to)
-    return row
+            reading.diagnostics.note(cell.mark, problem, fix)
+    _note_gaps(entry, cells, [word for word in words if word not in targets], reading)
+    return {
+        outcomes.get(word, ...): target
+        for word, target in targets.items()
+        if word in outcomes or word == ELSE
+    }
 
 
-def _note_gaps(entry: Entry, cells: tuple[Entry, ...], missing: list[str], to: Reading) -> None:
+def _note_gaps(
+    entry: Entry, cells: tuple[Entry, ...], missing: list[str], reading: Reading
+) -> None:
     """Note the outcomes that lead nowhere, and an `else` that stands for none."""
     rest = next((cell for cell in cells if cell.key == ELSE), None)
     if rest is not None and not missing:
-        found = f"row of {entry.key!r}: `else` covers no outcome: all are named."
-        to.diagnostics.note(rest.mark, found, "remove it.")
+        problem = f"row of {entry.key!r}: `else` covers no outcome: all are named."
+        reading.diagnostics.note(rest.mark, problem, "remove it.")
     if rest is None and missing:
         verb = "leads" if len(missing) == 1 else "lead"
         more = f" and {len(missing) - SHOWN_MAX} more" if len(missing) > SHOWN_MAX else ""
-        to.diagnostics.note(
+        reading.diagnostics.note(
             entry.mark,
             f"row of {entry.key!r}: {', '.join(missing[:SHOWN_MAX])}{more} {verb} nowhere.",
             f"add `{missing[0]}: …`, or `{ELSE}: END` for the rest.",
         )
 
 
-def _target(cell: Entry, nodes: Nodes, to: Reading) -> Target:
+def _target(cell: Entry, nodes: Nodes, reading: Reading) -> Target:
     """Return the target of an outcome; END for one that is noted."""
     name = cell.value.value if isinstance(cell.value, Scalar) else None
     if name not in nodes and name != END.value:
-        hint = to.diagnostics.nearest(str(name), (*nodes, END.value))
-        found = f"{cell.key!r} leads to {name!r}, and there is no such node.{hint}"
-        to.diagnostics.note(cell.value.mark, found, "name one of the nodes, or END.")
+        hint = reading.diagnostics.nearest(str(name), (*nodes, END.value))
+        problem = f"{cell.key!r} leads to {name!r}, and there is no such node.{hint}"
+        reading.diagnostics.note(cell.value.mark, problem, "name one of the nodes, or END.")
     return nodes.get(str(name)) or END

@@ -2,7 +2,7 @@
 
 Plain words follow the core schema of YAML 1.2: `true` and `false` are the only booleans, so `yes`,
 `no`, `on`, `off`, dates, `1_000` and `12:30:00` are text. Leading zeros mean two things in two
-versions of YAML, and an infinity bounds nothing: both are refused.
+versions of YAML, and an infinite number bounds nothing: both are refused.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _endless = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)").fullmatch
 _leading = re.compile(r"[-+]?0[0-9]").match
 
 DIGITS_MAX: Final = 18
-"""The digits of a whole number: the time to read more grows with their square."""
+"""The digits of a whole number; reading time grows with their square."""
 FRACTION_MAX: Final = 30
-"""The length of any other number: Python writes at most 24 signs."""
+"""The length of any other number; Python writes at most 24 characters."""
 
 
 @final
@@ -60,7 +60,7 @@ class Mark:
 @final
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A word or text; `written` is how it stands in the file."""
+    """A word or text; `written` is its form in the file."""
 
     value: Plain
     mark: Mark
@@ -89,7 +89,7 @@ class Entry:
 @final
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """A mapping; no key stands in it twice."""
+    """A mapping; each key stands in it once."""
 
     entries: tuple[Entry, ...]
     mark: Mark
@@ -100,7 +100,7 @@ Value: TypeAlias = Scalar | Items | Fields
 
 @final
 class _Nothing:
-    """Stands for a missing value, which no type takes, unlike `null`."""
+    """Stands for a missing value: unlike `null`, no type takes it."""
 
     def __repr__(self) -> str:
         return "nothing"
@@ -159,7 +159,7 @@ def plain_word(word: str) -> Plain:
     """Return the value of a word without quotes.
 
     Raises:
-        ValueError: with the fix, for a number that means two things or that no topology needs.
+        ValueError: a number means two things, or no topology needs it; the message is the fix.
     """
     if word in NULL:
         return None

@@ -1,6 +1,6 @@
 """Writer: a `Document` as plain data, as YAML, and as one fingerprint.
 
-A written document reads back as the same; an error names all that a file cannot say. The canonical
+A written document reads back as the same; an error names all that a file cannot hold. The canonical
 form leaves out defaults, names every outcome, and sorts its keys: two files that say the same have
 one fingerprint, however they are written.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from hashlib import sha256
 from typing import Any, Final, TypeAlias, cast
@@ -26,19 +26,11 @@ from ..rules import rules_to_data
 from .compose import DEPTH_MAX
 from .conditions import STOPS
 from .diagnostics import FAULT, Diagnostics, TopologyError
-from .document import AgentEntry, Document, Included, graphs_run
-from .models import ELSE, AnyNode, Reading
-from .node_models import (
-    NODE,
-    SHORT,
-    NodeKind,
-    Renamed,
-    class_fields,
-    library_kind,
-    node_kind,
-)
+from .document import AgentEntry, AnyNode, Document, Included, graphs_run
+from .models import ELSE, Reading
+from .node_models import NODE, SHORT, NodeKind, Renamed, class_fields, meaning_of
 from .reader import read_text
-from .registration import LIBRARY, RegisteredNames
+from .registration import LIBRARY, Registry
 from .schema import VERSION
 from .tree import DIGITS_MAX, is_text
 
@@ -56,80 +48,77 @@ class UnwritableError(Exception):
     """No file can hold a value; the message has the fix."""
 
 
-def data_of(
-    document: Document, names: RegisteredNames, *, shortened: bool = True
-) -> dict[str, Data]:
+def data_of(document: Document, registry: Registry, *, shortened: bool = True) -> dict[str, Data]:
     """Return a document as plain data, `shortened` by `else` in rows.
 
     Raises:
         GraphError: naming each node that no file can hold, and why.
     """
-    return {"graphloop": VERSION, **_graph_data(document, names, shortened=shortened)}
+    return {"graphloop": VERSION, **_graph_data(document, registry, shortened=shortened)}
 
 
-def fingerprint_of(document: Document, names: RegisteredNames) -> str:
+def fingerprint_of(document: Document, registry: Registry) -> str:
     """Return the SHA-256 of the canonical form; errors as for `data_of`."""
-    data = data_of(document, names, shortened=False)
+    data = data_of(document, registry, shortened=False)
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return sha256(text.encode()).hexdigest()
 
 
 def yaml_of(data: Mapping[str, Data]) -> str:
     """Return data as YAML that `compose` reads as the same data."""
-    written: str = yaml.dump(
+    text: str = yaml.dump(
         dict(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=WIDTH
     )
-    return written
+    return text
 
 
-def topology_text(document: Document, names: RegisteredNames) -> str:
+def topology_text(document: Document, registry: Registry) -> str:
     """Return a document as YAML that `read_text` reads as an equal document.
 
     Raises:
         GraphError: naming each node that no file can hold, and why; or the reason why the text
             would be read as another.
     """
-    data, name = data_of(document, names), document.graph.name
-    if _depth(data) > DEPTH_MAX:
-        found = f"its values stand more than {DEPTH_MAX} levels deep."
+    data = data_of(document, registry)
+    if _is_too_deep(data):
+        problem = f"its values stand more than {DEPTH_MAX} levels deep."
         fix = "give its agents files of their own, which include one another (`include`)."
-        raise GraphError(name, [Problem("the file", found, fix)])
+        raise _refused(document, problem, fix)
     text = yaml_of(data)
     try:
-        read = read_text(text, names)
+        copy = read_text(text, registry)
     except TopologyError as error:
-        told = [
-            Problem("the file", f"could not be read: {each.found}", CHANGE)
-            for each in error.problems
-        ]
-        raise GraphError(name, told) from error
-    if read != document:
+        problems = [f"could not be read: {problem.found}" for problem in error.problems]
+        raise _refused(document, "; ".join(problems), CHANGE) from error
+    if copy != document:
         nodes = document.graph.nodes
-        other = [name for name, node in nodes.items() if read.graph.nodes[name] != node]
-        found = f"reads back as another graph ({', '.join(other) or 'its agents, or its rules'})."
+        changed = [name for name, node in nodes.items() if copy.graph.nodes[name] != node]
+        problem = f"reads back as another graph ({', '.join(changed) or 'its agents or rules'})."
         fix = "give the nodes an `__eq__` by their parameters, as dataclasses have."
-        raise GraphError(name, [Problem("the file", found, fix)])
+        raise _refused(document, problem, fix)
     return text
 
 
-def _depth(data: Data) -> int:
-    """Return how many levels deep values stand."""
-    depth, level = 0, [data]
-    while level:
+def _refused(document: Document, problem: str, fix: str) -> GraphError:
+    return GraphError(document.graph.name, [Problem("the file", problem, fix)])
+
+
+def _is_too_deep(data: Data) -> bool:
+    level = [data]
+    for _ in range(DEPTH_MAX):
         level = [
             inner
             for value in level
             if isinstance(value, dict | list)
             for inner in (value.values() if isinstance(value, dict) else value)
         ]
-        depth += 1
-    return depth
+    return bool(level)
 
 
-def _graph_data(document: Document, names: RegisteredNames, *, shortened: bool) -> dict[str, Data]:
+def _graph_data(document: Document, registry: Registry, *, shortened: bool) -> dict[str, Data]:
     graph = document.graph
     agents: dict[str, Data] = {
-        name: _agent_data(entry, names, shortened=shortened)
+        name: _agent_data(entry, registry, shortened=shortened)
         for name, entry in document.agents.items()
     }
     # The order in which reasons were written counts only for people.
@@ -142,7 +131,7 @@ def _graph_data(document: Document, names: RegisteredNames, *, shortened: bool) 
         "start": graph.start,
         "tools": [*document.tools],
         "agents": agents,
-        "nodes": _nodes_data(document, names),
+        "nodes": _nodes_data(document, registry),
         "edges": {name: _row(row, shortened=shortened) for name, row in graph.table.items()},
         "rules": [{**rule} for rule in rules_to_data(document.rules)],
         "ignore": [
@@ -153,25 +142,25 @@ def _graph_data(document: Document, names: RegisteredNames, *, shortened: bool) 
     return {key: value for key, value in data.items() if value not in ("", [], {})}
 
 
-def _nodes_data(document: Document, names: RegisteredNames) -> dict[str, Data]:
+def _nodes_data(document: Document, registry: Registry) -> dict[str, Data]:
     graph = document.graph
     problems: list[Problem] = []
     nodes: dict[str, Data] = {}
     for name, node in graph.nodes.items():
         try:
-            nodes[name] = {**node_data(node, names)}
+            nodes[name] = {**node_data(node, registry)}
         except UnwritableError as error:
             problems.append(Problem(f"node {name!r}", f"cannot be written: {error}.", CHANGE))
         if ELSE in map(outcome_name, graph.table[name]):
-            found = "has an outcome named `else`, which stands for the rest in a file."
-            problems.append(Problem(f"node {name!r}", found, "rename the class."))
+            problem = "has an outcome named `else`, which stands for the rest in a file."
+            problems.append(Problem(f"node {name!r}", problem, "rename the class."))
     if problems:
         raise GraphError(graph.name, problems)
     return nodes
 
 
 def _row(row: Mapping[type[Outcome], str], *, shortened: bool) -> dict[str, Data]:
-    """Return a row; `else` replaces cells that it would read as."""
+    """Return a row; `else` replaces the cells at its end that it would read as."""
     cells = [(outcome_name(outcome), target) for outcome, target in row.items()]
     at = len(cells)
     while (
@@ -185,19 +174,17 @@ def _row(row: Mapping[type[Outcome], str], *, shortened: bool) -> dict[str, Data
     return {**dict(cells[:at]), ELSE: cells[-1][1]}
 
 
-def _agent_data(entry: AgentEntry, names: RegisteredNames, *, shortened: bool) -> Data:
-    data: dict[str, Data] = {}
-    if entry.description:
-        data["description"] = entry.description
+def _agent_data(entry: AgentEntry, registry: Registry, *, shortened: bool) -> Data:
+    data: dict[str, Data] = {"description": entry.description} if entry.description else {}
     if entry.takes_over:
         data["takes_over"] = True
     if entry.document is None:
         return {**data, "given": True}
-    return {**data, "graph": _graph_data(entry.document, names, shortened=shortened)}
+    return {**data, "graph": _graph_data(entry.document, registry, shortened=shortened)}
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes YAML without references, whose inner tables stand on one line."""
+    """Writes YAML without references; an inner table stands on one line."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - the dumper gives it.
         """Write equal values out each time."""
@@ -238,19 +225,19 @@ _Dumper.add_representer(dict, _mapping)
 _Dumper.add_representer(list, _listing)
 
 
-def node_data(node: AnyNode, names: RegisteredNames) -> dict[str, Data]:
+def node_data(node: AnyNode, registry: Registry) -> dict[str, Data]:
     """Return the data under a node's name, without parameters that change nothing.
 
     Raises:
         UnwritableError: no file can hold the node.
     """
-    data = _node(node, names, is_part=False)
-    to = Reading(Diagnostics("the node"), names, graphs_run([node]))
+    data = _node(node, registry, is_part=False)
+    reading = Reading(Diagnostics("the node"), registry, graphs_run([node]))
     try:
-        read = NODE.validate_python({**data, "name": node.name}, context=to)
+        copy = NODE.validate_python({**data, "name": node.name}, context=reading)
     except ValidationError as error:
         raise UnwritableError("; ".join(map(_reason, error.errors(include_url=False)))) from error
-    if read != node:
+    if copy != node:
         raise UnwritableError(
             f"{node!r:.80} cannot be written: its text, {data!r:.200}, reads back as another node. "
             "Fix: register a class of your own with @registry.node"
@@ -265,101 +252,102 @@ def _reason(details: Mapping[str, Any]) -> str:
     return f"`{place}`: {details['msg']}; found {details['input']!r:.60}"
 
 
-def _node(node: AnyNode, names: RegisteredNames, *, is_part: bool) -> dict[str, Data]:
-    """Return a node; a part of another may need its name."""
+def _node(node: AnyNode, registry: Registry, *, is_part: bool) -> dict[str, Data]:
+    """Return the data of a node; a part of another may need its name."""
     plain = node.node if isinstance(node, Included) else node
     name = str(getattr(plain, "name", ""))
-    for kind in _kinds(names):
-        if type(plain) is kind.made:
-            keys = {key: key in kind.model.needed for key in kind.model.forms if key != "use"}
-            if is_part:
-                keys, make = {**keys, "name": False}, kind.make
-            else:
-                del keys["name"]
-                make = partial(kind.make, name=name)
-            return {"use": kind.use, **_fields(plain, make, keys, names)}
-    for use in names.known("node"):
-        own = names.find("node", use)
-        if not is_node(own):
-            continue
-        if own == plain or (isinstance(own, Renamed) and own.renamed(name) == plain):
-            return {"use": use, "name": name} if is_part and own.name != name else {"use": use}
+    for use in (*LIBRARY, *registry.names("node")):
+        meaning = meaning_of(use, registry)
+        if isinstance(meaning, NodeKind):
+            if type(plain) is meaning.made:
+                return {"use": use, **_parameters(plain, name, meaning, registry, is_part=is_part)}
+        elif meaning is not None and plain in (meaning, _as(meaning, name)):
+            return {"use": use, "name": name} if is_part and meaning.name != name else {"use": use}
     raise UnwritableError(
         f"{type(plain).__name__} {name!r} is made in Python and is not registered, so no file "
         "could name it: register it with @registry.node"
     )
 
 
-def _kinds(names: RegisteredNames) -> Iterator[NodeKind]:
-    yield from map(library_kind, LIBRARY)
-    for use in names.known("node"):
-        if isinstance(found := names.find("node", use), type):
-            yield node_kind(use, found)
+def _as(node: AnyNode, name: str) -> AnyNode:
+    return node.renamed(name) if isinstance(node, Renamed) else node
+
+
+def _parameters(
+    node: AnyNode, name: str, kind: NodeKind, registry: Registry, *, is_part: bool
+) -> dict[str, Data]:
+    keys = {key: key in kind.model.needed for key in kind.model.forms if key != "use"}
+    if is_part:
+        return _fields(node, kind.make, {**keys, "name": False}, registry)
+    del keys["name"]
+    return _fields(node, partial(kind.make, name=name), keys, registry)
 
 
 def _fields(
-    value: object, make: Callable[..., object], keys: Mapping[str, bool], names: RegisteredNames
+    value: object, make: Callable[..., object], keys: Mapping[str, bool], registry: Registry
 ) -> dict[str, Data]:
     """Return the parameters of a value; `keys` marks required ones."""
-    given = {key: getattr(value, key, None) for key in keys}
+    values = {key: getattr(value, key, None) for key in keys}
     written: dict[str, Data] = {}
     for key, must in keys.items():
-        without = {other: each for other, each in given.items() if other != key}
+        without = {other: inner for other, inner in values.items() if other != key}
         if not must and _makes(make, without, value):
-            given = without
+            values = without
             continue
         try:
-            written[key] = _data(given[key], names, key)
+            written[key] = _data(values[key], registry, key)
         except UnwritableError as error:
             raise UnwritableError(f"`{key}`: {error}") from error
     return written
 
 
-def _makes(make: Callable[..., object], given: Mapping[str, object], value: object) -> bool:
+def _makes(make: Callable[..., object], values: Mapping[str, object], value: object) -> bool:
     try:
-        return bool(make(**given) == value)
+        return bool(make(**values) == value)
     except (ConfigError, TypeError):
         return False
 
 
-def _data(value: object, names: RegisteredNames, key: str = "") -> Data:
+def _data(value: object, registry: Registry, key: str = "") -> Data:
     """Return the data of a value at a key."""
-    if isinstance(value, int | float):
-        return value if isinstance(value, bool) else _number(value)
-    if value is None or isinstance(value, str):
+    if value is None or isinstance(value, bool | str):
         return value
+    if isinstance(value, int | float):
+        return _number(value)
     if isinstance(value, Mapping):
         entries = cast("Mapping[object, object]", value)  # isinstance cannot tell its types.
-        return {str(_data(name, names)): _data(each, names) for name, each in entries.items()}
+        return {
+            str(_data(name, registry)): _data(inner, registry) for name, inner in entries.items()
+        }
     if isinstance(value, tuple | list | frozenset):
         if key == "caps":
-            return _data(dict(cast("Iterable[tuple[object, object]]", value)), names)
-        items = [_data(item, names) for item in cast("Iterable[object]", value)]
+            return _data(dict(cast("Iterable[tuple[object, object]]", value)), registry)
+        items = [_data(item, registry) for item in cast("Iterable[object]", value)]
         items = sorted(items, key=str) if isinstance(value, frozenset) else items
         return _single(items) if key == "after" else items
-    return _made(value, names)
+    return _object_data(value, registry)
 
 
 def _single(items: list[Data]) -> Data:
     return items[0] if len(items) == 1 else items
 
 
-def _made(value: object, names: RegisteredNames) -> Data:
+def _object_data(value: object, registry: Registry) -> Data:
     """Return the data of a value that has fields, or of a class."""
     made: type = type(value)
     if isinstance(value, type):
         return outcome_name(cast("type[Outcome]", value))
     if isinstance(value, Rule):
-        said = {"when": value.condition, "ttl_s": value.ttl_s, "reason": value.reason}
-        kept = {name: _data(each, names) for name, each in said.items() if each}
+        options = {"when": value.condition, "ttl_s": value.ttl_s, "reason": value.reason}
+        kept = {name: _data(option, registry) for name, option in options.items() if option}
         return {value.verdict: _single([*value.tools]), **kept}
     if is_node(value):
-        return _node(value, names, is_part=True)
+        return _node(value, registry, is_part=True)
     if word := STOP_WORDS.get(made):
-        return {word: _data(getattr(value, class_fields(made)[0][0]), names)}
+        return {word: _data(getattr(value, class_fields(made)[0][0]), registry)}
     if not dataclasses.is_dataclass(made) and not issubclass(made, msgspec.Struct):
         raise UnwritableError(f"{value!r:.60} has no form in a file")
-    written = _fields(value, made, dict(class_fields(made)), names)
+    written = _fields(value, made, dict(class_fields(made)), registry)
     short = SHORT.get(made, "")
     return written[short] if [*written] == [short] else written
 

@@ -1,8 +1,7 @@
 """Views: pictures and texts of graphs and runs.
 
-Owns every drawing; each is made from the table that runs, never by hand.
-It changes nothing, and no other room needs it to run.
-Start with `pictures.py`; `render.py` makes files of it.
+Owns every drawing, which comes from the table that runs. No other room needs it to run a graph.
+Start with `levels.py`, which makes a picture of a graph; `render.py` makes files of pictures.
 """
 
 from typing import TYPE_CHECKING
@@ -12,22 +11,20 @@ from ..lazy import front_door
 if TYPE_CHECKING:
     from .comparison import changes_picture
     from .dot import dot_of
-    from .family import Family, known_family
-    from .levels import Level, draw, level_picture
+    from .levels import Level, picture
     from .marks import Marks, Tally, Tone
     from .mermaid import mermaid_of
-    from .pictures import Picture, picture
+    from .pictures import Picture
     from .proof import proof_marks
     from .render import is_machine, machine, rendered, save, save_picture
     from .sequences import sequence, sequence_mermaid, sequence_text
     from .text import in_signs_of
     from .theme import LIGHT, THEMES, Theme
-    from .trace import RunTrace, family_trace, trace_marks
+    from .trace import RunTrace, run_trace, trace_marks
 
 __all__ = [
     "LIGHT",
     "THEMES",
-    "Family",
     "Level",
     "Marks",
     "Picture",
@@ -37,17 +34,14 @@ __all__ = [
     "Tone",
     "changes_picture",
     "dot_of",
-    "draw",
-    "family_trace",
     "in_signs_of",
     "is_machine",
-    "known_family",
-    "level_picture",
     "machine",
     "mermaid_of",
     "picture",
     "proof_marks",
     "rendered",
+    "run_trace",
     "save",
     "save_picture",
     "sequence",
@@ -61,48 +55,15 @@ __getattr__ = front_door(
     {
         ".comparison": ("changes_picture",),
         ".dot": ("dot_of",),
-        ".family": (
-            "Family",
-            "known_family",
-        ),
-        ".levels": (
-            "Level",
-            "draw",
-            "level_picture",
-        ),
-        ".marks": (
-            "Marks",
-            "Tally",
-            "Tone",
-        ),
+        ".levels": ("Level", "picture"),
+        ".marks": ("Marks", "Tally", "Tone"),
         ".mermaid": ("mermaid_of",),
-        ".pictures": (
-            "Picture",
-            "picture",
-        ),
+        ".pictures": ("Picture",),
         ".proof": ("proof_marks",),
-        ".render": (
-            "is_machine",
-            "machine",
-            "rendered",
-            "save",
-            "save_picture",
-        ),
-        ".sequences": (
-            "sequence",
-            "sequence_mermaid",
-            "sequence_text",
-        ),
+        ".render": ("is_machine", "machine", "rendered", "save", "save_picture"),
+        ".sequences": ("sequence", "sequence_mermaid", "sequence_text"),
         ".text": ("in_signs_of",),
-        ".theme": (
-            "LIGHT",
-            "THEMES",
-            "Theme",
-        ),
-        ".trace": (
-            "RunTrace",
-            "family_trace",
-            "trace_marks",
-        ),
+        ".theme": ("LIGHT", "THEMES", "Theme"),
+        ".trace": ("RunTrace", "run_trace", "trace_marks"),
     },
 )

@@ -1,66 +1,63 @@
-"""Comparison: two graphs in one picture: new rows, removed rows, and a loss.
+"""Comparison: two graphs in one picture, with added rows, removed rows and the first loss.
 
-The picture is that of the later graph. Removed parts come last, so that all others keep their
-places.
+The picture is that of the later graph. Removed shapes come last, so all others keep their places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeVar
 
 from ..graph import NodeGraph
-from ..proofs import Change, Comparison
-from .drawing import Line, lines, notes
-from .levels import level_picture
+from ..proofs import Comparison
+from .drawing import lines, notes
+from .levels import picture
 from .marks import Marks, Tone, Way
-from .pictures import Picture, Shape, Stroke, Word, node_picture
+from .pictures import Picture, Shape, Stroke, Word
 
 __all__ = ["changes_picture"]
 
 S = TypeVar("S")
 
 
-def changes_picture(before: NodeGraph[S], after: NodeGraph[S], found: Comparison) -> Picture:
-    """Return `after`, with the rows and nodes marked that were added and removed since `before`.
+def changes_picture(before: NodeGraph[S], after: NodeGraph[S], comparison: Comparison) -> Picture:
+    """Return the picture of `after`, with the differences from `before` marked.
 
-    The way that shows the first loss is numbered.
+    The steps of the run that shows the first loss are numbered.
     """
-    marks = _marks(found)
-    drawn = level_picture(after, marks=marks)
-    ids = {**node_picture(after, marks, "")[1]}
+    drawn = picture(after, _marks(comparison))
+    ids = {**drawn.ids}
     gone: list[Shape] = []
-    for name in found.nodes_removed:
+    for name in comparison.nodes_removed:
         ids[name] = f"gone{len(ids)}"
         node = before.nodes[name]
         gone.append(Shape(ids[name], (name, "(gone)"), node.kind, notes(node), "removed"))
-    joined: dict[tuple[str, str], list[Word]] = {}
-    for one in found.rows_removed:
-        joined.setdefault((ids[one.source], ids[one.target]), []).append(
-            Word(one.outcome, "(gone)")
-        )
-    strokes = [Stroke(*pair, tuple(words), "side", "removed") for pair, words in joined.items()]
-    new = {(one.source, one.outcome) for one in found.rows_added}
-    there = _apart(drawn.strokes, lines(after), new)
+    rows: dict[tuple[str, str], list[Word]] = {}
+    for row in comparison.rows_removed:
+        rows.setdefault((ids[row.source], ids[row.target]), []).append(Word(row.outcome, "(gone)"))
+    removed = [Stroke(*pair, tuple(words), "side", "removed") for pair, words in rows.items()]
+    kept = _apart(drawn, after, {(row.source, row.outcome) for row in comparison.rows_added})
     shapes = (*drawn.shapes[:-1], *gone, drawn.shapes[-1])
-    return replace(drawn, shapes=shapes, strokes=(*there, *strokes))
+    return replace(drawn, shapes=shapes, strokes=(*kept, *removed))
 
 
-def _marks(found: Comparison) -> Marks:
-    was = {(one.source, one.outcome): one.target for one in found.rows_removed}
-    ways = [(one.source, one.outcome) for one in found.rows_added]
-    words = {way: f"(was {was[way]})" if way in was else "(new)" for way in ways}
+def _marks(comparison: Comparison) -> Marks:
+    was = {(row.source, row.outcome): row.target for row in comparison.rows_removed}
+    added = [(row.source, row.outcome) for row in comparison.rows_added]
+    words = {way: f"(was {was[way]})" if way in was else "(new)" for way in added}
     tones: dict[Way, Tone] = {}
-    for way, number in _numbered(found.changes).items():
-        words[way] = f"{words.get(way, '')} [{number}]".strip()
+    for way, numbers in _numbered(comparison).items():
+        words[way] = f"{words.get(way, '')} [{numbers}]".strip()
         tones[way] = "strong"
-    tones |= dict.fromkeys(ways, "added")
-    nodes = {one.node: "(changed)" for one in found.changes if one.subject in {"node", "gate"}}
-    nodes |= dict.fromkeys(found.nodes_added, "(new)")
-    title = f"{found.before} -> {found.after}" if found.before != found.after else "changes"
+    tones |= dict.fromkeys(added, "added")
+    changes = [change for change in comparison.changes if change.subject in {"node", "gate"}]
+    nodes = {change.node: "(changed)" for change in changes}
+    nodes |= dict.fromkeys(comparison.nodes_added, "(new)")
+    is_renamed = comparison.before != comparison.after
+    title = f"{comparison.before} -> {comparison.after}" if is_renamed else "changes"
     return Marks(
-        title=f"{title}: {'weaker' if found.weaker else 'not weaker'}",
+        title=f"{title}: {'weaker' if comparison.weaker else 'not weaker'}",
         nodes=nodes,
         ways=words,
         node_tones=dict.fromkeys(nodes, "added"),
@@ -68,24 +65,25 @@ def _marks(found: Comparison) -> Marks:
     )
 
 
-def _numbered(changes: Iterable[Change]) -> Mapping[Way, str]:
-    """Return the numbers of the lines along the way that shows the first loss."""
-    shown = next((one for one in changes if one.effect == "weaker" and one.outcomes), None)
-    steps: dict[Way, str] = {}
-    if shown is not None:
-        for number, way in enumerate(zip(shown.witness, shown.outcomes, strict=False), 1):
-            steps[way] = f"{steps[way]}, {number}" if way in steps else str(number)
-    return steps
+def _numbered(comparison: Comparison) -> dict[Way, str]:
+    """Return the numbers of the steps of the run that shows the first loss."""
+    numbers: dict[Way, str] = {}
+    losses = (loss for loss in comparison.changes if loss.effect == "weaker" and loss.outcomes)
+    for loss in [*losses][:1]:
+        for number, way in enumerate(zip(loss.witness, loss.outcomes, strict=False), 1):
+            numbers[way] = f"{numbers[way]}, {number}" if way in numbers else str(number)
+    return numbers
 
 
-def _apart(strokes: Iterable[Stroke], drawn: Iterable[Line], new: Set[Way]) -> Iterator[Stroke]:
-    """Yield lines in which new outcomes do not hide among those that were there before."""
-    for stroke, line in zip(strokes, drawn, strict=True):
-        ways = [(line.source, outcome) in new for outcome in line.outcomes]
-        if not any(ways) or all(ways):
+def _apart(drawn: Picture, graph: NodeGraph[S], added: set[Way]) -> Iterator[Stroke]:
+    """Yield the lines of a picture, with old and added outcomes on lines of their own."""
+    for stroke, line in zip(drawn.strokes, lines(graph), strict=True):
+        words = [*zip(stroke.words, [way in added for way in line.ways], strict=True)]
+        old, new = (
+            tuple([word for word, is_new in words if is_new is side]) for side in (False, True)
+        )
+        if old and new:
+            yield replace(stroke, words=old, tone=None)
+            yield replace(stroke, words=new, role="side", tone="added")
+        else:
             yield stroke
-            continue
-        told = list(zip(stroke.words, ways, strict=True))
-        old, fresh = (tuple([one for one, new in told if new is side]) for side in (False, True))
-        yield replace(stroke, words=old, tone=None)
-        yield replace(stroke, words=fresh, role="side", tone="added")

@@ -1,15 +1,14 @@
-"""dot: a picture as Graphviz DOT text.
+"""dot: a picture as Graphviz DOT text; the same table gives the same bytes.
 
-A pure function: the same table gives the same text, byte for byte. Shapes have generated ids and
-names stand in labels alone, so no name can break out of its place.
+Shapes have generated ids, and names are in labels only. So no name can become DOT syntax.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from typing import Final, assert_never
+from typing import Final
 
-from .drawing import Look, visible
+from .drawing import Look, Role, visible
 from .marks import Tone
 from .pictures import Picture, Shape, Stroke
 from .theme import LIGHT, Theme
@@ -31,12 +30,9 @@ _SHAPES: Final[Mapping[Look, str]] = {
     "loop": 'shape=box style="filled,rounded" peripheries=2',
 }
 
-_AS_WIDE_AS_TEXT: Final[Set[Look]] = frozenset({"model", "execute", "human", "graph", "loop"})
-"""Shapes that can hold details; the others become plain boxes."""
+_WIDE: Final[Set[Look]] = frozenset({"model", "execute", "human", "graph", "loop"})
+"""Shapes that have room for details; the others become plain boxes."""
 
-_SPINE: Final = ("main", "closing")
-
-# Slanted shapes grow around their text by themselves and need less room inside.
 _MARGINS: Final[Mapping[Look, str]] = {
     "prepare": "0,0",
     "gate": "0.08,0.06",
@@ -45,8 +41,17 @@ _MARGINS: Final[Mapping[Look, str]] = {
     "act": "0,0.02",
     "pure": "0.04,0.03",
 }
+"""The margins of slanted shapes, which grow around their text and need less room inside."""
 
-# Every Graphviz has metrics for this font; an SVG reader falls back to its own sans serif.
+_LINES: Final[Mapping[Role, str]] = {
+    "main": " penwidth=1.6 weight=100",
+    "closing": " penwidth=1.6 weight=0",
+    "leaving": " weight=20",
+    "quiet": " weight=0 style=dashed penwidth=0.8",
+    "side": "",
+}
+
+# Every Graphviz knows the metrics of this font; an SVG viewer may replace it.
 _HEAD: Final = """\
 digraph graphloop {{
   graph [bgcolor={page} fontname=Helvetica fontsize=15 fontcolor="{line}" labelloc=t \
@@ -58,23 +63,19 @@ height=0.42]
 
 
 def dot_of(drawn: Picture, theme: Theme = LIGHT) -> str:
-    """Return a picture as DOT text: a shape for each kind, one line for each pair of nodes.
+    """Return a picture as DOT text, with a legend of the kinds in use.
 
     A line's label lists the outcomes that take it, in the order of the table.
     """
     page = theme.page if theme.page.isalpha() else f'"{theme.page}"'
     head = _HEAD.format(page=page, ink=theme.ink, line=theme.line)
-    statements = [
-        f"label={_quoted(drawn.title)}",
-        *_parts(drawn, theme),
-        *_legend(drawn, theme),
-    ]
+    statements = [f"label={_quoted(drawn.title)}", *_parts(drawn, theme), *_legend(drawn, theme)]
     return head + "".join(f"  {statement}\n" for statement in statements) + "}\n"
 
 
 def _parts(drawn: Picture, theme: Theme) -> Iterator[str]:
     """Yield the shapes and lines of a graph, and each child graph in a frame beside it."""
-    spine = {stroke.source for stroke in drawn.strokes if stroke.role in _SPINE}
+    spine = {line.source for line in drawn.strokes if line.role in {"main", "closing"}}
     group = f" group={drawn.prefix}spine"
     yield (
         f'{drawn.prefix}first [label="" tooltip=start shape=circle width=0.16 height=0.16 '
@@ -91,9 +92,11 @@ def _parts(drawn: Picture, theme: Theme) -> Iterator[str]:
     yield f"{drawn.prefix}first -> {drawn.start} [weight=100 penwidth=1.6]"
     has_boxes = any(shape.details for shape in drawn.shapes)
     for stroke in drawn.strokes:
-        look = _by_role(stroke, "" if drawn.prefix else _sides(stroke, has_boxes=has_boxes))
-        tone = _tone(stroke.tone, theme, node=False)
-        yield f"{stroke.source} -> {stroke.target} [{look}{tone}]"
+        sides = "" if drawn.prefix else _sides(stroke, has_boxes=has_boxes)
+        # Spaces around each word keep a label off its line.
+        label = "\\n".join(f"  {_escaped(str(word))}  " for word in stroke.words)
+        look = f'label="{label}"{_LINES[stroke.role]}{sides}{_tone(stroke.tone, theme)}'
+        yield f"{stroke.source} -> {stroke.target} [{look}]"
     for inner in drawn.inner:
         yield from _frame(inner.owner, inner.picture, theme)
 
@@ -101,7 +104,7 @@ def _parts(drawn: Picture, theme: Theme) -> Iterator[str]:
 def _frame(owner: str, child: Picture, theme: Theme) -> Iterator[str]:
     """Yield a child graph in its frame, and the line to it from the node that runs it."""
     yield f"subgraph cluster_{child.prefix}box {{"
-    # The label of the outermost line may stick out of its node: the margin keeps it in the frame.
+    # The margin keeps the label of the outermost line inside the frame.
     yield f'  label={_quoted(child.title)} fontsize=12 style=rounded margin=64 color="{theme.line}"'
     yield from (f"  {part}" for part in _parts(child, theme))
     yield "}"
@@ -118,21 +121,19 @@ def _end(shape: Shape, theme: Theme, group: str) -> str:
     return (
         f"{shape.id} [label={label} shape=doublecircle "
         f'margin=0.02 fontsize=10 fillcolor="{theme.paper}" color="{theme.line}"{group} '
-        f"ordering=out{_tone(shape.tone, theme, node=True)}]"
+        f"ordering=out{_tone(shape.tone, theme, node='filled,')}]"
     )
 
 
 def _node(shape: Shape, kind: Look, theme: Theme, group: str) -> str:
-    label = _label(shape.words)
+    label, outline = _label(shape.words), _SHAPES[kind]
+    margin = f' margin="{_MARGINS[kind]}"' if kind in _MARGINS else ""
     if shape.details:
         label += "\\n" + _left_aligned(shape.details)
+        outline = outline if kind in _WIDE else "shape=box"
         margin = ' margin="0.18,0.12"'
-        outline = _SHAPES[kind] if kind in _AS_WIDE_AS_TEXT else "shape=box"
-    else:
-        margin = f' margin="{_MARGINS[kind]}"' if kind in _MARGINS else ""
-        outline = _SHAPES[kind]
     shade = f' fillcolor="{theme.shade}"' if shape.is_shaded else ""
-    tone = _tone(shape.tone, theme, node=True)
+    tone = _tone(shape.tone, theme, node="filled,")
     fill = _colours(kind, theme)
     return f'{shape.id} [label="{label}" {outline} {fill}{margin}{group}{shade}{tone}]'
 
@@ -153,56 +154,32 @@ def _colours(kind: Look, theme: Theme) -> str:
     return f'fillcolor="{fill}" color="{outline}"'
 
 
-def _tone(tone: Tone | None, theme: Theme, *, node: bool) -> str:
-    """Return the attributes by which a tone overrides the usual look of a node or a line."""
+def _tone(tone: Tone | None, theme: Theme, *, node: str = "") -> str:
+    """Return the attributes that a tone puts over the usual look of a node or a line."""
     if tone is None:
         return ""
-    colour = theme.tones[tone]
-    look = f' color="{colour}" fontcolor="{colour}"'
-    match tone:
-        case "weak":
-            return f' color="{colour}" fontcolor="{theme.faint}" fillcolor="{theme.paper}"'
-        case "lit":
-            return f' color="{colour}" penwidth=3.4 fillcolor="{theme.lit}"'
-        case "removed":
-            style = "filled,dashed" if node else "dashed"
-            return f'{look} penwidth=1.8 style="{style}" fillcolor="{theme.paper}"'
-        case "strong" | "added" | "alarm":
-            return f"{look} penwidth=2.6"
-        case _:
-            assert_never(tone)
+    colour = f' color="{theme.tones[tone]}"'
+    if tone == "weak":
+        return f'{colour} fontcolor="{theme.faint}" fillcolor="{theme.paper}"'
+    if tone == "lit":
+        return f'{colour} penwidth=3.4 fillcolor="{theme.lit}"'
+    ink = f'{colour} fontcolor="{theme.tones[tone]}"'
+    if tone == "removed":
+        return f'{ink} penwidth=1.8 style="{node}dashed" fillcolor="{theme.paper}"'
+    return f"{ink} penwidth=2.6"
 
 
 def _sides(stroke: Stroke, *, has_boxes: bool) -> str:
-    """Return the sides of its nodes that hold a line: Graphviz draws it around everything else."""
+    """Return the sides of its nodes where a line begins and ends."""
     if stroke.role == "closing":
         return " tailport=e headport=e"
     # Boxes leave no room beside them for a line between two of them.
-    if stroke.role == "quiet" and (stroke.target == "last" or not has_boxes):
-        return " tailport=w"
-    return ""
-
-
-def _by_role(stroke: Stroke, sides: str) -> str:
-    # A line of Graphviz text touches its edge; the spaces around each word keep it off.
-    label = "\\n".join(f"  {_escaped(str(word))}  " for word in stroke.words)
-    match stroke.role:
-        case "main":
-            return f'label="{label}" penwidth=1.6 weight=100'
-        case "closing":
-            return f'label="{label}" penwidth=1.6 weight=0{sides}'
-        case "leaving":
-            return f'label="{label}" weight=20'
-        case "quiet":
-            return f'label="{label}" weight=0 style=dashed penwidth=0.8{sides}'
-        case "side":
-            return f'label="{label}"'
-        case _:
-            assert_never(stroke.role)
+    beside = stroke.role == "quiet" and (stroke.target == "last" or not has_boxes)
+    return " tailport=w" if beside else ""
 
 
 def _legend(drawn: Picture, theme: Theme) -> Iterator[str]:
-    """Yield a row of the kinds in use below END, and the meaning of the lines below that row."""
+    """Yield a row with the kinds in use below END, and the meaning of the lines below that row."""
     used: list[Look] = [kind for kind in theme.palette if kind in drawn.kinds]
     yield "subgraph cluster_legend {"
     yield (
@@ -231,5 +208,5 @@ def _quoted(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape for a quoted label: Graphviz reads both backslashes and HTML entities there."""
+    """Escape a text for a quoted label, where Graphviz reads backslashes and HTML entities."""
     return visible(text).replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')

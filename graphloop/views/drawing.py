@@ -1,7 +1,6 @@
-"""Drawing: the text of every diagram, which is line labels, notes and names.
+"""Drawing: the lines, notes and names that every diagram of a graph shows.
 
-All notations take them from here, so two diagrams of one graph cannot disagree. All of it is read
-from the table that runs.
+They come from the table that runs, so two diagrams of one graph cannot disagree.
 """
 
 from __future__ import annotations
@@ -12,39 +11,48 @@ from typing import Final, Literal, TypeAlias, TypeVar, final
 
 from ..graph import NodeGraph
 from ..node_protocol import Kind, Node, turns_direction
-from ..nodes import AnswerCheck, Child, Gate, Verify
+from ..nodes import Child, Gate, Verify
 from ..outcomes import Outcome, outcome_name
 from ..policy import describe
+from .marks import Way
 
 __all__ = ["Line", "Look", "Role", "lines", "notes", "visible"]
 
 S = TypeVar("S")
 
 Look: TypeAlias = Kind | Literal["loop"]
-"""How a shape looks: as the kind of its node, or as a loop of several nodes."""
+"""The look of a shape: the kind of its node, or a loop of several nodes."""
 
 Role: TypeAlias = Literal["main", "closing", "leaving", "quiet", "side"]
 
 _QUIET_OUTCOMES: Final = frozenset({"aborted", "failed"})
 _NOT_FOLLOWED: Final = _QUIET_OUTCOMES | {"held"}
-"""The main path follows none of these: held calls come back from a person."""
+"""The outcomes that the main path does not follow; `held` waits for a person."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A drawn line: every outcome that leads from a node to a target.
+    """A drawn line: all outcomes that lead from one node to one target.
 
-    The role decides the look. `main` lines are the path of first outcomes from the start that are
-    no failure, no abort and no wait for a person; the `closing` line leads back into it. A
-    `leaving` line goes to END from the node that closes the path. Only failures and aborts take
-    `quiet` lines. The rest are `side` lines.
+    The role decides the look:
+
+    - `main`: the path of first outcomes from the start, without failures, aborts and waits
+    - `closing`: leads back into the main path
+    - `leaving`: goes to END from the last node of the main path
+    - `quiet`: only failures and aborts take it
+    - `side`: any other line
     """
 
     source: str
     target: str
     outcomes: tuple[str, ...]
     role: Role
+
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        """The outcomes, each with its node."""
+        return tuple([(self.source, outcome) for outcome in self.outcomes])
 
 
 def lines(graph: NodeGraph[S]) -> tuple[Line, ...]:
@@ -60,14 +68,14 @@ def lines(graph: NodeGraph[S]) -> tuple[Line, ...]:
 
 
 def notes(node: Node[S, Outcome]) -> tuple[str, ...]:
-    """Return the slip beside a node: a gate's rules, the checks of an answer, or an agent.
-
-    A gate's rules are in the words of `graphloop.policy.policy.describe`.
-    """
+    """Return the note beside a node: gate rules, answer checks, or an agent's name."""
     if isinstance(node, Gate):
         return describe(node.rules) if node.rules else ()
     if isinstance(node, Verify):
-        return tuple(map(_check, node.checks))
+        return tuple(
+            f"{check.callback}, {check.retries} {'retry' if check.retries == 1 else 'retries'}"
+            for check in node.checks
+        )
     if isinstance(node, Child) and node.agent != node.name:
         return (f"agent {node.agent}",)
     return ()
@@ -76,31 +84,24 @@ def notes(node: Node[S, Outcome]) -> tuple[str, ...]:
 def visible(text: str) -> str:
     """Return `text` with a visible sign for each character that no picture can show.
 
-    Control characters become their control pictures. Line separators, lone surrogates, changes of
-    writing direction and noncharacters become U+FFFD. So a name stays on one line, and no name
-    can look like another one (CVE-2021-42574, "Trojan Source").
+    Control characters become control pictures (U+2400 to U+2421). Line separators, lone
+    surrogates, changes of writing direction and noncharacters become U+FFFD. So a name stays on
+    one line and cannot look like another name (CVE-2021-42574, "Trojan Source").
     """
-    return "".join(map(_visible, text))
-
-
-def _check(check: AnswerCheck) -> str:
-    """Return a check of the answer, and how often it may reject one."""
-    return f"{check.callback}, {check.retries} {'retry' if check.retries == 1 else 'retries'}"
+    return text if text.isascii() and text.isprintable() else "".join(map(_visible, text))
 
 
 def _main_path(graph: NodeGraph[S]) -> dict[str, str]:
-    """Return the target of each node on the main path, until END or a node that was passed.
+    """Return the target of each node on the main path.
 
-    The path stops at a node that can only fail, abort, or wait for a person.
+    The path ends at END, at a node that is already on it, or at a node that can only fail, abort
+    or wait for a person.
     """
     path: dict[str, str] = {}
     place: str | None = graph.start
     while place is not None and place != "END" and place not in path:
-        usual = (
-            target
-            for outcome, target in graph.table[place].items()
-            if outcome_name(outcome) not in _NOT_FOLLOWED
-        )
+        row = graph.table[place].items()
+        usual = (target for outcome, target in row if outcome_name(outcome) not in _NOT_FOLLOWED)
         target = next(usual, None)
         if target is not None:
             path[place] = target
@@ -118,17 +119,9 @@ def _role(source: str, target: str, outcomes: list[str], path: dict[str, str]) -
 
 
 def _visible(character: str) -> str:
-    code = ord(character)
-    match unicodedata.category(character):
-        case "Cc" if code < 0x20:
-            return chr(0x2400 + code)
-        case "Cc" if code == 0x7F:
-            return "\u2421"
-        case "Cc" | "Cs" | "Zl" | "Zp":
-            return "\ufffd"
-        case "Cn" if code & 0xFFFE == 0xFFFE:
-            return "\ufffd"
-        case _ if turns_direction(character):
-            return "\ufffd"
-        case _:
-            return character
+    code, category = ord(character), unicodedata.category(character)
+    if category == "Cc" and code <= 0x7F:
+        return chr(0x2400 + code) if code < 0x20 else "\u2421"
+    is_noncharacter = category == "Cn" and code & 0xFFFE == 0xFFFE
+    is_hidden = category in {"Cc", "Cs", "Zl", "Zp"} or is_noncharacter
+    return "\ufffd" if is_hidden or turns_direction(character) else character

@@ -1,30 +1,25 @@
 """levels: one graph as boxes (`phase`), as its table (`node`), or with all details (`detail`).
 
-`detail` draws each node as a box with all that its contract says, on which the proofs rest, and
-draws the child graphs. Marks lie over a graph at every level.
+`detail` draws each node as a box with its contract, on which the proofs rest, and draws the child
+graphs. Marks can be drawn at every level.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
-from os import PathLike
-from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from ..contract import ChildContract, Contract, contract_of
-from ..errors import ConfigError, nearest
 from ..graph import NodeGraph
 from ..node_protocol import Node
 from ..outcomes import Outcome, outcome_name
 from .drawing import notes
-from .family import Family, known_family
-from .marks import Marks
+from .marks import Marks, Tone, Way
 from .phases import phase_picture
-from .pictures import Draw, Picture, family_picture, node_picture
-from .render import is_machine, save, save_picture
-from .theme import LIGHT, Theme
+from .pictures import Inner, Picture, node_picture
 
-__all__ = ["DRAWS", "LEVELS", "Level", "details", "draw", "level_of", "level_picture"]
+__all__ = ["LEVELS", "ChildGraph", "Level", "child_graphs", "details", "picture"]
 
 S = TypeVar("S")
 
@@ -33,113 +28,112 @@ Level: TypeAlias = Literal["phase", "node", "detail"]
 
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 
-_EXPAND_MAX: Final = 16
-"""How many graphs deep children are drawn."""
-
 _WIDTH: Final = 44
-"""How many characters a line in a node has before it is broken at a comma."""
+"""How many characters a line of details has before it is broken at a comma."""
 
 _PLAIN: Final = Marks()
 
 
-def level_of(name: str) -> Level:
-    """Return the level of that name.
+class ChildGraph(NamedTuple):
+    """A graph that a node runs as a child, and the child's name there."""
 
-    Raises:
-        ConfigError: there is none.
-    """
-    for level in LEVELS:
-        if level == name:
-            return level
-    raise ConfigError(
-        f"level: expected {', '.join(LEVELS)}, found {name!r}.{nearest(name, LEVELS)}"
-    )
+    node: str
+    name: str
+    graph: NodeGraph[Any]
 
 
-def level_picture(
-    graph: NodeGraph[Any] | Family,
-    level: Level = "node",
+def child_graphs(graph: NodeGraph[Any]) -> Iterator[ChildGraph]:
+    """Yield the known child graphs of each node, in the order of the table."""
+    for name, node in graph.nodes.items():
+        contract = contract_of(node)
+        children = () if contract is None else contract.children
+        known = {child.name: graph.agents.get(child.name) or child.graph for child in children}
+        if node.kind == "execute":
+            known |= {tool: child for tool, child in graph.agents.items() if tool in graph.called}
+        for child_name, child in known.items():
+            if child is not None:
+                yield ChildGraph(name, child_name, child)
+
+
+def picture(
+    graph: NodeGraph[Any],
     marks: Marks = _PLAIN,
+    level: Level = "node",
     *,
     expand: bool = False,
+    prefix: str = "",
 ) -> Picture:
-    """Return the diagram of a graph at a level.
+    """Return the diagram of a graph.
 
     Args:
-        graph: the graph, or the graph with its agents.
-        level: how much of it is drawn.
-        marks: the overlay.
+        graph: the graph.
+        marks: the overlay, with the overlays of its child graphs.
+        level: how much of the graph is drawn.
         expand: whether child graphs are drawn too; `detail` always draws them.
+        prefix: the first letters of all ids.
     """
-    family = known_family(graph) if isinstance(graph, NodeGraph) else graph
-    deep = _EXPAND_MAX if expand or level == "detail" else 0
-    return family_picture(family, marks, expand=deep, draw=DRAWS[level])
+    drawn = _DRAW[level](graph, _with_pale(graph, marks), prefix)
+    if not expand and level != "detail":
+        return drawn
+    inner: list[Inner] = []
+    for number, child in enumerate(child_graphs(graph)):
+        own = marks.children.get(child[:2], _PLAIN)
+        part = picture(child.graph, own, level, expand=True, prefix=f"{prefix}c{number}_")
+        other_name = child.graph.name if child.graph.name != child.name else ""
+        about = ", ".join(filter(None, [other_name, own.title]))
+        title = f"{child.name} ({about})" if about else child.name
+        inner.append(Inner(drawn.ids[child.node], replace(part, title=title)))
+    return replace(drawn, inner=tuple(inner))
 
 
-def draw(
-    graph: NodeGraph[Any],
-    path: str | PathLike[str],
-    *,
-    level: Level = "node",
-    theme: Theme = LIGHT,
-    expand: bool = False,
-) -> None:
-    """Write the diagram of a graph at a level to a file, by its suffix; see `render.save`.
+def _with_pale(graph: NodeGraph[Any], marks: Marks) -> Marks:
+    """Return marks in which outcomes that a node's contract rules out are weak."""
+    pale: dict[Way, Tone] = {
+        (name, outcome_name(outcome)): "weak"
+        for name, row in graph.table.items()
+        if (contract := contract_of(graph.nodes[name])) is not None
+        for outcome in row
+        if contract.never(outcome)
+    }
+    return replace(marks, way_tones={**pale, **marks.way_tones}) if pale else marks
 
-    Raises:
-        ConfigError: as `save`; there is no such level; or the suffix is that of a state machine,
-            which has all nodes and no other level.
-    """
-    seen = level_of(level)
-    if not is_machine(path):
-        save_picture(level_picture(graph, seen, expand=expand), path, theme)
-        return
-    if seen != "node" or expand:
-        raise ConfigError(
-            f"level: expected 'node' for a state machine, which has all nodes and no agents of "
-            f"theirs, found {seen!r}{' with agents' if expand else ''}. Fix: leave it out."
-        )
-    save(graph, path)
+
+def _detailed_picture(graph: NodeGraph[Any], marks: Marks, prefix: str) -> Picture:
+    drawn = node_picture(graph, marks, prefix)
+    shapes = [
+        replace(shape, notes=(), details=tuple(details(node)))
+        for shape, node in zip(drawn.shapes, graph.nodes.values(), strict=False)
+    ]
+    return replace(drawn, shapes=(*shapes, drawn.shapes[-1]))
+
+
+_DRAW: Final[Mapping[Level, Callable[[NodeGraph[Any], Marks, str], Picture]]] = {
+    "phase": phase_picture,
+    "node": node_picture,
+    "detail": _detailed_picture,
+}
 
 
 def details(node: Node[S, Outcome]) -> Iterator[str]:
     """Yield the facts about a node: its kind, its contract, the fields of its outcomes."""
     yield f"{node.kind}: {type(node).__name__}"
+    for line in _facts(node):
+        yield from _broken(line)
+
+
+def _facts(node: Node[S, Outcome]) -> Iterator[str]:
     contract = contract_of(node)
     if contract is None:
         yield "promises nothing"
     else:
-        for line in (*_effects(contract), *_data(contract), *_caps(contract)):
-            yield from _broken(line)
-        for child in contract.children:
-            yield from _broken(_child(child))
-    for note in notes(node):
-        yield from _broken(note)
+        yield from _effects(contract)
+        yield from _data(contract)
+        yield from _caps(contract)
+        yield from map(_child, contract.children)
+    yield from notes(node)
     for outcome in sorted(node.outcomes, key=outcome_name):
-        if carried := _fields(outcome):
-            yield from _broken(f"{outcome_name(outcome)}({carried})")
-
-
-def _detailed_picture(
-    graph: NodeGraph[Any], marks: Marks, prefix: str
-) -> tuple[Picture, Mapping[str, str]]:
-    drawn, ids = node_picture(graph, marks, prefix)
-    names = {place: name for name, place in ids.items()}
-    shapes = [
-        shape
-        if shape.kind is None
-        else replace(shape, notes=(), details=tuple(details(graph.nodes[names[shape.id]])))
-        for shape in drawn.shapes
-    ]
-    return replace(drawn, shapes=tuple(shapes)), ids
-
-
-DRAWS: Final[Mapping[Level, Draw]] = {
-    "phase": phase_picture,
-    "node": node_picture,
-    "detail": _detailed_picture,
-}
-"""The function that draws one graph at each level."""
+        if values := _fields(outcome):
+            yield f"{outcome_name(outcome)}({values})"
 
 
 def _effects(contract: Contract) -> Iterator[str]:
@@ -156,11 +150,11 @@ def _effects(contract: Contract) -> Iterator[str]:
 
 def _data(contract: Contract) -> Iterator[str]:
     written = None if contract.writes is None else contract.fields_written
-    for word, touched in (("reads", contract.reads), ("writes", written)):
-        if touched is None:
-            yield f"{word} anything of the state"
-        elif touched:
-            yield f"{word} {', '.join(sorted(touched))}"
+    for verb, names in (("reads", contract.reads), ("writes", written)):
+        if names is None:
+            yield f"{verb} anything of the state"
+        elif names:
+            yield f"{verb} {', '.join(sorted(names))}"
 
 
 def _caps(contract: Contract) -> Iterator[str]:
@@ -179,9 +173,9 @@ def _child(child: ChildContract) -> str:
         words.append("on a budget of its own")
     if child.gate_rules is not None:
         words.append("by rules of its own")
-    for word, touched in (("reads", child.reads), ("writes", child.writes)):
-        if touched:
-            words.append(f"{word} {' '.join(sorted(touched))}")
+    for verb, names in (("reads", child.reads), ("writes", child.writes)):
+        if names:
+            words.append(f"{verb} {' '.join(sorted(names))}")
     return ", ".join(words)
 
 
@@ -189,7 +183,7 @@ def _fields(outcome: type[Outcome]) -> str:
     """Return the fields of an outcome with their annotations."""
     if not is_dataclass(outcome):
         return ""
-    return ", ".join(f"{each.name}: {_type(each.type)}" for each in fields(outcome))
+    return ", ".join(f"{field.name}: {_type(field.type)}" for field in fields(outcome))
 
 
 def _type(annotation: object) -> str:
@@ -197,7 +191,7 @@ def _type(annotation: object) -> str:
 
 
 def _broken(line: str) -> Iterator[str]:
-    """Yield a line in pieces that are short enough, as far as it has commas."""
+    """Yield a line in rows of at most `_WIDTH` characters, as far as it has commas."""
     row = ""
     for word in line.split(", "):
         joined = f"{row}, {word}" if row else word

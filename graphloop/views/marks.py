@@ -1,46 +1,47 @@
-"""Marks: words and tones that an overlay puts on the nodes and lines of a diagram.
+"""Marks: the overlay of a diagram, as words, counts and tones for its nodes and lines.
 
-A diagram shows the table. Marks show what else is known: how often runs took each line, the path
-of a witness, the node at which a run waits. Every notation draws the same marks.
+The table says where outcomes lead. Marks add facts about runs and proofs, for example how often
+runs took a line. Every notation draws the same marks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Final, Literal, TypeAlias, final
 
-__all__ = ["Marks", "Tally", "Tone", "Way", "loudest"]
+__all__ = ["Marks", "Tally", "Tone", "Way", "loudest", "total"]
 
 Tone: TypeAlias = Literal["weak", "strong", "lit", "added", "removed", "alarm"]
-"""How a node or a line is drawn.
+"""How a node or line is emphasised.
 
-Pale: it never happened, or never can. Thick: a path to follow. Lit: a run stands here. Green or
-dashed red: new or gone. Red: wrong.
+- `weak`: pale; it never happened, or cannot happen
+- `strong`: thick; it is part of a path to follow
+- `lit`: a run stands here
+- `added`, `removed`: green, or dashed red
+- `alarm`: red; a finding is here
 """
 
 _LOUD: Final[tuple[Tone, ...]] = ("alarm", "removed", "added", "lit", "strong")
 
 Way: TypeAlias = tuple[str, str]
-"""The names of a node and of one of its outcomes."""
+"""The name of a node, and the name of one of its outcomes."""
 
-_APART_MAX: Final = 4
-"""Up to how many runs each run's count stands beside the sum."""
+_LISTED_MAX: Final = 4
+"""How many runs are listed behind their sum: `3x (2+1)`."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How often runs did something, and the time, tokens and money that it took.
-
-    Numbers stay numbers until a picture is drawn, so that a box adds up those of its nodes.
+    """A count for each run, and the time, tokens and money that the runs spent.
 
     Attributes:
         times: the count of each run.
         seconds: how long the runs waited.
-        tokens: how many tokens models used meanwhile.
-        usd: what those tokens cost.
+        tokens: how many tokens models used.
+        usd: the cost of these tokens.
     """
 
     times: tuple[int, ...] = ()
@@ -50,50 +51,49 @@ class Tally:
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(
-            tuple([one + two for one, two in zip_longest(self.times, other.times, fillvalue=0)]),
+            tuple(map(sum, zip_longest(self.times, other.times, fillvalue=0))),
             self.seconds + other.seconds,
             self.tokens + other.tokens,
             self.usd + other.usd,
         )
 
-    def less_often(self, other: Tally) -> Tally:
-        """Return this tally minus the counts of `other`; time and money stay."""
-        times = zip_longest(self.times, other.times, fillvalue=0)
-        remaining = tuple([one - two for one, two in times])
-        return Tally(remaining, self.seconds, self.tokens, self.usd)
+    def __neg__(self) -> Tally:
+        return Tally(
+            tuple([-count for count in self.times]), -self.seconds, -self.tokens, -self.usd
+        )
 
     @property
     def total(self) -> int:
-        """The count of all runs together."""
+        """The sum of the counts of all runs."""
         return sum(self.times)
 
     @property
     def count(self) -> str:
-        """The count as text; up to four runs are listed one by one."""
+        """The count as text: `3x (2+1)` for two runs, `30x` for more than four."""
         runs = f" ({'+'.join(f'{count:,}' for count in self.times)})"
-        return f"{self.total:,}x{runs if 1 < len(self.times) <= _APART_MAX else ''}"
+        return f"{self.total:,}x{runs if 1 < len(self.times) <= _LISTED_MAX else ''}"
 
     @property
     def spent(self) -> str:
-        """Time, tokens and money as text, without those that are zero."""
+        """Time, tokens and money as text; zeros are left out."""
         return ", ".join(_spent(self))
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Marks:
-    """An overlay on the diagram of a graph; names that the graph lacks mark nothing.
+    """An overlay on the diagram of a graph; a name that the graph lacks has no effect.
 
     Args:
         title: words behind the graph's name.
         nodes: words under the names of nodes; they may have several lines.
         ways: words behind the names of outcomes.
-        node_tones: how nodes are drawn that are not drawn as usual.
-        way_tones: the same for outcomes; a line has the strongest tone of its outcomes, and is
-            weak only if all of them are.
-        shaded: nodes in a region with a fill of its own.
-        visits: how often runs came to nodes, and what they spent there; stands before `nodes`.
-        passages: how often runs took outcomes; stands before `ways`.
+        node_tones: the tones of nodes.
+        way_tones: the tones of outcomes. A line has the loudest tone of its outcomes, and is weak
+            only if all of them are weak.
+        shaded: nodes in a region with its own fill.
+        visits: how often runs entered nodes, and what they spent there; above `nodes`.
+        passages: how often runs took outcomes; before `ways`.
         children: the marks of each child graph, by the node that runs it and its name there.
     """
 
@@ -105,26 +105,21 @@ class Marks:
     shaded: Set[str] = frozenset()
     visits: Mapping[str, Tally] = field(default_factory=dict[str, Tally])
     passages: Mapping[Way, Tally] = field(default_factory=dict[Way, Tally])
-    children: Mapping[tuple[str, str], Marks] = field(
-        default_factory=dict[tuple[str, str], "Marks"]
-    )
+    children: Mapping[Way, Marks] = field(default_factory=dict[Way, "Marks"])
 
-    def tone(self, source: str, outcomes: Iterable[str]) -> Tone | None:
-        """Return how the line of these outcomes is drawn; None for as usual."""
-        return loudest([self.way_tones.get((source, outcome)) for outcome in outcomes])
+    def tone(self, ways: Iterable[Way]) -> Tone | None:
+        """Return the tone of a line that has these outcomes."""
+        return loudest(map(self.way_tones.get, ways))
 
     def node_words(self, name: str) -> tuple[str, ...]:
         """Return the lines of text in a node, its name first."""
-        tally = self.visits.get(name, Tally())
-        counts = [tally.count] if tally.times else []
-        counts += [tally.spent] if tally.spent else []
-        words = self.nodes.get(name)
-        return (name, *counts, *(words.split("\n") if words else ()))
+        tally, words = self.visits.get(name, Tally()), self.nodes.get(name, "")
+        counts = tally.count if tally.times else ""
+        return (name, *filter(None, [counts, tally.spent, *words.split("\n")]))
 
     def outcome_words(self, way: Way) -> str:
         """Return the text behind an outcome's name."""
-        tally = self.passages.get(way)
-        count = "" if tally is None else tally.count
+        count = self.passages[way].count if way in self.passages else ""
         return f"{count} {self.ways.get(way, '')}".strip()
 
     def titled(self, name: str) -> str:
@@ -132,12 +127,18 @@ class Marks:
         return f"{name} ({self.title})" if self.title else name
 
 
-def loudest(tones: Sequence[Tone | None]) -> Tone | None:
-    """Return the tone that wins among several; weak wins only if all are weak."""
+def loudest(tones: Iterable[Tone | None]) -> Tone | None:
+    """Return the strongest of several tones; weak only if all are weak."""
+    different = set(tones)
     for loud in _LOUD:
-        if loud in tones:
+        if loud in different:
             return loud
-    return None if None in tones or not tones else "weak"
+    return "weak" if different == {"weak"} else None
+
+
+def total(tallies: Iterable[Tally]) -> Tally:
+    """Return the sum of tallies, run by run."""
+    return sum(tallies, Tally())
 
 
 def _spent(tally: Tally) -> Iterator[str]:

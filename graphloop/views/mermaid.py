@@ -1,22 +1,22 @@
-"""mermaid: a picture as Mermaid text, for pages that draw it themselves (GitHub, GitLab, MkDocs).
+"""mermaid: a picture as Mermaid text, which GitHub, GitLab and MkDocs draw in a page.
 
-A pure function: the same table gives the same text, byte for byte. Shapes have generated ids, and
-each sign that means something to Mermaid stands in labels as its entity.
+The same table gives the same bytes. Shapes have generated ids, and signs of the Mermaid syntax
+are written as entities in labels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, assert_never
+from typing import Final, TypeAlias
 
-from .drawing import Look, visible
+from .drawing import Look, Role, visible
 from .marks import Tone
-from .pictures import Picture, Shape, Stroke
+from .pictures import Picture
 from .theme import LIGHT, Theme
 
 __all__ = ["mermaid_escaped", "mermaid_of"]
 
-# The oldest notation for each shape: the `@{shape: …}` form needs Mermaid 11.3.
+# The oldest syntax of each shape: `@{shape: …}` needs Mermaid 11.3.
 _SHAPES: Final[Mapping[Look, tuple[str, str]]] = {
     "prepare": ("[/", "/]"),
     "model": ("(", ")"),
@@ -32,24 +32,28 @@ _SHAPES: Final[Mapping[Look, tuple[str, str]]] = {
     "loop": ("[", "]"),
 }
 
+_ARROWS: Final[Mapping[Role, str]] = {
+    "main": "==>",
+    "closing": "==>",
+    "quiet": "-.->",
+    "leaving": "-->",
+    "side": "-->",
+}
+
 
 def mermaid_of(drawn: Picture, theme: Theme = LIGHT) -> str:
-    """Return a picture as a Mermaid flowchart: the shapes, lines and legend of the DOT diagram."""
+    """Return a picture as a Mermaid flowchart, with a legend of the kinds in use."""
     return "".join(f"{statement}\n" for statement in _statements(drawn, theme))
 
 
 def _statements(drawn: Picture, theme: Theme) -> Iterator[str]:
     used: list[Look] = [kind for kind in theme.palette if kind in drawn.kinds]
-    looks: list[str] = []
-    count = 0
+    tones: list[Tone | None] = []
     yield "flowchart TB"
     yield f"  subgraph loop [{_quoted(drawn.title)}]"
-    for part, stroke in _parts(drawn):
+    for part, line_tones in _parts(drawn):
         yield f"    {part}"
-        if stroke is not None:
-            if stroke.tone is not None:
-                looks.append(f"  linkStyle {count} {_look(stroke.tone, theme)}")
-            count += 1
+        tones += line_tones
     yield "  end"
     yield '  subgraph legend ["thick: main path, dotted: failures and aborts only"]'
     yield "    direction TB"
@@ -59,64 +63,50 @@ def _statements(drawn: Picture, theme: Theme) -> Iterator[str]:
     yield "  last ~~~ legend"
     yield from _styles(used, theme)
     yield from _boxes(drawn, theme)
-    yield from looks
+    for number, tone in enumerate(tones):
+        if tone is not None:
+            yield f"  linkStyle {number} {_look(tone, theme)}"
 
 
-_FIRST: Final = Stroke("", "", (), "main")
-"""A line without words; `linkStyle` counts it as well."""
+Part: TypeAlias = tuple[str, tuple[Tone | None, ...]]
+"""A statement, and the tone of the line that it draws, if it draws a line.
+
+`linkStyle` names a line by its number among all lines of the text.
+"""
+
+_PLAIN_LINE: Final = (None,)
 
 
-def _parts(drawn: Picture) -> Iterator[tuple[str, Stroke | None]]:
-    """Yield the statements of a graph; beside each that draws a line, that line."""
-    yield f"{drawn.prefix}first(( )):::start", None
+def _parts(drawn: Picture) -> Iterator[Part]:
+    """Yield the statements of a graph and its child graphs."""
+    yield f"{drawn.prefix}first(( )):::start", ()
     for shape in drawn.shapes:
         if shape.kind is None:
-            yield f'{shape.id}((("{_lines(shape.words)}"))):::final', None
+            yield f'{shape.id}((("{_lines(shape.words)}"))):::final', ()
+        elif shape.details:
+            text = _lines((*shape.words, *shape.details))
+            yield f'{shape.id}["{text}"]:::is_{shape.kind}', ()
         else:
-            yield f"{shape.id}{_node(shape, shape.kind)}", None
-    yield f"{drawn.prefix}first ==> {drawn.start}", _FIRST
+            yield f"{shape.id}{_shape(shape.words, shape.kind)}", ()
+    yield f"{drawn.prefix}first ==> {drawn.start}", _PLAIN_LINE
     for stroke in drawn.strokes:
-        yield f"{stroke.source} {_arrow(stroke)} {stroke.target}", stroke
-    yield from _notes(drawn.shapes)
+        arrow, label = _ARROWS[stroke.role], _lines([str(word) for word in stroke.words])
+        yield f'{stroke.source} {arrow}|"{label}"| {stroke.target}', (stroke.tone,)
+    for shape in drawn.shapes:
+        if shape.notes:
+            yield f'note_{shape.id}["{_lines(shape.notes)}"]:::is_{shape.kind}', ()
+            yield f"{shape.id} -.- note_{shape.id}", _PLAIN_LINE
     for inner in drawn.inner:
         child = inner.picture
-        yield f"subgraph {child.prefix}box [{_quoted(child.title)}]", None
-        yield from ((f"  {part}", line) for part, line in _parts(child))
-        yield "end", None
-        yield f'{inner.owner} -.->|"runs"| {child.prefix}first', _FIRST
-
-
-def _notes(shapes: Sequence[Shape]) -> Iterator[tuple[str, Stroke | None]]:
-    """Yield a slip of paper with the notes of each node beside it."""
-    for shape in shapes:
-        if shape.notes:
-            yield f'note_{shape.id}["{_lines(shape.notes)}"]:::is_{shape.kind}', None
-            yield f"{shape.id} -.- note_{shape.id}", _FIRST
-
-
-def _node(shape: Shape, kind: Look) -> str:
-    """Return a node in the shape of its kind, or in a box if it has details."""
-    if not shape.details:
-        return _shape(shape.words, kind)
-    return f'["{_lines((*shape.words, *shape.details))}"]:::is_{kind}'
+        yield f"subgraph {child.prefix}box [{_quoted(child.title)}]", ()
+        yield from ((f"  {part}", tones) for part, tones in _parts(child))
+        yield "end", ()
+        yield f'{inner.owner} -.->|"runs"| {child.prefix}first', _PLAIN_LINE
 
 
 def _shape(words: Sequence[str], kind: Look) -> str:
     left, right = _SHAPES[kind]
     return f'{left}"{_lines(words)}"{right}:::is_{kind}'
-
-
-def _arrow(stroke: Stroke) -> str:
-    label = _lines(list(map(str, stroke.words)))
-    match stroke.role:
-        case "main" | "closing":
-            return f'==>|"{label}"|'
-        case "quiet":
-            return f'-.->|"{label}"|'
-        case "leaving" | "side":
-            return f'-->|"{label}"|'
-        case _:
-            assert_never(stroke.role)
 
 
 def _styles(used: Sequence[Look], theme: Theme) -> Iterator[str]:
@@ -162,7 +152,7 @@ def _quoted(text: str) -> str:
 
 
 def mermaid_escaped(text: str, safe: str = "_ ") -> str:
-    """Escape for a quoted label: all but letters, digits and `safe` signs become entities."""
+    """Escape a text for a quoted label: all but letters, digits and `safe` become entities."""
     return "".join(
         character if character.isalnum() or character in safe else f"#{ord(character)};"
         for character in visible(text)

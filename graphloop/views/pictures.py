@@ -1,39 +1,20 @@
-"""Picture: shapes and lines of a diagram, ready to be written in any notation.
+"""Picture: the shapes and lines of a diagram, before they are written in a notation.
 
-Every notation writes the same picture, so no two of them can disagree. A child graph may stand
-beside its parent as a picture of its own. A `Draw` decides how one graph becomes a picture: node
-by node (here), in boxes (`phases.py`), or with all details (`levels.py`).
+Every notation writes the same picture, so two notations cannot disagree. The levels of
+`levels.py` decide what becomes a shape.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias, TypeVar, final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, final
 
-from ..contract import contract_of
 from ..graph import NodeGraph
-from ..outcomes import outcome_name
 from .drawing import Look, Role, lines, notes
-from .family import Family, members
-from .marks import Marks, Tone, Way
+from .marks import Marks, Tone
 
-__all__ = [
-    "Draw",
-    "Inner",
-    "Picture",
-    "Shape",
-    "Stroke",
-    "Word",
-    "end_shape",
-    "family_picture",
-    "node_picture",
-    "picture",
-]
-
-S = TypeVar("S")
-
-_PLAIN: Final = Marks()
+__all__ = ["Inner", "Picture", "Shape", "Stroke", "Word", "end_shape", "node_picture"]
 
 
 @final
@@ -42,13 +23,13 @@ class Shape:
     """A node, a box of nodes, or END.
 
     Attributes:
-        id: the shape's name within the picture.
-        words: its name, and the marks below it.
-        kind: its look; None for END.
-        notes: the slip beside it.
-        tone: how it is drawn, if not as usual.
-        is_shaded: whether it lies in the shaded region.
-        details: smaller text below its words; a shape with details is drawn as a box.
+        id: the shape's id within the picture.
+        words: the name, and the marks below it.
+        kind: the look; None for END.
+        notes: text in a note beside the shape.
+        tone: the emphasis, if there is one.
+        is_shaded: whether the shape lies in the shaded region.
+        details: smaller text below the words; a shape with details is drawn as a box.
     """
 
     id: str
@@ -96,44 +77,37 @@ class Inner:
 @final
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The title, first shape, shapes (END last) and lines of a graph, and its child graphs."""
+    """The title, shapes and lines of a graph, and the pictures of its child graphs.
+
+    Attributes:
+        title: the graph's name and marks.
+        start: the id of the first shape.
+        shapes: the shapes; END is last.
+        strokes: the lines.
+        ids: the id of the shape of each node and of END.
+        inner: the child graphs.
+        prefix: the first letters of all ids.
+    """
 
     title: str
     start: str
     shapes: tuple[Shape, ...]
     strokes: tuple[Stroke, ...]
+    ids: Mapping[str, str] = field(default_factory=dict[str, str])
     inner: tuple[Inner, ...] = ()
     prefix: str = ""
 
     @property
     def kinds(self) -> frozenset[Look]:
-        """The kinds that occur, also in child graphs."""
-        own: set[Look] = {shape.kind for shape in self.shapes if shape.kind is not None}
-        own.update(kind for child in self.inner for kind in child.picture.kinds)
-        return frozenset(own)
+        """The looks of all shapes, also in child graphs."""
+        own = {shape.kind for shape in self.shapes if shape.kind is not None}
+        return frozenset(own).union(*(child.picture.kinds for child in self.inner))
 
 
-Draw: TypeAlias = Callable[[NodeGraph[Any], Marks, str], tuple[Picture, Mapping[str, str]]]
-"""Draws a graph with marks, with a prefix for ids; also returns each node's shape id."""
-
-
-def picture(graph: NodeGraph[S], marks: Marks = _PLAIN, *, expand: int = 0) -> Picture:
-    """Return the diagram of `graph`, node by node.
-
-    Args:
-        graph: the graph.
-        marks: the overlay.
-        expand: how many graphs deep known child graphs are drawn too.
-    """
-    return family_picture(Family(graph), marks, expand=expand)
-
-
-def node_picture(
-    graph: NodeGraph[Any], marks: Marks, prefix: str
-) -> tuple[Picture, Mapping[str, str]]:
-    """Draw one graph with a shape for each node."""
+def node_picture(graph: NodeGraph[Any], marks: Marks, prefix: str) -> Picture:
+    """Return one graph with a shape for each node."""
     ids = {name: f"{prefix}n{number}" for number, name in enumerate(graph.nodes)}
-    ids |= {"END": f"{prefix}last"}
+    ids["END"] = f"{prefix}last"
     shapes = [
         Shape(
             ids[name],
@@ -145,75 +119,16 @@ def node_picture(
         )
         for name, node in graph.nodes.items()
     ]
-    strokes = [
-        Stroke(
-            ids[line.source],
-            ids[line.target],
-            tuple(
-                Word(outcome, marks.outcome_words((line.source, outcome)))
-                for outcome in line.outcomes
-            ),
-            line.role,
-            marks.tone(line.source, line.outcomes),
-        )
-        for line in lines(graph)
-    ]
+    strokes: list[Stroke] = []
+    for line in lines(graph):
+        words = [Word(way[1], marks.outcome_words(way)) for way in line.ways]
+        ends = ids[line.source], ids[line.target]
+        strokes.append(Stroke(*ends, tuple(words), line.role, marks.tone(line.ways)))
     every = (*shapes, end_shape(marks, ids["END"]))
-    drawn = Picture(marks.titled(graph.name), ids[graph.start], every, tuple(strokes), (), prefix)
-    return drawn, ids
+    title, start = marks.titled(graph.name), ids[graph.start]
+    return Picture(title, start, every, tuple(strokes), ids, prefix=prefix)
 
 
-def end_shape(marks: Marks, place: str) -> Shape:
-    """Return the shape of END, with the id `place`."""
-    return Shape(place, marks.node_words("END"), None, (), marks.node_tones.get("END"))
-
-
-def family_picture(
-    family: Family,
-    marks: Marks = _PLAIN,
-    *,
-    expand: int = 0,
-    draw: Draw = node_picture,
-    prefix: str = "",
-) -> Picture:
-    """Return the diagram of a graph and of its agents.
-
-    Args:
-        family: the graph, with its agents.
-        marks: the overlay, with those of its children.
-        expand: how many graphs deep children are drawn too.
-        draw: draws one graph.
-        prefix: the first letters of all ids.
-    """
-    drawn, ids = draw(family.graph, _paled(family.graph, marks), prefix)
-    inner = _inner(family, marks, expand, ids, draw, prefix) if expand > 0 else ()
-    return replace(drawn, inner=tuple(inner))
-
-
-def _paled(graph: NodeGraph[Any], marks: Marks) -> Marks:
-    """Return marks in which outcomes that a node's contract rules out are pale."""
-    promised = {name: contract_of(node) for name, node in graph.nodes.items()}
-    pale: dict[Way, Tone] = {
-        (name, outcome_name(outcome)): "weak"
-        for name, row in graph.table.items()
-        if (contract := promised[name]) is not None
-        for outcome in row
-        if contract.never(outcome)
-    }
-    return replace(marks, way_tones={**pale, **marks.way_tones}) if pale else marks
-
-
-def _inner(
-    family: Family, marks: Marks, expand: int, ids: Mapping[str, str], draw: Draw, prefix: str
-) -> Iterator[Inner]:
-    for number, member in enumerate(members(family)):
-        own = marks.children.get((member.node, member.name), _PLAIN)
-        drawn = family_picture(
-            member.family, own, expand=expand - 1, draw=draw, prefix=f"{prefix}c{number}_"
-        )
-        graph_name = member.family.graph.name
-        known = ", ".join(
-            word for word in (graph_name if graph_name != member.name else "", own.title) if word
-        )
-        title = f"{member.name} ({known})" if known else member.name
-        yield Inner(ids[member.node], replace(drawn, title=title))
+def end_shape(marks: Marks, shape_id: str) -> Shape:
+    """Return the shape of END."""
+    return Shape(shape_id, marks.node_words("END"), None, (), marks.node_tones.get("END"))

@@ -1,7 +1,7 @@
-"""render: DOT text as a picture, and a picture as a file.
+"""render: DOT text as an image, and a diagram as a file.
 
-A Graphviz `dot` on the path draws where there is one, else `graphviz-pure`, which pip installs as
-a program of its own. Neither sees anything but the text.
+Graphviz's `dot` draws if it is on the path. Else `graphviz-pure` draws, a program that pip
+installs. Both get the DOT text alone.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Final, Literal, TypeAlias, TypeVar, cast
 from ..errors import ConfigError
 from ..graph import NodeGraph
 from .dot import dot_of
-from .marks import Marks
+from .levels import Level, picture
 from .mermaid import mermaid_of
-from .pictures import Picture, picture
+from .pictures import Picture
 from .state_machines import scxml, xstate
 from .text import text_of
 from .theme import LIGHT, Theme
@@ -32,16 +32,15 @@ PictureFormat: TypeAlias = Literal["svg", "png", "pdf"]
 
 _XSTATE: Final = ".xstate.json"
 _PURE: Final = "graphviz-pure"
-_PLAIN: Final = Marks()
 _TIMEOUT_S: Final = 20.0
 
 
 def render(dot_text: str, format: PictureFormat) -> bytes:  # noqa: A002 - the word users know
-    """Return `dot_text` drawn as a picture.
+    """Return an image of a DOT text.
 
     Raises:
-        ConfigError: no program that draws is installed, it refuses the text (the message quotes
-            it), or it does not finish in time; or a PDF needs the extra `pdf`.
+        ConfigError: no program that draws is installed, it refuses the text, it does not finish
+            in 20 seconds, or a PDF needs the extra `pdf`.
     """
     if (graphviz := shutil.which("dot")) is not None:
         return _drawn(graphviz, dot_text, format)
@@ -56,41 +55,42 @@ def render(dot_text: str, format: PictureFormat) -> bytes:  # noqa: A002 - the w
     return _drawn(pure, dot_text, format)
 
 
-def save(graph: NodeGraph[S], path: str | os.PathLike[str], marks: Marks = _PLAIN) -> None:
-    """Write the diagram of `graph` to `path`, in the format of its suffix, with these marks.
+def save(graph: NodeGraph[S], path: str | os.PathLike[str], *, level: Level = "node") -> None:
+    """Write the diagram of a graph to a file, in the format of its suffix.
 
-    The suffixes are svg, png, pdf, mmd (Mermaid), dot, txt, scxml and xstate.json; a state machine
-    has no marks. A file that is there is replaced.
+    The suffixes are svg, png, pdf, mmd (Mermaid), dot, txt, scxml and xstate.json. An existing
+    file is replaced.
 
     Raises:
-        ConfigError: the suffix is none of these, the folder does not exist, the path is a folder
-            itself, or the picture cannot be drawn (see `render`).
+        ConfigError: the suffix is unknown, the folder does not exist, the path is a folder, the
+            picture cannot be drawn (see `render`), or the file is a state machine and `level` is
+            not `node`.
     """
     target = Path(path)
-    if is_machine(target):
-        _placed(target).write_bytes(machine(graph, target).encode())
-    else:
-        save_picture(picture(graph, marks), target)
+    if not is_machine(target):
+        save_picture(picture(graph, level=level), target)
+        return
+    if level != "node":
+        raise ConfigError(
+            f"level: expected 'node' for a state machine, which has all nodes, found {level!r}. "
+            "Fix: leave it out."
+        )
+    _checked_path(target).write_bytes(machine(graph, target).encode())
 
 
 def is_machine(path: str | os.PathLike[str]) -> bool:
-    """Whether a file name is that of a state machine, which has no marks, levels or colours."""
-    target = Path(path)
-    return target.name.lower().endswith(_XSTATE) or target.suffix.lower() == ".scxml"
+    """Whether a file's suffix is that of a state machine."""
+    return str(path).lower().endswith((".scxml", _XSTATE))
 
 
 def machine(graph: NodeGraph[S], path: str | os.PathLike[str]) -> str:
-    """Return `graph` as the state machine that a file name asks for: XState, else SCXML."""
-    return xstate(graph) if Path(path).name.lower().endswith(_XSTATE) else scxml(graph)
+    """Return `graph` as the state machine of the file's suffix: XState, else SCXML."""
+    return xstate(graph) if str(path).lower().endswith(_XSTATE) else scxml(graph)
 
 
 def save_picture(drawn: Picture, path: str | os.PathLike[str], theme: Theme = LIGHT) -> None:
-    """Write a picture to `path`, as `save` does; a picture is no state machine.
-
-    Raises:
-        ConfigError: as `save`.
-    """
-    target = _placed(Path(path))
+    """Write a picture to a file; errors as for `save`."""
+    target = _checked_path(Path(path))
     target.write_bytes(_content(drawn, target, theme))
 
 
@@ -103,7 +103,8 @@ def rendered(drawn: Picture, suffix: str, theme: Theme = LIGHT) -> str:
     return _content(drawn, Path(f"picture{suffix}"), theme).decode()
 
 
-def _placed(target: Path) -> Path:
+def _checked_path(target: Path) -> Path:
+    """Return a path that is no folder, and whose folder exists."""
     if target.is_dir():
         raise ConfigError(
             f"path: expected the name of a file, found the folder {str(target)!r}. "
@@ -118,12 +119,8 @@ def _placed(target: Path) -> Path:
 
 def _content(drawn: Picture, target: Path, theme: Theme) -> bytes:
     match target.suffix.lower():
-        case ".svg":
-            return render(dot_of(drawn, theme), "svg")
-        case ".png":
-            return render(dot_of(drawn, theme), "png")
-        case ".pdf":
-            return render(dot_of(drawn, theme), "pdf")
+        case ".svg" | ".png" | ".pdf" as suffix:
+            return render(dot_of(drawn, theme), cast("PictureFormat", suffix[1:]))
         case ".dot":
             return dot_of(drawn, theme).encode()
         case ".txt":
@@ -131,13 +128,10 @@ def _content(drawn: Picture, target: Path, theme: Theme) -> bytes:
         case ".mmd":
             return mermaid_of(drawn, theme).encode()
         case _:
-            found = (
-                f"the state machine {str(target)!r}" if is_machine(target) else repr(str(target))
-            )
-            also = "" if is_machine(target) else " (of a state machine, .scxml or .xstate.json)"
+            also = "" if is_machine(target) else " (or .scxml, .xstate.json for a state machine)"
             raise ConfigError(
-                "path: expected the file of a picture, which ends in .svg, .png, .pdf, .mmd, .dot "
-                f"or .txt{also}, found {found}. Fix: choose one of these suffixes."
+                "path: expected a picture, which ends in .svg, .png, .pdf, .mmd, .dot or "
+                f".txt{also}, found {str(target)!r}. Fix: choose one of these suffixes."
             )
 
 
@@ -166,7 +160,7 @@ def _drawn(program: str, dot_text: str, format: PictureFormat) -> bytes:  # noqa
 
 
 def _pdf(svg: bytes, png: bytes) -> bytes:
-    """Return a PDF made without Graphviz, of what `graphviz-pure` has drawn."""
+    """Return a PDF of the images that `graphviz-pure` has drawn."""
     try:
         module = import_module(".pdf", __package__)
     except ModuleNotFoundError as missing:
@@ -178,7 +172,7 @@ def _pdf(svg: bytes, png: bytes) -> bytes:
 
 
 def _program_path() -> str:
-    """Return where programs are: beside this interpreter first, for a venv need not be active."""
+    """Return the folders of programs; those of this interpreter first: a venv may be off."""
     scripts = (
         sysconfig.get_path("scripts"),
         sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user")),

@@ -1,7 +1,7 @@
 """sequence: the messages of one run in order, between you, the loop, models, tools and people.
 
-The run is replayed from its journal. `sequence` finds the messages; `sequence_mermaid` and
-`sequence_text` write them.
+`sequence` replays a journal and returns its messages. `sequence_mermaid` and `sequence_text` write
+them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from ..values import Message, Reply, UserMessage, UserPart
 from .drawing import visible
 from .mermaid import mermaid_escaped
 
-__all__ = ["Party", "Said", "sequence", "sequence_mermaid", "sequence_text"]
+__all__ = ["Party", "SequenceMessage", "sequence", "sequence_mermaid", "sequence_text"]
 
 S = TypeVar("S")
 
@@ -59,10 +59,10 @@ _LONG: Final = 120
 
 _WIDTH: Final = 80
 _GAP: Final = 4
-"""How many columns apart lifelines stand in a text."""
+"""How many columns apart the lifelines of a text are."""
 
 _SAFE: Final = "_ ,.:()?!'/-\"{}[]=+*@$"
-"""Signs that mean nothing to Mermaid in a message, and whose entities would be hard to read."""
+"""Signs that Mermaid does not interpret in a message."""
 
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -70,7 +70,7 @@ _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 @final
 @dataclass(frozen=True, slots=True)
 class Party:
-    """A person or a thing that takes part in a run."""
+    """A participant of a run: a person, the loop, or something that it asks."""
 
     kind: PartyKind
     name: str
@@ -81,59 +81,58 @@ class Party:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A message, at a time in seconds since the run started; `answers` marks a reply."""
+class SequenceMessage:
+    """A message between two parties.
+
+    Attributes:
+        at: when it was sent, in seconds since the run started.
+        source: the sender.
+        target: the receiver.
+        words: the text.
+        is_reply: whether it answers an earlier message.
+    """
 
     at: float
     source: Party
     target: Party
     words: str
-    answers: bool = False
+    is_reply: bool = False
 
 
 _YOU: Final = Party("you", "you")
+_PERSON: Final = Party("person", "person")
 
 
-def sequence(graph: NodeGraph[S], events: Sequence[Event]) -> tuple[Said, ...]:
+def sequence(graph: NodeGraph[S], events: Sequence[Event]) -> tuple[SequenceMessage, ...]:
     """Return the messages of the run of a journal.
 
     Raises:
-        StoreError: the journal does not begin with `Started`, or is of another graph.
+        StoreError: the journal does not begin with `Started`, or belongs to another graph.
         IllegalEvent: an event does not fit the graph.
     """
-    return tuple(_sequence(graph, events))
+    return tuple(_messages(graph, events))
 
 
-def sequence_mermaid(said: Sequence[Said]) -> str:
-    """Return a Mermaid `sequenceDiagram`: ids are generated, and words escaped."""
-    return "".join(f"{line}\n" for line in _mermaid(said))
-
-
-def sequence_text(said: Sequence[Said]) -> str:
-    """Return a row for each message: lifelines on the left, words beside them, 80 columns."""
-    return "".join(f"{line.rstrip()}\n" for line in _text(said))
-
-
-def _sequence(graph: NodeGraph[S], events: Sequence[Event]) -> Iterator[Said]:
+def _messages(graph: NodeGraph[S], events: Sequence[Event]) -> Iterator[SequenceMessage]:
     loop = Party("loop", graph.name)
     before: Run[S] | None = None
     for step in replay_steps(graph, events):
         run, event = step.run, step.event
         at = run.at - run.record.started_at
         effect = None if before is None else before.pending.get(getattr(event, "effect", 0))
-        party = _YOU if effect is None else _asked(effect)[0]
-        if party is not None and (words := _told(event)):
-            yield Said(at, party, loop, _short(words), answers=effect is not None)
-        for party, words in map(_asked, step.effects):
-            if party is not None:
-                yield Said(at, loop, party, _short(words))
+        sender = _YOU if effect is None else _asked(effect)[0]
+        if sender is not None and (words := _event_words(event)):
+            yield SequenceMessage(at, sender, loop, _short(words), is_reply=effect is not None)
+        for receiver, words in map(_asked, step.effects):
+            if receiver is not None:
+                yield SequenceMessage(at, loop, receiver, _short(words))
         if run.ended:
-            yield Said(at, loop, _YOU, _short(_ending(run)), answers=True)
+            yield SequenceMessage(at, loop, _YOU, _short(_ending(run)), is_reply=True)
         before = run
 
 
 def _asked(effect: Effect) -> tuple[Party | None, str]:  # noqa: PLR0911 - one for each effect
-    """Return the party that an effect asks, and the words; None for what asks no party."""
+    """Return the party that an effect asks, and the words; None if it asks no party."""
     match effect:
         case CallModel(model=model, request=request):
             count = len(request.messages)
@@ -142,7 +141,7 @@ def _asked(effect: Effect) -> tuple[Party | None, str]:  # noqa: PLR0911 - one f
             return Party("tool", call.name), call.arguments or "{}"
         case AskHuman(call=call):
             again = " once more" if effect.unknown else ""
-            return Party("person", "person"), f"may {call.name} run{again}? {call.arguments}"
+            return _PERSON, f"may {call.name} run{again}? {call.arguments}"
         case StartRun(agent=agent, arguments=arguments):
             return Party("agent", agent), arguments or "go on from here"
         case Invoke(callback=callback):
@@ -150,44 +149,40 @@ def _asked(effect: Effect) -> tuple[Party | None, str]:  # noqa: PLR0911 - one f
         case AwaitCaller():
             return _YOU, "look"
         case CheckCalls():
-            return None, ""  # The check stays within the process.
+            return None, ""
         case _:
             assert_never(effect)
 
 
-def _told(event: Event) -> str:  # noqa: C901, PLR0911 - one for each event
+def _event_words(event: Event) -> str:  # noqa: C901, PLR0911 - one for each event
     """Return the words of an event; empty if it is no message."""
     match event:
         case Started(messages=messages):
-            return _last(messages)
+            return _prompt(messages)
         case Queued(message=message):
             return f"meanwhile: {_content(message.content)}"
         case Cancelled(reason=reason):
-            return f"stop{': ' if reason else ''}{reason}"
+            return _with_reason("stop", reason)
         case Resumed() | Steered():
             return "go on"
         case EffectsStarted():
             return ""
         case ModelReplied(reply=reply):
             return _reply(reply)
-        case (
-            ToolReturned(content=content, status=status)
-            | ChildEnded(content=content, status=status)
-        ):
-            return f"{status}: {_content(content)}"
+        case ToolReturned() | ChildEnded():
+            return f"{event.status}: {_content(event.content)}"
         case Decided(approved=approved, reason=reason):
-            verdict = "approved" if approved else "denied"
             edited = ", with other arguments" if event.arguments else ""
-            return f"{verdict}{edited}{': ' if reason else ''}{reason}"
+            return _with_reason(f"{'approved' if approved else 'denied'}{edited}", reason)
         case CallbackReturned(answer=answer):
-            return _returned(answer)
+            return _answer(answer)
         case EffectFailed(failure=failure):
             return f"failed: {failure.error}: {failure.message}"
         case _:
             return type(event).__name__
 
 
-def _returned(answer: Answer) -> str:
+def _answer(answer: Answer) -> str:
     match answer:
         case NodeReturned(outcome=outcome):
             return outcome
@@ -195,21 +190,28 @@ def _returned(answer: Answer) -> str:
             return "accepted" if accepted else f"rejected: {feedback}"
         case RequestYielded(ask=ask):
             return f"ask: {ask.kind}"
-        case StopRequested(names=names):
-            return f"stop: {', '.join(names)}" if names else "go on"
+        case StopRequested(names=names) if names:
+            return f"stop: {', '.join(names)}"
+        case StopRequested():
+            return "go on"
         case _:
             return "answered"
 
 
+def _with_reason(words: str, reason: str) -> str:
+    return f"{words}: {reason}" if reason else words
+
+
 def _reply(reply: Reply) -> str:
     calls = [f"call {call.name}({call.arguments})" for call in reply.message.calls]
-    said = [words for words in (reply.message.text, *calls) if words]
-    return "; ".join(said) or f"nothing ({reply.finish_reason})"
+    return (
+        "; ".join(filter(None, [reply.message.text, *calls])) or f"nothing ({reply.finish_reason})"
+    )
 
 
-def _last(messages: Sequence[Message]) -> str:
-    asked = [message for message in messages if isinstance(message, UserMessage)]
-    return _content(asked[-1].content) if asked else "begin"
+def _prompt(messages: Sequence[Message]) -> str:
+    prompts = [message for message in messages if isinstance(message, UserMessage)]
+    return _content(prompts[-1].content) if prompts else "begin"
 
 
 def _content(content: str | tuple[UserPart, ...]) -> str:
@@ -218,51 +220,55 @@ def _content(content: str | tuple[UserPart, ...]) -> str:
 
 def _ending(run: Run[S]) -> str:
     reason = str(run.ending.reason) if run.ending is not None else "over"
-    text = latest_answer(run)
-    return f"{reason}: {text}" if text else reason
+    return _with_reason(reason, latest_answer(run))
 
 
 def _short(text: str) -> str:
     return _cut(" ".join(text.split()), _LONG)
 
 
-def _places(said: Sequence[Said]) -> Mapping[Party, int]:
-    """Return the parties, numbered in the order in which they first take part."""
-    parties = dict.fromkeys(party for message in said for party in (message.source, message.target))
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: room - 1]}…"
+
+
+def _places(messages: Sequence[SequenceMessage]) -> Mapping[Party, int]:
+    """Return the parties, numbered in the order of their first messages."""
+    parties = dict.fromkeys(party for sent in messages for party in (sent.source, sent.target))
     return {party: place for place, party in enumerate(parties)}
 
 
-def _mermaid(said: Sequence[Said]) -> Iterator[str]:
-    places = _places(said)
-    yield "sequenceDiagram"
+def sequence_mermaid(messages: Sequence[SequenceMessage]) -> str:
+    """Return messages as a Mermaid `sequenceDiagram`."""
+    places = _places(messages)
+    lines = ["sequenceDiagram"]
     for party, place in places.items():
         word = "actor" if party.kind in {"you", "person"} else "participant"
-        yield f"  {word} p{place} as {mermaid_escaped(str(party), _SAFE)}"
-    for message in said:
-        arrow = "-->>" if message.answers else "->>"
-        # A message must not be empty.
-        words = mermaid_escaped(message.words, _SAFE).strip() or "…"
-        yield f"  p{places[message.source]}{arrow}p{places[message.target]}: {words}"
+        lines.append(f"  {word} p{place} as {mermaid_escaped(str(party), _SAFE)}")
+    for sent in messages:
+        arrow = "-->>" if sent.is_reply else "->>"
+        # Mermaid allows no empty message.
+        words = mermaid_escaped(sent.words, _SAFE).strip() or "…"
+        lines.append(f"  p{places[sent.source]}{arrow}p{places[sent.target]}: {words}")
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _text(said: Sequence[Said]) -> Iterator[str]:
-    places = _places(said)
-    for party, place in places.items():
-        yield _cut(f"{_letter(place)}  {visible(str(party))}", _WIDTH)
-    yield ""
-    yield "".join(f"{_letter(place):<{_GAP}}" for place in places.values())
+def sequence_text(messages: Sequence[SequenceMessage]) -> str:
+    """Return messages as text: 80 columns, a row for each, lifelines on the left."""
+    places = _places(messages)
+    lines = [_cut(f"{_letter(n)}  {visible(str(party))}", _WIDTH) for party, n in places.items()]
+    lines += ["", "".join(f"{_letter(place):<{_GAP}}" for place in places.values())]
     room = max(16, _WIDTH - _GAP * len(places) - 9)
-    for message in said:
-        arrow = _arrow(places[message.source], places[message.target], len(places))
-        yield f"{arrow}{message.at:7.2f}  {_cut(visible(message.words), room)}"
+    for sent in messages:
+        arrow = _arrow(places[sent.source], places[sent.target], len(places))
+        lines.append(f"{arrow}{sent.at:7.2f}  {_cut(visible(sent.words), room)}")
+    return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
 def _arrow(source: int, target: int, count: int) -> str:
-    """Return the lifelines with an arrow between two of them, or a dot on one."""
+    """Return the lifelines, with an arrow between two of them, or a dot on one."""
     low, high = sorted((source * _GAP, target * _GAP))
-    cells = [("│" if at % _GAP == 0 else " ") for at in range(count * _GAP)]
-    for at in range(low, high + 1):
-        cells[at] = "─" if at % _GAP else "┼"
+    cells = ["│" if at % _GAP == 0 else " " for at in range(count * _GAP)]
+    cells[low : high + 1] = ["─" if at % _GAP else "┼" for at in range(low, high + 1)]
     cells[low], cells[high] = "├", "┤"
     if source < target:
         cells[high - 1] = "▶"
@@ -277,7 +283,3 @@ def _letter(place: int) -> str:
     """Return A to Z, then A1, B1 and so on."""
     again, letter = divmod(place, len(_LETTERS))
     return f"{_LETTERS[letter]}{again or ''}"
-
-
-def _cut(text: str, room: int) -> str:
-    return text if len(text) <= room else f"{text[: room - 1]}…"

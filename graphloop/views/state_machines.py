@@ -1,7 +1,7 @@
-"""State machines: a graph as SCXML and as XState, for tools that draw and simulate those.
+"""State machines: a graph as SCXML and as XState, for tools that draw and simulate these.
 
-Nodes are states, outcomes are events, END is the final state. A state machine is the table and no
-more: it says nothing about what nodes do.
+Nodes are states, outcomes are events, and END is the final state. The behaviour of nodes is not
+part of a state machine.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def xstate(graph: NodeGraph[S]) -> str:
 
 
 def _state_ids(graph: NodeGraph[S]) -> dict[str, str]:
-    """Return the state of each node: its name, or `node-1` and so on for a name with odd signs.
+    """Return the state id of each node: its name, or `node-1` for the first node, and so on.
 
-    XML ids and XState's paths refuse such names; a hyphen keeps the numbered ones apart.
+    XML ids and XState paths allow letters, digits and `_` only. No name has the hyphen of a number.
     """
     ids = {
         name: name if _plain(name) else f"node-{number}"

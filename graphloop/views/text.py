@@ -1,7 +1,7 @@
-"""text: a picture for terminals, a block a node and a row a line, at most 80 columns wide.
+"""text: a picture for terminals, with a block for each node and a row for each line.
 
-Nodes stand in the order of the table. The arrow behind a target says where it stands: further
-down, further up (so a loop closes), or right here. Names that do not fit make a row longer.
+Nodes have the order of the table. The arrow behind a target says where its block is: below (`↓`),
+above (`↑`, so a loop closes), or here (`↻`). Rows have 80 columns; long names make a row longer.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, assert_never
+from typing import Final
 
-from .drawing import Look, visible
+from .drawing import Look, Role, visible
 from .marks import Tone
 from .pictures import Picture, Shape, Stroke, Word
 
 __all__ = ["in_signs_of", "text_of"]
 
 _ROOM: Final = 34
-"""How much of a row is for outcomes; 80 columns leave the rest to the target."""
+"""How many columns of a row are for outcomes; the target gets the others."""
 
 _SIGNS: Final[Mapping[Look, str]] = {
     "prepare": "▱",
@@ -44,35 +44,38 @@ _TONES: Final[Mapping[Tone, str]] = {
     "alarm": "!",
 }
 
+_DASHES: Final[Mapping[Role, str]] = {
+    "main": "━",
+    "closing": "━",
+    "quiet": "╌",
+    "leaving": "─",
+    "side": "─",
+}
+
 _SIMPLE: Final = re.compile(r"[\w.:/+-]+")
 _KNOWN: Final = re.compile(r"[\w.:/+()\[\], -]+")
-
 
 _PLAIN: Final = dict(
     zip("━─╌│┊├┤┼┌└▶◀↓↑↻●◉▱■◇▣▤△◆◐▥►○◌▒·…→", "=-.|:+++++><v^@**/#X$=^!@%&oO#~~>", strict=True)
 )
-"""An ASCII sign for each sign of the pictures that are text."""
+"""The ASCII sign for each sign of a text picture."""
 
 
 def text_of(drawn: Picture) -> str:
-    """Return a picture as text: a block for each node, then the child graphs."""
+    """Return a picture as text, with its child graphs at the end."""
     return "".join(f"{line.rstrip()}\n" for line in _blocks(drawn))
 
 
 def in_signs_of(text: str, encoding: str | None) -> str:
-    """Return `text` with plain signs for those that an encoding lacks; columns stay in place.
+    """Return a text picture with ASCII signs for those that an encoding lacks.
 
-    Args:
-        text: a picture, or any other text; a letter that the encoding lacks becomes `?`.
-        encoding: the encoding of the stream; None leaves `text` alone.
+    Columns keep their places. A letter that the encoding lacks becomes `?`.
     """
     if encoding is None:
         return text
-    return "".join(sign if _fits(sign, encoding) else _PLAIN.get(sign, "?") for sign in text)
-
-
-def _fits(sign: str, encoding: str) -> bool:
-    return sign.encode(encoding, "ignore") != b""
+    return "".join(
+        sign if sign.encode(encoding, "ignore") else _PLAIN.get(sign, "?") for sign in text
+    )
 
 
 def _blocks(drawn: Picture) -> Iterator[str]:
@@ -112,7 +115,7 @@ def _rows(
 ) -> Iterator[str]:
     for number, stroke in enumerate(strokes, 1):
         corner = "└" if number == len(strokes) else "├"
-        dash = _dash(stroke)
+        dash = _DASHES[stroke.role]
         mark = _TONES[stroke.tone] if stroke.tone is not None else dash
         *earlier, last = _packed([_outcome(word) for word in stroke.words])
         yield from (f"│    {line}," for line in earlier)
@@ -135,20 +138,8 @@ def _packed(words: Sequence[str]) -> list[str]:
     return lines
 
 
-def _dash(stroke: Stroke) -> str:
-    match stroke.role:
-        case "main" | "closing":
-            return "━"
-        case "quiet":
-            return "╌"
-        case "leaving" | "side":
-            return "─"
-        case _:
-            assert_never(stroke.role)
-
-
 def _outcome(word: Word) -> str:
-    """Return an outcome and its marks, in quotes where they could look like a line."""
+    """Return an outcome and its marks, quoted if they could look like a line."""
     if not word.more:
         return _name(word.outcome)
     more = visible(word.more)
@@ -157,6 +148,6 @@ def _outcome(word: Word) -> str:
 
 
 def _name(name: str) -> str:
-    """Return a name, in quotes where it could look like anything else."""
+    """Return a name, quoted if it has signs other than letters, digits and `.:/+-_`."""
     shown = visible(name)
     return shown if _SIMPLE.fullmatch(shown) else json.dumps(shown, ensure_ascii=False)

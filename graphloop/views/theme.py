@@ -1,7 +1,6 @@
 """Theme: the colours of a diagram on a light page and on a dark page.
 
-A theme changes colours only. Shapes, places and words stay, and each of them says without colour
-what the colour says.
+A theme changes colours only. Shapes, line styles and words say the same without colour.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ class Theme:
 
     Attributes:
         page: the page's background, as Graphviz names it.
-        paper: the fill of shapes without a fill of their own.
-        ink: text on a filled shape.
+        paper: the fill of END and of pale and removed shapes.
+        ink: the text on a filled shape.
         line: lines and their labels.
         lit: the fill of the node where a run stands.
-        shade: the fill of a region.
-        faint: text at pale lines; a reader can still read it.
+        shade: the fill of shaded nodes.
+        faint: the text at pale lines.
         tones: the colour of each tone.
         palette: the fill and the outline of each look, in the order of the legend.
     """
@@ -50,7 +49,7 @@ LIGHT: Final = Theme(
     page="white",
     paper="#ffffff",
     ink="#1f2933",
-    line="#6f8297",  # readable on a dark page as well: GitHub shows Mermaid on both
+    line="#6f8297",  # readable on a dark page, too: GitHub shows Mermaid on both
     lit="#ffe08a",
     shade="#a6dcb6",
     faint="#74818e",

@@ -12,13 +12,15 @@ from bench.report import as_markdown, as_text, replaced
 from bench.sizes import TINY
 
 ROWS = {
-    "loop": 12,
+    "loop": 13,
     "encode": 6,
-    "stream": 8,
-    "parallel": 2,
-    "many": 1,
+    "stream": 10,
+    "deltas": 1,
+    "parallel": 3,
+    "many": 3,
+    "growth": 4,
     "imports": 3,
-    "journal": 5,
+    "journal": 10,
     "proofs": 16,
 }
 

@@ -14,9 +14,10 @@ import pytest
 
 from graphloop import Agent, tool
 from graphloop.errors import ProviderError
-from graphloop.providers.finish_words import ANTHROPIC, CHAT, FinishWord
+from graphloop.providers.anthropic.wire import ANTHROPIC_WORDS
+from graphloop.providers.finish_words import FinishWord
 from graphloop.providers.http import Endpoint, HttpProvider, Retries
-from graphloop.providers.openai_chat.wire import OpenAIChat
+from graphloop.providers.openai_chat.wire import CHAT_WORDS, OpenAIChat
 from tests.wire_server import Answer, WireServer, sse
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "finish-words.md"
@@ -102,7 +103,7 @@ def test_the_page_lists_every_word_of_every_wire() -> None:
     """A word that is added without its line would be known to nobody."""
     page = PAGE.read_text(encoding="utf-8")
 
-    for words in (CHAT, ANTHROPIC):
+    for words in (CHAT_WORDS, ANTHROPIC_WORDS):
         head = "| word | means | said by |\n| --- | --- | --- |\n"
         assert head + "\n".join(listed(dict(words))) in page
     assert HEADER in page

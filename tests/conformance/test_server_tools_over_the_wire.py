@@ -12,13 +12,13 @@ import pytest
 
 from graphloop import Agent, EndReason, ask
 from graphloop.errors import ConfigError
+from graphloop.providers.anthropic.server_tools import anthropic_code_execution
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import ModelSession, TextDelta, UsageSoFar
 from graphloop.providers.http import Endpoint, HttpProvider
 from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.run import History
 from graphloop.stores.sqlite import SqliteStore
-from graphloop.tools import anthropic_code_execution
 from graphloop.values import (
     FinishReason,
     Message,
@@ -213,18 +213,14 @@ def test_only_words_are_shown_and_searches_are_counted() -> None:
     assert {type(one) for one in live} == {TextDelta, UsageSoFar}
 
 
-def test_a_wire_without_such_tools_says_so_before_anything_is_sent() -> None:
+async def test_a_wire_without_server_tools_refuses_them() -> None:
     """The caller must know that nobody will look anything up."""
-
-    async def main() -> None:
-        async with WireServer() as server:
-            provider = HttpProvider(OpenAIChat("m"), Endpoint(server.url, "k"))
-            with pytest.raises(ConfigError, match="'web_search'"):
-                await anext(provider.session().stream(ModelRequest(ASK, (SEARCH,))))
-            assert server.requests == []
-            await provider.aclose()
-
-    asyncio.run(main())
+    async with WireServer() as server:
+        provider = HttpProvider(OpenAIChat("m"), Endpoint(server.url, "k"))
+        with pytest.raises(ConfigError, match="'web_search'"):
+            await anext(provider.session().stream(ModelRequest(ASK, (SEARCH,))))
+        assert server.requests == []
+        await provider.aclose()
 
 
 CALL: tuple[Block, ...] = ({"type": "tool_use", "id": "t1", "name": "pay", "input": {}},)
@@ -265,7 +261,7 @@ def test_a_paused_turn_goes_on_in_its_own_container(tmp_path: Path) -> None:
     assert [one.get("container") for one in bodies] == [None, "cnt_1", "cnt_2"]
 
 
-def test_a_run_that_is_taken_up_in_another_process_goes_on_in_its_container(
+def test_a_resumed_run_goes_on_in_its_container(
     tmp_path: Path,
 ) -> None:
     """The journal holds its id; so does a conversation that is handed on."""

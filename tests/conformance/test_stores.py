@@ -23,6 +23,7 @@ from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
 from tests.strategies import events
+from tests.unit.stores.store_process import append_events
 
 T = TypeVar("T")
 
@@ -106,7 +107,7 @@ def test_what_was_appended_is_loaded_in_order(open_store: Open) -> None:
     store = open_store()
     kept = [event(str(number)) for number in range(1, 6)]
     for seq, one in enumerate(kept, 1):
-        do(store.append("r", seq, one))
+        do(append_events(store, "r", seq, one))
 
     assert kept == list(do(store.load("r")))
     assert kept == list(do(open_store().load("r")))
@@ -116,13 +117,37 @@ def test_what_was_appended_is_loaded_in_order(open_store: Open) -> None:
 def test_a_number_out_of_order_is_refused_and_leaves_no_trace(open_store: Open, seq: int) -> None:
     """A gap or a second writer of one number would be two truths."""
     store = open_store()
-    do(store.append("r", 1, event("a")))
+    do(append_events(store, "r", 1, event("a")))
 
     with pytest.raises(StoreError):
-        do(store.append("r", seq, event("x")))
-    do(store.append("r", 2, event("b")))
+        do(append_events(store, "r", seq, event("x")))
+    do(append_events(store, "r", 2, event("b")))
 
     assert [event("a"), event("b")] == list(do(store.load("r")))
+
+
+def test_events_of_one_append_are_kept_together_in_order(open_store: Open) -> None:
+    """The append after it goes on behind the last of them."""
+    store = open_store()
+    kept = [event(str(number)) for number in range(1, 7)]
+    do(append_events(store, "r", 1, *kept[:3]))
+    do(append_events(store, "r", 4, kept[3]))
+    do(append_events(open_store(), "r", 5, *kept[4:]))
+
+    assert kept == list(do(open_store().load("r")))
+
+
+@pytest.mark.parametrize("seq", [0, 1, 2, 4])
+def test_of_events_out_of_order_none_is_kept(open_store: Open, seq: int) -> None:
+    """Also where some of them would follow."""
+    store = open_store()
+    do(append_events(store, "r", 1, event("a"), event("b")))
+
+    with pytest.raises(StoreError):
+        do(append_events(store, "r", seq, event("x"), event("y"), event("z")))
+    do(append_events(store, "r", 3, event("c")))
+
+    assert [event("a"), event("b"), event("c")] == list(do(store.load("r")))
 
 
 def test_a_refused_first_event_makes_no_run(open_store: Open) -> None:
@@ -130,7 +155,7 @@ def test_a_refused_first_event_makes_no_run(open_store: Open) -> None:
     store = open_store()
 
     with pytest.raises(StoreError):
-        do(store.append("r", 2, event("x")))
+        do(append_events(store, "r", 2, event("x")))
 
     assert [] == list(do(store.runs()))
     with pytest.raises(StoreError):
@@ -140,14 +165,14 @@ def test_a_refused_first_event_makes_no_run(open_store: Open) -> None:
 def test_a_second_writer_of_the_same_number_is_refused(open_store: Open) -> None:
     """Whichever of two drivers of one run is slower, learns that it is not alone."""
     first, second = open_store(), open_store()
-    do(first.append("r", 1, event("a")))
-    do(second.append("r", 2, event("b")))
+    do(append_events(first, "r", 1, event("a")))
+    do(append_events(second, "r", 2, event("b")))
 
     with pytest.raises(StoreError):
-        do(first.append("r", 2, event("x")))
-    do(first.append("r", 3, event("c")))
+        do(append_events(first, "r", 2, event("x")))
+    do(append_events(first, "r", 3, event("c")))
     with pytest.raises(StoreError):
-        do(second.append("r", 3, event("y")))
+        do(append_events(second, "r", 3, event("y")))
 
     assert [event("a"), event("b"), event("c")] == list(do(open_store().load("r")))
 
@@ -157,8 +182,8 @@ def test_any_run_id_is_kept_apart(open_store: Open, run_id: str) -> None:
     """Ids come from users: they may look like paths, and must not be."""
     store = open_store()
 
-    do(store.append(run_id, 1, event("mine")))
-    do(store.append("other", 1, event("theirs")))
+    do(append_events(store, run_id, 1, event("mine")))
+    do(append_events(store, "other", 1, event("theirs")))
 
     assert [event("mine")] == list(do(store.load(run_id)))
     assert sorted([run_id, "other"]) == list(do(open_store().runs()))
@@ -178,10 +203,10 @@ def test_a_new_store_has_no_runs(open_store: Open) -> None:
 def test_what_was_loaded_does_not_change_afterwards(open_store: Open) -> None:
     """A reader holds a journal, not a window into it."""
     store = open_store()
-    do(store.append("r", 1, event("a")))
+    do(append_events(store, "r", 1, event("a")))
     loaded = do(store.load("r"))
 
-    do(store.append("r", 2, event("b")))
+    do(append_events(store, "r", 2, event("b")))
 
     assert [event("a")] == list(loaded)
 
@@ -192,7 +217,7 @@ def test_any_event_can_be_kept(open_store: Open, kept: list[Event]) -> None:
     """Whatever its texts and numbers."""
     store, run = open_store(), next(NUMBERS)
     for seq, one in enumerate(kept, 1):
-        do(store.append(str(run), seq, one))
+        do(append_events(store, str(run), seq, one))
 
     if kept:
         assert kept == list(do(open_store().load(str(run))))
@@ -211,7 +236,7 @@ def test_a_run_that_is_driven_is_busy_for_everybody_else(open_leasing: OpenLeasi
             with pytest.raises(RunBusy, match="run 'r' is being driven"):
                 await store.claim("r")
         await first.append("r", 2, event("still mine"))
-        await first.release("r", "suspended", ())
+        await first.release("r", "parked", ())
         await second.claim("r")
         with pytest.raises(RunBusy):
             await first.claim("r")
@@ -319,7 +344,7 @@ def test_what_was_torn_in_its_first_event_was_no_run(
             assert [] == list(await store.overview())
         await store.claim(run_id)
         await store.append(run_id, 1, started(run_id))
-        await store.release(run_id, "suspended", ())
+        await store.release(run_id, "parked", ())
         assert ([run_id], (started(run_id),)) == (await store.runs(), await store.load(run_id))
 
     do(scenario())
@@ -334,11 +359,11 @@ def test_a_database_and_a_dictionary_tell_how_a_run_was_left(open_shared: OpenSh
         assert [] == list(await store.overview())
         await store.append("r", 1, started("r"))
         seen = [(await store.overview())[0]]
-        await store.release("r", "suspended", [ASK])
+        await store.release("r", "parked", [ASK])
         seen += await store.overview()
         await store.claim("r")
         seen += await store.overview()
-        assert ["running", "suspended", "running"] == [one.status for one in seen]
+        assert ["running", "parked", "running"] == [one.status for one in seen]
         assert [(), (ASK,), ()] == [one.asks for one in seen]
 
     do(scenario())
@@ -347,7 +372,7 @@ def test_a_database_and_a_dictionary_tell_how_a_run_was_left(open_shared: OpenSh
 def test_the_first_answer_wins(open_shared: OpenShared) -> None:
     """Two people approve at once; a browser sends its form twice. The run hears one answer."""
     store = open_shared()
-    do(store.append("r", 1, started("r")))
+    do(append_events(store, "r", 1, started("r")))
 
     assert "accepted" == do(store.post("r", "call", "one", "yes"))
     assert "duplicate" == do(open_shared().post("r", "call", "one", "yes"))
@@ -372,8 +397,8 @@ def test_an_overview_lists_runs_as_they_were_made(open_shared: OpenShared) -> No
     """With their graph, their length, and whose child they are; not in alphabetical order."""
     store = open_shared()
     for run_id in ("z", "z/c1.0", "orphan/c1.0", "a"):
-        do(store.append(run_id, 1, started(run_id)))
-    do(store.append("z", 2, event("…")))
+        do(append_events(store, run_id, 1, started(run_id)))
+    do(append_events(store, "z", 2, event("…")))
     do(store.set_target("z", "module:agent"))
 
     records = do(open_shared().overview())
@@ -394,7 +419,7 @@ def test_an_overview_of_one_run_has_it_and_all_below_it(
     """As the whole overview tells of them; however many others there are, nobody looks at them."""
     store = open_shared()
     for run_id in others:
-        do(store.append(run_id, 1, started(run_id)))
+        do(append_events(store, run_id, 1, started(run_id)))
 
     every = do(store.overview())
     for root in ("b", "b/c", "b/d", "ab", "a", ""):
@@ -411,7 +436,7 @@ def test_a_target_needs_a_run(open_shared: OpenShared) -> None:
 def test_journals_are_kept_all_or_none(open_shared: OpenShared) -> None:
     """Half a copy would be a run that never was."""
     store = open_shared()
-    do(store.append("taken", 1, event("a")))
+    do(append_events(store, "taken", 1, event("a")))
 
     with pytest.raises(StoreError, match="this run id is taken"):
         do(store.append_all({"new": [event("x"), event("y")], "taken": [event("x")]}))
@@ -461,7 +486,7 @@ async def outcome(store: Shared, operation: Operation) -> object:
                 await store.claim(run_id)
             case ("release", run_id, str(status)):
                 told = convert(status, ReleaseStatus) if status else None
-                await store.release(run_id, told, [ASK] if status == "suspended" else ())
+                await store.release(run_id, told, [ASK] if status == "parked" else ())
             case _:
                 raise AssertionError(operation)
     except StoreError as error:

@@ -86,7 +86,7 @@ def test_a_usage_that_no_server_told_is_none_and_so_is_its_cost() -> None:
     assert 2 == result.run.spent.unreported_calls
 
 
-def test_a_price_of_nothing_for_a_usage_that_was_not_told_is_not_known() -> None:
+def test_an_untold_usage_has_no_known_cost() -> None:
     """A function of the usage says 0 of it, whoever wrote the function."""
 
     def by_tokens(reply: Reply) -> float:
@@ -99,7 +99,7 @@ def test_a_price_of_nothing_for_a_usage_that_was_not_told_is_not_known() -> None
     assert 0.5 == result_of([text()], price=by_call).cost_usd
 
 
-def test_a_usage_that_was_told_in_part_is_what_was_told_and_its_cost_is_none() -> None:
+def test_a_usage_told_in_part_has_no_cost() -> None:
     """The tokens are known to be so many at least; a sum of money that lacks a call is no sum."""
     result = result_of([calls(told=True), text()])
 
@@ -118,7 +118,7 @@ def test_a_usage_that_was_told_in_part_is_what_was_told_and_its_cost_is_none() -
         ("Compaction", {"compaction": Compaction(context_window=100_000)}),
     ],
 )
-def test_a_bound_that_cannot_be_counted_says_so_before_the_next_model_call(
+def test_a_bound_that_cannot_be_counted_says_so_at_once(
     bound: str, options: dict[str, Any]
 ) -> None:
     """A person who watches can stop the run; at its end it would be too late."""

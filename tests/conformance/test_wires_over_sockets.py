@@ -134,26 +134,23 @@ def failed(
         for name in case.recorded
     ],
 )
-def test_a_recorded_stream_crosses_a_socket_unharmed(case: Case, name: str) -> None:
+async def test_a_recorded_stream_crosses_a_socket_unharmed(case: Case, name: str) -> None:
     """However it is cut; the decoder fed by hand is the measure."""
-
-    async def main() -> None:
-        pieces = [whole[at : at + 50] for at in range(0, len(whole), 50)]
-        async with WireServer([Answer([whole]), Answer(pieces)]) as server:
-            for _ in range(2):
-                heard = Heard(case)
-                assert await heard.ask(server) == reply
-                assert [one for one in heard.deltas if not isinstance(one, Restarted)] == deltas
-                assert heard.spent[-1:] == ([reply.usage] if reply.usage != Usage() else [])
-            (request, _) = server.requests
-            name_of_header, value = KEY_HEADERS[case.wire.name]
-            assert request.path == case.wire.path
-            assert request.headers[name_of_header] == value
-            assert request.body == b"".join(case.wire.encoder().encode(ASK))
-
     whole = case.recorded[name]
     deltas, reply = decoded(case.wire, whole)
-    asyncio.run(main())
+
+    pieces = [whole[at : at + 50] for at in range(0, len(whole), 50)]
+    async with WireServer([Answer([whole]), Answer(pieces)]) as server:
+        for _ in range(2):
+            heard = Heard(case)
+            assert await heard.ask(server) == reply
+            assert [one for one in heard.deltas if not isinstance(one, Restarted)] == deltas
+            assert heard.spent[-1:] == ([reply.usage] if reply.usage != Usage() else [])
+        (request, _) = server.requests
+        name_of_header, value = KEY_HEADERS[case.wire.name]
+        assert request.path == case.wire.path
+        assert request.headers[name_of_header] == value
+        assert request.body == b"".join(case.wire.encoder().encode(ASK))
 
 
 OVERLOADED = (
@@ -236,23 +233,20 @@ def test_an_error_in_the_middle_is_asked_again(case: Case) -> None:
 
 @on_every_wire
 @pytest.mark.parametrize("cut", [True, False])
-def test_half_an_answer_is_no_answer(case: Case, cut: bool) -> None:
+async def test_half_an_answer_is_no_answer(case: Case, cut: bool) -> None:
     """Whether the line broke or the server merely ended early."""
     events = case.events[: case.first]
     answer = Answer([*events, b"x"], cut_after=len(events)) if cut else Answer(events)
 
-    async def main() -> None:
-        async with WireServer([answer] * 2) as server:
-            with pytest.raises(StreamTruncated):
-                await Heard(case).ask(server)
-            assert len(server.requests) == 2
-
-    asyncio.run(main())
+    async with WireServer([answer] * 2) as server:
+        with pytest.raises(StreamTruncated):
+            await Heard(case).ask(server)
+        assert len(server.requests) == 2
 
 
 @on_every_wire
 @pytest.mark.parametrize("kept", range(1, 40))
-def test_a_stream_cut_in_its_last_event_is_an_answer_or_truncated(case: Case, kept: int) -> None:
+def test_a_cut_last_event_is_an_answer_or_truncated(case: Case, kept: int) -> None:
     """Half a marker is not half an answer, and no reason to doubt the server's wire."""
     *events, last = case.events
     cut = last[: min(kept, len(last) - 3)]
@@ -298,15 +292,11 @@ def test_no_error_holds_the_key(case: Case, report: str) -> None:
 
 
 @on_every_wire
-def test_a_rate_limit_that_stays_is_told_with_its_wait(case: Case) -> None:
+async def test_a_rate_limit_that_stays_is_told_with_its_wait(case: Case) -> None:
     """The caller may know better what to do meanwhile."""
-
-    async def main() -> None:
-        refusal = json_answer(429, '{"error":{"message":"slow down"}}', retry_after="9")
-        async with WireServer([refusal, refusal]) as server:
-            with pytest.raises(RateLimited, match="slow down") as caught:
-                await Heard(case).ask(server)
-            assert caught.value.retry_after_s == 9.0
-            assert len(server.requests) == 2
-
-    asyncio.run(main())
+    refusal = json_answer(429, '{"error":{"message":"slow down"}}', retry_after="9")
+    async with WireServer([refusal, refusal]) as server:
+        with pytest.raises(RateLimited, match="slow down") as caught:
+            await Heard(case).ask(server)
+        assert caught.value.retry_after_s == 9.0
+        assert len(server.requests) == 2

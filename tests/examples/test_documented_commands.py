@@ -16,7 +16,7 @@ import yaml
 
 from graphloop.cli.errors import Status
 from graphloop.cli.target import EXECUTED
-from graphloop.topology import RegisteredNames, registry, topology_schema
+from graphloop.topology import registry, topology_schema
 from tests.examples.gallery import GALLERY, NAMES
 from tests.unit.cli.command_line import ROOT, called
 
@@ -113,4 +113,4 @@ def test_every_file_of_the_gallery_runs_with_what_registers_its_names(
     assert (Status.OK, Status.OK) == (checked.returncode, drawn.returncode), drawn.stderr
     assert ENDS.get(name, Status.OK) == done.returncode, done.stderr
     jsonschema.validate(data, closed)
-    jsonschema.validate(data, topology_schema(RegisteredNames(), open_to_others=True))
+    jsonschema.validate(data, topology_schema(registry, open_to_others=True))

@@ -20,8 +20,8 @@ from graphloop.loop import Standard, standard_edges
 from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel
 from graphloop.values import UserMessage
+from graphloop.views.levels import picture
 from graphloop.views.mermaid import mermaid_of
-from graphloop.views.pictures import picture
 
 DIAGRAM = re.compile(
     r"<!-- diagram:agent -->\s*```mermaid\n(.*?)```\s*<!-- /diagram -->", re.DOTALL

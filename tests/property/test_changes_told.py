@@ -28,7 +28,7 @@ from graphloop.outcomes import Outcome
 from graphloop.policy.policy import Rule
 from graphloop.proofs.comparison import compare
 from graphloop.proofs.guards import gate_changes
-from graphloop.proofs.written_changes import node_changes
+from graphloop.proofs.parameter_changes import node_changes
 from tests.varied_graphs import seeded, varied
 
 LOOSENED: Final[tuple[Callable[[Any], Any], ...]] = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ CLAIMS = {
 CLAIM = re.compile(r"Contract ((?:\d+)(?:(?:, | and )\d+)*)\b")
 
 
+@cache
 def claimed() -> dict[int, set[str]]:
     """Return the files that claim each property."""
     found: dict[int, set[str]] = {}

@@ -158,7 +158,7 @@ def test_other_tasks_have_their_turn_beside_a_run_that_never_waits(
     ticks, steps = asyncio.run(scenario())
 
     assert 6 == steps
-    assert ticks >= 3 * 5
+    assert ticks >= 2 * 5  # After the calls are checked, and after they have run.
 
 
 def test_a_graph_s_parked_run_is_resumed_by_its_id(tmp_path: object) -> None:

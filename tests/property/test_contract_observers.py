@@ -142,11 +142,11 @@ class Flaky:
         self._left = fails_at
         self._kept = kept
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event, or fail."""
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events, or fail."""
         self._left -= 1
         if self._left != 0 or self._kept:
-            await self._disk.append(run_id, seq, event)
+            await self._disk.append(run_id, seq, *events)
         if self._left == 0:
             raise StoreError("the disk is full")
 

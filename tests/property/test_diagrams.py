@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from graphloop.graph import END, Edge, Edges, NodeGraph
 from graphloop.views.dot import dot_of
 from graphloop.views.drawing import lines, visible
+from graphloop.views.levels import picture
 from graphloop.views.marks import Marks, Tone
 from graphloop.views.mermaid import mermaid_of
-from graphloop.views.pictures import picture
 from graphloop.views.render import render
 from graphloop.views.text import text_of
 from graphloop.views.theme import DARK

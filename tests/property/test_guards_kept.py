@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from graphloop.node_protocol import Kind
 from graphloop.policy.policy import Rule, decide
-from graphloop.proofs.ground import Ground
 from graphloop.proofs.guards import gate_changes, lost_guards
+from graphloop.proofs.proof_graph import ProofGraph
 from tests.honest_graphs import Table, graph_of
 from tests.sizes import sized
 from tests.strategies import unshadowed
@@ -135,7 +135,7 @@ def test_what_is_guarded_less_is_weaker_and_what_acts_newly_is_told(seed: int) -
         one for one in reached(pair.new) - reached(pair.old) if pair.kinds.get(one) == "execute"
     }
     old, new = graph_of(pair.old, pair.kinds), graph_of(pair.new, pair.kinds)
-    found = list(lost_guards(Ground(old), Ground(new)))
+    found = list(lost_guards(ProofGraph(old), ProofGraph(new)))
 
     assert found or not expected(pair)
     assert {"weaker"} >= {one.effect for one in found}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from graphloop.graph import Edge, NodeGraph
 from graphloop.views.dot import dot_of
 from graphloop.views.drawing import visible
-from graphloop.views.levels import LEVELS, Level, level_picture
+from graphloop.views.levels import LEVELS, Level, picture
 from graphloop.views.marks import Marks, Tally, Tone, Way
 from graphloop.views.mermaid import mermaid_of
 from graphloop.views.phases import inside, phases
@@ -60,7 +60,7 @@ def counted_inside(drawn: Picture) -> tuple[int, int]:
 def test_every_line_of_the_table_is_between_two_boxes_or_inside_one(graph: NodeGraph[None]) -> None:
     """No more and no fewer: a reviewer who looks from far is told the truth."""
     boxes = phases(graph)
-    drawn = level_picture(graph, "phase")
+    drawn = picture(graph, level="phase")
     ids = {
         name: shape.id
         for shape, box in zip(drawn.shapes, boxes, strict=False)
@@ -81,7 +81,7 @@ def test_every_line_of_the_table_is_between_two_boxes_or_inside_one(graph: NodeG
 def test_every_notation_has_the_lines_of_the_picture(graph: NodeGraph[None]) -> None:
     """From far, from near and in detail, in any theme."""
     for level in LEVELS:
-        drawn = level_picture(graph, level)
+        drawn = picture(graph, level=level)
         pairs = {(one.source, one.target) for one in drawn.strokes}
         dotted = map(DOT_LINE.match, dot_of(drawn, DARK).split("\n"))
         flow = map(MERMAID_LINE.fullmatch, mermaid_of(drawn, DARK).split("\n"))
@@ -122,7 +122,7 @@ def test_counts_add_up_at_every_level(found: tuple[NodeGraph[None], Marks, int])
     graph, marks, steps = found
     tokens = sum(one.tokens for one in marks.visits.values())
     for level in LEVELS:
-        drawn = level_picture(graph, level, marks)
+        drawn = picture(graph, marks, level)
         between = sum(taken(word.more) for one in drawn.strokes for word in one.words)
         _, within = counted_inside(drawn)
         assert steps == between + within
@@ -141,7 +141,7 @@ def test_a_box_is_come_to_as_often_as_lines_lead_to_it(
         for one in graph.edges
         if one.target == graph.start and (one.source, one.outcome) in marks.passages
     )
-    drawn = level_picture(graph, "phase", marks)
+    drawn = picture(graph, marks, "phase")
     for shape in drawn.shapes:
         into = sum(
             taken(word.more)
@@ -169,7 +169,7 @@ def test_marks_hide_and_add_no_line_at_any_level(
         way_tones=data.draw(st.dictionaries(ways, tones)),
         shaded=data.draw(st.frozensets(names)),
     )
-    plain, marked = level_picture(graph, level), level_picture(graph, level, marks)
+    plain, marked = picture(graph, level=level), picture(graph, marks, level)
 
     assert drawn_lines(plain) == drawn_lines(marked)
     # Every word about a way is told, beside its line or in the box that holds it.
@@ -213,7 +213,7 @@ def test_a_node_more_moves_none_of_the_others(
     """Layouts go by the order of the source: two versions of a picture can be laid side by side."""
     before, after, new = found
     for level in ("node", "detail"):
-        old, now = level_picture(before, level), level_picture(after, level)
+        old, now = picture(before, level=level), picture(after, level=level)
         for written in (dot_of, mermaid_of):
             assert in_order(old, written(old)) == [
                 one for one in in_order(now, written(now)) if one != new
@@ -231,7 +231,7 @@ def test_a_node_more_moves_none_of_the_others(
 @given(any_graphs())
 def test_names_of_boxes_are_safe_in_a_text(graph: NodeGraph[None]) -> None:
     """Whatever nodes are called, a line of a box cannot be taken for a line of the table."""
-    for line in text_of(level_picture(graph, "phase")).split("\n"):
+    for line in text_of(picture(graph, level="phase")).split("\n"):
         assert line == visible(line)
         if line[:1] in {"├", "└"}:
             assert re.fullmatch(r"[├└][━─╌].[━─╌] .* [━─╌]+▶ .* [↻↓↑]", line)

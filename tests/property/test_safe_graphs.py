@@ -28,10 +28,10 @@ from graphloop.own_nodes.compose import fallback, parallel
 from graphloop.proofs.bounds import bound
 from graphloop.proofs.call_bounds import Bound
 from graphloop.proofs.checking import check
-from graphloop.proofs.ground import Ground
+from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.report import Report
 from graphloop.proofs.temporal import decided
-from graphloop.proofs.visits import Most
+from graphloop.proofs.visits import VisitBounds
 from graphloop.rules import Rules, always_followed_by, at_most, at_most_once, never, only_after
 from graphloop.rules.names import resolve_words
 from graphloop.testing.adversary import SPENT
@@ -95,8 +95,8 @@ def rules_for(graph: NodeGraph[None], rng: random.Random) -> Iterator[Rules]:
 
 def proven_rules(graph: NodeGraph[None], rng: random.Random) -> Rules:
     """Return those rules that are proven of a graph; a whole check would seek witnesses, too."""
-    kept, ground, names = Rules(()), Ground(graph), names_of(graph)
-    most = Most(ground)
+    kept, ground, names = Rules(()), ProofGraph(graph), names_of(graph)
+    most = VisitBounds(ground)
     for rules in rules_for(graph, rng):
         known = decided(ground, resolve_words(rules, names), most)
         if all(one.status == "proven" for one in known):

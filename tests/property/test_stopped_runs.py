@@ -38,9 +38,9 @@ from graphloop.graph import NodeGraph as StaticGraph
 from graphloop.node_protocol import Node
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep
 from graphloop.outcomes import Aborted, Calls, Done, Held, Outcome, Ready, Settled
-from graphloop.proofs.calls import CallWalk, misanswered
+from graphloop.proofs.calls import CallProduct, find_call_faults
 from graphloop.proofs.checking import check
-from graphloop.proofs.ground import Ground
+from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.report import Finding
 from graphloop.replay import replay_steps
 from graphloop.run import Run
@@ -224,7 +224,7 @@ def started_by(run: Run[Any], stop: Cancelled) -> set[str]:
 
 def is_passed(graph: StaticGraph[Any]) -> bool:
     """Whether a check finds nothing; it stops at the usual fault, for a whole check is dear."""
-    misled = misanswered(CallWalk(Ground(graph)))
+    misled = find_call_faults(CallProduct(ProofGraph(graph)))
     if any(isinstance(one, Finding) and one.severity == "error" for one in misled):
         return False
     return check(graph).ok

@@ -16,7 +16,8 @@ from graphloop.events import Event
 from graphloop.graph import END, Edges, NodeGraph
 from graphloop.node_protocol import Kind, Leave, Reaction
 from graphloop.outcomes import Answered, Calls, Done, Go, Outcome, outcome_name
-from graphloop.proofs.ground import Ground
+from graphloop.proofs.proof_graph import ProofGraph
+from graphloop.proofs.report import Finding, Unknown
 from graphloop.proofs.temporal import RuleDecision, decided, temporal
 from graphloop.replay import journal_happenings
 from graphloop.rules import Rules, TemporalRule
@@ -218,7 +219,7 @@ class Walker:
 def assert_way(graph: NodeGraph[None], one: RuleDecision) -> list[Happening]:
     """Assert that what a decision walked is in the table; return what happens on it."""
     trace, at = [entered(graph.start)], graph.start
-    for way in one.walked:
+    for way in one.path:
         assert (at, way.target) == (way.source, graph.table[at][way.outcome])
         trace += [taken(at, way.word), entered(way.target)]
         at = way.target
@@ -236,7 +237,7 @@ def test_what_is_proven_holds_on_every_walk(
     graph: NodeGraph[None], rules: Rules, seed: int
 ) -> None:
     """The one promise of a checker: it never says proven wrongly."""
-    decisions = decided(Ground(graph), rules)
+    decisions = decided(ProofGraph(graph), rules)
 
     for number in range(12):
         trace, ended = Walker(graph, seed + number).walk()
@@ -252,7 +253,7 @@ def test_each_violation_has_a_witness_that_runs_no_tool(
     graph: NodeGraph[None], rules: Rules
 ) -> None:
     """A witness must be a way that runs can go, whatever the model calls."""
-    ground = Ground(graph)
+    ground = ProofGraph(graph)
 
     for one in decided(ground, rules):
         if one.status == "violated":
@@ -264,12 +265,12 @@ def assert_kept(graph: NodeGraph[None], one: RuleDecision) -> None:
     """Assert that nodes which move as much as they may, in the run's favour, can go the way."""
     assert not [
         way
-        for way in one.walked
+        for way in one.path
         if isinstance(node := graph.nodes[way.source], Spot)
         and node.contract is not None
         and (cap := node.contract.caps.get(way.outcome)) is not None
         and not (cap.counts or cap.resets)
-        and sum(other == way for other in one.walked) > cap.times
+        and sum(other == way for other in one.path) > cap.times
     ]
 
 
@@ -279,9 +280,9 @@ def test_rules_about_nodes_are_decided_with_the_shortest_witness(
     graph: NodeGraph[None], rules: Rules
 ) -> None:
     """Unknown is for what is not in the graph; the shortest witness is the one understood."""
-    for one in decided(Ground(graph), rules):
+    for one in decided(ProofGraph(graph), rules):
         assert one.status != "unknown"
-        length = len(one.walked) if one.status == "violated" else 6
+        length = len(one.path) if one.status == "violated" else 6
         for trace in ways_of(graph, min(length, 6) - 1):
             assert not breaches(one.rule, trace)
             assert not (trace[-1].words == ("node:END",) and owes(one.rule, trace))
@@ -314,7 +315,7 @@ def test_what_is_proven_of_the_standard_loop_holds_in_every_run_of_it(
     simulation = adversary.run(graph, seed=seed, abort_after=abort)
     trace = [one for told in journal_happenings(graph, simulation.events) for one in told]
 
-    for one in decided(Ground(graph), rules):
+    for one in decided(ProofGraph(graph), rules):
         if one.status == "proven":
             assert not breaches(one.rule, trace)
             assert not (simulation.run.ended and owes(one.rule, trace))
@@ -324,9 +325,11 @@ def test_what_is_proven_of_the_standard_loop_holds_in_every_run_of_it(
 @settings(max_examples=sized(150), deadline=None)
 def test_every_rule_is_proven_or_found_or_unknown(graph: NodeGraph[None], rules: Rules) -> None:
     """What was not decided is never passed over."""
-    ground = Ground(graph)
+    ground = ProofGraph(graph)
 
-    findings, unknowns = temporal(ground, rules)
+    results = list(temporal(ground, rules))
+    findings = [result for result in results if isinstance(result, Finding)]
+    unknowns = [result for result in results if isinstance(result, Unknown)]
 
     proven = [one for one in decided(ground, rules) if one.status == "proven"]
     assert len(rules) == len(proven) + len(findings) + len(unknowns)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from graphloop.errors import ConfigError
 from graphloop.graph import NodeGraph
 from graphloop.outcomes import outcome_name
-from graphloop.proofs.ground import Ground
+from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.temporal import decided
 from graphloop.replay import journal_happenings
 from graphloop.rules import Rules, TemporalRule, describe_rule
@@ -98,7 +98,7 @@ def test_what_is_proven_holds_in_every_run(seed: int) -> None:
     if made is None:
         return
     one, rules = made
-    decisions = decided(Ground(one.graph), rules)
+    decisions = decided(ProofGraph(one.graph), rules)
 
     proven = [said.rule for said in decisions if said.status == "proven"]
     for trial in trials(one, seed):
@@ -110,7 +110,7 @@ def test_what_is_proven_holds_in_every_run(seed: int) -> None:
     for said_of in decisions:
         if said_of.status == "violated":
             way = [entered(one.graph.start)]
-            for line in said_of.walked:
+            for line in said_of.path:
                 assert one.graph.table[line.source][line.outcome] == line.target
                 way += [taken(line.source, line.word), entered(line.target)]
             ended = way[-1].words == ("node:END",)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from graphloop.graph import NodeGraph
 from graphloop.outcomes import outcome_name
-from graphloop.proofs.ground import Ground
+from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.temporal import decided
 from graphloop.rules import Rules, TemporalRule
 from graphloop.rules.automata import Happening, approved_call, entered, ran, returned, taken
@@ -76,7 +76,7 @@ def test_what_is_decided_is_right_of_every_short_trace_there_is(
     graph: NodeGraph[None], rules: Rules
 ) -> None:
     """What is proven holds in all of them; what is unknown is broken in one, and held in others."""
-    decisions = decided(Ground(graph), rules)
+    decisions = decided(ProofGraph(graph), rules)
 
     for one in decisions:
         if one.status == "proven":
@@ -84,6 +84,6 @@ def test_what_is_decided_is_right_of_every_short_trace_there_is(
                 if acting(graph, way) <= ACTING:
                     assert not any(is_broken(one.rule, trace) for trace in all_traces(graph, way))
         elif one.status == "unknown":
-            way = [(line.source, line.word, line.target) for line in one.walked]
+            way = [(line.source, line.word, line.target) for line in one.path]
             if acting(graph, way) <= ACTING + 1:
                 assert any(is_broken(one.rule, trace) for trace in all_traces(graph, way))

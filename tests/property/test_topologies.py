@@ -17,12 +17,12 @@ from graphloop.graph import END, EndType, NodeGraph
 from graphloop.limits.stop import (
     AllOf,
     AnyOf,
-    Condition,
     CostExceeds,
     DurationExceeds,
     HasToolCall,
     Not,
     StepCountIs,
+    StopCondition,
 )
 from graphloop.node_protocol import Node, control_in, node_flaw_of
 from graphloop.nodes import (
@@ -59,7 +59,7 @@ from graphloop.topology.diagnostics import TopologyError
 from graphloop.topology.document import AgentEntry, Document, document_of
 from graphloop.topology.loaded import dump, fingerprint, load
 from graphloop.topology.reader import read_text
-from graphloop.topology.registration import RegisteredNames, Registry
+from graphloop.topology.registration import Registry
 from graphloop.topology.writer import data_of, fingerprint_of, yaml_of
 from graphloop.values import ToolChoice
 from tests.strategies import unshadowed
@@ -94,7 +94,7 @@ REGISTRY: Final = Registry()
 REGISTRY.node(own)
 REGISTRY.predicate(over_limit)
 REGISTRY.function(helps)
-NAMES: Final = RegisteredNames(REGISTRY, installed=False)
+NAMES: Final = REGISTRY
 
 CALLER: Final[NodeGraph[None]] = NodeGraph("caller", Child("writer"), {Child("writer"): {...: END}})
 
@@ -136,7 +136,7 @@ def rules(draw: st.DrawFn) -> Rule:
     )
 
 
-conditions: st.SearchStrategy[Condition] = st.recursive(
+conditions: st.SearchStrategy[StopCondition] = st.recursive(
     st.builds(StepCountIs, numbers)
     | st.builds(HasToolCall, words)
     | st.builds(CostExceeds, amounts)

@@ -45,7 +45,7 @@ async def test_vercel_ai_6502_a_resumed_run_can_be_stopped() -> None:
     assert 2 == len(model.requests)
 
 
-async def test_vercel_ai_7900_an_aborted_stream_still_ends_with_its_finish() -> None:
+async def test_vercel_ai_7900_an_aborted_stream_ends_with_its_finish() -> None:
     """vercel/ai#7900: `onFinish` was not called on an abort, and nothing could be kept."""
     gate = Gate()
     told: list[StepResult] = []
@@ -82,7 +82,7 @@ async def test_vercel_ai_5459_stopping_is_no_error() -> None:
     assert paired(result.messages)
 
 
-async def test_vercel_chatbot_1060_a_reader_who_leaves_does_not_lose_the_run() -> None:
+async def test_vercel_chatbot_1060_a_leaving_reader_loses_no_run() -> None:
     """vercel/chatbot#1060: a closed browser lost the answer, and the work that it had cost."""
     gate, store = Gate(), MemoryStore()
     model = ScriptedModel([calls(call("slow")), "the answer"])
@@ -100,7 +100,7 @@ async def test_vercel_chatbot_1060_a_reader_who_leaves_does_not_lose_the_run() -
     assert 2 == len(model.requests)
 
 
-async def test_vercel_ai_10638_what_was_complete_before_an_abort_is_kept() -> None:
+async def test_vercel_ai_10638_an_abort_keeps_what_was_complete() -> None:
     """vercel/ai#10638: keeping the part of a run that was there before an abort was hard."""
     gate = Gate()
     model = ScriptedModel([calls(call("read")), calls(call("slow")), "on we go"])
@@ -119,7 +119,7 @@ async def test_vercel_ai_10638_what_was_complete_before_an_abort_is_kept() -> No
     assert "on we go" == result.text
 
 
-async def test_openai_agents_js_647_a_streamed_run_stops_for_an_approval() -> None:
+async def test_openai_agents_js_647_a_stream_stops_for_an_approval() -> None:
     """openai/openai-agents-js#647: streamed, a gated tool ran at once and nobody was asked."""
     ran: list[str] = []
     agent = Agent(ScriptedModel([calls(call("pay"))]), tools=[counting(ran, needs_approval=True)])

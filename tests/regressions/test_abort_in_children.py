@@ -52,21 +52,22 @@ class SlowStore:
         self._moment = moment
         self._kept = kept
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event."""
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events."""
         if self.before is not None:
-            await self.before(run_id, event)
+            for event in events:
+                await self.before(run_id, event)
         self.appends += "/" in run_id
         if "/" not in run_id or self.appends != self._moment:
-            await self.disk.append(run_id, seq, event)
+            await self.disk.append(run_id, seq, *events)
             return
         heard = asyncio.Event()
         self.stopping = asyncio.create_task(self._stop(heard))
         if self._kept:
-            await self.disk.append(run_id, seq, event)
+            await self.disk.append(run_id, seq, *events)
         await heard.wait()
         if not self._kept:
-            await self.disk.append(run_id, seq, event)
+            await self.disk.append(run_id, seq, *events)
 
     async def _stop(self, heard: asyncio.Event) -> None:
         assert self.stop is not None, "the test has said how to stop"
@@ -196,7 +197,7 @@ async def at_every_moment(
 @pytest.mark.parametrize("on_file", [True, False], ids=["file", "memory"])
 @pytest.mark.parametrize("plan", [ONE, TWO], ids=["one child", "two children"])
 @pytest.mark.parametrize("scenario", [aborted, left])
-def test_a_child_that_journals_when_its_parent_is_stopped_keeps_journal_and_run_at_one(
+def test_a_stop_keeps_a_child_s_journal_and_run_the_same(
     scenario: Callable[..., Awaitable[bool]],
     plan: Plans,
     tmp_path: Path,
@@ -207,10 +208,10 @@ def test_a_child_that_journals_when_its_parent_is_stopped_keeps_journal_and_run_
     """An abort at any instant ends as aborted, with all usage; a run that is left goes on later."""
     file = tmp_path if on_file else None
 
-    assert asyncio.run(at_every_moment(scenario, plan, file, kept=kept)) > 10
+    assert asyncio.run(at_every_moment(scenario, plan, file, kept=kept)) > 8
 
 
-def test_a_stream_that_is_closed_while_it_is_being_aborted_lets_the_abort_come_to_its_end() -> None:
+def test_a_stream_closed_during_an_abort_lets_the_abort_end() -> None:
     """Nor does whoever drives it see a cancellation that nobody asked for."""
 
     async def scenario() -> None:

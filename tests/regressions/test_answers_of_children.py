@@ -55,7 +55,7 @@ async def test_an_approval_under_a_childs_id_reaches_its_run(tmp_path: Path, by:
     assert [4 if by == "top" else 5] == PAID
 
 
-def test_a_key_that_the_run_at_the_top_does_not_wait_for_is_refused(tmp_path: Path) -> None:
+def test_a_key_that_the_top_run_does_not_wait_for_is_refused(tmp_path: Path) -> None:
     """With the id of that run, and what it waits for."""
     top, payer = desk(tmp_path / "runs.db")
 

@@ -36,7 +36,7 @@ class Till:
         return results_of(result.messages)[0]
 
 
-def test_langgraph_8026_an_approval_of_other_arguments_approves_nothing() -> None:
+def test_langgraph_8026_an_approval_binds_to_its_arguments() -> None:
     """langchain-ai/langgraph#8026: an id said where in the graph, not what was to be done."""
     cheap, dear = Till(1), Till(1_000_000)
     parked, _ = dear.asked()
@@ -47,7 +47,7 @@ def test_langgraph_8026_an_approval_of_other_arguments_approves_nothing() -> Non
     assert "for other arguments" in told
 
 
-def test_adk_python_5545_an_approval_of_another_run_approves_nothing() -> None:
+def test_adk_python_5545_another_run_s_approval_approves_nothing() -> None:
     """google/adk-python#5545: a confirmation was not bound to what it confirmed."""
     till, other = Till(), Till()
     parked, _ = till.asked("run")
@@ -58,7 +58,7 @@ def test_adk_python_5545_an_approval_of_another_run_approves_nothing() -> None:
     assert "of another run" in told
 
 
-def test_pydantic_ai_6862_an_approval_that_was_made_up_approves_nothing() -> None:
+def test_pydantic_ai_6862_an_invented_approval_approves_nothing() -> None:
     """pydantic/pydantic-ai#6862: that a client could forge approvals was left to a recipe."""
     till = Till()
     parked, one = till.asked()
@@ -70,7 +70,7 @@ def test_pydantic_ai_6862_an_approval_that_was_made_up_approves_nothing() -> Non
     assert "forged" in told
 
 
-def test_pydantic_ai_3350_a_call_without_an_approval_is_not_taken_for_approved() -> None:
+def test_pydantic_ai_3350_no_call_runs_without_its_approval() -> None:
     """pydantic/pydantic-ai#3350: a history that ended in a call counted as its approval."""
     till = Till()
     parked = till.agent.generate_sync("go")
@@ -83,7 +83,7 @@ def test_pydantic_ai_3350_a_call_without_an_approval_is_not_taken_for_approved()
     assert "denied" in results_of(result.messages)[0]
 
 
-def test_adk_python_5545_an_approval_comes_too_late_once_its_time_is_over() -> None:
+def test_adk_python_5545_an_approval_after_its_time_is_too_late() -> None:
     """google/adk-python#5545, the other half: an approval was good for ever."""
     till = Till()
     parked, one = till.asked()
@@ -95,7 +95,7 @@ def test_adk_python_5545_an_approval_comes_too_late_once_its_time_is_over() -> N
     assert "expired" in told
 
 
-def test_mastra_20470_a_denial_denies_whatever_became_of_the_policy() -> None:
+def test_mastra_20470_a_denial_outlives_a_change_of_the_policy() -> None:
     """mastra-ai/mastra#20470: with the policy lost on resume, declining let the tool run."""
     ran: list[str] = []
     model = ScriptedModel([calls(call("pay")), "ok"])

@@ -66,9 +66,7 @@ async def told(graph: Graph[None], answer: Approval, agents: Mapping[str, Any]) 
 
 
 @pytest.mark.parametrize(("answer", "text"), [(EDITED, "EDITED"), (approve(), "DRAFT")])
-def test_the_approved_text_is_what_the_next_node_and_the_caller_read(
-    answer: Approval, text: str
-) -> None:
+def test_the_next_node_and_the_caller_read_the_approved_text(answer: Approval, text: str) -> None:
     """Edited or not."""
     HEARD.clear()
 
@@ -95,7 +93,7 @@ def test_the_items_of_an_edited_plan_are_worked_on() -> None:
     assert "## mended\n\ndone" == result.text
 
 
-def test_a_second_person_is_asked_about_what_the_first_has_approved() -> None:
+def test_a_second_person_is_asked_about_what_the_first_approved() -> None:
     """Both words count, the later one for the text."""
     again = Approve("again")
     graph = drafted(again)
@@ -109,7 +107,7 @@ def test_a_second_person_is_asked_about_what_the_first_has_approved() -> None:
     assert "EDITED" == done.text
 
 
-async def test_a_run_that_fails_after_an_edit_does_not_fall_back_to_the_draft() -> None:
+async def test_a_failure_after_an_edit_does_not_return_to_the_draft() -> None:
     """Until another answer comes, the person's stands."""
     fails = Child("broken")
     graph = drafted(fails, row={...: END})
@@ -146,7 +144,7 @@ def test_an_edited_answer_of_a_child_is_what_its_parent_is_told() -> None:
     assert "EDITED" == asyncio.run(told(graph, EDITED, {"desk": below})).text
 
 
-async def test_what_a_person_approves_of_a_given_conversation_is_the_runs_answer() -> None:
+async def test_an_approval_of_a_given_conversation_is_the_answer() -> None:
     """No model of the run has said anything: its answer is the person's."""
     ask = Approve()
     graph: Graph[None] = Graph("ask", ask, {ask: {Accepted: listen, ...: END}, listen: {...: END}})

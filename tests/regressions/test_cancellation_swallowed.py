@@ -56,7 +56,7 @@ class World:
 
 @pytest.mark.parametrize("deep", [False, True], ids=["at the top", "in a child"])
 @pytest.mark.parametrize("calls", [1, 2])
-def test_a_caller_who_goes_away_is_gone_whatever_a_tool_makes_of_it(calls: int, deep: bool) -> None:
+def test_no_tool_holds_back_a_caller_who_goes_away(calls: int, deep: bool) -> None:
     """What the tool has answered is kept, and the run goes on where it was left."""
 
     async def scenario() -> tuple[int, int, EndReason, int]:
@@ -79,7 +79,7 @@ def test_a_caller_who_goes_away_is_gone_whatever_a_tool_makes_of_it(calls: int, 
 
 
 @pytest.mark.parametrize("deep", [False, True], ids=["at the top", "in a child"])
-def test_a_run_that_is_stopped_is_stopped_whatever_a_tool_makes_of_it(deep: bool) -> None:
+def test_no_tool_holds_back_the_stop_of_a_run(deep: bool) -> None:
     """A child that went on would spend for a run that is over."""
 
     async def scenario() -> tuple[EndReason, int, int]:

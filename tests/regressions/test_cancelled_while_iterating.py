@@ -37,12 +37,12 @@ class AtOne:
         self.free = asyncio.Event()
         self._seq = seq
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event."""
-        if seq == self._seq:
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events."""
+        if seq <= self._seq < seq + len(events):
             self.there.set()
             await self.free.wait()
-        await self.disk.append(run_id, seq, event)
+        await self.disk.append(run_id, seq, *events)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return a journal."""
@@ -86,7 +86,7 @@ async def seen(at: int) -> tuple[list[str], int]:
     return kinds, len(await store.load("r"))
 
 
-def test_all_parts_are_told_in_order_wherever_the_caller_was_cancelled() -> None:
+def test_all_parts_come_in_order_wherever_a_caller_cancels() -> None:
     """At each event of the run, the first and the last among them."""
     whole, events = asyncio.run(seen(0))
 

@@ -40,7 +40,7 @@ async def test_a_run_waits_for_a_child_that_another_process_drives(
     await theirs.claim(busy)
     parked = await tree(ledger, plans, mine).generate("go", run_id="r")
     by_then = list(ledger.names.elements())
-    await theirs.release(busy, "suspended", ())
+    await theirs.release(busy, "parked", ())
     result = await tree(ledger, plans, mine).resume("r")
     await mine.aclose()
     await theirs.aclose()
@@ -54,7 +54,7 @@ async def test_a_run_waits_for_a_child_that_another_process_drives(
     assert {"ok"} == {one.status for one in result.steps[0].tool_results}
 
 
-async def test_an_answer_for_a_child_that_is_driven_elsewhere_is_not_lost(tmp_path: Path) -> None:
+async def test_an_answer_for_a_child_driven_elsewhere_is_not_lost(tmp_path: Path) -> None:
     """It waits in the mailbox; and whoever drives the child may end it, too."""
     mine, theirs, ledger = store_at(tmp_path), store_at(tmp_path), Ledger()
     ends: list[EndReason] = []
@@ -67,7 +67,7 @@ async def test_an_answer_for_a_child_that_is_driven_elsewhere_is_not_lost(tmp_pa
     await tree(ledger, GATED, mine).generate("go", run_id="r")
     await theirs.claim("r/c0.1")
     await resumed(yes=True)
-    await theirs.release("r/c0.1", "suspended", ())
+    await theirs.release("r/c0.1", "parked", ())
     await resumed()
     await mine.aclose()
     await theirs.aclose()
@@ -77,7 +77,7 @@ async def test_an_answer_for_a_child_that_is_driven_elsewhere_is_not_lost(tmp_pa
     assert {"note": 1, "pay": 1} == names
 
 
-async def test_an_abort_does_not_wait_for_a_child_that_is_driven_elsewhere(tmp_path: Path) -> None:
+async def test_an_abort_waits_for_no_child_that_is_driven_elsewhere(tmp_path: Path) -> None:
     """It cannot be stopped from here; the run above ends, and the child's driver goes on."""
     mine, theirs = store_at(tmp_path), store_at(tmp_path)
     await tree(Ledger(), GATED, mine).generate("go", run_id="r")
@@ -85,7 +85,7 @@ async def test_an_abort_does_not_wait_for_a_child_that_is_driven_elsewhere(tmp_p
     stream = tree(Ledger(), GATED, mine).resume_stream("r")
     stream.abort("enough")
     result = await stream.result()
-    await theirs.release("r/c0.1", "suspended", ())
+    await theirs.release("r/c0.1", "parked", ())
     last = type((await mine.load("r/c0.1"))[-1]).__name__
     await mine.aclose()
     await theirs.aclose()
@@ -125,7 +125,7 @@ def hurried(
     ],
     ids=["a child", "a child's child"],
 )
-async def test_a_child_that_is_not_needed_any_more_is_waited_for_while_another_process_drives_it(
+async def test_an_abandoned_child_driven_elsewhere_is_waited_for(
     wished: Plans, busy: str, tmp_path: Path
 ) -> None:
     """It spends on: whoever went on by now would have the same money twice."""
@@ -138,7 +138,7 @@ async def test_a_child_that_is_not_needed_any_more_is_waited_for_while_another_p
     parked = await graph.resume(
         "r", agents=agents, store=mine, tool_results={"parallel.2/c0.0": "told"}, max_agent_depth=2
     )
-    await theirs.release(busy, "suspended", ())
+    await theirs.release(busy, "parked", ())
     result = await graph.resume("r", agents=agents, store=mine, max_agent_depth=2)
     ends = [type((await mine.load(one))[-1]).__name__ for one in sorted({busy, "r/parallel.1"})]
     await mine.aclose()

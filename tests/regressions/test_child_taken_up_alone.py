@@ -82,7 +82,7 @@ async def forked(child: Agent, store: Path) -> RunResult[None]:
     return await child.resume(copy)
 
 
-def test_a_copy_of_a_child_asks_what_the_gates_above_would_have_asked(tmp_path: Path) -> None:
+def test_a_copy_of_a_child_asks_what_the_outer_gates_ask(tmp_path: Path) -> None:
     """Their functions are not known there, so nobody can say that little is paid."""
     store = tmp_path / "runs.db"
     result = asyncio.run(forked(payer(store), store))

@@ -79,7 +79,7 @@ def test_calls_go_on_whatever_is_said_beside_them() -> None:
     assert (["read 1"], "done") == (ran, result.text)
 
 
-def test_a_run_without_tools_is_one_turn_and_still_a_list_of_turns() -> None:
+def test_a_run_without_tools_is_a_list_of_one_turn() -> None:
     """L03, L04: no special case without tools."""
     result = Agent(ScriptedModel(["done"])).generate_sync("go")
 
@@ -115,7 +115,7 @@ def test_a_generous_step_limit_changes_nothing_about_a_duration() -> None:
     assert run(None) == run(10_000)
 
 
-def test_a_tool_that_ends_the_run_does_not_end_it_over_other_calls() -> None:
+def test_a_tool_that_ends_the_run_waits_for_other_calls() -> None:
     """L23: a run ends early only if all that ran was meant to end it."""
     ran: list[str] = []
     model = ScriptedModel([calls(call("finish"), call("read")), "done"])
@@ -307,7 +307,7 @@ def test_whether_it_is_done_is_asked_before_whether_it_is_good() -> None:
     assert ("good", ()) == (result.text, result.stopped_by)
 
 
-def test_a_stop_condition_is_heeded_before_anybody_asks_whether_it_is_done() -> None:
+def test_a_stop_condition_comes_before_the_check_of_the_answer() -> None:
     """L42: who stops a run does not want to hear that it is not done."""
     asked: list[str] = []
 
@@ -372,7 +372,7 @@ def test_approved_and_denied_calls_of_one_turn_are_one_step() -> None:
     assert ("error", False) == states["c0.2"][-1]
 
 
-def test_a_conversation_with_a_client_s_result_and_an_approval_is_taken_up_whole() -> None:
+def test_a_client_s_result_and_an_approval_are_taken_up_whole() -> None:
     """A13: every id is answered, whoever answers it; what nobody decided is denied."""
     ran: list[str] = []
     client = Tool(name="client", description="Elsewhere.", parameters=NUMBER)
@@ -393,7 +393,7 @@ def test_a_conversation_with_a_client_s_result_and_an_approval_is_taken_up_whole
     assert ["ok", "ok", "denied"] == statuses
 
 
-def test_an_approval_without_its_token_is_refused_where_tokens_are_signed() -> None:
+def test_signed_tokens_refuse_an_approval_without_its_token() -> None:
     """A20: a bare yes proves nothing, and its giver is told before it counts as a no."""
     ran: list[str] = []
     agent = Agent(
@@ -478,7 +478,7 @@ def test_an_abort_reaches_the_tools_of_agents_below() -> None:
     asyncio.run(scenario())
 
 
-def test_an_agent_that_is_cut_off_says_so_and_quotes_its_last_words() -> None:
+def test_an_agent_that_is_cut_off_quotes_its_last_words() -> None:
     """D08: the caller is not stopped by a child's limit, nor told that its work was done."""
     helper = ScriptedModel([{"text": "so far: 42", **calls(call("read"))}, "never"], label="helper")
     tool = agent_tool(

@@ -28,7 +28,7 @@ from tests.regressions.worlds import NUMBER, call, calls, counting, paired, resu
 ASKED = AssistantMessage((ToolCall("a", "read", '{"x": 1}'), ToolCall("b", "read", '{"x": 2}')))
 
 
-def test_pydantic_ai_4728_a_poisoned_history_is_healed_before_it_is_sent() -> None:
+def test_pydantic_ai_4728_a_poisoned_history_is_healed_first() -> None:
     """pydantic/pydantic-ai#4728: one orphan made every later request of a conversation fail."""
     model = ScriptedModel(["fine"])
     poisoned: list[MessageInput] = [
@@ -45,7 +45,7 @@ def test_pydantic_ai_4728_a_poisoned_history_is_healed_before_it_is_sent() -> No
     assert "two" == results_of(model.requests[0].messages)[1]
 
 
-def test_pydantic_ai_4728_a_poisoned_history_can_be_refused_instead() -> None:
+def test_pydantic_ai_4728_a_poisoned_history_can_be_refused() -> None:
     """pydantic/pydantic-ai#4728, for those who would rather know."""
     model = ScriptedModel(["fine"])
     agent = Agent(model, tools=[counting([], "read")], on_bad_history="refuse")
@@ -69,7 +69,7 @@ class Hanging:
         return "never"
 
 
-async def test_pydantic_ai_7977_a_run_stopped_in_its_first_tool_can_be_continued() -> None:
+async def test_pydantic_ai_7977_a_run_stopped_in_a_tool_goes_on() -> None:
     """pydantic/pydantic-ai#7977: its history could not be given to a new run with a new prompt."""
     hanging = Hanging()
     model = ScriptedModel([calls(call("slow")), "never mind then"])
@@ -120,7 +120,7 @@ async def test_open_codex_50_results_after_a_cancellation_are_not_sent() -> None
     assert 1 == len(model.requests)
 
 
-def test_openai_agents_python_4827_a_result_without_its_call_does_not_brick_a_thread() -> None:
+def test_openai_agents_python_4827_stray_results_do_no_harm() -> None:
     """openai/openai-agents-python#4827: an orphaned output was kept, and no turn worked again."""
     model = ScriptedModel(["fine"])
     orphan: list[MessageInput] = [
@@ -135,7 +135,7 @@ def test_openai_agents_python_4827_a_result_without_its_call_does_not_brick_a_th
     assert ["user", "user"] == [one.role for one in model.requests[0].messages]
 
 
-def test_vercel_ai_12709_a_new_message_while_an_approval_waits_can_be_sent() -> None:
+def test_vercel_ai_12709_messages_pass_an_approval_that_waits() -> None:
     """vercel/ai#12709: the provider refused the request, for the call that waited had no result."""
     ran: list[str] = []
     model = ScriptedModel([calls(call("pay")), "as you like"])
@@ -150,7 +150,7 @@ def test_vercel_ai_12709_a_new_message_while_an_approval_waits_can_be_sent() -> 
     assert "as you like" == result.text
 
 
-def test_vercel_ai_18970_a_pending_server_tool_does_not_pass_an_approval_by() -> None:
+def test_vercel_ai_18970_no_server_tool_passes_an_approval_by() -> None:
     """vercel/ai#18970: a deferred server tool made the loop go on though an approval waited."""
     both = AssistantMessage(
         (OpaquePart('{"type": "server_tool_use", "id": "s"}'), ToolCall("p", "pay", '{"x": 1}'))
@@ -176,7 +176,7 @@ def test_harness_sdk_4135_a_call_that_was_cut_never_runs() -> None:
     assert EndReason.LENGTH is result.end_reason
 
 
-async def test_harness_sdk_3651_a_session_left_in_the_middle_of_its_tools_goes_on(
+async def test_harness_sdk_3651_a_run_left_amid_its_tools_goes_on(
     tmp_path: Path,
 ) -> None:
     """strands-agents/harness-sdk#3651: a turn interrupted in its tools broke its session."""
@@ -200,7 +200,7 @@ async def test_harness_sdk_3651_a_session_left_in_the_middle_of_its_tools_goes_o
     assert paired(later.requests[-1].messages)
 
 
-def test_harness_sdk_1111_a_conversation_that_ends_in_a_call_can_be_taken_up() -> None:
+def test_harness_sdk_1111_a_history_with_an_open_call_goes_on() -> None:
     """strands-agents/harness-sdk#1111: a session whose last message was a call was lost."""
     ran: list[str] = []
     model = ScriptedModel(["done"])
@@ -214,7 +214,7 @@ def test_harness_sdk_1111_a_conversation_that_ends_in_a_call_can_be_taken_up() -
     assert "done" == result.text
 
 
-async def test_agentscope_1888_a_stream_that_breaks_leaves_no_call_behind() -> None:
+async def test_agentscope_1888_a_broken_stream_leaves_no_call_behind() -> None:
     """agentscope-ai/agentscope#1888: a call of a broken stream stayed in the memory, unanswered."""
     ran: list[str] = []
     model = ScriptedModel([{"calls": [call("read")], "error": "the line broke"}])
@@ -228,7 +228,7 @@ async def test_agentscope_1888_a_stream_that_breaks_leaves_no_call_behind() -> N
     assert [] == ran
 
 
-def test_assistant_ui_4766_a_late_result_for_an_answered_call_is_refused() -> None:
+def test_assistant_ui_4766_results_of_answered_calls_are_refused() -> None:
     """assistant-ui/assistant-ui#4766: a result that came too late was a second one for its call."""
     client = Tool(name="client", description="Somebody else's.", parameters=NUMBER)
     model = ScriptedModel([calls(call("client")), "done"])
@@ -243,7 +243,7 @@ def test_assistant_ui_4766_a_late_result_for_an_answered_call_is_refused() -> No
     assert ["in time"] == results_of(done.messages)
 
 
-def test_vercel_ai_3320_a_run_that_stops_after_its_tools_has_answered_them() -> None:
+def test_vercel_ai_3320_a_run_stopped_by_tools_has_answered_them() -> None:
     """vercel/ai#3320: messages of a run that ended on a call could not be sent again."""
     model = ScriptedModel([calls(call("read")), "later"])
     agent = Agent(model, tools=[counting([], "read")], stop_when=stop.has_tool_call("read"))

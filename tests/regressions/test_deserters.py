@@ -264,7 +264,7 @@ async def test_events_of_a_deserter_are_none_of_the_journal() -> None:
         ("gate above", "abort"),
     ],
 )
-async def test_a_run_that_is_stopped_ends_while_a_condition_of_its_gate_stays(
+async def test_a_stopped_run_ends_while_a_gate_s_condition_stays(
     where: str, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is a function of the user's as a tool's own is: the call it was asked about never runs."""

@@ -56,11 +56,11 @@ class Dying(MortalSqliteStore):
             self.fate.after = 0
         await super().release(run_id, status, asks)
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event."""
-        if (run_id, seq) == (KID, 3) and not self.ends:
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events."""
+        if run_id == KID and seq <= 3 < seq + len(events) and not self.ends:
             self.fate.after = 0
-        await super().append(run_id, seq, event)
+        await super().append(run_id, seq, *events)
 
 
 class World:
@@ -127,7 +127,7 @@ class World:
 
 
 @pytest.mark.parametrize("answered", [True, False])
-async def test_a_run_that_went_on_meanwhile_is_busy_and_stands_as_the_other_left_it(
+async def test_a_run_that_another_driver_went_on_with_is_busy(
     answered: bool, tmp_path: Path
 ) -> None:
     """Also for who has nothing to add: their view of it is old, and must not be noted."""
@@ -180,7 +180,7 @@ async def test_a_run_can_be_stopped_whose_child_went_on_meanwhile(tmp_path: Path
 
 
 @pytest.mark.parametrize("busy", [False, True])
-async def test_a_child_that_had_ended_unheard_is_listed_as_ended_once_its_parent_is_stopped(
+async def test_a_child_that_ended_unheard_is_listed_after_a_stop(
     busy: bool, tmp_path: Path
 ) -> None:
     """Nobody would drive it again, so it was listed as running or interrupted for ever."""

@@ -27,7 +27,7 @@ STORES: dict[str, Make] = {
 
 
 @pytest.mark.parametrize("name", STORES)
-async def test_whoever_resumes_a_run_that_is_driven_is_refused_and_its_tool_s_result_is_kept(
+async def test_a_resume_of_a_driven_run_is_refused_and_keeps_results(
     name: str, tmp_path: Path
 ) -> None:
     """Else the result is lost, and the model is told of a process that never stopped."""

@@ -55,7 +55,7 @@ async def handed_in(store: Path) -> object:
 
 
 @pytest.mark.parametrize("door", [resumed, posted, handed_in])
-def test_an_edit_that_lacks_an_argument_is_refused_in_words_for_a_person(
+def test_an_edit_without_an_argument_is_refused_for_a_person(
     tmp_path: Path, door: Callable[[Path], Any]
 ) -> None:
     """Nobody who edits is told to call a tool again."""

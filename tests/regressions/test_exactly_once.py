@@ -24,12 +24,12 @@ class Dying:
         self._kept = MemoryStore()
         self._dies = True
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event, but for the first result of a tool."""
-        if self._dies and isinstance(event, ToolReturned):
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events, but for the first result of a tool."""
+        if self._dies and any(isinstance(event, ToolReturned) for event in events):
             self._dies = False
             raise StoreError("the process died")
-        await self._kept.append(run_id, seq, event)
+        await self._kept.append(run_id, seq, *events)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return what was kept."""
@@ -70,7 +70,7 @@ def crashed_and_resumed(tool: Tool[..., object]) -> tuple[list[str], str]:
     return asyncio.run(scenario())
 
 
-def test_langgraph_8039_a_crash_before_the_record_does_not_repeat_the_effect() -> None:
+def test_langgraph_8039_a_crash_before_a_record_repeats_nothing() -> None:
     """langchain-ai/langgraph#8039: what recovery did again depended on the order of two writes."""
     seen: list[str] = []
 
@@ -81,7 +81,7 @@ def test_langgraph_8039_a_crash_before_the_record_does_not_repeat_the_effect() -
     assert "charged" not in told[0]
 
 
-def test_langgraph_8702_who_may_repeat_has_a_key_to_be_recognised_by() -> None:
+def test_langgraph_8702_a_tool_that_may_repeat_gets_a_key() -> None:
     """langchain-ai/langgraph#8702: a retry may pay twice; it was the user's job to prevent it."""
     seen: list[str] = []
 
@@ -92,7 +92,7 @@ def test_langgraph_8702_who_may_repeat_has_a_key_to_be_recognised_by() -> None:
     assert ["charged"] == told
 
 
-def test_langgraph_7417_a_lookup_settles_what_a_dead_process_has_done() -> None:
+def test_langgraph_7417_a_lookup_settles_a_dead_process_s_tool() -> None:
     """langchain-ai/langgraph#7417: the effect had happened, and only the service knew of it."""
     seen: list[str] = []
 
@@ -105,7 +105,7 @@ def test_langgraph_7417_a_lookup_settles_what_a_dead_process_has_done() -> None:
     assert ["charged before"] == told
 
 
-def test_openai_agents_python_4615_a_result_that_could_not_be_kept_is_not_forgotten() -> None:
+def test_openai_agents_python_4615_an_unkept_result_is_not_lost() -> None:
     """openai/openai-agents-python#4615: a tool ran, its output was lost, and the run went on."""
     seen: list[str] = []
 

@@ -35,7 +35,7 @@ def agents(store: SqliteStore, note: Execute = noted) -> tuple[Agent, Agent]:
 
 
 @pytest.mark.parametrize("here", [True, False], ids=["the same process", "another process"])
-async def test_a_driver_whose_child_was_taken_over_gives_its_own_run_back(
+async def test_a_driver_whose_child_is_taken_over_returns_its_run(
     here: bool, tmp_path: Path
 ) -> None:
     """Its lease was prolonged for as long as its process lived, and nobody drove the run."""

@@ -34,7 +34,7 @@ def agents(*, quick: bool) -> dict[str, AgentTool]:
     return {name: one.as_tool(description="a", name=name) for name, one in given.items()}
 
 
-def test_a_child_that_was_stopped_by_a_later_decision_goes_on_in_the_fork() -> None:
+def test_a_child_that_was_stopped_later_goes_on_in_the_fork() -> None:
     """It was held as aborted, and its answer, which the copy needs, was missing."""
 
     async def scenario() -> tuple[RunResult[None], RunResult[None]]:

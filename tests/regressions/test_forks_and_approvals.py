@@ -46,7 +46,7 @@ async def paid(agent: Agent, run_id: str) -> list[int]:
     return [at for at, one in enumerate(events, 1) if isinstance(one, Decided)]
 
 
-async def test_a_fork_right_behind_an_approval_is_refused_and_pays_nothing(tmp_path: Path) -> None:
+async def test_a_fork_right_behind_an_approval_is_refused(tmp_path: Path) -> None:
     """It says which event the approval is, and from where the person is asked again."""
     agent = payer(tmp_path / "runs.db")
 
@@ -67,7 +67,7 @@ async def test_its_maker_may_share_the_approval_and_knows_it_then(tmp_path: Path
     assert [5, 5] == PAID
 
 
-async def test_a_fork_behind_the_approved_payment_itself_shares_nothing(tmp_path: Path) -> None:
+async def test_a_fork_behind_the_approved_payment_shares_nothing(tmp_path: Path) -> None:
     """What the person approved has happened; the next payment is asked about."""
     agent = payer(tmp_path / "runs.db")
 

@@ -192,7 +192,7 @@ def test_a_gate_holds_below_though_one_above_ends_with_its_rules(outer: Policy |
         (allow("*"), False),
     ],
 )
-def test_no_agent_approves_what_its_callers_are_to_be_asked_about(gate: Policy, asks: bool) -> None:
+def test_no_agent_approves_what_its_callers_must_be_asked(gate: Policy, asks: bool) -> None:
     """Its own approver answers for it only where no gate above asks."""
     payer = Agent(
         ScriptedModel([called("pay", amount=50), "done"], restart=True),
@@ -229,7 +229,7 @@ def renamed(arguments: Mapping[str, Any], context: object) -> bool:
         (allow("*"), [50]),
     ],
 )
-async def test_a_call_that_was_checked_by_another_gate_is_not_let_through_by_what_nobody_asked(
+async def test_a_check_at_one_gate_lets_no_call_through_another(
     then: Policy, paid: list[int], tmp_path: Path
 ) -> None:
     """It waited with another for a person, and the gate is another one since."""
@@ -267,7 +267,7 @@ def in_hand(then: Policy, store: str, *calls: tuple[str, dict[str, object]]) -> 
 @pytest.mark.parametrize(
     ("then", "paid"), [(deny("pay") | allow("*"), []), (ask("pay") | allow("*"), []), (STRICT, [5])]
 )
-def test_a_gate_that_is_given_to_resume_holds_for_the_calls_in_hand(
+def test_a_gate_given_to_resume_holds_for_the_calls_in_hand(
     then: Policy, paid: list[int], tmp_path: Path
 ) -> None:
     """They were let through before, and have not begun."""

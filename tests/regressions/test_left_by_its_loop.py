@@ -101,7 +101,7 @@ def test_a_run_that_is_aborted_and_closed_has_ended() -> None:
     assert ("enough",) == result.stopped_by
 
 
-async def test_an_abort_that_nobody_has_heard_is_heard_when_the_stream_is_closed() -> None:
+async def test_an_unheard_abort_is_heard_when_the_stream_is_closed() -> None:
     """Nobody looks just now, so closing is the last that is heard of the run."""
     store = MemoryStore()
     stream = agent(store).stream("go", run_id="r")
@@ -114,7 +114,7 @@ async def test_an_abort_that_nobody_has_heard_is_heard_when_the_stream_is_closed
     assert ["not_run"] == [one.status for one in result.steps[0].tool_results]
 
 
-async def test_a_stream_that_is_closed_after_the_last_step_has_its_result() -> None:
+async def test_a_stream_closed_after_the_last_step_has_its_result() -> None:
     """The run has ended: nothing was left, and nothing could be resumed."""
     stream = Agent(ScriptedModel(["done"])).stream("go")
     await until(stream, "step-finish")

@@ -11,6 +11,7 @@ import pytest
 from graphloop import END, Agent, EndReason, Graph, RunResult, RunStream, Tool, ToolContext
 from graphloop.events import CallsChecked, EffectsStarted, Event, Queued, ToolReturned
 from graphloop.own_nodes import parallel
+from graphloop.replay import replay
 from graphloop.stores.base import Store
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
@@ -151,13 +152,13 @@ class LeftAtCheck:
         self.stream: RunStream[None] | None = None
         self.leaving: asyncio.Task[None] | None = None
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event."""
-        if isinstance(event, CallsChecked) and self.stream is not None:
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events."""
+        if any(isinstance(event, CallsChecked) for event in events) and self.stream is not None:
             self.leaving = asyncio.create_task(self.stream.aclose())
             self.stream = None
             await asyncio.sleep(0)
-        await self.kept.append(run_id, seq, event)
+        await self.kept.append(run_id, seq, *events)
 
     async def load(self, run_id: str) -> tuple[Event, ...]:
         """Return the journal."""
@@ -168,7 +169,7 @@ class LeftAtCheck:
         return list(await self.kept.runs())
 
 
-async def test_a_tool_that_had_not_begun_when_the_run_was_left_runs_once() -> None:
+async def test_a_tool_that_had_not_begun_at_a_leave_runs_once() -> None:
     """Nothing may be taken for begun that never began: its result would be unknown for ever."""
     till, store = Till(), LeftAtCheck()
     till.may_end.set()
@@ -179,12 +180,12 @@ async def test_a_tool_that_had_not_begun_when_the_run_was_left_runs_once() -> No
     left = list(await store.load("r"))
     result = await till.agent(store).resume("r")
 
-    assert not [one for one in left if isinstance(one, EffectsStarted)]
+    assert not replay(till.agent(store).graph, left).started
     assert ["c0.0"] == till.ran
     assert [("ok", "paid")] == said(result)
 
 
-async def test_a_parked_run_without_a_store_that_is_left_when_resumed_does_not_repeat() -> None:
+async def test_a_parked_run_left_when_resumed_does_not_repeat() -> None:
     """Its result leads to its journal, so whoever has it can come back, by any way."""
     till = Till()
     parked = await till.agent(None, "pay", gated=True).generate("go", run_id="r")
@@ -200,7 +201,7 @@ async def test_a_parked_run_without_a_store_that_is_left_when_resumed_does_not_r
     assert [True] == [one.unknown for one in result.pending]
 
 
-async def test_a_child_that_was_left_in_the_middle_does_not_repeat_its_tool() -> None:
+async def test_a_child_left_in_the_middle_does_not_repeat_its_tool() -> None:
     """A child's journal is where its parent's is, and is kept as carefully."""
 
     def above(till: Till, store: Store, *names: str) -> Agent:
@@ -265,12 +266,12 @@ class SlowToKeep:
         self.gate = asyncio.Event()
         self.keeping = asyncio.Event()
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event."""
-        if isinstance(event, self.slow):
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events."""
+        if any(isinstance(event, self.slow) for event in events):
             self.keeping.set()
             await self.gate.wait()
-        await self.disk.append(run_id, seq, event)
+        await self.disk.append(run_id, seq, *events)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return a journal."""
@@ -287,7 +288,7 @@ def results(events: Sequence[Event]) -> list[object]:
 
 
 @pytest.mark.parametrize("way", ["limit", "abort"])
-def test_what_has_ended_is_kept_when_the_time_is_up_while_a_journal_is_written(way: str) -> None:
+def test_ended_calls_are_kept_if_time_is_up_during_a_write(way: str) -> None:
     """Two tools have ended, the first result is being written: the second was thrown away."""
     ran: list[str] = []
 
@@ -330,7 +331,7 @@ def test_what_has_ended_is_kept_when_the_time_is_up_while_a_journal_is_written(w
     asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
 
 
-def test_calls_that_were_only_wished_for_when_a_child_was_stopped_are_not_counted() -> None:
+def test_calls_that_a_stopped_child_never_ran_are_not_counted() -> None:
     """Its journal was being told that they may run, and none of them has."""
 
     async def scenario() -> None:

@@ -46,7 +46,7 @@ def test_a_buffered_answer_that_breaks_off_is_asked_again() -> None:
     assert answered(BROKEN, Answer(HI)) == "Hi there"
 
 
-def test_an_attempt_whose_usage_is_unknown_ends_a_run_that_refuses_such() -> None:
+def test_an_attempt_of_unknown_usage_ends_a_run_that_refuses_it() -> None:
     """A run that cannot count what it spends must not seem to have spent nothing."""
 
     async def main() -> RunResult[None]:
@@ -118,7 +118,7 @@ def down() -> ConnectionFailed:
     return ConnectionFailed("connection refused")
 
 
-def test_a_stored_run_whose_model_cannot_be_reached_is_interrupted_and_tries_again(
+def test_a_stored_run_whose_model_is_unreachable_tries_again(
     tmp_path: Path,
 ) -> None:
     """The server was down for two seconds; the work before that is paid for."""
@@ -136,7 +136,7 @@ def test_a_stored_run_whose_model_cannot_be_reached_is_interrupted_and_tries_aga
     assert "'r' is interrupted" in caught.value.__notes__[0]
 
 
-def test_what_interrupted_attempts_have_used_counts_until_the_budget_ends_the_run(
+def test_the_usage_of_interrupted_attempts_counts(
     tmp_path: Path,
 ) -> None:
     """The server reads the whole prompt again at each resume."""
@@ -181,7 +181,7 @@ class Costly:
         """Release nothing."""
 
 
-def test_an_interrupted_run_is_listed_as_such_and_can_be_cancelled(tmp_path: Path) -> None:
+def test_an_interrupted_run_is_listed_and_can_be_cancelled(tmp_path: Path) -> None:
     """It is nobody's, and not over."""
     path = str(tmp_path / "runs.db")
     agent = Agent(ScriptedModel([down(), down(), "done"]), store=path)
@@ -197,7 +197,7 @@ def test_an_interrupted_run_is_listed_as_such_and_can_be_cancelled(tmp_path: Pat
     assert asyncio.run(stream.result()).end_reason is EndReason.ABORTED
 
 
-def test_the_command_line_says_how_to_go_on_with_an_interrupted_run(tmp_path: Path) -> None:
+def test_the_command_line_says_how_to_resume_interrupted_runs(tmp_path: Path) -> None:
     """Its status is a failure's; what to do is a command to copy."""
     (tmp_path / "busy.py").write_text(
         "from graphloop import Agent\n"

@@ -43,7 +43,7 @@ def approve_all(agent: Agent, parked: RunResult[None]) -> RunResult[None]:
     return agent.resume_sync(parked, approvals={one.key: True for one in parked.pending})
 
 
-def test_pydantic_ai_4302_a_call_deferred_in_an_agent_defers_its_caller() -> None:
+def test_pydantic_ai_4302_a_deferred_call_defers_its_caller() -> None:
     """pydantic/pydantic-ai#4302: a tool of a sub-agent could not ask for approval at all."""
     ran: list[str] = []
     firm = Firm(ran)
@@ -65,7 +65,7 @@ def test_pydantic_ai_3527_the_request_says_which_agent_asks() -> None:
     assert ("pay", '{"x": 1}') == (one.name, one.arguments)
 
 
-def test_openai_agents_js_680_an_approved_nested_call_runs_before_its_caller_goes_on() -> None:
+def test_openai_agents_js_680_nested_calls_run_before_callers() -> None:
     """openai/openai-agents-js#680: once approved, the outer agent ended without the tool's run."""
     ran: list[str] = []
     firm = Firm(ran)
@@ -77,12 +77,12 @@ def test_openai_agents_js_680_an_approved_nested_call_runs_before_its_caller_goe
     assert EndReason.COMPLETED is result.end_reason
 
 
-def test_openai_agents_js_243_a_nested_interruption_is_among_the_result_s() -> None:
+def test_openai_agents_js_243_results_have_nested_interruptions() -> None:
     """openai/openai-agents-js#243: `interruptions` stayed empty for a tool of an agent as tool."""
     assert 1 == len(Firm([]).chief.generate_sync("pay them").pending)
 
 
-def test_openai_agents_python_4414_an_approval_goes_down_two_levels() -> None:
+def test_openai_agents_python_4414_approvals_go_two_levels_down() -> None:
     """openai/openai-agents-python#4414: behind two agents, an approval was asked for again."""
     ran: list[str] = []
     firm = Firm(ran, deep=True)
@@ -93,7 +93,7 @@ def test_openai_agents_python_4414_an_approval_goes_down_two_levels() -> None:
     assert ["pay 1"] == ran
 
 
-def test_agent_framework_4963_a_nested_approval_is_not_looked_for_in_the_outer_tools() -> None:
+def test_agent_framework_4963_a_nested_approval_finds_its_tool() -> None:
     """microsoft/agent-framework#4963: the answer was dropped: the outer agent had no such tool."""
     ran: list[str] = []
     firm = Firm(ran)
@@ -106,7 +106,7 @@ def test_agent_framework_4963_a_nested_approval_is_not_looked_for_in_the_outer_t
     assert EndReason.COMPLETED is result.end_reason
 
 
-def test_agent_framework_8247_an_approved_call_runs_in_the_agent_that_made_it() -> None:
+def test_agent_framework_8247_an_approved_call_runs_in_its_agent() -> None:
     """microsoft/agent-framework#8247: the entry agent was asked to run another agent's call."""
     entry: list[str] = []
     ran: list[str] = []
@@ -134,7 +134,7 @@ def test_mastra_12552_the_stream_tells_a_request_at_any_depth() -> None:
     assert [(("office", "clerk"), "pay")] == told
 
 
-def test_mastra_23626_an_approval_does_not_start_the_sub_agent_over() -> None:
+def test_mastra_23626_an_approval_does_not_restart_a_sub_agent() -> None:
     """mastra-ai/mastra#23626: the sub-agent began anew, and asked for the same approval again."""
     firm = Firm([])
 

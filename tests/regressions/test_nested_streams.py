@@ -32,7 +32,7 @@ def parts_of(agent: Agent) -> list[Part]:
     return asyncio.run(scenario())
 
 
-def test_openai_agents_python_864_tool_calls_of_parallel_agents_are_seen() -> None:
+def test_openai_agents_python_864_parallel_tool_calls_are_seen() -> None:
     """openai/openai-agents-python#864: an agent as a tool showed nothing but its last words."""
     chief = ScriptedModel([ask("left", "right"), "done"], label="chief")
 
@@ -44,7 +44,7 @@ def test_openai_agents_python_864_tool_calls_of_parallel_agents_are_seen() -> No
     assert {("left",): 1, ("right",): 1} == called == answered
 
 
-def test_openai_agents_js_705_all_agents_are_in_one_stream_at_any_depth() -> None:
+def test_openai_agents_js_705_one_stream_has_all_agents() -> None:
     """openai/openai-agents-js#705: a stream held the main agent's events alone."""
     middle_model = ScriptedModel([ask("inner"), "middle has asked"], label="middle")
     middle = agent_tool(middle_model, name="middle", description="…", tools=[worker("inner")])
@@ -59,7 +59,7 @@ def test_openai_agents_js_705_all_agents_are_in_one_stream_at_any_depth() -> Non
     assert not any(isinstance(part.part, SubAgent) for part in parts if isinstance(part, SubAgent))
 
 
-def test_openai_agents_python_2065_an_agent_is_heard_before_it_has_answered() -> None:
+def test_openai_agents_python_2065_an_agent_is_heard_in_its_run() -> None:
     """openai/openai-agents-python#2065: how to see what an agent streams that is a tool?"""
     parts = parts_of(Agent(ScriptedModel([ask("left"), "done"], label="c"), tools=[worker("left")]))
 
@@ -73,7 +73,7 @@ def test_openai_agents_python_2065_an_agent_is_heard_before_it_has_answered() ->
     assert max(heard) < answer
 
 
-async def test_langgraph_4718_nested_events_need_no_flag_and_do_not_mix_with_the_parent_s() -> None:
+async def test_langgraph_4718_nested_events_are_apart_without_a_flag() -> None:
     """langchain-ai/langgraph#4718: a subgraph was silent unless asked for, and then unlabelled."""
     agent = Agent(ScriptedModel([ask("left"), "done"], label="c"), tools=[worker("left")])
 

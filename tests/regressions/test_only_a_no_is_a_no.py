@@ -58,9 +58,7 @@ def gated(gate: Policy | None, tools: Tool[..., Any] = pay) -> RunResult[None]:
 
 @pytest.mark.parametrize("later", [False, True])
 @pytest.mark.parametrize("answer", NEITHER)
-def test_a_condition_that_answers_neither_yes_nor_no_counts_against_the_call(
-    answer: object, later: bool
-) -> None:
+def test_a_condition_without_yes_or_no_counts_against_the_call(answer: object, later: bool) -> None:
     """It asks, it denies, and it allows nothing; and the result says which function it was."""
     when = says(answer, later=later)
 
@@ -141,7 +139,7 @@ def test_a_stop_predicate_that_says_neither_stops_and_says_so(answer: object) ->
 
 
 @pytest.mark.parametrize("answer", [None, 1, "yes", 0])
-def test_an_approver_that_says_neither_has_denied_and_the_model_is_told_why(answer: object) -> None:
+def test_an_approver_without_yes_or_no_denies_and_says_why(answer: object) -> None:
     """The reason shows in the run."""
     PAID.clear()
     agent = Agent(

@@ -19,7 +19,7 @@ def test_langgraph_6624_all_interrupts_of_a_turn_are_collected() -> None:
     assert ['{"x": 1}', '{"x": 2}', '{"x": 3}'] == [one.arguments for one in parked.pending]
 
 
-def test_langgraph_6626_each_of_equal_calls_can_be_answered_by_itself() -> None:
+def test_langgraph_6626_equal_calls_are_answered_one_by_one() -> None:
     """langchain-ai/langgraph#6626: parallel interrupts had one id, so one answer went to all."""
     ran: list[str] = []
     same = [call("pay", x, id="call_0") for x in (1, 2, 3)]
@@ -33,7 +33,7 @@ def test_langgraph_6626_each_of_equal_calls_can_be_answered_by_itself() -> None:
     assert ["pay 1", "pay 3"] == ran
 
 
-def test_langgraph_6533_an_answer_goes_to_the_call_it_was_given_for() -> None:
+def test_langgraph_6533_an_answer_goes_to_its_own_call() -> None:
     """langchain-ai/langgraph#6533: values for parallel interrupts were swapped between tools."""
     ran: list[str] = []
     agent = Agent(ScriptedModel([THREE, "ok"]), tools=[counting(ran, needs_approval=True)])
@@ -45,7 +45,7 @@ def test_langgraph_6533_an_answer_goes_to_the_call_it_was_given_for() -> None:
     assert ["pay 10 done", "pay 11 done", "pay 12 done"] == results_of(result.messages)
 
 
-def test_langgraph_4028_all_interrupts_can_be_answered_in_one_resume() -> None:
+def test_langgraph_4028_one_resume_answers_all_interrupts() -> None:
     """langchain-ai/langgraph#4028: each resume took one answer, and asked again for the others."""
     ran: list[str] = []
     model = ScriptedModel([THREE, "ok"])
@@ -85,7 +85,7 @@ async def test_agent_framework_4590_the_stream_tells_every_request() -> None:
     assert 3 == len(told)
 
 
-def test_deepagentsjs_150_a_rejected_call_is_answered_like_those_beside_it() -> None:
+def test_deepagentsjs_150_a_rejected_call_is_answered_too() -> None:
     """langchain-ai/deepagentsjs#150: rejecting one of two parallel calls left it unanswered."""
     ran: list[str] = []
     model = ScriptedModel([calls(call("pay"), call("read")), "ok"])

@@ -53,7 +53,7 @@ def test_held_calls_that_are_led_past_the_gate_are_a_finding() -> None:
     assert check(looping(nodes.Gate(rules=RULES), nodes.Append())).ok
 
 
-def test_a_misspelt_tool_in_a_gates_rule_is_found_once_the_tools_are_known() -> None:
+def test_a_misspelt_tool_of_a_gate_is_found_with_known_tools() -> None:
     """With the nearest that exists; a pattern may match nothing yet."""
     graph = looping(nodes.Gate(rules=(Rule("ask", ("refnud",)), Rule("allow", ("re*", "x_*")))))
 
@@ -64,7 +64,7 @@ def test_a_misspelt_tool_in_a_gates_rule_is_found_once_the_tools_are_known() -> 
     assert check(looping(nodes.Gate(rules=RULES)), tools=["refund"]).ok
 
 
-def test_a_misspelt_tool_in_a_temporal_rule_is_found_then_as_well() -> None:
+def test_a_misspelt_tool_in_a_temporal_rule_is_found_too() -> None:
     """A rule about it would hold for ever, and guard nothing."""
     rules = only_after("tool:refnud", "node:gate")
     graph = looping(nodes.Gate(rules=RULES))

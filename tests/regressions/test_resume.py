@@ -14,7 +14,7 @@ from graphloop.testing import ScriptedModel
 from tests.regressions.worlds import NUMBER, call, calls, counting, paired, results_of
 
 
-def test_langgraph_6208_nothing_runs_before_all_interrupts_are_answered() -> None:
+def test_langgraph_6208_nothing_runs_before_all_answers() -> None:
     """langchain-ai/langgraph#6208: a node with two interrupts ran again after the first answer."""
     ran: list[str] = []
     model = ScriptedModel([calls(call("pay", 1), call("pay", 2), call("read")), "done"])
@@ -31,7 +31,7 @@ def test_langgraph_6208_nothing_runs_before_all_interrupts_are_answered() -> Non
     assert EndReason.COMPLETED is whole.end_reason
 
 
-def test_langgraph_7780_a_question_in_a_loop_repeats_nothing_before_it() -> None:
+def test_langgraph_7780_a_question_in_a_loop_repeats_nothing() -> None:
     """langchain-ai/langgraph#7780: each resume ran again all that stood before the interrupt."""
     ran: list[str] = []
     prepared: list[int] = []
@@ -50,7 +50,7 @@ def test_langgraph_7780_a_question_in_a_loop_repeats_nothing_before_it() -> None
     assert 4 == len(model.requests)
 
 
-async def test_langgraph_7417_a_long_tool_is_not_run_again_by_another_worker(
+async def test_langgraph_7417_no_other_worker_repeats_a_long_tool(
     tmp_path: Path,
 ) -> None:
     """langchain-ai/langgraph#7417: a tool of three minutes was run a second time meanwhile."""
@@ -92,7 +92,7 @@ def test_llama_index_22559_what_ran_before_the_wait_stays_done() -> None:
     assert ["charge 1", "pay 1"] == ran
 
 
-def test_adk_python_6198_a_confirmation_does_not_begin_the_invocation_again() -> None:
+def test_adk_python_6198_a_confirmation_repeats_no_invocation() -> None:
     """google/adk-python#6198: confirming a tool made the whole invocation happen once more."""
     ran: list[str] = []
     model = ScriptedModel([calls(call("pay")), "done"])
@@ -106,7 +106,7 @@ def test_adk_python_6198_a_confirmation_does_not_begin_the_invocation_again() ->
     assert [0, 1] == [step.index for step in result.steps]
 
 
-def test_langgraph_3126_an_approval_does_not_repeat_the_calls_beside_it() -> None:
+def test_langgraph_3126_an_approval_repeats_no_call_beside_it() -> None:
     """langchain-ai/langgraph#3126: one tool's interrupt had the finished tools beside it rerun."""
     ran: list[str] = []
     model = ScriptedModel([calls(call("read"), call("pay")), "done"])
@@ -121,7 +121,7 @@ def test_langgraph_3126_an_approval_does_not_repeat_the_calls_beside_it() -> Non
     assert ["read 1 done", "pay 1 done"] == results_of(result.messages)
 
 
-def test_openai_agents_js_1418_what_was_decided_is_not_judged_again() -> None:
+def test_openai_agents_js_1418_a_decision_is_not_judged_again() -> None:
     """openai/openai-agents-js#1418: a resume asked `needsApproval` again about decided calls."""
     judged: list[int] = []
     ran: list[str] = []
@@ -140,7 +140,7 @@ def test_openai_agents_js_1418_what_was_decided_is_not_judged_again() -> None:
     assert ["pay 1"] == ran
 
 
-async def test_adk_python_6497_an_earlier_run_does_not_get_into_a_later_one_s_resume(
+async def test_adk_python_6497_no_earlier_run_gets_into_a_later_resume(
     tmp_path: Path,
 ) -> None:
     """google/adk-python#6497: replay waited for events of an invocation that was over."""
@@ -157,7 +157,7 @@ async def test_adk_python_6497_an_earlier_run_does_not_get_into_a_later_one_s_re
     assert ["pay 1"] == ran
 
 
-def test_pydantic_ai_2888_the_new_messages_after_a_resume_are_complete() -> None:
+def test_pydantic_ai_2888_new_messages_after_resume_are_complete() -> None:
     """pydantic/pydantic-ai#2888: results that were there before the resume were left out."""
     ran: list[str] = []
     model = ScriptedModel([calls(call("read"), call("pay")), "done"])
@@ -171,7 +171,7 @@ def test_pydantic_ai_2888_the_new_messages_after_a_resume_are_complete() -> None
     assert ["assistant", "tool", "tool", "assistant"] == [one.role for one in result.messages]
 
 
-def test_openai_agents_python_2426_tool_calls_are_part_of_what_is_kept() -> None:
+def test_openai_agents_python_2426_tool_calls_are_kept() -> None:
     """openai/openai-agents-python#2426: sessions forgot the calls, and the model made them anew."""
     ran: list[str] = []
     model = ScriptedModel([calls(call("read")), "done", "and again"])

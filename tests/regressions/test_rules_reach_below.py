@@ -101,7 +101,7 @@ def test_rules_reach_every_agent_below(tmp_path: Path) -> None:
     assert ["mail"] == RAN
 
 
-def test_rules_reach_every_agent_below_in_a_process_that_has_none(tmp_path: Path) -> None:
+def test_rules_reach_every_sub_agent_in_a_process_without_rules(tmp_path: Path) -> None:
     """The run keeps those that it began with, and so does what begins below it later."""
     store = tmp_path / "runs.db"
     (ask,) = above(store, SPOKEN_OF).generate_sync("go", run_id="r").pending

@@ -127,7 +127,7 @@ def test_the_loop_s_own_tool_is_none_that_rules_speak_of() -> None:
     assert 1 == ran(one)[0].output
 
 
-def test_a_child_run_has_no_tool_that_its_parent_s_rules_speak_of() -> None:
+def test_a_child_has_no_tool_that_its_parent_s_rules_name() -> None:
     """Not what undoes a test, and not what a person approves: nobody would count it."""
     kid = Agent(
         ScriptedModel([calls("edit", "refund"), "done"]), tools=[made("edit"), made("refund")]
@@ -177,7 +177,7 @@ def test_a_rule_about_what_the_server_runs_is_refused(rules: Rules) -> None:
     assert agent([], SEARCH, made("deploy"), made("inspect"), rules=AFTER_INSPECTION)
 
 
-def test_a_child_is_not_offered_what_the_server_would_run_against_a_rule() -> None:
+def test_no_child_is_offered_a_server_tool_against_a_rule() -> None:
     """No gate stands between: what is not offered is not run."""
     kid = Agent(ScriptedModel(["x"]), tools=[SEARCH]).as_tool(name="kid", description="searches")
     call: Entry = {"calls": [{"name": "kid", "arguments": {"prompt": "go"}}]}

@@ -30,7 +30,7 @@ def much(arguments: object, context: object) -> bool:
 SAID = r"the rule `ask refund` has no effect: `allow \*` before it decides"
 
 
-def test_a_file_with_a_shadowed_rule_is_refused_at_the_line_of_that_rule() -> None:
+def test_a_shadowed_rule_of_a_file_is_refused_at_its_line() -> None:
     """With the words that Python has for it, and the same fix."""
     with pytest.raises(TopologyError, match=SAID) as refused:
         desk("[{ask: refund, when: much}, {allow: '*'}, {ask: refund}]", refund, when=much)
@@ -54,7 +54,7 @@ def test_a_gate_node_and_a_policy_refuse_the_same_rules() -> None:
 KNOWN = r"the rule `ask refund\*` has no effect: the tools that it matches \(refund\) are decided"
 
 
-def test_a_rule_that_only_the_known_tools_show_to_be_shadowed_is_refused() -> None:
+def test_a_rule_that_known_tools_show_as_shadowed_is_refused() -> None:
     """By an agent, by a file that lists its tools, and by a proof that is told of them."""
     rules = "[{allow: refund}, {ask: 'refund*'}]"
     gate = allow("refund") | ask("refund*")

@@ -47,7 +47,7 @@ STOPPED = [EndReason.ABORTED, EndReason.TIMEOUT]
 
 
 @pytest.mark.parametrize("node", [Critique("good?"), Approve(), MapOver("kid", 3)])
-def test_nobody_judges_plans_or_approves_for_a_run_that_was_stopped(
+def test_a_stopped_run_has_no_judges_plans_or_approvals(
     node: Node[None, Outcome],
 ) -> None:
     """Each is left as aborted, by whatever row its table has for that, and says nothing."""

@@ -91,7 +91,7 @@ def test_who_looks_at_a_stream_that_is_closed_sees_its_end(
 
 
 @pytest.mark.parametrize("stop", [abort_twice, abort_and_close])
-def test_a_run_that_is_aborted_says_so_also_if_its_stream_is_closed_then(
+def test_an_aborted_run_says_so_if_its_stream_is_closed_then(
     stop: Callable[[RunStream[None]], Awaitable[None]],
 ) -> None:
     """What was said first counts, also for who looks."""

@@ -33,11 +33,11 @@ class Closing:
         self.is_open = False
         self._below = below
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event."""
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events."""
         if not self.is_open and seq > 1 and run_id.count("/") == self._below:
             raise asyncio.CancelledError
-        await self.disk.append(run_id, seq, event)
+        await self.disk.append(run_id, seq, *events)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return a journal."""
@@ -49,7 +49,7 @@ class Closing:
 
 
 @pytest.mark.parametrize("below", BELOW)
-def test_an_append_that_its_store_cancelled_ends_the_leg_with_an_error(below: str) -> None:
+def test_an_append_that_its_store_cancels_ends_with_an_error(below: str) -> None:
     """Nothing is lost: the run can be resumed once the store is well."""
 
     async def scenario() -> tuple[str, EndReason]:

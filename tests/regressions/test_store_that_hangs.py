@@ -45,8 +45,8 @@ class Hanging:
         self.given_up = 0
         self._below = below
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event."""
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events."""
         if seq >= 1 and run_id.count("/") == self._below:
             self.hangs.set()
             try:
@@ -54,7 +54,7 @@ class Hanging:
             except asyncio.CancelledError:
                 self.given_up += 1
                 raise
-        await self.disk.append(run_id, seq, event)
+        await self.disk.append(run_id, seq, *events)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return a journal."""
@@ -83,7 +83,7 @@ def left() -> list[str]:
 
 
 @pytest.mark.parametrize("below", BELOW)
-async def test_a_caller_who_cancels_once_gets_away_and_leaves_nothing_behind(
+async def test_a_caller_who_cancels_once_leaves_nothing_behind(
     below: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a time limit around a run does."""

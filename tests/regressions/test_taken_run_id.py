@@ -21,7 +21,7 @@ from graphloop.testing import ScriptedModel
 def test_a_refused_start_leaves_the_other_run_as_it_was(
     kind: str, status: RunStatus, tmp_path: Path
 ) -> None:
-    """`graphloop runs` would list a finished run as suspended, and a killed one as ready."""
+    """`graphloop runs` would list a finished run as parked, and a killed one as ready."""
     times = count(1.0, 100.0)
 
     def opened() -> MemoryStore | SqliteStore:

@@ -61,7 +61,7 @@ def test_a_rule_that_is_asked_about_is_looked_up_all_the_same(tmp_path: Path) ->
         graph.check(rules=never("tool:refnud", before="tool:pay"))
 
 
-def test_a_run_that_does_not_bring_it_is_refused_with_the_rule_s_line(tmp_path: Path) -> None:
+def test_a_run_without_the_tool_is_refused_at_the_rule_s_line(tmp_path: Path) -> None:
     """The name may be misspelt: the rule would protect nothing."""
     graph, model = desk(tmp_path), ScriptedModel(["hi"])
 

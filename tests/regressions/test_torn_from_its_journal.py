@@ -42,17 +42,18 @@ class Late:
         self._place = (run_id, seq)
         self._keeps = keeps
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event."""
-        if (run_id, seq) == self._place and not self.there.is_set():
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events."""
+        numbers = [(run_id, seq + at) for at in range(len(events))]
+        if self._place in numbers and not self.there.is_set():
             self.there.set()
             try:
                 await asyncio.Event().wait()
             finally:
                 if self._keeps:
-                    await self.disk.append(run_id, seq, event)
+                    await self.disk.append(run_id, seq, *events)
             return
-        await self.disk.append(run_id, seq, event)
+        await self.disk.append(run_id, seq, *events)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return a journal."""
@@ -131,7 +132,7 @@ def test_whoever_aborts_reads_first_what_the_store_has_kept(
 
 
 @pytest.mark.parametrize("keeps", [True, False])
-def test_a_run_that_may_not_have_begun_or_heard_its_caller_was_left(
+def test_a_run_that_may_not_have_heard_its_caller_was_left(
     keeps: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody knows what to go on with: it is told so, and the journal can be taken up."""

@@ -22,7 +22,7 @@ from tests.regressions.worlds import call, calls, counting, paired
 EVER = [calls(call("read"))] * 50
 
 
-def test_langgraph_6731_a_model_that_only_calls_tools_ends_with_a_result() -> None:
+def test_langgraph_6731_a_model_that_only_calls_tools_ends() -> None:
     """langchain-ai/langgraph#6731: an agent looped until the recursion limit raised."""
     ran: list[str] = []
     model = ScriptedModel(EVER)
@@ -51,7 +51,7 @@ def test_langmanus_61_the_default_is_a_bound() -> None:
     assert 20 == len(result.steps)
 
 
-def test_vercel_ai_3944_a_forced_tool_need_not_be_forced_for_ever() -> None:
+def test_vercel_ai_3944_a_forced_tool_is_not_forced_for_ever() -> None:
     """vercel/ai#3944: a required tool was required in every step, and the loop had no end."""
 
     def obedient(request: ModelRequest) -> str | Mapping[str, object]:
@@ -65,7 +65,7 @@ def test_vercel_ai_3944_a_forced_tool_need_not_be_forced_for_ever() -> None:
     assert ["required", "auto"] == [one.tool_choice.mode for one in model.requests]
 
 
-def test_vercel_ai_12335_a_tool_forced_in_every_step_is_bounded_too() -> None:
+def test_vercel_ai_12335_a_tool_forced_each_turn_is_bounded() -> None:
     """vercel/ai#12335: `prepareStep` forced one tool, the model called more, and it never ended."""
     ran: list[str] = []
     model = ScriptedModel([calls(call("read"), call("pay"))] * 30)
@@ -94,7 +94,7 @@ def test_adk_python_2988_a_tool_that_ends_the_run_ends_it() -> None:
     assert EndReason.COMPLETED is result.end_reason
 
 
-def test_adk_python_3672_a_condition_ends_the_loop_before_its_cap() -> None:
+def test_adk_python_3672_a_condition_ends_the_loop_before_max() -> None:
     """google/adk-python#3672: only the cap, or an empty account, ended the loop."""
     model = ScriptedModel([calls(call("read")), calls(call("finish")), *EVER])
     tools = [counting([], "read"), counting([], "finish")]
@@ -105,7 +105,7 @@ def test_adk_python_3672_a_condition_ends_the_loop_before_its_cap() -> None:
     assert 2 == len(model.requests)
 
 
-def test_langgraph_swarm_6_agents_that_call_each_other_come_to_an_end() -> None:
+def test_langgraph_swarm_6_agents_that_call_each_other_end() -> None:
     """langchain-ai/langgraph-swarm-py#6: two agents handed over to each other without a limit."""
     third = ScriptedModel(["never asked"], label="third")
     inner = agent_tool(third, name="inner", description="…")
@@ -140,7 +140,7 @@ def test_vercel_ai_8043_money_is_a_bound() -> None:
     assert 3 == len(result.steps)
 
 
-def test_gemini_cli_1531_the_same_mistake_over_and_over_ends_the_run() -> None:
+def test_gemini_cli_1531_the_same_mistake_again_ends_the_run() -> None:
     """google-gemini/gemini-cli#1531: loops of wrong parameters and failing tools went on."""
     wrong = {"calls": [{"name": "read", "arguments": {"x": "many"}}]}
     model = ScriptedModel([wrong] * 20)
@@ -151,7 +151,7 @@ def test_gemini_cli_1531_the_same_mistake_over_and_over_ends_the_run() -> None:
     assert 3 == len(model.requests)
 
 
-def test_gemini_cli_1531_a_model_that_is_always_refused_is_stopped() -> None:
+def test_gemini_cli_1531_a_model_always_refused_is_stopped() -> None:
     """google-gemini/gemini-cli#1531, the other way to loop: asking for what is always denied."""
     model = ScriptedModel([calls(call("pay"))] * 20)
 

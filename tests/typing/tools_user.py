@@ -7,9 +7,9 @@ from typing import Literal, assert_type
 
 from pydantic import BaseModel
 
+from graphloop.providers import anthropic_web_search
 from graphloop.tools.options import NOT_DONE, EffectPolicy, Found, Reconciliation
-from graphloop.tools.provider_tools import anthropic_web_search, provider_tool
-from graphloop.tools.tool import Tool, ToolContext, ToolOutcome, tool
+from graphloop.tools.tool import Tool, ToolContext, ToolOutcome, provider_tool, tool
 from graphloop.tools.toolbox import Toolbox
 from graphloop.values import ToolSpec
 

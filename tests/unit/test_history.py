@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from graphloop.run import BLOCK, History
 
 chunks = st.lists(st.lists(st.integers(), max_size=2 * BLOCK + 1), max_size=6)
-BORDERS = (0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 3 * BLOCK + 1)
+BORDERS = (0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 1, BLOCK**2 - 1, BLOCK**2, BLOCK**2 + 1)
 
 
 @given(chunks=chunks)
@@ -73,3 +73,23 @@ def test_a_history_equals_no_other_sequence() -> None:
     """A tuple that compares equal but hashes otherwise would break sets."""
     assert History((1,)) != (1,)
     assert History((1,)) != History((2,))
+
+
+@pytest.mark.parametrize("size", [BLOCK**2 - 1, BLOCK**2, BLOCK**2 + BLOCK, BLOCK**3 + BLOCK + 1])
+def test_blocks_of_blocks_hold_what_was_appended(size: int) -> None:
+    """Appended one by one, in one go, or given: the same, wherever it is read."""
+    items = tuple(range(size))
+    one_by_one: History[int] = History()
+    for item in items:
+        one_by_one = one_by_one.append(item)
+
+    assert History(items) == one_by_one == History[int]().append(*items)
+    assert hash(History(items)) == hash(one_by_one)
+    assert items == tuple(one_by_one)
+    borders = (0, BLOCK - 1, BLOCK, size // 2, size - BLOCK - 1, size - 1)
+    assert list(borders) == [one_by_one[at] for at in borders]
+    assert [items[-at - 1] for at in borders] == [one_by_one[-at - 1] for at in borders]
+    for start in borders:
+        assert items[start : start + 2 * BLOCK] == one_by_one[start : start + 2 * BLOCK]
+    assert not History(items[:-1]).starts_with(one_by_one)
+    assert not one_by_one.starts_with(History((*items[:-1], -1)))

@@ -9,7 +9,7 @@ from graphloop.events import Cancelled
 from graphloop.run import INTERRUPTED, STOPPED, Ending, EndReason, ended_by, evolve, interrupted
 from graphloop.spending import Spent
 from graphloop.turn import Turn
-from graphloop.values import ToolResult
+from graphloop.values import ToolResult, ToolSpecs
 from tests.strategies import call, fresh, spec
 
 
@@ -28,7 +28,7 @@ def test_a_run_that_was_stopped_stays_so(reason: EndReason, later: Ending | None
 FINE = ToolResult("c0.0", "", "read", "fine")
 TURN = Turn(
     number=0,
-    tools=(spec("read"), spec("ask", "agent")),
+    tools=ToolSpecs((spec("read"), spec("ask", "agent"))),
     calls=(call(), call("ask"), call(), call()),
     started=0b0111,
     results=(FINE, None, None, None),

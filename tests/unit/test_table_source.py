@@ -9,7 +9,7 @@ import pytest
 from graphloop import Agent
 from graphloop.graph import NodeGraph
 from graphloop.proofs.checking import check
-from graphloop.proofs.ground import Ground
+from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.sarif import to_sarif
 from graphloop.testing import ScriptedModel
 from graphloop.topology import load
@@ -49,7 +49,7 @@ def test_an_agent_was_written_where_it_was_made() -> None:
     """Its table is the library's."""
     agent = Agent(ScriptedModel(()))
 
-    written = Ground(agent.graph).written("gate") or ""
+    written = ProofGraph(agent.graph).line_of("gate") or ""
     assert written.endswith(f"test_table_source.py:{line_of('agent = A')}")
 
 
@@ -61,7 +61,7 @@ def test_a_program_that_is_typed_in_has_no_line() -> None:
     exec(compile(code, "<typed in>", "exec"), names)  # noqa: S102 - a program of this test.
 
     assert names["graph"].source is None
-    assert Ground(names["graph"]).written("append") is None
+    assert ProofGraph(names["graph"]).line_of("append") is None
 
 
 def test_findings_name_their_line(tmp_path: Path) -> None:
@@ -86,4 +86,4 @@ def test_a_directory_that_is_gone_shortens_nothing(
     monkeypatch.chdir(gone)
     gone.rmdir()
 
-    assert (Ground(graph).written("append") or "").startswith(tmp_path.as_posix())
+    assert (ProofGraph(graph).line_of("append") or "").startswith(tmp_path.as_posix())

@@ -11,6 +11,8 @@ from graphloop.values import (
     ReasoningPart,
     TextPart,
     ToolResult,
+    ToolSpec,
+    ToolSpecs,
     Usage,
     UserPart,
     call_key,
@@ -91,3 +93,15 @@ def test_usage_adds_up_bucket_by_bucket() -> None:
 
     assert Usage(11, 22, 33, 44, 55) == usage
     assert 110 == usage.total_tokens
+
+
+def test_tools_on_offer_are_a_tuple_with_look_ups() -> None:
+    """A journal that holds the plain tuple gives the same run."""
+    end, search = ToolSpec("end", "", "{}", ends=True), ToolSpec("s", "", "{}", kind="provider")
+
+    tools = ToolSpecs((end, search))
+
+    assert {"end": end, "s": search} == tools.by_name
+    assert {"end": end} == tools.callable
+    assert (end,) == tools.ending
+    assert (end, search) == tools

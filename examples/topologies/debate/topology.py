@@ -5,7 +5,7 @@ graphloop run examples/topologies/debate
 
 from graphloop import END, Graph, node
 from graphloop.nodes import Append, Child, ModelCall, PrepareStep
-from graphloop.outcomes import Answered, Calls, Failed, Final, Outcome, Ready, Resend
+from graphloop.outcomes import Answered, Final, Outcome, Ready, Resend
 from graphloop.topology import registry, with_agents
 
 PROMPT = "Should a small team write its own agent loop?"
@@ -30,11 +30,7 @@ prepare, model, append = PrepareStep(), ModelCall(), Append()
 speaker: Graph[None] = Graph(
     "speaker",
     prepare,
-    {
-        prepare: {Ready: model, Calls: append, ...: END},
-        model: {Failed: END, ...: append},
-        append: {...: END},
-    },
+    {prepare: {Ready: model, ...: append}, model: {...: append}, append: {...: END}},
 )
 
 for_it = Child("speaker", "for_it", "Speak for it. Answer what was said last.")

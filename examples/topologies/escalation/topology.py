@@ -7,23 +7,19 @@ graphloop run examples/topologies/escalation      asks at the terminal; parks wh
 
 from graphloop import END, Graph
 from graphloop.nodes import Append, Approve, Child, Limit, ModelCall, PrepareStep, Router
-from graphloop.outcomes import Answered, Calls, Failed, Final, Go, Ready, Rejected, Resend, Unrouted
-from graphloop.own_nodes.route_outcomes import route_outcomes
+from graphloop.outcomes import Answered, Final, Go, Ready, Rejected, Resend, Unrouted
+from graphloop.own_nodes import route_outcome
 from graphloop.topology import with_agents
 
 PROMPT = "My flight was cancelled. I want my 400 euros back."
 
-Harmless, Delicate = route_outcomes(["harmless", "delicate"])
+Harmless, Delicate = route_outcome("harmless"), route_outcome("delicate")
 
 prepare, model, append = PrepareStep(), ModelCall(), Append()
 desk: Graph[None] = Graph(
     "desk",
     prepare,
-    {
-        prepare: {Ready: model, Calls: append, ...: END},
-        model: {Failed: END, ...: append},
-        append: {...: END},
-    },
+    {prepare: {Ready: model, ...: append}, model: {...: append}, append: {...: END}},
 )
 
 answer, answered = Child("desk", "answer", "Answer the customer."), Append("answered")

@@ -5,8 +5,8 @@ graphloop run examples/topologies/evaluator_optimizer
 
 from graphloop import END, Graph
 from graphloop.nodes import Append, Child, Critique, ModelCall, PrepareStep
-from graphloop.outcomes import Calls, Failed, Ready
-from graphloop.own_nodes.compose import loop_until
+from graphloop.outcomes import Ready
+from graphloop.own_nodes import loop_until
 from graphloop.topology import with_agents
 
 PROMPT = "Write a slogan for graphloop."
@@ -15,11 +15,7 @@ prepare, model, append = PrepareStep(), ModelCall(), Append()
 writer: Graph[None] = Graph(
     "writer",
     prepare,
-    {
-        prepare: {Ready: model, Calls: append, ...: END},
-        model: {Failed: END, ...: append},
-        append: {...: END},
-    },
+    {prepare: {Ready: model, ...: append}, model: {...: append}, append: {...: END}},
 )
 
 write, critique = Child("writer"), Critique("Has it at most six words, and no exclamation mark?")

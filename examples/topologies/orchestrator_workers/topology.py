@@ -5,7 +5,7 @@ graphloop run examples/topologies/orchestrator_workers
 
 from graphloop import END, Graph
 from graphloop.nodes import Append, Child, Limit, MapOver, ModelCall, PrepareStep
-from graphloop.outcomes import Answered, Calls, Failed, Final, Go, Ready, Resend, Unplanned
+from graphloop.outcomes import Answered, Final, Go, Ready, Resend, Unplanned
 from graphloop.topology import with_agents
 
 PROMPT = "Compare Lisbon, Porto and Faro for a week in March."
@@ -14,11 +14,7 @@ prepare, model, append = PrepareStep(), ModelCall(), Append()
 helper: Graph[None] = Graph(
     "helper",
     prepare,
-    {
-        prepare: {Ready: model, Calls: append, ...: END},
-        model: {Failed: END, ...: append},
-        append: {...: END},
-    },
+    {prepare: {Ready: model, ...: append}, model: {...: append}, append: {...: END}},
 )
 
 plan = Child("helper", "plan", "Cut the task into parts: a JSON array of texts, at most four.")

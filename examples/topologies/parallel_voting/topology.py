@@ -7,7 +7,7 @@ graphloop run examples/topologies/parallel_voting
 
 from graphloop import END, Graph
 from graphloop.nodes import Append, Branch, ModelCall, Parallel, PrepareStep
-from graphloop.outcomes import Answered, Calls, Failed, Ready
+from graphloop.outcomes import Answered, Ready
 from graphloop.topology import with_agents
 
 PROMPT = "May this be shown to children? 'The knight sleeps, and the dragon does, too.'"
@@ -16,11 +16,7 @@ prepare, model, append = PrepareStep(), ModelCall(), Append()
 judge: Graph[None] = Graph(
     "judge",
     prepare,
-    {
-        prepare: {Ready: model, Calls: append, ...: END},
-        model: {Failed: END, ...: append},
-        append: {...: END},
-    },
+    {prepare: {Ready: model, ...: append}, model: {...: append}, append: {...: END}},
 )
 
 vote = Parallel(

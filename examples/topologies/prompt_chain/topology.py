@@ -5,7 +5,7 @@ graphloop run examples/topologies/prompt_chain
 
 from graphloop import END, Graph, NodeContext, node
 from graphloop.nodes import Append, Child, Limit, ModelCall, PrepareStep
-from graphloop.outcomes import Answered, Calls, Failed, Final, Go, Outcome, Ready, Resend
+from graphloop.outcomes import Answered, Final, Go, Outcome, Ready, Resend
 from graphloop.topology import registry, with_agents
 
 PROMPT = "Explain to a child why the sky is blue."
@@ -30,11 +30,7 @@ prepare, model, append = PrepareStep(), ModelCall(), Append()
 writer: Graph[None] = Graph(
     "writer",
     prepare,
-    {
-        prepare: {Ready: model, Calls: append, ...: END},
-        model: {Failed: END, ...: append},
-        append: {...: END},
-    },
+    {prepare: {Ready: model, ...: append}, model: {...: append}, append: {...: END}},
 )
 
 outline = Child("writer", "outline", "Write an outline: three points, each on a line with a dash.")

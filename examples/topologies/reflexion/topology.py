@@ -7,7 +7,7 @@ graphloop run examples/topologies/reflexion
 
 from graphloop import END, Graph, NodeContext, node
 from graphloop.nodes import Append, Child, Limit, ModelCall, PrepareStep
-from graphloop.outcomes import Answered, Calls, Failed, Final, Go, Outcome, Ready, Resend
+from graphloop.outcomes import Answered, Final, Go, Outcome, Ready, Resend
 from graphloop.topology import registry, with_agents
 
 PROMPT = "Write a haiku about a compiler: three lines."
@@ -32,11 +32,7 @@ prepare, model, append = PrepareStep(), ModelCall(), Append()
 poet: Graph[None] = Graph(
     "poet",
     prepare,
-    {
-        prepare: {Ready: model, Calls: append, ...: END},
-        model: {Failed: END, ...: append},
-        append: {...: END},
-    },
+    {prepare: {Ready: model, ...: append}, model: {...: append}, append: {...: END}},
 )
 
 attempt = Child("poet", "attempt", "Do it. Heed the lessons, if there are any.")

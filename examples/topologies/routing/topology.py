@@ -5,23 +5,19 @@ graphloop run examples/topologies/routing
 
 from graphloop import END, Graph
 from graphloop.nodes import Append, Child, ModelCall, PrepareStep, Router
-from graphloop.outcomes import Answered, Calls, Failed, Ready, Unrouted
-from graphloop.own_nodes.route_outcomes import route_outcomes
+from graphloop.outcomes import Answered, Ready, Unrouted
+from graphloop.own_nodes import route_outcome
 from graphloop.topology import with_agents
 
 PROMPT = "I was charged twice in May."
 
-Billing, Technical = route_outcomes(["billing", "technical"])
+Billing, Technical = route_outcome("billing"), route_outcome("technical")
 
 prepare, model, append = PrepareStep(), ModelCall(), Append()
 desk: Graph[None] = Graph(
     "desk",
     prepare,
-    {
-        prepare: {Ready: model, Calls: append, ...: END},
-        model: {Failed: END, ...: append},
-        append: {...: END},
-    },
+    {prepare: {Ready: model, ...: append}, model: {...: append}, append: {...: END}},
 )
 
 router = Router(

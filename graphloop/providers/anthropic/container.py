@@ -1,8 +1,8 @@
 """The container of Anthropic's server tools: a turn reports it, the next request sends it.
 
-Without it a paused turn cannot go on, and files that the model wrote are gone. The
-turn's message keeps the id, so any process can send it from the history. A container that the
-caller names wins, and `null` asks for a new one.
+Without it a paused turn cannot go on, and files that the model wrote are gone. The turn's message
+keeps the id, so any process can send it from the history. A container that the caller names wins,
+and `null` asks for a new one.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from ...values import AssistantMessage, ModelRequest
 from ..options import options_of
 from ..wire_json import JsonObject, is_object, json_text, object_in
 
-__all__ = ["container_field", "container_in", "container_of", "kept_container", "names_container"]
+__all__ = ["container_member", "container_to_keep", "kept_id", "names_container"]
 
 _FIELD = "container"
 
 
-def kept_container(container: object) -> str:
+def container_to_keep(container: object) -> str:
     """Return the JSON text that a message keeps of its turn's `container`."""
-    told = container.get("id") if is_object(container) else None
-    return json_text({_FIELD: told}) if isinstance(told, str) and told else ""
+    container_id = container.get("id") if is_object(container) else None
+    is_id = isinstance(container_id, str) and container_id
+    return json_text({_FIELD: container_id}) if is_id else ""
 
 
-def container_in(message: AssistantMessage, *, place: str) -> str:
+def kept_id(message: AssistantMessage, *, place: str) -> str:
     """Return the id of the container that a message of this wire keeps, or nothing.
 
     Raises:
@@ -30,38 +31,34 @@ def container_in(message: AssistantMessage, *, place: str) -> str:
     """
     if not message.extra:
         return ""
-    told = object_in(message.extra, place=place).get(_FIELD)
-    return told if isinstance(told, str) else ""
+    container_id = object_in(message.extra, place=place).get(_FIELD)
+    return container_id if isinstance(container_id, str) else ""
 
 
 def names_container(options: JsonObject) -> bool:
-    """Whether the caller's options choose the container: by its id, or a new one.
+    """Whether the caller's options choose the container: by its id, or a new container.
 
     An object without an id only lists skills to load.
     """
-    said = options.get(_FIELD, {})
-    return not is_object(said) or bool(said.get("id"))
+    container = options.get(_FIELD, {})
+    return not is_object(container) or bool(container.get("id"))
 
 
-def container_of(request: ModelRequest) -> JsonObject | None:
-    """Return the fields to send beside the id of the container; None to send no container.
+def container_member(request: ModelRequest, kept: str) -> str:
+    """Return the member of the request that holds the id `kept`, and the caller's skills.
 
-    None is sent where the caller chose one, and where the request offers no server tools.
+    Nothing is sent where the caller chose a container, nor to a request without server tools.
 
     Raises:
         ConfigError: the options cannot be sent.
     """
-    options, server_tools = options_of(request.settings, {})
-    offered = server_tools or any(spec.kind == "provider" for spec in request.tools)
-    fields: JsonObject = options.get(_FIELD, {})
-    if names_container(options) or not (offered or fields):
-        return None
-    return fields
-
-
-def container_field(fields: JsonObject | None, told: str) -> str:
-    """Return the member to send: `fields`, and the id of `told` if there is one."""
-    if fields is None or not (fields or told):
+    if not (kept or request.settings.options):
         return ""
-    value = {**fields, "id": told} if told and fields else fields or told
-    return f',"{_FIELD}":{json_text(value)}'
+    options, server_tools = options_of(request.settings, {})
+    if names_container(options):
+        return ""
+    fields: JsonObject = options.get(_FIELD, {})
+    offered = server_tools or any(spec.kind == "provider" for spec in request.tools)
+    if not (fields or (kept and offered)):
+        return ""
+    return f',"{_FIELD}":{json_text({**fields, "id": kept} if kept and fields else fields or kept)}'

@@ -9,7 +9,7 @@ starts the answer over.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Literal, TypeAlias, final
+from typing import Final, Literal, TypeAlias, final
 
 from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
@@ -17,28 +17,20 @@ from msgspec.json import Decoder
 from ...errors import BadReply, StreamTruncated
 from ...values import AssistantMessage, FinishReason, Reply, Usage
 from ..base import Delta, Live, Restarted, ServerEvent, TextDelta, UsageSoFar
-from ..finish_words import ANTHROPIC, meaning
+from ..finish_words import FinishWords, meaning
 from ..refusals import stream_error
 from ..text import TextJoiner
 from ..wire_json import JsonObject, count_of, is_list, is_object, json_text, parse_object, quoted
-from .assembly import (
-    Block,
-    CallBlock,
-    OpaqueBlock,
-    TextBlock,
-    string,
-    text_or_thinking,
-)
+from .assembly import Block, new_block, string
 from .blocks import WIRE
-from .container import kept_container
+from .container import container_to_keep
 
 __all__ = ["AnthropicDecoder"]
 
 _Shown: TypeAlias = Iterable[Live | UsageSoFar]
 
-_METADATA = ("id", "stop_sequence", "stop_details", "container", "context_management")
-
-_NOTHING = Usage()
+_METADATA: Final = ("id", "stop_sequence", "stop_details", "container", "context_management")
+_NOTHING: Final = Usage()
 
 
 # The types are fields and no tags, for msgspec lets a tag be absent.
@@ -59,11 +51,12 @@ _decode = Decoder(_BlockDelta).decode
 
 @final
 class AnthropicDecoder:
-    """Decodes the events of one stream."""
+    """Decodes the events of one stream (see `Decoder`)."""
 
-    def __init__(self) -> None:
-        self._content_started = False
-        self._complete = False
+    def __init__(self, words: FinishWords) -> None:
+        self.content_started = False
+        self.complete = False
+        self._words = words
         # Counts all shown calls, also those of an answer that started over.
         self._calls_shown = 0
         self._handlers: dict[object, Callable[[JsonObject], _Shown]] = {
@@ -100,17 +93,7 @@ class AnthropicDecoder:
                 shown = self._flowing.push(text)
                 return (TextDelta(shown),) if shown else ()
             self._flowing = None
-        return () if self._complete or not data else self._take(event.name, data)
-
-    @property
-    def content_started(self) -> bool:
-        """Whether any content has come."""
-        return self._content_started
-
-    @property
-    def complete(self) -> bool:
-        """Whether `message_stop` has come."""
-        return self._complete
+        return () if self.complete or not data else self._take(event.name, data)
 
     def reply(self) -> Reply:
         """Return the whole answer.
@@ -118,7 +101,7 @@ class AnthropicDecoder:
         Raises:
             StreamTruncated: `message_stop` or a stop reason has not come.
         """
-        if not self._complete:
+        if not self.complete:
             seen = f"{len(self._blocks)} block(s)" if self._started else "no message_start"
             raise StreamTruncated(
                 f"Expected the stream to end with message_stop, found its end after {seen}. "
@@ -128,14 +111,15 @@ class AnthropicDecoder:
         raw = string(message, "stop_reason")
         # Stable: a proxy that gives every block the same index still gets them in their order.
         blocks = sorted(self._blocks, key=lambda numbered: numbered[0])
+        parts = tuple(block.part() for _, block in blocks)
         metadata = {key: message[key] for key in _METADATA if message.get(key) is not None}
+        reason = meaning(self._words, raw)
+        # llama.cpp says end_turn where a stop sequence ended the turn.
+        if reason is FinishReason.STOP and message.get("stop_sequence") is not None:
+            reason = FinishReason.STOP_SEQUENCE
         return Reply(
-            AssistantMessage(
-                tuple(block.part() for _, block in blocks),
-                WIRE,
-                kept_container(message.get("container")),
-            ),
-            _finish_reason(raw, stopped_by_sequence=message.get("stop_sequence") is not None),
+            AssistantMessage(parts, WIRE, container_to_keep(message.get("container"))),
+            reason,
             _usage(self._usage),
             raw,
             string(message, "model"),
@@ -147,10 +131,11 @@ class AnthropicDecoder:
         if name == "error":
             raise stream_error(WIRE, data)
         fields = parse_object(data)
+        kind = fields.get("type") or name
         try:
-            handler = self._handlers.get(fields.get("type") or name)
+            handler = self._handlers.get(kind)
             if handler is not None:
-                return handler(fields)
+                return handler(fields) if self._started or kind == "message_start" else ()
         except (AttributeError, KeyError, TypeError) as problem:
             raise BadReply(
                 "Expected an event of the Anthropic Messages wire, found one with a missing or "
@@ -164,82 +149,63 @@ class AnthropicDecoder:
         if not is_object(fields["message"]):
             raise TypeError(f"message: expected an object, found {fields['message']!r}")
         message = dict(fields["message"])
-        again = (Restarted(),) if self._started and self._content_started else ()
+        again = (Restarted(),) if self._started and self.content_started else ()
         self._reset(message)
         for key in ("id", "model", "stop_reason"):
             string(message, key)
         return (*again, *self._merge_usage(message.get("usage")))
 
     def _on_block_start(self, fields: JsonObject) -> _Shown:
-        if not self._started:
-            return ()
         index, start = fields["index"], fields["content_block"]
         if not isinstance(index, int):
             raise TypeError(f"index: expected a number, found {index!r}")
-        block = self._new_block(start)
+        block = new_block(start, self._calls_shown)
+        self._calls_shown += block.is_call
+        if start["type"] == "fallback":
+            self._fall_back(start)
+        self.content_started |= not block.is_shown
         self._by_index[index] = block
         self._blocks.append((index, block))
         return self._shown(block.opened())
-
-    def _new_block(self, start: JsonObject) -> Block:
-        kind = start["type"]
-        if kind == "tool_use":
-            self._calls_shown += 1
-            return CallBlock(start, self._calls_shown - 1)
-        block = text_or_thinking(start)
-        if block is not None:
-            return block
-        if kind == "fallback":
-            self._fall_back(start)
-        self._content_started = True
-        return OpaqueBlock(start)
 
     def _fall_back(self, start: JsonObject) -> None:
         """Go on with the fallback model; the calls of the model that declined are dropped.
 
         The API wants neither these calls nor results for them when the turn is sent back.
         """
-        self._blocks = [one for one in self._blocks if not isinstance(one[1], CallBlock)]
+        self._blocks = [(at, block) for at, block in self._blocks if not block.is_call]
         successor = start.get("to")
         if is_object(successor):
             self._message["model"] = string(successor, "model")
 
     def _on_block_delta(self, fields: JsonObject) -> _Shown:
-        if not self._started:
-            return ()
         index = fields["index"]
         block = self._by_index[index]
         delta = block.push(fields["delta"])
-        if delta is not None and isinstance(block, TextBlock):
-            self._flowing, self._flowing_index = block.joiner, index
+        if delta is not None:
+            self._flowing, self._flowing_index = block.text, index
         return self._shown(delta)
 
     def _on_block_stop(self, fields: JsonObject) -> _Shown:
-        if not self._started:
-            return ()
         return self._shown(self._by_index[fields["index"]].closed())
 
     def _on_message_delta(self, fields: JsonObject) -> _Shown:
-        if not self._started:
-            return ()
-        for said in (fields, fields["delta"]):
-            string(said, "stop_reason")
+        for source in (fields, fields["delta"]):
+            string(source, "stop_reason")
             for key in ("stop_reason", *_METADATA):
-                if said.get(key) is not None:
-                    self._message[key] = said[key]
+                if source.get(key) is not None:
+                    self._message[key] = source[key]
         return self._merge_usage(fields.get("usage"))
 
     def _on_message_stop(self, fields: JsonObject) -> _Shown:  # noqa: ARG002 - says nothing
-        if not self._started:
-            return ()
-        is_open = any(isinstance(one, CallBlock) and not one.is_whole for _, one in self._blocks)
+        is_whole = all(block.is_whole for _, block in self._blocks)
         # The calls of a reply with a cut stop reason never run.
-        if is_open and self._message.get("stop_reason") != "max_tokens":
+        if not is_whole and self._message.get("stop_reason") != "max_tokens":
             raise StreamTruncated(
                 "tool_use: expected content_block_stop before message_stop, found none: the "
                 "arguments may go on. Fix: ask again; what came is not an answer."
             )
-        self._complete = True
+        self.complete = True
         rest = (block.closed() for _, block in self._blocks)
         return tuple(delta for delta in rest if delta is not None)
 
@@ -254,7 +220,7 @@ class AnthropicDecoder:
     def _shown(self, delta: Delta | None) -> _Shown:
         if delta is None:
             return ()
-        self._content_started = True
+        self.content_started = True
         return (delta,)
 
 
@@ -275,33 +241,26 @@ def _is_error(name: str, fields: JsonObject) -> bool:
     if isinstance(kind, str) and kind:
         return kind.endswith("_error")
     # Nothing but an error's own fields: the whole report, bare.
-    said = (fields.get("message"), fields.get("detail"), fields.get("code"))
-    return not name and any(value is not None for value in said)
-
-
-def _finish_reason(raw: str, *, stopped_by_sequence: bool) -> FinishReason:
-    # llama says end_turn where a stop sequence ended the turn.
-    if raw == "end_turn" and stopped_by_sequence:
-        return FinishReason.STOP_SEQUENCE
-    return meaning(ANTHROPIC, raw)
+    report = (fields.get("message"), fields.get("detail"), fields.get("code"))
+    return not name and any(value is not None for value in report)
 
 
 def _usage(fields: JsonObject) -> Usage:
     """Return the tokens of a turn; where the server sampled several times, their sum."""
-    details = fields.get("output_tokens_details")
-    reasoning = count_of(details, "thinking_tokens")
-    iterations = fields.get("iterations")
+    iterations, server_calls = fields.get("iterations"), fields.get("server_tool_use")
     rounds = iterations if is_list(iterations) and iterations else [fields]
+
+    def total(key: str) -> int:
+        return sum(count_of(round_, key) for round_ in rounds)
+
     return Usage(
-        sum(count_of(one, "input_tokens") for one in rounds),
-        sum(count_of(one, "output_tokens") for one in rounds),
-        sum(count_of(one, "cache_read_input_tokens") for one in rounds),
-        sum(count_of(one, "cache_creation_input_tokens") for one in rounds),
-        reasoning,
-        _server_tool_calls(fields.get("server_tool_use")),
+        total("input_tokens"),
+        total("output_tokens"),
+        total("cache_read_input_tokens"),
+        total("cache_creation_input_tokens"),
+        count_of(fields.get("output_tokens_details"), "thinking_tokens"),
+        # How often the server ran a tool itself, of any kind.
+        sum(count_of(server_calls, kind) for kind in server_calls)
+        if is_object(server_calls)
+        else 0,
     )
-
-
-def _server_tool_calls(requests: object) -> int:
-    """Return how often the server ran a tool itself: the sum over all kinds."""
-    return sum(count_of(requests, kind) for kind in requests) if is_object(requests) else 0

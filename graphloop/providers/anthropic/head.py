@@ -6,17 +6,18 @@ definitions; those of the provider options stand behind the request's own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ...errors import ConfigError, nearest
 from ...values import ModelRequest, OutputSpec, Settings, ToolChoice, ToolSpec
 from ..options import options_of
-from ..output_schema import closed_schema
+from ..text import utf8
 from ..wire_json import JsonObject, is_object, json_text, object_text
 from .container import names_container
+from .output_schema import closed_schema
 
-__all__ = ["head_fields"]
+__all__ = ["head_bytes"]
 
 _OWNED: Final[Mapping[str, str]] = {
     "max_tokens": "Set Settings.max_tokens.",
@@ -25,8 +26,10 @@ _OWNED: Final[Mapping[str, str]] = {
 }
 
 
-def head_fields(request: ModelRequest, *, model: str, system: str, max_tokens_default: int) -> str:
-    """Return the members of the request object before `messages`, joined by commas.
+def head_bytes(
+    request: ModelRequest, instructions: Sequence[str], *, model: str, max_tokens_default: int
+) -> bytes:
+    """Return the body up to and with the bracket that opens the messages.
 
     Raises:
         ConfigError: this wire has no form for a setting, tool or option.
@@ -38,14 +41,15 @@ def head_fields(request: ModelRequest, *, model: str, system: str, max_tokens_de
     max_tokens = max_tokens_default if settings.max_tokens is None else settings.max_tokens
     fields = {"model": json_text(model), "max_tokens": json_text(max_tokens), "stream": "true"}
     fields |= _sampling(settings)
-    format_ = _output_config(request.output, options)
-    fields |= {name: json_text(value) for name, value in options.items()} | format_
+    output = _output_config(request.output, options)
+    fields |= {name: json_text(value) for name, value in options.items()} | output
     fields |= _tools(request.tools, server_tools)
     names = [spec.name for spec in request.tools] + _names(server_tools)
     fields |= _tool_choice(request.tool_choice, settings, names)
-    if system:
+    if system := "\n\n".join(filter(None, instructions)):
         fields["system"] = json_text(system)
-    return ",".join(f"{json_text(name)}:{text}" for name, text in fields.items())
+    members = "".join(f"{json_text(name)}:{text}," for name, text in fields.items())
+    return utf8(f'{{{members}"messages":[')
 
 
 def _sampling(settings: Settings) -> dict[str, str]:
@@ -98,8 +102,8 @@ def _tool(spec: ToolSpec) -> str:
 
 
 def _names(tools: list[object]) -> list[str]:
-    found = (tool.get("name") for tool in tools if is_object(tool))
-    return [name for name in found if isinstance(name, str)]
+    names = (tool.get("name") for tool in tools if is_object(tool))
+    return [name for name in names if isinstance(name, str)]
 
 
 def _tool_choice(choice: ToolChoice, settings: Settings, names: list[str]) -> dict[str, str]:

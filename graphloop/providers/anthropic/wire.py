@@ -8,17 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import final
+from typing import Final, final
 
 from ...errors import ConfigError, ProviderError
+from ...values import FinishReason
+from ..encoder import PrefixEncoder
+from ..finish_words import FinishWord, FinishWords
 from ..refusals import http_error
 from .blocks import WIRE
 from .decode import AnthropicDecoder
-from .encode import AnthropicEncoder
+from .encode import anthropic_encoder
 
-__all__ = ["AnthropicMessages"]
+__all__ = ["ANTHROPIC_WORDS", "AnthropicMessages"]
 
-_VERSION = "2023-06-01"
+_VERSION: Final = "2023-06-01"
+
+ANTHROPIC_WORDS: Final[FinishWords] = {
+    "end_turn": FinishWord(FinishReason.STOP, "Anthropic, llama.cpp, vLLM"),
+    "stop_sequence": FinishWord(FinishReason.STOP_SEQUENCE, "Anthropic"),
+    "tool_use": FinishWord(FinishReason.TOOL_CALLS, "Anthropic, llama.cpp, vLLM"),
+    "max_tokens": FinishWord(FinishReason.LENGTH, "Anthropic, llama.cpp, vLLM"),
+    "pause_turn": FinishWord(FinishReason.PAUSE, "Anthropic"),
+    "compaction": FinishWord(FinishReason.PAUSE, "Anthropic"),
+    "refusal": FinishWord(FinishReason.REFUSAL, "Anthropic"),
+    "model_context_window_exceeded": FinishWord(FinishReason.CONTEXT_WINDOW, "Anthropic"),
+}
 
 
 @final
@@ -27,9 +41,10 @@ class AnthropicMessages:
     """The wire of `POST /v1/messages` (see `Wire`).
 
     Args:
-        model: The model's name on the server.
-        max_tokens_default: Sent when the settings do not say `max_tokens`; the API demands one.
-        betas: Features to name in the `anthropic-beta` header.
+        model: the model's name on the server.
+        max_tokens_default: sent when the settings do not say `max_tokens`; the API demands one.
+        betas: features to name in the `anthropic-beta` header.
+        finish_words: words that the server sends beside those of the wire.
 
     Raises:
         ConfigError: `model` is empty or `max_tokens_default` is below 1.
@@ -39,6 +54,7 @@ class AnthropicMessages:
     _: KW_ONLY
     max_tokens_default: int = 8192
     betas: tuple[str, ...] = ()
+    finish_words: FinishWords = field(default_factory=dict[str, FinishWord], repr=False)
     name: str = field(default=WIRE, init=False)
     path: str = field(default="/v1/messages", init=False)
 
@@ -57,13 +73,13 @@ class AnthropicMessages:
             headers["anthropic-beta"] = ",".join(self.betas)
         return headers
 
-    def encoder(self) -> AnthropicEncoder:
+    def encoder(self) -> PrefixEncoder:
         """Return a fresh encoder for one run."""
-        return AnthropicEncoder(self.model, max_tokens_default=self.max_tokens_default)
+        return anthropic_encoder(self.model, self.max_tokens_default)
 
     def decoder(self) -> AnthropicDecoder:
         """Return a fresh decoder for one stream."""
-        return AnthropicDecoder()
+        return AnthropicDecoder({**ANTHROPIC_WORDS, **self.finish_words})
 
     def error(self, status: int, body: bytes) -> ProviderError:
         """Return the error that an HTTP answer without a stream means; never raises."""

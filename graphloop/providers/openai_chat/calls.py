@@ -8,6 +8,7 @@ appear; an id is never a key by itself where there is an index, for ids repeat w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, final
 
 from ...values import ToolCall
@@ -25,10 +26,7 @@ _FUNCTION_FIELDS: Final = frozenset({"name", "arguments"})
 class CallDraft:
     """A call while its fragments come; its deltas wait until its name is known."""
 
-    __slots__ = ("_arguments", "_extra", "_shown", "_waiting", "id", "index", "name")
-
     def __init__(self, index: int) -> None:
-        """Start call `index` of the turn, counted from 0."""
         self.index = index
         self.id = ""
         self.name = ""
@@ -37,23 +35,22 @@ class CallDraft:
         self._waiting = ""
         self._shown = False
 
-    def add(self, fragment: JsonObject, deltas: list[Delta]) -> None:
-        """Take the next fragment of this call."""
+    def add(self, fragment: JsonObject) -> Sequence[Delta]:
+        """Take the next fragment of this call; return the deltas to show."""
         self.id = self.id or _word(fragment.get("id"))
-        function = as_object(fragment.get("function"), "tool_calls[].function")
+        function = _function_of(fragment)
         self.name = self.name or _word(function.get("name"))
-        if len(function) > 2 or not function.keys() <= _FUNCTION_FIELDS:
-            inner: JsonObject = {}
-            _keep_unknown(inner, function, _FUNCTION_FIELDS)
-            add_field(self._extra, "function", inner or None)
-        if not fragment.keys() <= _FRAGMENT_FIELDS:
-            _keep_unknown(self._extra, fragment, _FRAGMENT_FIELDS)
+        unknown = {key: value for key, value in function.items() if key not in _FUNCTION_FIELDS}
+        add_field(self._extra, "function", unknown or None)
+        for key, value in fragment.items():
+            if key not in _FRAGMENT_FIELDS:
+                add_field(self._extra, key, value)
         piece = _text(function.get("arguments"))
-        self._show(self._arguments.push(piece) if piece else "", deltas, final=False)
+        return self._show(self._arguments.push(piece) if piece else "")
 
     def ends_before(self, fragment: JsonObject) -> bool:
         """Whether `fragment` starts another call: it has a name, and this call is whole."""
-        function = as_object(fragment.get("function"), "tool_calls[].function")
+        function = _function_of(fragment)
         name = _word(function.get("name"))
         if not (name and self.name):
             return False
@@ -61,40 +58,36 @@ class CallDraft:
         another = name != self.name or _text(function.get("arguments")).lstrip().startswith("{")
         return another and is_object_text(self._arguments.text)
 
-    def flush(self, deltas: list[Delta]) -> None:
-        """Return the deltas held back, at the end of the turn."""
-        self._show(self._arguments.flush(), deltas, final=True)
+    def flush(self) -> Sequence[Delta]:
+        """End the call; return the deltas that waited for more of it."""
+        return self._show(self._arguments.flush(), final=True)
 
     def call(self) -> ToolCall:
         """Return the call as far as it has come."""
         extra = json_text(self._extra) if self._extra else ""
         return ToolCall(self.id, self.name, self._arguments.text, extra)
 
-    def _show(self, piece: str, deltas: list[Delta], *, final: bool) -> None:
+    def _show(self, piece: str, *, final: bool = False) -> Sequence[Delta]:
         if self._shown:
-            if piece:
-                deltas.append(ToolCallDelta(self.index, "", "", piece))
-            return
+            return (ToolCallDelta(self.index, "", "", piece),) if piece else ()
         self._waiting += piece
-        if self.name or final:
-            deltas.append(ToolCallDelta(self.index, self.id, self.name, self._waiting))
-            self._waiting, self._shown = "", True
+        if not (self.name or final):
+            return ()
+        self._shown = True
+        return (ToolCallDelta(self.index, self.id, self.name, self._waiting),)
 
 
 @final
 class CallAssembler:
-    """Finds the call each fragment belongs to."""
-
-    __slots__ = ("_at_index", "_by_id", "_drafts")
+    """Finds the call that each fragment belongs to."""
 
     def __init__(self) -> None:
-        """Start a turn without calls."""
         self._drafts: list[CallDraft] = []
         self._at_index: dict[int, CallDraft] = {}
         self._by_id: dict[tuple[int | None, str], CallDraft] = {}
 
-    def add(self, fragment: JsonObject, deltas: list[Delta]) -> CallDraft | None:
-        """Take a fragment; return the draft if it started a new call."""
+    def add(self, fragment: JsonObject) -> tuple[CallDraft | None, Sequence[Delta]]:
+        """Take a fragment; return the draft if it started a new call, and the deltas to show."""
         at = fragment.get("index")
         index = at if isinstance(at, int) else None
         call_id = _word(fragment.get("id"))
@@ -107,13 +100,11 @@ class CallAssembler:
             self._at_index[index] = draft
         if call_id:
             self._by_id[index, call_id] = draft
-        draft.add(fragment, deltas)
-        return draft if new else None
+        return draft if new else None, draft.add(fragment)
 
-    def flush(self, deltas: list[Delta]) -> None:
-        """Return the deltas held back by any call."""
-        for draft in self._drafts:
-            draft.flush(deltas)
+    def flush(self) -> Sequence[Delta]:
+        """Return the deltas that any call still holds back."""
+        return [delta for draft in self._drafts for delta in draft.flush()]
 
     def _find(self, index: int | None, call_id: str, fragment: JsonObject) -> CallDraft | None:
         if index is not None:
@@ -125,9 +116,9 @@ class CallAssembler:
         if call_id:
             return self._by_id.get((None, call_id))
         last = self._drafts[-1] if self._drafts else None
-        named = _word(as_object(fragment.get("function"), "tool_calls[].function").get("name"))
         # With neither index nor id a second name can only mean a second call.
-        return None if last is not None and last.name and named else last
+        is_another = last is not None and last.name and _word(_function_of(fragment).get("name"))
+        return None if is_another else last
 
 
 def add_field(into: JsonObject, name: str, value: object) -> None:
@@ -141,6 +132,10 @@ def add_field(into: JsonObject, name: str, value: object) -> None:
         into[name] = value
 
 
+def _function_of(fragment: JsonObject) -> JsonObject:
+    return as_object(fragment.get("function"), "tool_calls[].function")
+
+
 def _word(value: object) -> str:
     return whole_text(_text(value))
 
@@ -150,9 +145,3 @@ def _text(value: object) -> str:
     if isinstance(value, str):
         return value
     return "" if value is None else json_text(value)
-
-
-def _keep_unknown(into: JsonObject, found: JsonObject, known: frozenset[str]) -> None:
-    for name, value in found.items():
-        if name not in known:
-            add_field(into, name, value)

@@ -24,7 +24,7 @@ from ...values import (
     Usage,
 )
 from ..base import Delta, ReasoningDelta, ServerEvent, TextDelta, UsageSoFar
-from ..finish_words import CHAT, meaning, worst
+from ..finish_words import FinishWords, meaning, worst
 from ..refusals import stream_error
 from ..text import TextJoiner, whole_text
 from ..wire_json import (
@@ -38,7 +38,7 @@ from ..wire_json import (
     parse_object,
 )
 from .calls import CallAssembler, CallDraft, add_field
-from .messages import REASONING_EXTRA, THINKING_EXTRA, WIRE
+from .messages import CHAT_REASONING, CHAT_WIRE, THINKING_EXTRA
 
 __all__ = ["ChatDecoder"]
 
@@ -90,10 +90,15 @@ class _Prose:
 
 @final
 class ChatDecoder:
-    """Decodes the events of one stream (see `Decoder`)."""
+    """Decodes the events of one stream (see `Decoder`).
 
-    def __init__(self) -> None:
-        """Start a stream without chunks."""
+    `complete` waits for `[DONE]`: the usage may follow the finish reason.
+    """
+
+    def __init__(self, words: FinishWords) -> None:
+        self.complete = False
+        self._words = words
+        self._out: list[Delta | UsageSoFar] = []  # The deltas of the event in hand.
         self._parts: list[_Prose | CallDraft | OpaquePart] = []
         self._prose: _Prose | None = None
         self._calls = CallAssembler()
@@ -108,7 +113,11 @@ class ChatDecoder:
         self._flowing: TextJoiner | None = None
         self._by_deltas = False
         self._refused = False
-        self._complete = False
+
+    @property
+    def content_started(self) -> bool:
+        """Whether any content has come."""
+        return bool(self._parts)
 
     def feed(self, event: ServerEvent) -> Iterable[Delta | UsageSoFar]:
         """Take an event; return the deltas to show at once, and the usage if it reports one.
@@ -119,19 +128,12 @@ class ChatDecoder:
         """
         text = None if self._flowing is None else _more_text(event.data)
         if self._flowing is None or text is None:
-            return self._take(event)
+            self._flowing, self._out = None, []
+            if event.data and not self.complete:
+                self._take(event)
+            return self._out
         shown = self._flowing.push(text)
         return (TextDelta(shown),) if shown else ()
-
-    @property
-    def content_started(self) -> bool:
-        """Whether any content has come: from then on a retry makes shown deltas void."""
-        return bool(self._parts)
-
-    @property
-    def complete(self) -> bool:
-        """Whether `[DONE]` has come; a finish reason alone may be followed by the usage."""
-        return self._complete
 
     def reply(self) -> Reply:
         """Return the whole answer once the stream has ended.
@@ -143,47 +145,38 @@ class ChatDecoder:
         if self._details:
             extra["reasoning_details"] = self._details
         parts = tuple(map(_part, self._parts))
-        message = AssistantMessage(parts, WIRE, json_text(extra) if extra else "")
+        message = AssistantMessage(parts, CHAT_WIRE, json_text(extra) if extra else "")
         metadata = json_text(self._metadata) if self._metadata else ""
-        reason = self._finish_reason(message)
+        reason = meaning(self._words, self._finish)
+        if self._refused:
+            reason = FinishReason.REFUSAL
+        elif reason is FinishReason.STOP and message.calls:
+            reason = FinishReason.TOOL_CALLS  # Many servers say "stop" when the turn has calls.
         return Reply(message, reason, self._usage, self._finish, self._model, metadata)
 
-    def _take(self, event: ServerEvent) -> Iterable[Delta | UsageSoFar]:
+    def _take(self, event: ServerEvent) -> None:
         """Take an event of any kind."""
         data = event.data
-        deltas: list[Delta] = []
-        self._flowing = None
-        if self._complete or not data:
-            return deltas
         if data.startswith(b"[DONE]"):
-            self._complete = True
-            self._flush(deltas)
-            return deltas
-        if event.name == "error":
-            raise stream_error(WIRE, data)
-        chunk = parse_object(data)
-        if _is_error(chunk):
-            raise stream_error(WIRE, data)
+            self.complete = True
+            self._flush()
+            return
+        chunk = {} if event.name == "error" else parse_object(data)
+        if event.name == "error" or _is_error(chunk):
+            raise stream_error(CHAT_WIRE, data)
         if not self._model:
             self._take_envelope(chunk)
         for choice in as_list(chunk.get("choices"), "choices"):
             entry = as_object(choice, "choices[]")
             if not entry.get("index"):  # 0, or not there at all
-                self._take_choice(entry, deltas)
-        told = chunk.get("usage")
-        if self._finish or told:
+                self._take_choice(entry)
+        usage = chunk.get("usage")
+        if self._finish or usage:
             self._take_envelope(chunk)
         if self._finish:
-            self._flush(deltas)
-        return [*deltas, UsageSoFar(self._usage)] if told and self._usage != _NOTHING else deltas
-
-    def _finish_reason(self, message: AssistantMessage) -> FinishReason:
-        reason = meaning(CHAT, self._finish)
-        if self._refused:
-            return FinishReason.REFUSAL
-        # Many servers say "stop" when the turn asks for tools.
-        stopped = reason is FinishReason.STOP and message.calls
-        return FinishReason.TOOL_CALLS if stopped else reason
+            self._flush()
+        if usage and self._usage != _NOTHING:
+            self._out.append(UsageSoFar(self._usage))
 
     def _take_envelope(self, chunk: JsonObject) -> None:
         model = chunk.get("model")
@@ -196,7 +189,7 @@ class ChatDecoder:
         if is_object(usage) and usage:
             self._usage = _usage(usage)
 
-    def _take_choice(self, choice: JsonObject, deltas: list[Delta]) -> None:
+    def _take_choice(self, choice: JsonObject) -> None:
         delta = choice.get("delta")
         if delta is not None:
             self._by_deltas = True
@@ -205,74 +198,70 @@ class ChatDecoder:
             delta = choice.get("message")
         for name, value in as_object(delta, "choices[0].delta").items():
             if name == "content" and isinstance(value, str):
-                if value:
-                    self._say(TextDelta, value, deltas)
+                self._say(TextDelta, value)
             elif value is not None:
-                self._take_field(name, value, deltas)
+                self._take_field(name, value)
         finish = choice.get("finish_reason")
         if finish:
             word = whole_text(finish) if isinstance(finish, str) else "other"
-            self._finish = worst(CHAT, self._finish, word)
+            self._finish = worst(self._words, self._finish, word)
 
-    def _take_field(self, name: str, value: object, deltas: list[Delta]) -> None:
+    def _take_field(self, name: str, value: object) -> None:
         match name, value:
             case "role", _:
                 pass
             case "content", _:
-                self._take_typed(as_list(value, "delta.content"), deltas)
+                self._take_typed(as_list(value, "delta.content"))
             case (("reasoning_content" | "reasoning"), str()):
-                self._reason(name, value, deltas)
+                self._reason(name, value)
             case "refusal", str():
-                if value:
-                    self._refused = True
-                    self._say(TextDelta, value, deltas)
+                self._refused |= bool(value)
+                self._say(TextDelta, value)
             case "reasoning_details", _ if is_list(value):
-                self._take_details(value, deltas)
+                self._take_details(value)
             case "tool_calls", _:
                 for fragment in as_list(value, "delta.tool_calls"):
-                    self._call(as_object(fragment, "delta.tool_calls[]"), deltas)
+                    self._call(as_object(fragment, "delta.tool_calls[]"))
             case "function_call", _:
                 # The wire's old form: one call without id; -1 is no server's index.
-                self._call({"index": -1, "function": value}, deltas)
+                self._call({"index": -1, "function": value})
             case _:
                 add_field(self._extra, name, value)
 
-    def _say(self, kind: _ProseDelta, text: str, deltas: list[Delta], extra: str = "") -> None:
+    def _say(self, kind: _ProseDelta, text: str, extra: str = "") -> None:
+        if not text:
+            return
         prose = self._prose
         if prose is None or prose.kind is not kind or prose.extra != extra:
-            self._end_prose(deltas)
+            self._end_prose()
             prose = self._prose = _Prose(kind, extra)
             self._parts.append(prose)
             if kind is TextDelta and self._model and not (extra or self._finish):
                 self._flowing = prose.joiner
         shown = prose.joiner.push(text)
         if shown:
-            deltas.append(kind(shown))
+            self._out.append(kind(shown))
 
-    def _reason(self, field: str, text: str, deltas: list[Delta]) -> None:
+    def _reason(self, field: str, text: str) -> None:
         # Some servers send everything twice, under two names: only the first name counts.
         if text:
             self._reasoning_field = self._reasoning_field or field
             if field == self._reasoning_field:
-                extra = REASONING_EXTRA if field == "reasoning" else ""
-                self._say(ReasoningDelta, text, deltas, extra)
+                self._say(ReasoningDelta, text, CHAT_REASONING.get(field, ""))
 
-    def _take_typed(self, content: list[object], deltas: list[Delta]) -> None:
+    def _take_typed(self, content: list[object]) -> None:
         for item in content:
             part = as_object(item, "delta.content[]")
             text = part.get("text")
             if part.get("type") == "text" and isinstance(text, str):
-                if text:
-                    self._say(TextDelta, text, deltas)
+                self._say(TextDelta, text)
             elif part.get("type") == "thinking":
-                thought = _thought(part.get("thinking"))
-                if thought:
-                    self._say(ReasoningDelta, thought, deltas, THINKING_EXTRA)
+                self._say(ReasoningDelta, _thought(part.get("thinking")), THINKING_EXTRA)
             else:
-                self._end_prose(deltas)
+                self._end_prose()
                 self._parts.append(OpaquePart(json_text(part)))
 
-    def _take_details(self, details: list[object], deltas: list[Delta]) -> None:
+    def _take_details(self, details: list[object]) -> None:
         for item in details:
             detail = as_object(item, "delta.reasoning_details[]")
             kept = self._kept_detail(detail)
@@ -282,7 +271,7 @@ class ChatDecoder:
                 _grow(kept, detail)
             text = detail.get("text") or detail.get("summary")
             if isinstance(text, str):
-                self._reason("reasoning_details", text, deltas)
+                self._reason("reasoning_details", text)
 
     def _kept_detail(self, detail: JsonObject) -> JsonObject | None:
         index, kind = detail.get("index"), detail.get("type")
@@ -295,21 +284,22 @@ class ChatDecoder:
         )
         return next(same, None)
 
-    def _call(self, fragment: JsonObject, deltas: list[Delta]) -> None:
-        draft = self._calls.add(fragment, deltas)
+    def _call(self, fragment: JsonObject) -> None:
+        draft, deltas = self._calls.add(fragment)
         if draft is not None:
-            self._end_prose(deltas)
+            self._end_prose()
             self._parts.append(draft)
+        self._out += deltas
 
-    def _end_prose(self, deltas: list[Delta]) -> None:
+    def _end_prose(self) -> None:
         prose, self._prose = self._prose, None
         self._flowing = None
         if prose is not None and (rest := prose.joiner.flush()):
-            deltas.append(prose.kind(rest))
+            self._out.append(prose.kind(rest))
 
-    def _flush(self, deltas: list[Delta]) -> None:
-        self._end_prose(deltas)
-        self._calls.flush(deltas)
+    def _flush(self) -> None:
+        self._end_prose()
+        self._out += self._calls.flush()
 
 
 def _more_text(data: bytes) -> str | None:

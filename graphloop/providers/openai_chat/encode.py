@@ -1,28 +1,30 @@
-"""Requests of the OpenAI chat wire: each message is encoded once, the body is a join.
+"""Requests of the OpenAI chat wire: the head of a request, and its history.
 
-The messages stand last in the body, so that while a run only appends, all bytes up to the end of
-the last message are a prefix of the next request: prompt caches hit it. The form of a message
-depends only on that message and those before it, never on later ones.
+The form of a message depends only on that message and on those before it, never on later ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias, final
+from functools import partial
+from typing import Final, final
 
 from ...errors import ConfigError
-from ...values import Message, ModelRequest, OutputSpec, Settings, ToolChoice, ToolSpec
+from ...values import Message, ModelRequest, OutputSpec, ToolChoice, ToolSpec
+from ..encoder import EncodedHistory, PrefixEncoder
 from ..options import options_of
-from ..output_schema import is_strict
-from ..sent_messages import SentMessages
-from ..wire_json import JsonObject, json_bytes, object_in, object_text, sent_name
+from ..wire_json import (
+    JsonObject,
+    is_list,
+    is_object,
+    json_bytes,
+    object_in,
+    object_text,
+    sent_name,
+)
 from .messages import Batch, encode_message
 
-__all__ = ["ChatEncoder"]
-
-_END_OF_BODY: Final = b"]}"
-
-_HeadOf: TypeAlias = tuple[tuple[ToolSpec, ...], ToolChoice, Settings, OutputSpec | None]
+__all__ = ["chat_encoder", "is_strict"]
 
 _OWNED: Final[Mapping[str, str]] = {
     "max_completion_tokens": "Set Settings.max_tokens.",
@@ -33,57 +35,57 @@ _OWNED: Final[Mapping[str, str]] = {
     "stop": "Set Settings.stop_sequences.",
 }
 
+# The keywords of OpenAI's strict mode, from its page on structured outputs. The API answers 400 to
+# `default` and many others.
+_STRICT_WORDS: Final = frozenset(
+    (
+        *("type", "properties", "required", "additionalProperties", "items", "enum", "const"),
+        *("anyOf", "$ref", "$defs", "definitions", "description", "title", "pattern", "format"),
+        *("multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+        *("minItems", "maxItems"),
+    )
+)
+
+
+def chat_encoder(model: str, max_tokens_field: str, *, reasoning: bool) -> PrefixEncoder:
+    """Return an encoder for one run.
+
+    Args:
+        model: the model's name on the server.
+        max_tokens_field: the server's name for `Settings.max_tokens`.
+        reasoning: whether a turn's reasoning may go back to the server.
+    """
+    head = partial(_head, model, max_tokens_field)
+    return PrefixEncoder(partial(_ChatHistory, reasoning=reasoning), head)
+
 
 @final
-class ChatEncoder:
-    """Encodes the requests of one run, and keeps the encoded messages (see `Encoder`)."""
-
-    def __init__(self, model: str, max_tokens_field: str, *, reasoning: bool = True) -> None:
-        """Start a run with `model`, whose server names the limit `max_tokens_field`.
-
-        `reasoning` is whether a turn's reasoning may go back to the server.
-        """
-        self._model = model
-        self._max_tokens_field = max_tokens_field
+class _ChatHistory(EncodedHistory):
+    def __init__(self, *, reasoning: bool) -> None:
+        super().__init__()
         self._reasoning = reasoning
-        self._head_of: _HeadOf | None = None
-        self._head = b""
-        self._sent = SentMessages()
         self._batch = Batch()
 
-    def encode(self, request: ModelRequest) -> list[bytes]:
-        """Return the request body in parts; their join is one JSON object.
+    def add(self, position: int, message: Message) -> None:
+        self._batch, entries = encode_message(
+            self._batch, position, message, reasoning=self._reasoning
+        )
+        for entry in entries:
+            self.push(json_bytes(entry))
 
-        Raises:
-            ConfigError: the settings' options, a tool's parameters, the output's schema or a
-                message's `extra` are not JSON objects, the options hold a field that graphloop
-                writes itself, or a tool is to be run by the server.
-        """
-        asked = (request.tools, request.tool_choice, request.settings, request.output)
-        if asked != self._head_of:
-            self._head = _head(self._model, self._max_tokens_field, request)
-            self._head_of = asked
-        if not self._sent.begin(request.messages):
-            self._sent, self._batch = SentMessages(), Batch()
-        self._append_new(request.messages)
+    def end(self, request: ModelRequest) -> bytes:
+        del request
         # An unfinished batch of results keeps its images back. They are sent, but not remembered:
         # the results still to come must follow their calls directly.
-        waiting = b"".join(b"," + json_bytes(entry) for entry in self._batch.held())
-        return [self._head, *self._sent.parts, waiting + _END_OF_BODY]
-
-    def _append_new(self, messages: Sequence[Message]) -> None:
-        batch, entries = self._batch, list[bytes]()
-        for index, message in self._sent.missing_in(messages):
-            batch, encoded = encode_message(batch, index, message, reasoning=self._reasoning)
-            entries += map(json_bytes, encoded)
-        self._sent.keep(messages)
-        self._batch = batch
-        if entries:
-            self._sent.push((b"," if self._sent.parts else b"") + b",".join(entries))
+        waiting = b"".join(b"," + json_bytes(entry) for entry in self._batch.waiting())
+        return waiting + b"]}"
 
 
-def _head(model: str, max_tokens_field: str, request: ModelRequest) -> bytes:
+def _head(
+    model: str, max_tokens_field: str, request: ModelRequest, instructions: Sequence[str]
+) -> bytes:
     """Return the body up to and with the bracket that opens the messages."""
+    del instructions  # This wire sends system messages in their places.
     settings = request.settings
     options, server_tools = options_of(settings, _OWNED)
     tools = [*map(_tool, request.tools), *map(json_bytes, server_tools)]
@@ -127,12 +129,35 @@ def _response_format(output: OutputSpec | None, options: JsonObject) -> bytes:
     return b',"response_format":{"type":"json_schema","json_schema":' + named + b"}}"
 
 
+def is_strict(schema: object) -> bool:
+    """Whether OpenAI's strict mode takes `schema`: closed objects, all properties required."""
+    is_plain = is_object(schema) and schema.get("type") == "object" and "anyOf" not in schema
+    return is_plain and _is_strict_part(schema)
+
+
+def _is_strict_part(part: object) -> bool:
+    if not is_object(part):
+        return True
+    if not part.keys() <= _STRICT_WORDS:
+        return False
+    properties, required = part.get("properties"), part.get("required")
+    names = set(properties) if is_object(properties) else set[str]()
+    if part.get("type") == "object" or "properties" in part:
+        needed = set(map(str, required)) if is_list(required) else set[str]()
+        if part.get("additionalProperties") is not False or names != needed:
+            return False
+    inner = [part.get("items"), *(part["anyOf"] if is_list(part.get("anyOf")) else ())]
+    for key in ("properties", "$defs", "definitions"):
+        inner += part[key].values() if is_object(part.get(key)) else ()
+    return all(map(_is_strict_part, inner))
+
+
 def _tool(tool: ToolSpec) -> bytes:
     if tool.kind == "provider":
         raise ConfigError(
             f"tool {tool.name!r}: expected a tool that runs here, found one that the model's "
-            "server runs itself; the OpenAI chat wire has none. Offer it to a model on the "
-            "Anthropic wire, or give a function that does the same."
+            "server runs itself; the OpenAI chat wire has none. Offer it to a model on another "
+            "wire, or give a function that does the same."
         )
     parameters = object_text(tool.parameters, place=f"tool {tool.name!r}: parameters")
     about = json_bytes({"name": tool.name, "description": tool.description})[:-1]

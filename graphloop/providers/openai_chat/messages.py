@@ -9,6 +9,7 @@ without it, and ignore it elsewhere), under the name it came by.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
@@ -28,13 +29,18 @@ from ...values import (
 )
 from ..wire_json import JsonObject, is_object, object_in, object_or_empty, sent_name
 
-__all__ = ["REASONING_EXTRA", "THINKING_EXTRA", "WIRE", "Batch", "encode_message"]
+__all__ = ["CHAT_REASONING", "CHAT_WIRE", "THINKING_EXTRA", "Batch", "encode_message"]
 
-WIRE: Final = "openai"
-THINKING_EXTRA: Final = '{"type":"thinking"}'  # Reasoning that came as a typed part of the content.
-REASONING_EXTRA: Final = '{"field":"reasoning"}'  # … as `reasoning`, not as `reasoning_content`.
+CHAT_WIRE: Final = "openai"
+CHAT_REASONING: Final[Mapping[str, str]] = {
+    "reasoning_content": "",
+    "reasoning": '{"field":"reasoning"}',
+}
+"""The fields of readable reasoning, and the `extra` of a part that came by each."""
 
-_REASONING_FIELDS: Final = ("reasoning", "reasoning_content", "reasoning_details")
+THINKING_EXTRA: Final = '{"type":"thinking"}'
+"""The `extra` of reasoning that came as a typed part of the content (Mistral)."""
+
 # The start of a text that reports a failed call; this wire has no flag for it.
 _FAILURES: Final = ("Error", "Invalid arguments", "No such tool", "Tool call denied", "Not run")
 
@@ -55,8 +61,8 @@ class Batch:
     answered: int = 0
     parts: tuple[JsonObject, ...] = ()
 
-    def held(self) -> tuple[JsonObject, ...]:
-        """Return the user message of the parts held back, if there are any."""
+    def waiting(self) -> tuple[JsonObject, ...]:
+        """Return the user message of the parts that wait, if there are any."""
         return ({"role": "user", "content": list(self.parts)},) if self.parts else _NOTHING
 
 
@@ -73,29 +79,30 @@ def encode_message(
         case AssistantMessage():
             ids = tuple(_call_id(call.id, index, at) for at, call in enumerate(message.calls))
             entry = _assistant(message, ids, reasoning=reasoning and bool(ids))
-            return Batch(ids), (*batch.held(), entry)
+            return Batch(ids), (*batch.waiting(), entry)
         case SystemMessage():
             entry = {"role": "system", "content": message.content}
         case UserMessage():
             entry = {"role": "user", "content": _user_content(message.content)}
         case _:
             assert_never(message)
-    return replace(batch, parts=()), (*batch.held(), entry)
+    return replace(batch, parts=()), (*batch.waiting(), entry)
 
 
-def _call_id(given: str, index: int, at: int) -> str:
-    # A given id of the form of ours might be that of another call of this history.
-    return given if given and not _is_made_up(given) else f"graphloop_{index}_{at}"
+def _call_id(server_id: str, index: int, at: int) -> str:
+    # A server's id of our own form might be that of another call of this history.
+    is_usable = server_id and not _is_made_up(server_id)
+    return server_id if is_usable else f"graphloop_{index}_{at}"
 
 
 def _result(batch: Batch, index: int, result: ToolResult) -> tuple[Batch, tuple[JsonObject, ...]]:
     at = batch.answered
     call_id = batch.ids[at] if at < len(batch.ids) else _call_id(result.call_id, index, 0)
     entry: JsonObject = {"role": "tool", "tool_call_id": call_id, "content": _result_text(result)}
-    after = replace(batch, answered=at + 1, parts=batch.parts + _held_parts(result, call_id))
+    after = replace(batch, answered=at + 1, parts=batch.parts + _file_parts(result, call_id))
     if after.answered < len(after.ids):
         return after, (entry,)
-    return replace(after, parts=()), (entry, *after.held())
+    return replace(after, parts=()), (entry, *after.waiting())
 
 
 def _result_text(result: ToolResult) -> str:
@@ -103,12 +110,12 @@ def _result_text(result: ToolResult) -> str:
     return f"Error: {text}" if result.is_error and not text.startswith(_FAILURES) else text
 
 
-def _held_parts(result: ToolResult, call_id: str) -> tuple[JsonObject, ...]:
+def _file_parts(result: ToolResult, call_id: str) -> tuple[JsonObject, ...]:
     if isinstance(result.content, str):
         return _NOTHING
-    held = tuple(_part(part) for part in result.content if not isinstance(part, TextPart))
+    files = tuple(_part(part) for part in result.content if not isinstance(part, TextPart))
     note = f"Attached to the result of tool {result.name} (call {call_id}):"
-    return ({"type": "text", "text": note}, *held) if held else _NOTHING
+    return ({"type": "text", "text": note}, *files) if files else _NOTHING
 
 
 def _user_content(content: str | tuple[UserPart, ...]) -> object:
@@ -136,9 +143,11 @@ def _data_url(media_type: str, data: str) -> str:
 
 
 def _assistant(message: AssistantMessage, ids: tuple[str, ...], *, reasoning: bool) -> JsonObject:
-    own = message.wire == WIRE
+    own = message.wire == CHAT_WIRE
     extra = _extra(message.extra) if own else {}
-    thoughts = {name: extra.pop(name) for name in _REASONING_FIELDS if name in extra}
+    thoughts = {
+        name: extra.pop(name) for name in (*CHAT_REASONING, "reasoning_details") if name in extra
+    }
     entry: JsonObject = {"role": "assistant", "content": message.text}
     if own:
         entry["content"] = _typed_content(message, thinking=reasoning) or message.text
@@ -175,7 +184,8 @@ def _flat_reasoning(message: AssistantMessage) -> JsonObject:
     flat: JsonObject = {}
     for part in message.parts:
         if isinstance(part, ReasoningPart) and part.text and part.extra != THINKING_EXTRA:
-            field = "reasoning" if part.extra == REASONING_EXTRA else "reasoning_content"
+            names = (name for name, extra in CHAT_REASONING.items() if extra == part.extra)
+            field = next(names, "reasoning_content")
             flat[field] = flat.get(field, "") + part.text
     return flat
 

@@ -146,9 +146,9 @@ class Kept:
     def __init__(self) -> None:
         self.kept = MemoryStore()
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event."""
-        await self.kept.append(run_id, seq, event)
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events."""
+        await self.kept.append(run_id, seq, *events)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return the events of a run."""

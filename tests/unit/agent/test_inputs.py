@@ -10,7 +10,7 @@ import pytest
 from graphloop.agent.inputs import messages_of
 from graphloop.agent.starting import conversation
 from graphloop.errors import ConfigError
-from graphloop.providers.openai_chat.messages import REASONING_EXTRA
+from graphloop.providers.openai_chat.messages import CHAT_REASONING
 from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.values import (
     AssistantMessage,
@@ -81,7 +81,9 @@ DETAILS = [{"type": "reasoning.encrypted"}]
         ),
         (
             assistant(reasoning="because", tool_calls=[CALL]),
-            AssistantMessage((ReasoningPart("because", extra=REASONING_EXTRA), READ), "openai"),
+            AssistantMessage(
+                (ReasoningPart("because", extra=CHAT_REASONING["reasoning"]), READ), "openai"
+            ),
         ),
         (
             assistant(reasoning_details=DETAILS),

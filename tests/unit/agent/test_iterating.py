@@ -385,11 +385,11 @@ class Steerless:
         self._kept = MemoryStore()
         self._happens = happens
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event, unless it is the caller's say."""
-        if isinstance(event, Steered):
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events, unless it is the caller's say."""
+        if any(isinstance(event, Steered) for event in events):
             await self._happens()
-        await self._kept.append(run_id, seq, event)
+        await self._kept.append(run_id, seq, *events)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return a journal."""

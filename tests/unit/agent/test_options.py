@@ -258,7 +258,7 @@ def unsaid(arguments: object) -> bool:
         # tools
         ({"tools": [5]}, "tools"),
         ({"tools": 5}, "tools"),
-        ({"tools": [Agent(ScriptedModel([]))]}, r"\.as_tool\(…\) makes a tool of it"),
+        ({"tools": [Agent(ScriptedModel([]))]}, r"found Agent 'agent'\. Fix: \.as_tool\(…\)"),
         ({"tools": [SOMEBODY, SOMEBODY]}, "more than one tool named 'helper'"),
         ({"agents": {"helper": SOMEBODY}}, "give an agent the agents .* among its `tools`"),
         ({"active_tools": ["raed"]}, "'raed'.*Did you mean 'read'"),

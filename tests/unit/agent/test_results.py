@@ -12,7 +12,7 @@ from graphloop.agent.conversation_answers import conversation_digest
 from graphloop.agent.result import inform, shortfalls, unseen_costs
 from graphloop.effects import AskHuman, CallTool, Effect
 from graphloop.limits import stop
-from graphloop.limits.stop import Condition
+from graphloop.limits.stop import StopCondition
 from graphloop.loop import Standard, standard_edges
 from graphloop.nodes import StopCheck
 from graphloop.policy.approvals import Capability, digest, issue
@@ -75,7 +75,7 @@ def test_usage_is_this_leg_s_and_total_usage_the_run_s() -> None:
     ],
 )
 def test_a_bound_on_the_cost_tells_what_it_could_not_see(
-    conditions: tuple[Condition, ...], unpriced: int, warnings: int
+    conditions: tuple[StopCondition, ...], unpriced: int, warnings: int
 ) -> None:
     nodes = Standard(stop=StopCheck(conditions=conditions))
     run = evolve(DONE, spent=Spent(3, 0, Usage(), 0.5, unpriced))

@@ -132,12 +132,12 @@ class Slow(Kept):
         self.keeping = asyncio.Event()
         self.go_on = asyncio.Event()
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event; a reply waits for `go_on`."""
-        if isinstance(event, ModelReplied):
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events; a reply waits for `go_on`."""
+        if any(isinstance(event, ModelReplied) for event in events):
             self.keeping.set()
             await self.go_on.wait()
-        await super().append(run_id, seq, event)
+        await super().append(run_id, seq, *events)
 
 
 @pytest.mark.parametrize("last", [True, False])

@@ -287,9 +287,7 @@ def test_an_edit_of_a_call_that_may_have_run_is_not_accepted(tmp_path: Path) -> 
         agent = payer(store, PAY)
         await agent.generate("pay", run_id="r")
         await store.claim("r")
-        await store.release(
-            "r", "suspended", [Ask("c0.0#7", "approval", "pay", "{}", unknown=True)]
-        )
+        await store.release("r", "parked", [Ask("c0.0#7", "approval", "pay", "{}", unknown=True)])
 
         edit = Approval(approved=True, arguments={"amount": 2})
         with pytest.raises(
@@ -453,7 +451,7 @@ async def test_a_store_lists_its_runs_and_the_calls_that_wait(tmp_path: Path) ->
     async with ann(path) as agent:
         await agent.generate("go", run_id="r")
     runs = Runs[None](path)
-    assert [("r", "ann", "suspended")] == [
+    assert [("r", "ann", "parked")] == [
         (one.run_id, one.graph, one.status) for one in await runs.list()
     ]
     assert ["c0.0"] == [one.key for one in await runs.pending("r")]

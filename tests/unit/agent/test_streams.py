@@ -376,12 +376,12 @@ class Hearing(Kept):
         self.keeping = asyncio.Event()
         self.go_on = asyncio.Event()
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event; a steering message waits for `go_on`."""
-        if isinstance(event, Queued):
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events; a steering message waits for `go_on`."""
+        if any(isinstance(event, Queued) for event in events):
             self.keeping.set()
             await self.go_on.wait()
-        await super().append(run_id, seq, event)
+        await super().append(run_id, seq, *events)
 
 
 async def ask_for_it(one: RunStream[None]) -> bool:

@@ -1,4 +1,4 @@
-"""graphloop's command line, in this process or one of its own, without a key in its environment."""
+"""The command line, in this process or in its own, without API keys in its environment."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from graphloop.cli import main
 ROOT = Path(__file__).parents[3]
 COMMAND = (sys.executable, "-c", "from graphloop.cli import main; main()")
 MODEL_VARIABLES = ("ANTHROPIC_", "OPENAI_", "GRAPHLOOP_")
+STORE = ("--store", "runs.db")
 
 
 def environment() -> Mapping[str, str]:
-    """Return this process's environment without keys, and with graphloop on the path."""
+    """Return the environment of this process without keys, and with graphloop on the path."""
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(MODEL_VARIABLES)
     }
@@ -27,10 +28,7 @@ def environment() -> Mapping[str, str]:
 
 
 def printed(*arguments: str | Path, encoding: str, cwd: Path = ROOT) -> bytes:
-    """Return what `graphloop` writes to a stdout of that encoding; it must succeed.
-
-    Its environment says so the way a terminal of another time would.
-    """
+    """Return what a successful command writes to a stdout of an encoding."""
     narrow = {"PYTHONUTF8": "0", "PYTHONIOENCODING": encoding}
     return subprocess.run(
         [*COMMAND, *map(str, arguments)],
@@ -43,7 +41,7 @@ def printed(*arguments: str | Path, encoding: str, cwd: Path = ROOT) -> bytes:
 
 
 def graphloop(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """Run `graphloop` with these arguments to its end, with nobody at its terminal."""
+    """Run a command in its own process, without a terminal."""
     return subprocess.run(
         [*COMMAND, *map(str, arguments)],
         cwd=cwd,
@@ -56,10 +54,7 @@ def graphloop(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedP
 
 
 def called(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """Do the same in this process, which is faster: for what a process of its own has no part in.
-
-    What a target adds to the process is undone.
-    """
+    """Run a command in this process, which is faster; the modules of its target are removed."""
     argv = ["graphloop", *map(str, arguments)]
     modules, out, err = set(sys.modules), StringIO(), StringIO()
     with (
@@ -82,19 +77,26 @@ def called(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProc
 
 
 def here(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Do a command in this process and in its current directory."""
+    """Run a command in this process and in the current directory."""
     return called(*arguments, cwd=Path.cwd())
 
 
+def shown(*arguments: str | Path, status: int = 0) -> str:
+    """Return the stdout of a command of the current directory that ends with a status."""
+    done = here(*arguments)
+    assert done.returncode == status, (done.stdout, done.stderr)
+    return done.stdout
+
+
 def refused(*arguments: str | Path) -> str:
-    """Return the one sentence that tells a command's wrong usage; it does nothing else."""
+    """Return the error of a command of the current directory that is used wrongly."""
     done = here(*arguments)
     assert (done.returncode, done.stdout) == (2, ""), (done.stdout, done.stderr)
     return done.stderr
 
 
 def started(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.Popen[str]:
-    """Start `graphloop` and return the process, to be watched line by line."""
+    """Start a command, and return its process to read line by line."""
     return subprocess.Popen(
         [*COMMAND, *map(str, arguments)],
         cwd=cwd,
@@ -104,3 +106,10 @@ def started(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         encoding="utf-8",
     )
+
+
+def write(files: Mapping[str, str]) -> None:
+    """Write files of the current directory."""
+    for name, text in files.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text, encoding="utf-8")

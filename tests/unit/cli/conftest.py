@@ -1,4 +1,4 @@
-"""A desk for each test: an empty current directory, no keys, and a path to import from."""
+"""A desk for each test: an empty current directory, no keys, and its own import path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.cli.pay_desk import make_desks
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Yield the current directory of the test; what a target adds to the process is undone."""
+    """Yield the current directory of the test; modules of its files are removed after it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     for name in os.environ:
@@ -29,6 +29,6 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def pay_desk(desk: Path) -> Path:
-    """Return the current directory of the test, with targets whose runs park."""
-    make_desks(desk)
+    """Return the current directory of the test, with the targets `pay` and `team`."""
+    make_desks()
     return desk

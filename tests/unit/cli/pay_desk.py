@@ -1,15 +1,15 @@
-"""Targets whose runs park: an agent that pays, and one that has another's agent have it done."""
+"""Targets whose runs park: an agent that pays, and an agent whose sub-agent pays."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from pathlib import Path
 
 from graphloop.cli.errors import Status
+from graphloop.stores.base import Ask
 from graphloop.stores.opening import open_store
 from graphloop.stores.sqlite import SqliteStore
-from tests.unit.cli.command_line import here
+from tests.unit.cli.command_line import shown, write
 
 GATED = """
 from graphloop import Agent, tool
@@ -53,20 +53,29 @@ PROMPT = "See that 5 are paid."
 """
 
 
-def make_desks(folder: Path) -> None:
-    """Write the targets `pay` and `team` into a directory."""
-    (folder / "pay").mkdir()
-    (folder / "pay" / "agent.py").write_text(GATED, encoding="utf-8")
-    (folder / "pay" / "script.yaml").write_text(GATED_SCRIPT, encoding="utf-8")
-    (folder / "team").mkdir()
-    (folder / "team" / "agent.py").write_text(TEAM, encoding="utf-8")
+def make_desks() -> None:
+    """Write the targets `pay` and `team` into the current directory."""
+    write({"pay/agent.py": GATED, "pay/script.yaml": GATED_SCRIPT, "team/agent.py": TEAM})
+
+
+def left(run_id: str, *asks: Ask) -> str:
+    """Suspend a run with questions, as a driver does, and return its id."""
+
+    async def leave() -> None:
+        store = SqliteStore("runs.db")
+        await store.claim(run_id)
+        await store.release(run_id, "parked", asks)
+        await store.aclose()
+
+    asyncio.run(leave())
+    return run_id
 
 
 def parked(target: str = "pay", store: str = "runs.db") -> str:
     """Run a target of the current directory until it parks; return the run's id."""
     before = set(run_ids(store))
-    assert here("run", target, "--store", store).returncode == Status.PARKED
-    (run_id,) = {one for one in run_ids(store) if "/" not in one} - before
+    shown("run", target, "--store", store, status=Status.PARKED)
+    (run_id,) = {known for known in run_ids(store) if "/" not in known} - before
     return run_id
 
 
@@ -85,6 +94,6 @@ def run_ids(store: str) -> tuple[str, ...]:
 
 
 def timeless(text: str) -> str:
-    """Return what a command printed with every time replaced by `TIME`, without padding."""
+    """Return printed text with `TIME` for every time, and without padding."""
     lines = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", "TIME", text).splitlines()
     return "".join(f"{line.rstrip()}\n" for line in lines)

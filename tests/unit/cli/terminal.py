@@ -1,4 +1,4 @@
-"""A terminal of the test's own: `graphloop` runs in it, and what it shows is read as text."""
+"""A pseudo-terminal in which `graphloop` runs, and whose screen a test reads as text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CTRL_D = "\x04"
 
 @final
 class Terminal:
-    """One command in a terminal of so many columns; use it as a context."""
+    """A command in a terminal; use it as a context manager."""
 
     def __init__(self, *arguments: str, cwd: Path, columns: int = 80) -> None:
         """Start the command."""
@@ -43,18 +43,18 @@ class Terminal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the command if the test has failed before its end."""
+        """Kill the command if the test failed before its end."""
         self.process.kill()
         self.process.wait()
         os.close(self._ours)
 
     @property
     def text(self) -> str:
-        """What was shown, without colours and moves of the cursor."""
+        """The shown text, without colours and moves of the cursor."""
         return ESCAPES.sub("", self.raw).replace("\r\n", "\n").replace("\r", "\n")
 
     def until(self, marker: str) -> str:
-        """Read up to a text, and return what was shown since the last reading."""
+        """Read until a text is shown, and return all new text."""
         before = len(self.text)
         while marker not in self.text[before:]:
             assert self._read(), f"the command ended: {self.text}"
@@ -65,7 +65,7 @@ class Terminal:
         os.write(self._ours, text.encode())
 
     def end(self) -> int:
-        """Read to the command's end, and return its status."""
+        """Read to the end of the command, and return its status."""
         while self._read():
             pass
         return self.process.wait()

@@ -1,4 +1,4 @@
-"""Calls that are asked about while a run is driven: at a terminal, and by `--approve`."""
+"""Decisions about calls while a run is driven: at a terminal, and by `--approve`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphloop.cli.errors import Status
-from tests.unit.cli.command_line import ROOT, here
+from tests.unit.cli.command_line import ROOT, shown, write
 from tests.unit.cli.pay_desk import TWO_CALLS
 from tests.unit.cli.terminal import CTRL_D, Terminal
 
@@ -17,39 +17,35 @@ JSON = "arguments as JSON (empty: go back): "
 
 
 @pytest.mark.parametrize(
-    ("typed", "shown"),
+    ("typed", "line"),
     [
         (" YES \n", "✓ pay(amount=5): 5 paid"),
         ("yes, but less\n", "⊘ pay(amount=5): Tool call denied. Reason: yes, but less"),
         (CTRL_D, "⊘ pay(amount=5): Tool call denied."),
     ],
 )
-def test_only_a_clear_yes_is_a_yes(typed: str, shown: str, pay_desk: Path) -> None:
-    """Everything else denies, Enter alone decides nothing; the model is told the reason."""
+def test_only_an_explicit_yes_approves(typed: str, line: str, pay_desk: Path) -> None:
+    """Enter alone decides nothing; any other text denies, and is the reason."""
     with Terminal("run", "pay", cwd=pay_desk) as terminal:
         asked = terminal.until(ALLOW)
         terminal.type("\n")
-        told = terminal.until(ALLOW)
+        empty = terminal.until(ALLOW)
         terminal.type(typed)
         assert terminal.end() == Status.OK
 
     assert "? pay(amount=5)\n" in asked
-    assert "nothing was said, and nothing is decided" in told
-    assert shown in terminal.text
+    assert "no answer: nothing is decided yet" in empty
+    assert line in terminal.text
 
 
-def test_arguments_can_be_edited(pay_desk: Path) -> None:
-    """A typed edit must be what the tool takes; until it is, the question stands."""
+def test_edited_arguments_must_fit_the_tool(pay_desk: Path) -> None:
+    """The question is asked again until they fit."""
     with Terminal("run", "pay", cwd=pay_desk) as terminal:
-        for edit in ("[4]", "{no", "", '{"sum": 4}'):
+        for edit in ("[4]", "{no", "", '{"sum": 4}', '{"amount": 4}'):
             terminal.until(ALLOW)
-            terminal.type("e\n")
+            terminal.type("Edit\n")
             terminal.until(JSON)
             terminal.type(f"{edit}\n")
-        terminal.until(ALLOW)
-        terminal.type("Edit\n")
-        terminal.until(JSON)
-        terminal.type('{"amount": 4}\n')
         assert terminal.end() == Status.OK
 
     assert terminal.text.count('in place of {"amount": 5}') == 5
@@ -58,8 +54,8 @@ def test_arguments_can_be_edited(pay_desk: Path) -> None:
     assert "✓ pay(amount=4) (edited): 4 paid" in terminal.text
 
 
-def test_the_end_of_input_leaves_a_question_of_a_kept_run_open(pay_desk: Path) -> None:
-    """It is also what a lost terminal gives, and is no denial."""
+def test_ctrl_d_leaves_a_question_of_a_kept_run_open(pay_desk: Path) -> None:
+    """A lost terminal is also an end of input, and no denial."""
     with Terminal("run", "pay", "--store", "runs.db", cwd=pay_desk) as terminal:
         terminal.until("later): ")
         terminal.type(CTRL_D)
@@ -70,7 +66,6 @@ def test_the_end_of_input_leaves_a_question_of_a_kept_run_open(pay_desk: Path) -
 
 
 def test_ctrl_c_ends_a_run_that_asks(pay_desk: Path) -> None:
-    """The run ends, and does not wait for the line."""
     with Terminal("run", "pay", cwd=pay_desk) as terminal:
         terminal.until(ALLOW)
         terminal.process.send_signal(signal.SIGINT)
@@ -80,8 +75,7 @@ def test_ctrl_c_ends_a_run_that_asks(pay_desk: Path) -> None:
 
 
 def test_two_questions_are_asked_one_after_the_other(pay_desk: Path) -> None:
-    """Two prompts at once could not be told apart."""
-    (pay_desk / "pay" / "script.yaml").write_text(TWO_CALLS, encoding="utf-8")
+    write({"pay/script.yaml": TWO_CALLS})
     with Terminal("run", "pay", cwd=pay_desk) as terminal:
         assert "? pay(amount=5)" in terminal.until(ALLOW)
         terminal.type("y\n")
@@ -93,9 +87,7 @@ def test_two_questions_are_asked_one_after_the_other(pay_desk: Path) -> None:
 
 
 def test_a_question_of_a_node_is_answered_in_words(desk: Path) -> None:
-    """A person who is asked which team it is for, and says so, has not declined."""
-    script = "- text: billing\n- text: 'no'\n- text: Done.\n"
-    (desk / "own.yaml").write_text(script, encoding="utf-8")
+    write({"own.yaml": "- text: billing\n- text: 'no'\n- text: Done.\n"})
     arguments = ("run", str(ROOT / "examples/asking"), "--script", "own.yaml")
     with Terminal(*arguments, cwd=desk) as terminal:
         terminal.until("your answer in words, or y, n (Ctrl-D: no): ")
@@ -114,11 +106,7 @@ def test_a_question_of_a_node_is_answered_in_words(desk: Path) -> None:
     ],
 )
 @pytest.mark.usefixtures("pay_desk")
-def test_without_a_terminal_a_call_is_decided_by_option_or_parks(
+def test_without_a_terminal_a_call_parks_unless_approve_is_given(
     approve: tuple[str, ...], line: str, status: Status
 ) -> None:
-    """Silence is no consent."""
-    done = here("run", "pay", *approve)
-
-    assert done.returncode == status
-    assert line in done.stdout.splitlines()
+    assert line in shown("run", "pay", *approve, status=status).splitlines()

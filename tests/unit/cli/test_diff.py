@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphloop.cli.errors import Status
-from tests.unit.cli.command_line import here, refused
+from tests.unit.cli.command_line import here, refused, shown, write
 
 GRAPH = """
 from graphloop.loop import Standard, standard_edges
@@ -27,38 +27,37 @@ async def pay() -> str:
 
 graph = Graph("agent", nodes.prepare, table)
 """
+AGENT = """
+from graphloop import Agent
+from graphloop.rules import never
+
+def build(model):
+    return Agent(model, rules=never("execute", before="gate")%s)
+"""
 
 
 @pytest.fixture
 def graphs(desk: Path) -> Path:
-    """Write a graph, and what it became."""
-    (desk / "old.py").write_text(GRAPH % "gate", encoding="utf-8")
-    (desk / "new.py").write_text(GRAPH % "execute", encoding="utf-8")
+    """Write a graph with a gate, and the same graph without it."""
+    write({"old.py": GRAPH % "gate", "new.py": GRAPH % "execute"})
     return desk
 
 
-def told(*options: str, status: Status = Status.FAILED) -> str:
-    """Return what is told of the graph and what it became."""
-    done = here("diff", "old.py", "new.py", *options)
-    assert done.returncode == status, done.stderr
-    return done.stdout
+def differ(*options: str, status: Status = Status.FAILED) -> str:
+    return shown("diff", "old.py", "new.py", *options, status=status)
 
 
 @pytest.mark.usefixtures("graphs")
-def test_a_graph_that_got_weaker_is_status_1() -> None:
-    """CI stops, and says why in one line."""
-    assert "weaker: `execute` becomes reachable without `gate`" in told()
-    assert json.loads(told("--json"))["weaker"] is True
-
-    back = here("diff", "new.py", "old.py")
-    assert back.returncode == Status.OK
-    assert "stronger: GL2 at node 'execute' is mended" in back.stdout
+def test_a_weaker_graph_is_status_1() -> None:
+    assert "weaker: `execute` becomes reachable without `gate`" in differ()
+    assert json.loads(differ("--json"))["weaker"] is True
+    back = shown("diff", "new.py", "old.py")
+    assert "stronger: GL2 at node 'execute' is mended" in back
 
 
-def test_it_is_drawn_into_a_file(graphs: Path) -> None:
-    """In either theme."""
+def test_a_comparison_is_drawn_in_both_themes(graphs: Path) -> None:
     for theme in ("light", "dark"):
-        told("-o", f"{theme}.dot", "--theme", theme)
+        differ("-o", f"{theme}.dot", "--theme", theme)
     light, dark = ((graphs / f"{name}.dot").read_text("utf-8") for name in ("light", "dark"))
 
     assert "calls (was gate) [2]" in light
@@ -67,18 +66,16 @@ def test_it_is_drawn_into_a_file(graphs: Path) -> None:
 
 
 @pytest.mark.usefixtures("graphs")
-def test_a_rule_may_be_given() -> None:
-    """Decided on both graphs, as `check` would decide it on each."""
+def test_a_rule_of_the_command_line_is_decided_on_both_graphs() -> None:
     rule = "{never: execute, before: gate}"
 
-    assert "the rule 'never execute before gate' can be broken" in told("--rule", rule)
-    assert "the rule" not in told()
-    assert "--rule" in refused("diff", "old.py", "new.py", "--rule", "{nev: execute}")
-    assert "nosuch" in refused("diff", "old.py", "new.py", "--rule", "{never: nosuch}")
+    assert "the rule 'never execute before gate' can be broken" in differ("--rule", rule)
+    assert "the rule" not in differ()
+    for wrong in ("{nev: execute}", "{never: nosuch}"):
+        assert "rule" in refused("diff", "old.py", "new.py", "--rule", wrong)
 
 
-def test_a_picture_on_stdout_has_the_difference_beside_it(graphs: Path) -> None:
-    """On stderr, so that the picture can be sent to a file."""
+def test_the_report_is_on_stderr_beside_a_picture_on_stdout(graphs: Path) -> None:
     done = here("diff", "old.py", "new.py", "-o", "-.dot")
 
     assert done.stdout.startswith("digraph")
@@ -88,18 +85,10 @@ def test_a_picture_on_stdout_has_the_difference_beside_it(graphs: Path) -> None:
     assert not [file for file in graphs.iterdir() if file.name.startswith("-")]
 
 
-def test_temporal_rules_are_compared(desk: Path) -> None:
-    """Those of an agent are among its options."""
-    agent = """
-from graphloop import Agent
-from graphloop.rules import never
+@pytest.mark.usefixtures("desk")
+def test_the_temporal_rules_of_agents_are_compared() -> None:
+    write({"old.py": AGENT % "", "new.py": AGENT % " & never('compact')"})
 
-def build(model):
-    return Agent(model, rules=never("execute", before="gate")%s)
-"""
-    (desk / "old.py").write_text(agent % "", encoding="utf-8")
-    (desk / "new.py").write_text(agent % " & never('compact')", encoding="utf-8")
-
-    new = told(status=Status.OK)
-    assert "changed: the rule 'never compact' can be broken and is new" in new
+    added = differ(status=Status.OK)
+    assert "changed: the rule 'never compact' can be broken and is new" in added
     assert "weaker: the rule 'never compact' is removed" in here("diff", "new.py", "old.py").stdout

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from graphloop import Agent, agent_tool
+from graphloop.agent import Tools
 from graphloop.agent.graph import Graph
-from graphloop.cli.draw import family_of
+from graphloop.cli.draw import graph_with_tools
 from graphloop.cli.errors import Status
-from graphloop.graph import END
+from graphloop.cli.target import Loop
+from graphloop.graph import END, NodeGraph
 from graphloop.nodes import Append
 from graphloop.outcomes import Answered
 from graphloop.own_nodes import sub_graph
 from graphloop.testing import ScriptedModel
 from graphloop.topology.agents import with_agents
 from graphloop.topology.loaded import load
-from graphloop.views.family import Family, members
-from tests.unit.cli.command_line import called, here, printed, refused
-from tests.unit.cli.pay_desk import parked, run_ids
+from graphloop.views.levels import child_graphs
+from tests.unit.cli.command_line import STORE, called, here, printed, refused, shown, write
+from tests.unit.cli.pay_desk import TEAM, parked, run_ids
 from tests.unit.topology.test_with_agents import CHAIN, REPLY
 
 MAGIC = {"svg": b"<svg", "png": b"\x89PNG", "mmd": b"flowchart", "dot": b"digraph", "txt": b"start"}
-STORE = ("--store", "runs.db")
 
 
 def drawn(*arguments: str) -> str:
-    """Return what is printed."""
+    """Return what a command without warnings prints."""
     done = here("draw", *arguments)
     assert (done.returncode, done.stderr) == (Status.OK, "")
     return done.stdout
@@ -35,25 +37,23 @@ def drawn(*arguments: str) -> str:
 
 @pytest.mark.parametrize("suffix", MAGIC)
 def test_a_file_is_drawn_by_its_suffix(suffix: str, desk: Path) -> None:
-    """And the command says what it wrote."""
-    told = drawn("agent", "-o", f"loop.{suffix}")
+    report = drawn("agent", "-o", f"loop.{suffix}")
 
     assert MAGIC[suffix] in (desk / f"loop.{suffix}").read_bytes()
-    assert told.startswith(f"loop.{suffix}: graph 'agent', 9 nodes, ")
+    assert report.startswith(f"loop.{suffix}: graph 'agent', 9 nodes, ")
 
 
 @pytest.mark.parametrize("suffix", ["mmd", "dot", "txt", "svg", "scxml", "xstate.json"])
-def test_every_notation_that_is_text_is_printed(suffix: str, desk: Path) -> None:
-    """The same as the file of that suffix has in it, and no file is left behind."""
-    shown = drawn("-o", f"-.{suffix}")
+def test_every_text_notation_is_printed(suffix: str, desk: Path) -> None:
+    """The output is that of a file, and no file is written."""
+    out = drawn("-o", f"-.{suffix}")
     drawn("-o", f"a.{suffix}")
 
-    assert shown.strip() == (desk / f"a.{suffix}").read_text(encoding="utf-8").strip()
+    assert out.strip() == (desk / f"a.{suffix}").read_text(encoding="utf-8").strip()
     assert not (desk / f"-.{suffix}").exists()
 
 
-def test_without_a_file_it_is_mermaid() -> None:
-    """Ready to be pasted where Markdown is read; or text, where a terminal is asked for."""
+def test_the_default_is_mermaid_of_the_standard_loop() -> None:
     assert drawn().strip() == Agent(ScriptedModel(())).graph.mermaid().strip()
     assert drawn() == drawn("-o", "-")
     assert "├━━━ ready ━" in (text := drawn("--text"))
@@ -61,107 +61,91 @@ def test_without_a_file_it_is_mermaid() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
-def test_it_is_printed_where_stdout_lacks_its_signs(encoding: str) -> None:
-    """Windows and LC_ALL=C: plain signs in place of a trace, and columns as they were."""
-    shown = printed("draw", "agent", "--text", encoding=encoding).decode(encoding).splitlines()
+def test_a_narrow_stdout_gets_ascii_signs(encoding: str) -> None:
+    """Columns keep their places."""
+    narrow = printed("draw", "agent", "--text", encoding=encoding).decode(encoding).splitlines()
     whole = called("draw", "agent", "--text").stdout.splitlines()
 
-    assert [len(line) for line in whole] == [len(line) for line in shown]
-    assert "* start => prepare_step" in shown
-    assert "?" not in "".join(shown)
+    assert [len(line) for line in whole] == [len(line) for line in narrow]
+    assert "* start => prepare_step" in narrow
+    assert "?" not in "".join(narrow)
 
 
-def test_a_file_that_is_printed_is_utf_8_whatever_stdout_is(desk: Path) -> None:
-    """`graphloop draw -o - > loop.mmd` writes what `-o loop.mmd` does."""
-    (desk / "snow.py").write_text(
-        "from graphloop import END, Graph\nfrom graphloop.nodes import Limit\n"
-        "from graphloop.outcomes import Go, Stop\n"
-        "one = Limit(3, 'Schnee ❄')\n"
-        "graph = Graph('Bär', one, {one: {Go: END, Stop: END}})\n",
-        encoding="utf-8",
-    )
+def test_a_printed_file_is_utf_8_for_any_stdout(desk: Path) -> None:
+    """A text picture is for the stdout, and has its encoding."""
+    node = "one = Limit(3, 'Schnee ❄')\ngraph = Graph('Bär', one, {one: {Go: END, Stop: END}})\n"
+    imports = "from graphloop import END, Graph\nfrom graphloop.nodes import Limit\n"
+    write({"snow.py": f"{imports}from graphloop.outcomes import Go, Stop\n{node}"})
 
-    shown = printed("draw", "snow.py", "-o", "-.mmd", encoding="cp1252", cwd=desk)
+    out = printed("draw", "snow.py", "-o", "-.mmd", encoding="cp1252", cwd=desk)
     drawn("snow.py", "-o", "snow.mmd")
 
-    assert shown.strip() == (desk / "snow.mmd").read_bytes().strip()
+    assert out.strip() == (desk / "snow.mmd").read_bytes().strip()
     text = printed("draw", "snow.py", "--text", encoding="cp1252", cwd=desk).decode("cp1252")
     assert text.startswith("Bär\n")
     assert "Schnee ?" in text
 
 
-@pytest.mark.usefixtures("desk")
-def test_a_check_is_laid_over_the_graph() -> None:
-    """In the theme that is asked for."""
+@pytest.mark.usefixtures("pay_desk")
+def test_a_proof_is_drawn_on_the_graph_and_its_agents() -> None:
     text = drawn("--check", "--theme", "dark", "-o", "-.dot")
 
     assert "no problem found; shaded: behind a gate" in text
     assert "bgcolor=white" not in text
+    assert "payer (no problem found" in drawn("team", "--check", "--expand", "--text")
 
 
 @pytest.mark.usefixtures("pay_desk")
-def test_a_run_is_laid_over_its_own_graph() -> None:
-    """By its id alone: the store knows what it was started from."""
+def test_a_run_is_drawn_on_its_own_graph() -> None:
     run_id = parked()
     waiting = drawn("--run", run_id[:8], "--text", *STORE)
 
     assert "▶ ◇ gate  1x" in waiting
     assert "waits for approval of pay" in waiting
     assert "twice" in refused("draw", "--run", run_id, "--run", run_id[:8], *STORE)
-    here("approve", run_id, "pay", *STORE)
+    shown("approve", run_id, "pay", *STORE)
     answered = drawn("--run", run_id, "--text", *STORE)
     assert "waits for" not in answered
     assert "pay: approved, not resumed yet" in answered
-    here("resume", run_id, *STORE)
+    shown("resume", run_id, *STORE)
     runs = ("--run", run_id, "--run", parked())
     assert drawn(*runs, "--text", *STORE).startswith("agent (2 runs: 1 completed, 1 not over)\n")
 
 
 @pytest.mark.usefixtures("pay_desk")
-def test_what_child_runs_did_is_laid_over_the_agents() -> None:
-    """Of several runs together; where a child stands is lit, with what it waits for."""
+def test_child_runs_are_drawn_on_the_graphs_of_their_agents() -> None:
     first, second = parked("team"), parked("team")
     runs = ("--run", first, "--run", second, "--expand", "--text", *STORE)
-    above, _, child = drawn(*runs).partition("run by execute")
+    parent, _, child = drawn(*runs).partition("run by execute")
 
-    assert "▶ ▣ execute  2x (1+1)" in above
-    assert "waits for the agent payer" in above
+    assert "▶ ▣ execute  2x (1+1)" in parent
+    assert "waits for the agent payer" in parent
     assert "│ payer (2 runs: 2 not over)" in child
     assert "│ ▶ ◇ gate  2x (1+1)" in child
     assert "waits for approval of pay" in child
     assert "tokens" in child
-    here("approve", second, "pay", "--deny", *STORE)
+    shown("approve", second, "pay", "--deny", *STORE)
     assert "pay: denied, not resumed yet" in drawn(*runs)
-    here("resume", first, "--approve", "always", *STORE)
+    shown("resume", first, "--approve", "always", *STORE)
     assert "payer (2 runs: 1 completed, 1 not over)" in drawn(*runs, "--level", "phase")
 
 
 @pytest.mark.usefixtures("pay_desk")
-def test_an_agent_that_no_run_has_asked_is_pale() -> None:
-    """And an agent that is not drawn changes nothing."""
-    script = Path("team/agent.py").read_text(encoding="utf-8")
-    Path("team/agent.py").write_text(
-        script.replace(
-            "\nPROMPT", "\nagent = Agent(talk('Hm.', 'x'), tools=[*agent.options['tools']])\nPROMPT"
-        ).replace("else call", "else last"),
-        encoding="utf-8",
-    )
-    here("run", "team", *STORE)
+def test_an_agent_that_no_run_called_is_pale() -> None:
+    own = "\nagent = Agent(talk('Hm.', 'x'), tools=[*agent.options['tools']])\nPROMPT"
+    write({"team/agent.py": TEAM.replace("\nPROMPT", own).replace("else call", "else last")})
+    shown("run", "team", *STORE)
     (run_id,) = run_ids("runs.db")
 
     assert "│ payer (no run)" in drawn("--run", run_id, "--expand", "--text", *STORE)
 
 
-@pytest.mark.usefixtures("pay_desk")
 def test_every_level_is_printed() -> None:
-    """From far, the phases of a loop; near by, the promises; and the agents that are tools."""
     assert "┊   prepare_step, compact, extend" in drawn("--level", "phase", "--text")
     assert "┊   go at most 19x" in drawn("--level", "detail", "--text")
-    assert "payer (no problem found" in drawn("team", "--check", "--expand", "--text")
 
 
-def test_the_messages_of_a_run_are_drawn_in_their_order(pay_desk: Path) -> None:
-    """As text, as Mermaid, and into a file."""
+def test_the_messages_of_a_run_are_drawn_in_order(pay_desk: Path) -> None:
     sequence = ("--run", parked(), "--sequence", *STORE)
 
     assert "may pay run?" in drawn(*sequence, "--text")
@@ -179,9 +163,8 @@ def test_the_messages_of_a_run_are_drawn_in_their_order(pay_desk: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--sequence", "--run", "a", "--run", "a"), "expected one --run, found 2"),
         (("--sequence",), "expected one --run, found 0"),
-        (("--check", "--run", "a"), "lie upon each other"),
+        (("--check", "--run", "a"), "a proof or runs, not both"),
         (("--sequence", "--run", "a", "--expand"), "--expand"),
         (("--sequence", "--run", "a", "--level", "phase"), "--level"),
         (("-o", "a.scxml", "--level", "phase", "--theme", "dark"), "--level and --theme would"),
@@ -196,12 +179,15 @@ def test_the_messages_of_a_run_are_drawn_in_their_order(pay_desk: Path) -> None:
 def test_options_that_cannot_work_are_refused(
     options: tuple[str, ...], words: str, desk: Path
 ) -> None:
-    """Rather than having no effect; no file is made whose name looks like an option."""
+    """No file is written, not even one called `-.png`."""
     assert words in refused("draw", *options)
     assert not list(desk.iterdir())
 
 
 LEAF = agent_tool(ScriptedModel(()), name="leaf", description="Ends.")
+CHILD = sub_graph(Agent(ScriptedModel(()), tools=[LEAF], name="writer"))
+APPEND = Append()
+WRITER: Graph[None] = Graph("g", CHILD, {CHILD: {Answered: APPEND, ...: END}, APPEND: {...: END}})
 KID = agent_tool(ScriptedModel(()), name="kid", description="Asks the leaf.", tools=[LEAF])
 
 FILE = """
@@ -225,34 +211,30 @@ edges:
 """
 
 
-def members_of(family: Family) -> list[object]:
-    """Return who is run where, as a tree."""
-    return [(one.node, one.name, members_of(one.family)) for one in members(family)]
+def children_of(graph: NodeGraph[Any]) -> list[object]:
+    """Return the child graphs of a graph and of its child graphs."""
+    return [(node, name, children_of(child)) for node, name, child in child_graphs(graph)]
 
 
-def test_the_agents_of_an_agent_are_found_at_any_depth() -> None:
-    """They run where its tools run."""
-    assert [("execute", "kid", [("execute", "leaf", [])])] == members_of(
-        family_of(Agent(ScriptedModel(()), tools=[KID]))
-    )
-    assert [] == members_of(family_of(Agent(ScriptedModel(()))))
-
-
-def test_the_agents_of_a_graph_are_its_nodes_and_those_it_is_given() -> None:
-    """A node that is a graph brings its own agents along."""
-    child = sub_graph(Agent(ScriptedModel(()), tools=[LEAF], name="writer"))
-    append = Append()
-    graph: Graph[None] = Graph(
-        "g", child, {child: {Answered: append, ...: END}, append: {...: END}}
-    )
-
-    assert [("writer", "writer", [("execute", "leaf", [])])] == members_of(family_of(graph))
-    standard = Agent(ScriptedModel(())).graph
-    assert [("execute", "leaf", [])] == members_of(family_of(standard, [LEAF]))
-
-
-def test_the_agents_of_a_file_are_those_that_it_says() -> None:
-    """As tools, and as nodes."""
-    assert [("execute", "helper", [])] == members_of(family_of(load(FILE)))
-    chain = with_agents(CHAIN, {"writer": REPLY, "judge": REPLY})
-    assert [("draft", "writer", []), ("vote", "judge", [])] == members_of(family_of(chain))
+@pytest.mark.parametrize(
+    ("loop", "tools", "children"),
+    [
+        (Agent(ScriptedModel(())), (), []),
+        (
+            Agent(ScriptedModel(()), tools=[KID]),
+            (),
+            [("execute", "kid", [("execute", "leaf", [])])],
+        ),
+        (Agent(ScriptedModel(())).graph, [LEAF], [("execute", "leaf", [])]),
+        (WRITER, (), [("writer", "writer", [("execute", "leaf", [])])]),
+        (load(FILE), (), [("execute", "helper", [])]),
+        (
+            with_agents(CHAIN, {"writer": REPLY, "judge": REPLY}),
+            (),
+            [("draft", "writer", []), ("vote", "judge", [])],
+        ),
+    ],
+)
+def test_agents_are_drawn_where_they_run(loop: Loop, tools: Tools, children: list[object]) -> None:
+    """Agents come from an agent's tools, from TOOLS, from nodes and from topology files."""
+    assert children_of(graph_with_tools(loop, tools)) == children

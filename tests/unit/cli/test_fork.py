@@ -7,81 +7,69 @@ from pathlib import Path
 import pytest
 
 from graphloop.cli.errors import Status
-from tests.unit.cli.command_line import here, refused
+from tests.unit.cli.command_line import STORE, here, refused, shown
 from tests.unit.cli.pay_desk import parked, run_ids
 
-STORE = ("--store", "runs.db")
+pytestmark = pytest.mark.usefixtures("pay_desk")
 
 
-@pytest.mark.usefixtures("pay_desk")
-def test_a_fork_goes_on_by_itself() -> None:
-    """What happens to the copy does not happen to the original; the target is copied with it."""
+def test_a_fork_and_its_original_go_on_apart() -> None:
+    """The note of the target is copied."""
     run_id = parked()
 
     done = here("fork", run_id[:8], "--at", "3", "--as", "f", *STORE)
-    here("resume", "f", "--approve", "never", *STORE)
-    here("resume", run_id, "--approve", "always", *STORE)
+    shown("resume", "f", "--approve", "never", *STORE)
+    shown("resume", run_id, "--approve", "always", *STORE)
 
     assert done.stdout == "f\n"
     assert done.stderr == "go on with: graphloop resume f --store runs.db\n"
     assert Path("paid").read_text(encoding="utf-8") == "5\n"
 
 
-@pytest.mark.usefixtures("pay_desk")
-def test_an_id_is_made_up_and_printed() -> None:
-    """Alone on stdout, for the next command of a script."""
+def test_a_new_id_is_printed_alone_on_stdout() -> None:
     run_id = parked()
 
-    new_id = here("fork", run_id, "--at", "1", *STORE).stdout.strip()
+    new_id = shown("fork", run_id, "--at", "1", *STORE).strip()
 
     assert set(run_ids("runs.db")) == {run_id, new_id}
 
 
-@pytest.mark.usefixtures("pay_desk")
-def test_only_children_that_had_started_are_copied() -> None:
-    """A later child has the key of a call that the copy will make anew, with other arguments."""
+def test_only_started_children_are_copied() -> None:
+    """The key of a later child belongs to a call that the copy makes anew."""
     run_id = parked("team")
 
-    here("fork", run_id, "--at", "1", "--as", "early", *STORE)
-    here("fork", run_id, "--at", "3", "--as", "late", *STORE)
+    for at, name in (("1", "early"), ("3", "late")):
+        shown("fork", run_id, "--at", at, "--as", name, *STORE)
 
     assert "early/c0.0" not in run_ids("runs.db")
     assert "late/c0.0" in run_ids("runs.db")
-    assert here("resume", "late", "--approve", "always", *STORE).returncode == Status.OK
+    shown("resume", "late", "--approve", "always", *STORE)
 
 
-@pytest.mark.usefixtures("pay_desk")
-def test_a_copy_that_would_act_on_an_approval_is_refused() -> None:
-    """A person approved one run; the copy may act on it only where that is said."""
+def test_a_copy_acts_on_an_approval_only_if_allowed() -> None:
     run_id = parked()
-    here("approve", run_id, "pay", *STORE)
-    here("resume", run_id, *STORE)
+    shown("approve", run_id, "pay", *STORE)
+    shown("resume", run_id, *STORE)
+    fork = ("fork", run_id, "--at", "5", "--as", "f", *STORE)
 
-    told = refused("fork", run_id, "--at", "5", "--as", "f", *STORE)
-
-    assert "approved what the copy would do again" in told
-    shared = here("fork", run_id, "--at", "5", "--as", "f", "--share-approvals", *STORE)
-    assert shared.stdout == "f\n"
+    assert "approved what the copy would do again" in refused(*fork)
+    assert shown(*fork, "--share-approvals") == "f\n"
 
 
-@pytest.mark.usefixtures("pay_desk")
-def test_a_store_that_notes_no_target_is_told_it_when_it_matters() -> None:
-    """A run without children needs none to be copied, but one to go on."""
+def test_a_store_without_notes_needs_the_target_for_children() -> None:
     alone, team = parked(store="runs"), parked("team", "runs")
     store = ("--store", "runs")
 
     first = here("fork", alone, "--at", "2", "--as", "a", *store)
-    none = refused("fork", team, "--at", "2", "--as", "b", *store)
+    missing = refused("fork", team, "--at", "2", "--as", "b", *store)
     second = here("fork", team, "--at", "2", "--as", "b", "--target", "team", *store)
 
     assert first.stderr == "go on with: graphloop resume a --target TARGET --store runs\n"
-    assert none.startswith("error: --target: expected what run ")
+    assert missing.startswith("error: --target: expected the target of run ")
     assert second.stderr == "go on with: graphloop resume b --target team --store runs\n"
 
 
-@pytest.mark.usefixtures("pay_desk")
-def test_a_fork_that_cannot_be_is_told() -> None:
-    """With what can."""
+def test_a_wrong_event_or_id_is_refused() -> None:
     run_id = parked()
 
     for at, new_id, message in (

@@ -10,39 +10,36 @@ import pytest
 from graphloop.cli.errors import Status
 from graphloop.testing import fuzzing
 from graphloop.testing.report import Coverage, FuzzReport
-from tests.unit.cli.command_line import here, refused
+from tests.unit.cli.command_line import here, refused, shown, write
 
 BROKEN = """
 from tests.unit.testing.planted import BUGS
 graph = BUGS["a tool that is run again"][1]()
 """
+APPEND_RULE = ("--rule", "{never: 'node:append'}")
 
 
-def test_a_sound_graph_is_status_0_and_its_coverage_is_drawn(desk: Path) -> None:
-    """CI goes on, and a person looks at the picture."""
-    done = here("fuzz", "agent", "--seeds", "30", "--draw", "c.mmd")
+def test_a_sound_graph_is_status_0_with_its_coverage(desk: Path) -> None:
+    report = shown("fuzz", "agent", "--seeds", "30", "--draw", "c.mmd")
 
-    assert done.returncode == Status.OK
-    assert "30 seed(s) from 0 on, nothing found" in done.stdout
+    assert "30 seed(s) from 0 on, nothing found" in report
     assert "#40;30 runs#41;" in (desk / "c.mmd").read_text(encoding="utf-8")
 
 
-def test_a_failure_is_status_1_and_its_command_brings_it_back(desk: Path) -> None:
-    """The command is printed to be copied."""
-    (desk / "own.py").write_text(BROKEN, encoding="utf-8")
+@pytest.mark.usefixtures("desk")
+def test_the_printed_command_of_a_failure_finds_it_again() -> None:
+    write({"own.py": BROKEN})
 
-    done = here("fuzz", "own.py")
-    token = done.stdout.partition("again: graphloop fuzz own.py --replay ")[2].split()[0]
-    again = here("fuzz", "own.py", "--replay", token)
+    first = shown("fuzz", "own.py", status=Status.FAILED)
+    token = first.partition("again: graphloop fuzz own.py --replay ")[2].split()[0]
+    again = shown("fuzz", "own.py", "--replay", token, status=Status.FAILED)
 
-    assert done.returncode == again.returncode == Status.FAILED
-    assert "asked for call c0." in done.stdout
-    assert "asked for call c0." in again.stdout
-    assert token in again.stdout
+    assert "asked for call c0." in first
+    assert "asked for call c0." in again
+    assert token in again
 
 
-def test_the_coverage_is_printed_beside_the_report(desk: Path) -> None:
-    """The report goes to stderr then, and there is no JSON among it."""
+def test_the_report_is_on_stderr_beside_coverage_on_stdout(desk: Path) -> None:
     done = here("fuzz", "agent", "--seeds", "2", "--draw", "-.txt")
 
     assert "├━━━ ready " in done.stdout
@@ -55,22 +52,22 @@ def test_the_coverage_is_printed_beside_the_report(desk: Path) -> None:
     assert not list(desk.iterdir())
 
 
-def test_options_reach_the_search(desk: Path) -> None:
-    """And stand in the command that brings a failure back."""
-    (desk / "own.py").write_text(BROKEN, encoding="utf-8")
-    given = ("--rule", "{never: 'node:append'}", "--events", "50")
+@pytest.mark.usefixtures("desk")
+def test_options_reach_the_search_and_the_printed_command() -> None:
+    write({"own.py": BROKEN})
+    options = (*APPEND_RULE, "--events", "50")
 
-    done = here("fuzz", "own.py", "--seed", "7", *given, "--json")
+    text = shown("fuzz", "own.py", "--seed", "7", *options, "--json", status=Status.FAILED)
 
-    report = json.loads(done.stdout)
-    assert (1, 1, 7) == (done.returncode, report["seeds"], report["first_seed"])
-    assert {"rule"} == {one["code"] for each in report["failing"] for one in each["violations"]}
-    text = here("fuzz", "own.py", *given).stdout
-    assert "own.py --rule '{never: '\"'\"'node:append'\"'\"'}' --events 50 --replay" in text
+    report = json.loads(text)
+    codes = {violation["code"] for run in report["failing"] for violation in run["violations"]}
+    assert (report["seeds"], report["first_seed"], codes) == (1, 7, {"rule"})
+    command = "own.py --rule '{never: '\"'\"'node:append'\"'\"'}' --events 50 --replay"
+    assert command in shown("fuzz", "own.py", *options, status=Status.FAILED)
 
 
 @pytest.mark.parametrize(
-    ("options", "found"),
+    ("options", "message"),
     [
         (("--replay", "f1-x", "--seeds", "3"), "no effect beside --replay"),
         (("--replay", "f1-x"), "xpected a token"),
@@ -78,26 +75,22 @@ def test_options_reach_the_search(desk: Path) -> None:
         (("--rule", "{never: no}"), "no node, outcome or tool 'no'"),
     ],
 )
-def test_what_cannot_work_is_refused(options: tuple[str, ...], found: str) -> None:
-    """Before anything is run, with what to do; a word means what it means in a file."""
-    assert found in refused("fuzz", "agent", *options)
+def test_options_that_cannot_work_are_refused(options: tuple[str, ...], message: str) -> None:
+    assert message in refused("fuzz", "agent", *options)
 
 
 @pytest.mark.usefixtures("desk")
-def test_a_replay_with_other_rules_is_no_success() -> None:
-    """Half of the command was copied."""
-    rule = ("--rule", "{never: 'node:append'}")
-    found = here("fuzz", "agent", "--seeds", "20", *rule).stdout
+def test_a_replay_without_its_rules_is_refused() -> None:
+    found = shown("fuzz", "agent", "--seeds", "20", *APPEND_RULE, status=Status.FAILED)
     token = found.partition("--replay ")[2].split()[0]
 
-    assert here("fuzz", "agent", "--replay", token, *rule).returncode == Status.FAILED
+    shown("fuzz", "agent", "--replay", token, *APPEND_RULE, status=Status.FAILED)
     other = here("fuzz", "agent", "--replay", token)
     assert other.returncode == Status.USAGE
     assert "made with other rules" in other.stderr
 
 
 def test_an_interrupted_search_is_status_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was found so far is printed all the same."""
     report = FuzzReport("g", 3, 0, (), 0, Coverage(), interrupted=True)
 
     def interrupted(*_: object, **__: object) -> FuzzReport:
@@ -105,7 +98,6 @@ def test_an_interrupted_search_is_status_130(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(fuzzing, "fuzz", interrupted)
 
-    done = here("fuzz", "agent")
+    found = shown("fuzz", "agent", status=Status.INTERRUPTED)
 
-    assert done.returncode == Status.INTERRUPTED
-    assert "interrupted after 3 seed(s)" in done.stdout
+    assert "interrupted after 3 seed(s)" in found

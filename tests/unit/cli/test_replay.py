@@ -10,124 +10,10 @@ import pytest
 
 from graphloop.cli.errors import Status
 from graphloop.stores.codec import Codec
-from tests.unit.cli.command_line import here, refused
+from tests.unit.cli.command_line import STORE, here, refused, shown, write
 from tests.unit.cli.pay_desk import parked, timeless
 
-STORE = ("--store", "runs.db")
-
-
-def replayed(run_id: str, *options: str, store: str = "runs.db") -> str:
-    """Return what is told of a run."""
-    done = here("replay", run_id, "--store", store, *options)
-    assert (done.returncode, done.stderr) == (Status.OK, "")
-    return timeless(done.stdout)
-
-
-@pytest.mark.usefixtures("pay_desk")
-def test_a_run_is_told_event_by_event_and_nothing_is_performed() -> None:
-    """With the calls' names, since the target was noted, and the state after the last."""
-    run_id = parked()
-    here("resume", run_id, "--approve", "always", *STORE)
-
-    out = replayed(run_id[:8])
-
-    events, _, state = out.partition("\n\n")
-    assert [line.split()[2] for line in events.splitlines()] == [
-        "Started",
-        "ModelReplied",
-        "CallsChecked",
-        "Resumed",
-        "Decided",
-        "EffectsStarted",
-        "ToolReturned",
-        "ModelReplied",
-    ]
-    assert f"agent, script:{Path('pay/script.yaml').absolute()}: Pay 5.\n" in events
-    assert "→ pay(amount=5) · tool_calls, 15 tokens\n" in events
-    assert "c0.0 pay approved=true, reason=--approve always" in events
-    assert "c0.0 pay content=5 paid, status=ok\n" in events
-    assert state == (
-        "after event 8: ended, completed · 2 steps · 4 messages · 26 tokens\n"
-        "  user: Pay 5.\n"
-        "  assistant: → pay(amount=5)\n"
-        "  tool: 5 paid\n"
-        "  assistant: Done.\n"
-    )
-    assert Path("paid").read_text(encoding="utf-8") == "5\n"
-
-
-@pytest.mark.usefixtures("pay_desk")
-def test_a_run_is_told_as_it_stood_after_any_event() -> None:
-    """Time travel: what it waited for then, whatever came later."""
-    run_id = parked()
-    here("resume", run_id, "--approve", "always", *STORE)
-
-    assert replayed(run_id, "--upto", "3").splitlines()[3:] == [
-        "",
-        "after event 3: at gate · 0 steps · 1 message · 15 tokens",
-        "  waits for c0.0: approval of pay(amount=5)",
-        "  user: Pay 5.",
-    ]
-    assert "has events 1 to 8, found 9" in refused("replay", run_id, "--upto", "9", *STORE)
-
-
-@pytest.mark.usefixtures("pay_desk")
-def test_a_child_that_is_waited_for_is_named() -> None:
-    """Its own journal tells the rest."""
-    run_id = parked("team")
-
-    child = replayed(f"{run_id}/c0.0")
-
-    assert f"  waits for c0.0: agent payer, run {run_id}/c0.0\n" in replayed(run_id)
-    assert child.splitlines()[0] == "1  TIME  Started       payer, pay: Pay 5"
-    assert "after event" not in child
-
-
-@pytest.mark.usefixtures("pay_desk")
-def test_a_target_that_is_gone_leaves_the_events() -> None:
-    """A noted target is a help; a target that is named now has to be there, and to fit."""
-    run_id = parked()
-    shutil.rmtree("pay")
-
-    done = here("replay", run_id, *STORE)
-
-    assert len(done.stdout.splitlines()) == 3
-    assert done.stderr.startswith("the state is not shown: ")
-    assert "expected a directory, a .py file" in refused(
-        "replay", run_id, "--target", "pay", *STORE
-    )
-    other = here("replay", run_id, "--target", "team", *STORE)
-    assert "is of graph 'agent', not of 'desk'" in other.stderr
-
-
-@pytest.mark.usefixtures("pay_desk")
-def test_programs_get_the_journal_as_json_lines() -> None:
-    """In the form of a journal of JSON lines, and the state last."""
-    run_id = parked(store="runs")
-
-    bare = replayed(run_id, "--json", store="runs")
-    out = replayed(run_id, "--json", "--target", "pay", store="runs")
-
-    assert bare == Path("runs", f"{run_id}.jsonl").read_text(encoding="utf-8")
-    *events, state = out.splitlines()
-    assert [Codec().decode(line.encode())[0] for line in events] == [1, 2, 3]
-    assert json.loads(state) == {
-        "state": {
-            "seq": 3,
-            "node": "gate",
-            "end_reason": None,
-            "steps": 0,
-            "messages": 1,
-            "total_tokens": 15,
-            "denied": [],
-            "pending": ["c0.0"],
-            "value": None,
-        }
-    }
-    here("resume", run_id, "--target", "pay", "--approve", "never", "--store", "runs")
-    end = replayed(run_id, "--json", "--target", "pay", store="runs").splitlines()[-1]
-    assert json.loads(end)["state"]["end_reason"] == "completed"
-
+pytestmark = pytest.mark.usefixtures("pay_desk")
 
 DENYING = """
 from graphloop import Agent, allow, ask, deny, tool
@@ -154,24 +40,123 @@ DENIED_SCRIPT = """
 """
 
 
-@pytest.mark.usefixtures("pay_desk")
-def test_a_denied_call_is_told_with_the_rule_that_denied_it() -> None:
-    """A person who asks why finds the gate and its rule, where the model read a short text."""
-    Path("pay/agent.py").write_text(DENYING, encoding="utf-8")
-    Path("pay/script.yaml").write_text(DENIED_SCRIPT, encoding="utf-8")
-    run_id = parked()
-    here("resume", run_id, "--approve", "never", *STORE)
+def replayed(run_id: str, *options: str, store: str = "runs.db") -> str:
+    """Return what a replay without warnings prints."""
+    done = here("replay", run_id, "--store", store, *options)
+    assert (done.returncode, done.stderr) == (Status.OK, "")
+    return timeless(done.stdout)
 
-    told = [line.strip() for line in replayed(run_id).splitlines() if " denied" in line]
+
+def test_a_replay_prints_the_events_and_the_last_state() -> None:
+    run_id = parked()
+    shown("resume", run_id, "--approve", "always", *STORE)
+
+    events, _, state = replayed(run_id[:8]).partition("\n\n")
+
+    assert [line.split()[2] for line in events.splitlines()] == [
+        "Started",
+        "ModelReplied",
+        "CallsChecked",
+        "Resumed",
+        "Decided",
+        "EffectsStarted",
+        "ToolReturned",
+        "ModelReplied",
+    ]
+    assert f"agent, script:{Path('pay/script.yaml').absolute()}: Pay 5.\n" in events
+    assert "→ pay(amount=5) · tool_calls, 15 tokens\n" in events
+    assert "c0.0 pay approved=true, reason=--approve always" in events
+    assert "c0.0 pay content=5 paid, status=ok\n" in events
+    assert state == (
+        "after event 8: ended, completed · 2 steps · 4 messages · 26 tokens\n"
+        "  user: Pay 5.\n"
+        "  assistant: → pay(amount=5)\n"
+        "  tool: 5 paid\n"
+        "  assistant: Done.\n"
+    )
+    assert Path("paid").read_text(encoding="utf-8") == "5\n"
+
+
+def test_upto_prints_an_earlier_state() -> None:
+    run_id = parked()
+    shown("resume", run_id, "--approve", "always", *STORE)
+
+    assert replayed(run_id, "--upto", "3").splitlines()[3:] == [
+        "",
+        "after event 3: at gate · 0 steps · 1 message · 15 tokens",
+        "  waits for c0.0: approval of pay(amount=5)",
+        "  user: Pay 5.",
+    ]
+    assert "has events 1 to 8, found 9" in refused("replay", run_id, "--upto", "9", *STORE)
+
+
+def test_a_child_run_has_a_replay_of_its_own() -> None:
+    run_id = parked("team")
+
+    child = replayed(f"{run_id}/c0.0")
+
+    assert f"  waits for c0.0: agent payer, run {run_id}/c0.0\n" in replayed(run_id)
+    assert child.splitlines()[0] == "1  TIME  Started       payer, pay: Pay 5"
+    assert "after event" not in child
+
+
+def test_a_missing_noted_target_leaves_the_events() -> None:
+    """A missing or wrong --target is an error."""
+    run_id = parked()
+    shutil.rmtree("pay")
+
+    done = here("replay", run_id, *STORE)
+    missing = refused("replay", run_id, "--target", "pay", *STORE)
+    other = here("replay", run_id, "--target", "team", *STORE)
+
+    assert len(done.stdout.splitlines()) == 3
+    assert done.stderr.startswith("the state is not shown: ")
+    assert "expected a directory, a .py file" in missing
+    assert "is of graph 'agent', not of 'desk'" in other.stderr
+
+
+def test_json_is_the_journal_then_the_state() -> None:
+    run_id = parked(store="runs")
+
+    bare = replayed(run_id, "--json", store="runs")
+    out = replayed(run_id, "--json", "--target", "pay", store="runs")
+
+    assert bare == Path("runs", f"{run_id}.jsonl").read_text(encoding="utf-8")
+    *events, state = out.splitlines()
+    assert [Codec().decode(line.encode())[0] for line in events] == [1, 2, 3]
+    assert json.loads(state) == {
+        "state": {
+            "seq": 3,
+            "node": "gate",
+            "end_reason": None,
+            "steps": 0,
+            "messages": 1,
+            "total_tokens": 15,
+            "denied": [],
+            "pending": ["c0.0"],
+            "value": None,
+        }
+    }
+    shown("resume", run_id, "--target", "pay", "--approve", "never", "--store", "runs")
+    end = replayed(run_id, "--json", "--target", "pay", store="runs").splitlines()[-1]
+    assert json.loads(end)["state"]["end_reason"] == "completed"
+
+
+def test_a_denied_call_has_the_rule_or_person_that_denied_it() -> None:
+    write({"pay/agent.py": DENYING, "pay/script.yaml": DENIED_SCRIPT})
+    run_id = parked()
+    shown("resume", run_id, "--approve", "never", *STORE)
+
+    lines = [line.strip() for line in replayed(run_id).splitlines() if " denied" in line]
     state = json.loads(replayed(run_id, "--json").splitlines()[-1])["state"]
 
-    assert told[:2] == [
+    assert lines[:2] == [
         "c0.0 drop denied by gate: deny drop: Tool call denied.",
         "c0.1 pay denied by the approver: Tool call denied. Reason: --approve never",
     ]
-    assert told[2].startswith('c1.0 fly denied: No such tool: "fly".')
-    assert told[3].startswith("c1.1 pay denied: ")
-    assert [(one["key"], one["by"]) for one in state["denied"]] == [
+    assert lines[2].startswith('c1.0 fly denied: No such tool: "fly".')
+    assert lines[3].startswith("c1.1 pay denied: ")
+    assert [(call["key"], call["by"]) for call in state["denied"]] == [
         ("c0.0", "gate: deny drop"),
         ("c0.1", "the approver"),
         ("c1.0", ""),

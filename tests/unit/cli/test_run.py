@@ -18,223 +18,188 @@ from graphloop.stores.codec import Codec
 from graphloop.testing import ScriptedModel
 from graphloop.values import AssistantMessage, ToolResult
 from tests.endless_graphs import POLLS
-from tests.unit.cli.command_line import here, printed, refused, started
+from tests.unit.cli.command_line import STORE, here, printed, refused, shown, started, write
 from tests.unit.cli.pay_desk import GATED, run_ids
 
-WAITING = """
-import asyncio
-from graphloop import Agent, tool
-
-@tool
-async def wait(number: int) -> str:
-    "Wait."
-    await asyncio.Event().wait()
-    return ""
-
-@tool(thread=True)
-def block(path: str) -> str:
-    "Read a pipe without a writer."
-    with open(path) as pipe:
-        return pipe.read()
-
-def build(model):
-    return Agent(model, tools=[wait, block])
-
-PROMPT = "Wait."
-"""
+HI = {"own.yaml": "- text: Hi.\n"}
+SCRIPT = ("--script", "own.yaml")
 
 
-@pytest.fixture
-def gated(pay_desk: Path) -> str:
-    return "pay"
+@pytest.mark.usefixtures("desk")
+def test_a_question_without_target_is_asked_without_tools() -> None:
+    """The question is not printed, because the user typed it."""
+    write(HI)
 
-
-def scripted(desk: Path, *texts: str) -> str:
-    path = desk / "own.yaml"
-    path.write_text("".join(f"- text: {text}\n" for text in texts), encoding="utf-8")
-    return str(path)
-
-
-def test_a_bare_question_is_asked_without_tools(desk: Path) -> None:
-    """No file needed; the question is not repeated, for a pipe wants the answer."""
-    done = here("run", "Hello there", "--script", scripted(desk, "Hi."))
+    done = here("run", "Hello there", *SCRIPT)
 
     assert done.returncode == Status.OK
     assert (done.stdout, done.stderr) == ("Hi.\ncompleted · 1 step · 11 tokens\n", "")
 
 
-def test_a_question_that_is_asked_here_beats_the_files_prompt(gated: str, desk: Path) -> None:
-    """And the file's own is shown, since it was not typed."""
-    script = scripted(desk, "Hi.")
+@pytest.mark.usefixtures("pay_desk")
+def test_a_question_of_the_command_line_replaces_the_prompt() -> None:
+    """The PROMPT of the file is printed."""
+    write(HI)
 
-    assert here("run", gated, "Hello", "--script", script).stdout.startswith("Hi.\n")
-    assert here("run", gated, "--script", script).stdout.startswith("> Pay 5.\nHi.\n")
+    assert shown("run", "pay", "Hello", *SCRIPT).startswith("Hi.\n")
+    assert shown("run", "pay", *SCRIPT).startswith("> Pay 5.\nHi.\n")
 
 
-def test_a_parked_run_tells_how_to_go_on(gated: str) -> None:
-    """In commands that are typed as they stand; without a store, what would be needed."""
-    done = here("run", gated, "--store", "runs.db", "--max-steps", "4")
-    bare = here("run", gated)
+@pytest.mark.usefixtures("pay_desk")
+def test_a_parked_run_prints_the_commands_to_go_on() -> None:
+    """They differ by store: a JSONL store keeps no answers, and no note of the target."""
+    kept = here("run", "pay", *STORE, "--max-steps", "4")
+    bare = here("run", "pay")
+    jsonl = here("run", "pay", "--store", "runs")
 
-    (run_id,) = run_ids("runs.db")
-    assert done.returncode == bare.returncode == Status.PARKED
-    assert done.stdout.endswith(f" · run {run_id} in runs.db\n")
-    assert f"  graphloop approve {run_id} c0.0 --store runs.db\n" in done.stderr
-    assert f"  graphloop resume {run_id} --store runs.db\n" in done.stderr
+    (run_id,), (jsonl_id,) = run_ids("runs.db"), run_ids("runs")
+    assert kept.returncode == bare.returncode == Status.PARKED
+    assert kept.stdout.endswith(f" · run {run_id} in runs.db\n")
+    assert f"  graphloop approve {run_id} c0.0 --store runs.db\n" in kept.stderr
+    assert f"  graphloop resume {run_id} --store runs.db\n" in kept.stderr
     assert "run it with --store runs.db" in bare.stderr
+    target = Path("pay").absolute()
+    assert f"  graphloop resume {jsonl_id} --target {target} --store runs\n" in jsonl.stderr
+    assert "graphloop approve" not in jsonl.stderr
 
 
-def test_a_store_without_notes_is_told_the_target_again(gated: str) -> None:
-    """A directory of JSON lines keeps no answers for later: a terminal asks."""
-    done = here("run", gated, "--store", "runs")
-
-    (run_id,) = run_ids("runs")
-    target = Path(gated).absolute()
-    assert f"  graphloop resume {run_id} --target {target} --store runs\n" in done.stderr
-    assert "graphloop approve" not in done.stderr
-
-
-def test_a_store_of_the_agents_own_is_told_of_as_well(gated: str) -> None:
-    """It need not be named to be where the run is kept; another store may be."""
-    own = GATED.replace("tools=[pay]", "tools=[pay], store='own.db'")
-    Path(gated, "agent.py").write_text(own, encoding="utf-8")
-
-    told = here("run", gated).stderr
+@pytest.mark.usefixtures("pay_desk")
+def test_an_agents_own_store_keeps_the_run() -> None:
+    """--store replaces it. No command can open a store object, so Python goes on."""
+    write({"pay/agent.py": GATED.replace("tools=[pay]", "tools=[pay], store='own.db'")})
+    printed_commands = here("run", "pay").stderr
     (run_id,) = run_ids("own.db")
-    assert f"graphloop approve {run_id} c0.0 --store own.db\n" in told
-    here("run", gated, "--store", "other.db")
+    here("run", "pay", "--store", "other.db")
+
+    memory = GATED.replace("tools=[pay]", "tools=[pay], store=MemoryStore()")
+    write({"pay/agent.py": f"from graphloop.stores.memory import MemoryStore\n{memory}"})
+    in_memory = here("run", "pay").stderr
+
+    assert f"graphloop approve {run_id} c0.0 --store own.db\n" in printed_commands
     assert len(run_ids("own.db")) == len(run_ids("other.db")) == 1
+    assert "Go on from Python, by the keys above:\n  await agent.resume(" in in_memory
+    assert "graphloop approve" not in in_memory
 
 
-def test_a_store_object_of_the_agents_own_is_answered_from_python(gated: str) -> None:
-    """No command could open it."""
-    own = GATED.replace("tools=[pay]", "tools=[pay], store=MemoryStore()").replace(
-        "from graphloop import",
-        "from graphloop.stores.memory import MemoryStore\nfrom graphloop import",
-    )
-    Path(gated, "agent.py").write_text(own, encoding="utf-8")
-
-    told = here("run", gated).stderr
-
-    assert "Go on from Python, by the keys above:\n  await agent.resume(" in told
-    assert "graphloop approve" not in told
-
-
-def test_a_files_own_approver_is_not_replaced_unasked(gated: str) -> None:
-    """The agent's author has chosen what decides; an explicit option still wins."""
+@pytest.mark.usefixtures("pay_desk")
+def test_an_agents_own_approver_stays_unless_approve_is_given() -> None:
     own = GATED.replace("tools=[pay]", "tools=[pay], approve_tool_call=lambda pending: True")
-    Path(gated, "agent.py").write_text(own, encoding="utf-8")
+    write({"pay/agent.py": own})
 
-    assert "✓ pay(amount=5): 5 paid" in here("run", gated).stdout
-    assert "⊘ pay(amount=5)" in here("run", gated, "--approve", "never").stdout
+    assert "✓ pay(amount=5): 5 paid" in shown("run", "pay")
+    assert "⊘ pay(amount=5)" in shown("run", "pay", "--approve", "never")
 
 
-def test_the_options_take_effect(gated: str) -> None:
-    """--max-steps ends the run after the first turn, --instructions stand in its journal."""
-    limits = ("--max-steps", "1", "--instructions", "Be brief.", "--store", "runs")
+@pytest.mark.usefixtures("pay_desk")
+def test_limits_and_instructions_take_effect() -> None:
+    options = ("--max-steps", "1", "--instructions", "Be brief.", "--store", "runs")
 
-    done = here("run", gated, "--approve", "always", *limits)
+    run = shown("run", "pay", "--approve", "always", *options)
 
-    assert done.returncode == Status.OK
-    assert "max_steps · 1 step · 15 tokens · run " in done.stdout
+    assert "max_steps · 1 step · 15 tokens · run " in run
     (journal,) = Path("runs").iterdir()
     assert "Be brief." in journal.read_text(encoding="utf-8").splitlines()[0]
-    assert "max_steps" in refused("run", gated, "--max-steps", "0")
+    assert "max_steps" in refused("run", "pay", "--max-steps", "0")
 
 
-def test_what_cannot_take_effect_is_refused(desk: Path) -> None:
-    """An option that is silently ignored is the worst answer."""
-    head = (
-        "from graphloop import END, Agent, Graph\nfrom graphloop.nodes import PrepareStep\n"
-        "from graphloop.testing import ScriptedModel\nprepare = PrepareStep()\n"
-    )
-    graph = "Graph('g', prepare, {prepare: {...: END}}"
-    (desk / "graph.py").write_text(f"{head}graph = {graph})\n", encoding="utf-8")
-    (desk / "state.py").write_text(f"{head}graph = {graph}, state_type=dict)\n", encoding="utf-8")
-    (desk / "odd.py").write_text(f"{head}graph = {graph})\nSTATE = 3\n", encoding="utf-8")
-    (desk / "ready.py").write_text(f"{head}agent = Agent(ScriptedModel([]))\n", encoding="utf-8")
-    script = ("--script", scripted(desk, "Hi."))
+HEAD = """
+from graphloop import END, Agent, Graph
+from graphloop.nodes import PrepareStep
+from graphloop.testing import ScriptedModel
+prepare = PrepareStep()
+"""
+PREPARES = "Graph('g', prepare, {prepare: {...: END}}"
 
-    for arguments, message in (
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
         (("graph.py", "Hi?", "--max-steps", "2"), "--max-steps would have no effect: the"),
-        (("state.py", "Hi?"), "of type dict, found none. Fix: say it in its file"),
+        (("state.py", "Hi?"), "of type dict, found none. Fix: define it in its file"),
         (("odd.py", "Hi?"), "STATE would have no effect: graph 'g' carries no state"),
         (("ready.py", "Hi?", "--model", "a:b"), "--model would have no effect: ready.py has"),
-        (("ready.py", "Hi?", "--base-url", "u", *script), "--script and --base-url would have no"),
+        (("ready.py", "Hi?", "--base-url", "u", *SCRIPT), "--script and --base-url would have no"),
         (("ready.py", "Hi?", "--unbounded", "why"), "--unbounded would have no effect: an agent's"),
         (("ready.py",), "ready.py: expected a question, found no PROMPT in it. Fix: add"),
+        (("ready.py:agnet", "Hi?"), "'agnet' in ready.py, found agent. Did you mean 'agent'?"),
         (("Why", "so?"), "Why: expected a directory, a .py file, or"),
         (("Why so?",), "found no API key. Fix: set ANTHROPIC_API_KEY"),
-        (("Why so?", "--model", "a:b", *script), "--script: expected it or --model, found both"),
+        (("Why so?", "--model", "a:b", *SCRIPT), "--script: expected it or --model, found both"),
         (("Why so?", "--script", "none.yaml"), "cannot be read"),
         (("Why so?", "--store", "no/runs.db"), "expected a folder at 'no'"),
         (("Why so?", "--model", "opneai:m"), "Did you mean 'openai'?"),
-        (("Why so?", "--base-url", "u", *script), "base_url would"),
-    ):
-        assert message in refused("run", *arguments), arguments
-
-
-def test_a_ready_agent_runs_with_the_model_it_has(desk: Path) -> None:
-    """No key is looked for: it needs none of ours."""
-    text = (
-        "from graphloop import Agent\nfrom graphloop.testing import ScriptedModel\n"
-        "agent = Agent(ScriptedModel(['Ready.']))\n"
+        (("Why so?", "--base-url", "u", *SCRIPT), "base_url would"),
+    ],
+)
+@pytest.mark.usefixtures("desk")
+def test_an_option_without_effect_is_refused(arguments: tuple[str, ...], message: str) -> None:
+    write(
+        {
+            **HI,
+            "graph.py": f"{HEAD}graph = {PREPARES})\n",
+            "state.py": f"{HEAD}graph = {PREPARES}, state_type=dict)\n",
+            "odd.py": f"{HEAD}graph = {PREPARES})\nSTATE = 3\n",
+            "ready.py": f"{HEAD}agent = Agent(ScriptedModel([]))\n",
+        }
     )
-    (desk / "ready.py").write_text(text, encoding="utf-8")
 
-    assert here("run", "ready.py", "Hi?").stdout.startswith("Ready.\n")
+    assert message in refused("run", *arguments)
 
 
-def test_a_folder_may_have_the_name_of_the_standard_loop(gated: str) -> None:
-    """Its run goes on as what it was started as."""
-    Path(gated).rename("agent")
+@pytest.mark.usefixtures("desk")
+def test_a_ready_agent_runs_with_its_own_model() -> None:
+    write({"ready.py": f"{HEAD}agent = Agent(ScriptedModel(['Ready.']))\n"})
 
-    run = here("run", "agent", "--store", "runs.db")
+    assert shown("run", "ready.py", "Hi?").startswith("Ready.\n")
+    assert shown("run", "ready.py:agent", "Hi?").startswith("Ready.\n")
+
+
+@pytest.mark.usefixtures("pay_desk")
+def test_a_folder_may_be_called_agent() -> None:
+    Path("pay").rename("agent")
+
+    shown("run", "agent", *STORE, status=Status.PARKED)
     (run_id,) = run_ids("runs.db")
-    done = here("resume", run_id, "--approve", "always", "--store", "runs.db")
 
-    assert run.returncode == Status.PARKED
-    assert "✓ pay(amount=5): 5 paid" in done.stdout
+    resumed = shown("resume", run_id, "--approve", "always", *STORE)
+    assert "✓ pay(amount=5): 5 paid" in resumed
 
 
-def test_a_graph_runs_with_its_tools(desk: Path) -> None:
-    """TOOLS are what its model is offered."""
+@pytest.mark.usefixtures("desk")
+def test_a_graph_runs_with_the_tools_of_its_file() -> None:
     text = (
         "from graphloop import Graph, tool\nfrom graphloop.loop import Standard, standard_edges\n"
         "nodes = Standard()\ngraph = Graph('g', nodes.prepare, standard_edges(nodes))\n"
         "@tool\nasync def f() -> str:\n    'F.'\n    return 'ok'\nTOOLS = [f]\n"
     )
-    (desk / "own.py").write_text(text, encoding="utf-8")
-    (desk / "own.yaml").write_text("- calls: [{name: f}]\n- text: Done.\n", encoding="utf-8")
+    write({"own.py": text, "own.yaml": "- calls: [{name: f}]\n- text: Done.\n"})
 
-    done = here("run", "own.py", "Hi?", "--script", "own.yaml")
+    run = shown("run", "own.py", "Hi?", *SCRIPT)
 
-    assert done.stdout.startswith("→ f()\n✓ f(): ok\nDone.\ncompleted")
+    assert run.startswith("→ f()\n✓ f(): ok\nDone.\ncompleted")
+
+
+ANTHROPIC = "anthropic:claude-opus-4-8 at None"
 
 
 @pytest.mark.usefixtures("desk")
 @pytest.mark.parametrize(
-    ("options", "variables", "reached"),
+    ("options", "variables", "expected"),
     [
         (("--base-url", "http://x"), {}, "openai:gpt-5 at http://x"),
         (("--base-url", "http://x"), {"ANTHROPIC_API_KEY": "k"}, "openai:gpt-5 at http://x"),
-        (
-            (),
-            {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"},
-            "anthropic:claude-opus-4-8 at None",
-        ),
+        ((), {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}, ANTHROPIC),
         ((), {"OPENAI_BASE_URL": "http://y"}, "openai:gpt-5 at None"),
         ((), {"GRAPHLOOP_MODEL": "a:b", "ANTHROPIC_API_KEY": "k"}, "a:b at None"),
         (("--model", "c:d"), {"GRAPHLOOP_MODEL": "a:b"}, "c:d at None"),
     ],
 )
-def test_a_model_is_named_or_the_environment_decides(
+def test_an_option_or_the_environment_names_the_model(
     options: tuple[str, ...],
     variables: dict[str, str],
-    reached: str,
+    expected: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """--base-url alone is enough: chat completions are what such servers speak."""
     asked: list[str] = []
 
     def served(model: str, *, base_url: str | None, **_: object) -> ScriptedModel:
@@ -244,44 +209,36 @@ def test_a_model_is_named_or_the_environment_decides(
     monkeypatch.setattr("graphloop.cli.run.resolve", served)
     monkeypatch.setattr("tests.unit.cli.command_line.environment", lambda: variables)
 
-    assert here("run", "Why so?", *options).stdout.startswith("Served.\n")
-    assert asked == [reached]
+    assert shown("run", "Why so?", *options).startswith("Served.\n")
+    assert asked == [expected]
 
 
-def test_a_replay_is_announced(gated: str) -> None:
-    """A person who has no key should know that no model was asked."""
-    told = here("run", gated, "--approve", "never").stderr
+@pytest.mark.usefixtures("pay_desk")
+def test_a_script_in_place_of_a_model_is_announced() -> None:
+    notice = here("run", "pay", "--approve", "never").stderr
 
-    assert told.startswith(f"no API key found: replaying {Path(gated, 'script.yaml')}; set ANTH")
+    assert notice.startswith("no API key found: replaying pay/script.yaml; set ANTHROPIC_API_KEY")
 
 
 def test_a_narrow_encoding_does_not_end_a_run(desk: Path) -> None:
-    """A pipe on Windows, or LANG=C: what cannot be said becomes a question mark."""
-    script = scripted(desk, "72°F")
+    write({"own.yaml": "- text: 72°F\n"})
 
-    out = printed("run", "Why so?", "--script", script, encoding="ascii", cwd=desk)
+    out = printed("run", "Why so?", *SCRIPT, encoding="ascii", cwd=desk)
 
     assert out.startswith(b"72?F\ncompleted ? 1 step")
 
 
-def test_a_run_without_a_whole_answer_is_a_failure_to_a_shell(desk: Path) -> None:
-    """A script that goes on would work with half an answer."""
-    (desk / "own.yaml").write_text("- {text: Half, finish_reason: length}\n", encoding="utf-8")
+@pytest.mark.usefixtures("desk")
+def test_half_an_answer_is_status_1() -> None:
+    write({"own.yaml": "- {text: Half, finish_reason: length}\n"})
 
-    done = here("run", "Why so?", "--script", "own.yaml")
-
-    assert done.returncode == Status.FAILED
-    assert "\nlength · 1 step" in done.stdout
+    assert "\nlength · 1 step" in shown("run", "Why so?", *SCRIPT, status=Status.FAILED)
 
 
-def test_a_run_that_has_not_kept_a_rule_is_told_and_is_no_success(desk: Path) -> None:
-    """A pipeline reads the status, and people the line."""
-    text = (
-        "from graphloop import Agent\nfrom graphloop.rules import never\n"
-        "from graphloop.testing import ScriptedModel\n"
-        "agent = Agent(ScriptedModel(['Hi.']), rules=never('node:append', before='node:gate'))\n"
-    )
-    (desk / "ruled.py").write_text(text, encoding="utf-8")
+@pytest.mark.usefixtures("desk")
+def test_a_broken_rule_is_a_warning_and_status_1() -> None:
+    rule = "from graphloop.rules import never\nRULES = never('node:append', before='node:gate')\n"
+    write({"ruled.py": f"{HEAD}{rule}agent = Agent(ScriptedModel(['Hi.']), rules=RULES)\n"})
 
     done = here("run", "ruled.py", "Hi?")
 
@@ -290,34 +247,37 @@ def test_a_run_that_has_not_kept_a_rule_is_told_and_is_no_success(desk: Path) ->
     assert done.stderr.startswith("warning: the rule 'never node:append before node:gate' was bro")
 
 
-@pytest.mark.parametrize("options", [(), ("--json",)])
-def test_a_run_that_fails_says_why(options: tuple[str, ...], desk: Path) -> None:
-    """On stderr, with status 1; the last JSON line says it, too."""
-    (desk / "own.yaml").write_text("- error: out of order\n  text: So\n", encoding="utf-8")
+@pytest.mark.usefixtures("desk")
+def test_a_failed_run_is_status_1_with_its_error() -> None:
+    """The last JSON line has the error, too."""
+    write({"own.yaml": "- error: out of order\n  text: So\n"})
 
-    done = here("run", "Why so?", "--script", "own.yaml", *options)
+    done = here("run", "Why so?", *SCRIPT)
+    as_json = here("run", "Why so?", *SCRIPT, "--json")
 
-    assert done.returncode == Status.FAILED
-    assert done.stderr == "error: out of order\n"
-    if options:
-        last = json.loads(done.stdout.splitlines()[-1])
-        assert last == {"type": "error", "error": "BadReply", "message": "out of order"}
+    assert done.returncode == as_json.returncode == Status.FAILED
+    assert done.stderr == as_json.stderr == "error: out of order\n"
+    assert json.loads(as_json.stdout.splitlines()[-1]) == {
+        "type": "error",
+        "error": "BadReply",
+        "message": "out of order",
+    }
 
 
-def test_the_bound_is_told_before_the_answer(desk: Path) -> None:
-    """On stderr; for programs it is the first line."""
-    script = ("--script", scripted(desk, "Hi."))
+@pytest.mark.usefixtures("desk")
+def test_explain_prints_the_bound_before_the_answer() -> None:
+    write(HI)
 
-    done = here("run", "Hello there", "--explain", *script)
-    as_json = here("run", "Hello there", "--explain", "--json", *script)
+    done = here("run", "Hello there", "--explain", *SCRIPT)
+    as_json = shown("run", "Hello there", "--explain", "--json", *SCRIPT)
 
     assert done.stdout.startswith("Hi.\n")
     assert "graph 'agent': at most\n  model calls: 40\n" in done.stderr
     assert "tool calls: unknown: one reply may ask" in done.stderr
-    lines = [json.loads(line) for line in as_json.stdout.splitlines()]
-    assert ["bound", "run-start"] == [line["type"] for line in lines[:2]]
-    assert (40, None) == (lines[0]["model_calls"], lines[0]["tool_calls"])
-    assert "finish" == lines[-1]["type"]
+    lines = [json.loads(line) for line in as_json.splitlines()]
+    assert [line["type"] for line in lines[:2]] == ["bound", "run-start"]
+    assert (lines[0]["model_calls"], lines[0]["tool_calls"]) == (40, None)
+    assert lines[-1]["type"] == "finish"
 
 
 POLLER = """
@@ -341,48 +301,74 @@ PROMPT = "Look."
 """
 
 
-def test_a_graph_without_a_bound_runs_for_a_reason_only(desk: Path) -> None:
-    """The reason lets the bound be told, too; a resumed run needs it again."""
-    (desk / "poller.py").write_text(POLLER, encoding="utf-8")
+def test_an_unbounded_graph_needs_a_reason_to_run(desk: Path) -> None:
+    """A resumed run needs it again."""
+    write({"poller.py": POLLER})
     reason = ("--unbounded", POLLS)
 
-    told = refused("run", "poller.py")
+    error = refused("run", "poller.py")
     done = here("run", "poller.py", "--explain", "--store", "runs", *reason)
 
-    assert "the cycle poll -> poll" in told
+    assert "the cycle poll -> poll" in error
     assert done.returncode == Status.OK
     assert "graph 'poller': at most\n  model calls: 0\n" in done.stderr
     assert "  not bounded: the cycle poll -> poll\n" in done.stderr
     (kept,) = (desk / "runs").glob("*.jsonl")
     again = ("resume", kept.stem, "--store", "runs", "--target", "poller.py")
     assert "the cycle poll -> poll" in refused(*again)
-    assert here(*again, *reason).returncode == Status.OK
+    shown(*again, *reason)
 
 
-def paired(journal: Path) -> bool:
-    """Whether the run in this journal has ended with one result for each call, in order."""
+WAITING = """
+import asyncio
+from graphloop import Agent, tool
+
+@tool
+async def wait(number: int) -> str:
+    "Wait."
+    await asyncio.Event().wait()
+    return ""
+
+@tool(thread=True)
+def block(path: str) -> str:
+    "Read a pipe without a writer."
+    with open(path) as pipe:
+        return pipe.read()
+
+def build(model):
+    return Agent(model, tools=[wait, block])
+
+PROMPT = "Wait."
+"""
+BLOCKING = WAITING.replace("@tool(thread=True)", "@tool").replace(
+    "    with open(path)", "    print('blocked', flush=True)\n    with open(path)"
+)
+BLOCK = "{name: block, arguments: {path: pipe}}"
+
+
+def has_all_results(journal: Path) -> bool:
+    """Whether a run has ended with one result for each call, in order."""
     lines = journal.read_bytes().splitlines()
-    state = replay(Agent(ScriptedModel(())).graph, [Codec().decode(line)[1] for line in lines])
-    asked = [
+    run = replay(Agent(ScriptedModel(())).graph, [Codec().decode(line)[1] for line in lines])
+    calls = [
         call.id
-        for message in state.messages
+        for message in run.messages
         if isinstance(message, AssistantMessage)
         for call in message.calls
     ]
-    answered = [one.call_id for one in state.messages if isinstance(one, ToolResult)]
-    return state.ended and bool(asked) and asked == answered
+    results = [message.call_id for message in run.messages if isinstance(message, ToolResult)]
+    return run.ended and bool(calls) and calls == results
 
 
 @pytest.fixture
-def waiting(desk: Path) -> Path:
-    (desk / "wait").mkdir()
-    (desk / "wait" / "agent.py").write_text(WAITING, encoding="utf-8")
+def pipe(desk: Path) -> Path:
+    """Make a pipe that blocks a reader until it is written."""
     os.mkfifo(desk / "pipe")
-    return desk
+    return desk / "pipe"
 
 
 def until(process: subprocess.Popen[str], marker: str) -> Iterator[str]:
-    """Yield the lines of stdout up to the one that begins with `marker`."""
+    """Yield the lines of stdout up to the line that begins with `marker`."""
     assert process.stdout is not None
     for line in process.stdout:
         yield line
@@ -392,16 +378,13 @@ def until(process: subprocess.Popen[str], marker: str) -> Iterator[str]:
 
 @pytest.mark.parametrize(
     "calls",
-    [
-        "{name: wait, arguments: {number: 1}}, {name: wait, arguments: {number: 2}}",
-        "{name: block, arguments: {path: pipe}}",
-    ],
+    ["{name: wait, arguments: {number: 1}}, {name: wait, arguments: {number: 2}}", BLOCK],
 )
-def test_ctrl_c_ends_the_run_with_every_call_answered(calls: str, waiting: Path) -> None:
-    """Also where a tool hangs in a thread, which cannot be stopped."""
-    (waiting / "wait" / "script.yaml").write_text(f"- calls: [{calls}]\n", encoding="utf-8")
+def test_ctrl_c_ends_a_run_with_all_calls_answered(calls: str, pipe: Path) -> None:
+    """A tool may hang in a thread, which Python cannot stop."""
+    write({"agent.py": WAITING, "script.yaml": f"- calls: [{calls}]\n"})
 
-    with started("run", "wait", "--store", "runs", cwd=waiting) as process:
+    with started("run", ".", "--store", "runs", cwd=pipe.parent) as process:
         assert list(until(process, "→ "))[-1].startswith("→ ")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
@@ -409,20 +392,15 @@ def test_ctrl_c_ends_the_run_with_every_call_answered(calls: str, waiting: Path)
     assert process.returncode == Status.INTERRUPTED
     assert "aborted (interrupted) · 1 step" in out.splitlines()[-1]
     assert "interrupted: ending the run" in err
-    (journal,) = (waiting / "runs").iterdir()
-    assert paired(journal)
+    (journal,) = Path("runs").iterdir()
+    assert has_all_results(journal)
 
 
-def test_a_second_ctrl_c_ends_the_process_at_once(waiting: Path) -> None:
-    """A tool that blocks the event loop keeps the first one from being heard."""
-    blocking = WAITING.replace("@tool(thread=True)", "@tool").replace(
-        "    with open(path)", "    print('blocked', flush=True)\n    with open(path)"
-    )
-    (waiting / "wait" / "agent.py").write_text(blocking, encoding="utf-8")
-    script = "- calls: [{name: block, arguments: {path: pipe}}]\n"
-    (waiting / "wait" / "script.yaml").write_text(script, encoding="utf-8")
+def test_a_second_ctrl_c_kills_the_process(pipe: Path) -> None:
+    """A tool that blocks the event loop delays the first one."""
+    write({"agent.py": BLOCKING, "script.yaml": f"- calls: [{BLOCK}]\n"})
 
-    with started("run", "wait", cwd=waiting) as process:
+    with started("run", ".", cwd=pipe.parent) as process:
         assert list(until(process, "blocked"))[-1] == "blocked\n"
         while process.poll() is None:
             process.send_signal(signal.SIGINT)
@@ -430,27 +408,22 @@ def test_a_second_ctrl_c_ends_the_process_at_once(waiting: Path) -> None:
     assert process.returncode == -signal.SIGINT
 
 
-def test_ctrl_c_during_a_tool_that_blocks_the_loop_is_heeded_when_it_returns(waiting: Path) -> None:
-    """The model is not asked again, and status 130 says that the run did not complete."""
-    blocking = WAITING.replace("@tool(thread=True)", "@tool").replace(
-        "    with open(path)", "    print('blocked', flush=True)\n    with open(path)"
-    )
-    (waiting / "wait" / "agent.py").write_text(blocking, encoding="utf-8")
-    script = "- calls: [{name: block, arguments: {path: pipe}}]\n- text: Too far.\n"
-    (waiting / "wait" / "script.yaml").write_text(script, encoding="utf-8")
+def test_ctrl_c_ends_a_run_after_a_tool_that_blocks_the_loop(pipe: Path) -> None:
+    """The model is not asked again."""
+    write({"agent.py": BLOCKING, "script.yaml": f"- calls: [{BLOCK}]\n- text: Too far.\n"})
 
-    with started("run", "wait", "--store", "runs", cwd=waiting) as process:
+    with started("run", ".", "--store", "runs", cwd=pipe.parent) as process:
         assert list(until(process, "blocked"))[-1] == "blocked\n"
         process.send_signal(signal.SIGINT)
-        (waiting / "pipe").write_text("read", encoding="utf-8")
+        pipe.write_text("read", encoding="utf-8")
         out, err = process.communicate()
 
     assert process.returncode == Status.INTERRUPTED
     assert "aborted (interrupted) · 1 step" in out.splitlines()[-1]
     assert "Too far." not in out
     assert err.count("interrupted: ending the run") == 1
-    (journal,) = (waiting / "runs").iterdir()
-    assert paired(journal)
+    (journal,) = Path("runs").iterdir()
+    assert has_all_results(journal)
 
 
 STATEFUL = """\
@@ -475,33 +448,34 @@ graph = Graph("desk", note, {note: {...: END}})
 """
 
 
-def test_a_graph_begins_with_the_state_that_its_file_says(desk: Path) -> None:
-    """It needs no question and no model, if none of its nodes asks one."""
-    (desk / "own.py").write_text(f"{STATEFUL}STATE = Ticket('x')\n", encoding="utf-8")
-    (desk / "bare.py").write_text(STATEFUL, encoding="utf-8")
+def test_a_graph_begins_with_the_state_of_its_file(desk: Path) -> None:
+    """It needs no question and no model, if no node asks a model."""
+    write({"own.py": f"{STATEFUL}STATE = Ticket('x')\n", "bare.py": STATEFUL})
 
-    assert here("run", "own.py").returncode == Status.OK
-    assert "x" == (desk / "noted.txt").read_text(encoding="utf-8")
-    assert "say it in its file, `STATE = Ticket(…)`" in refused("run", "bare.py", "Hi?")
+    shown("run", "own.py")
+
+    assert (desk / "noted.txt").read_text(encoding="utf-8") == "x"
+    assert "define it in its file, `STATE = Ticket(…)`" in refused("run", "bare.py", "Hi?")
     assert "--model would have no effect" in refused("run", "own.py", "--model", "openai:x")
 
 
-def test_the_state_that_a_graph_ends_with_is_printed(desk: Path) -> None:
-    """For a graph that carries a state, the state is the result."""
+@pytest.mark.usefixtures("desk")
+def test_the_last_state_of_a_graph_is_printed() -> None:
     source = STATEFUL.replace("-> Done_", "-> tuple[Done_, Ticket]").replace(
         "return Done_()", 'return Done_(), replace(ticket, text="é\\x9b")'
     )
-    (desk / "own.py").write_text(f"{source}STATE = Ticket('x')\n", encoding="utf-8")
+    write({"own.py": f"{source}STATE = Ticket('x')\n"})
 
-    *_, state, last = here("run", "own.py", "--store", "runs").stdout.splitlines()
-    *_, json_state, json_last = here("run", "own.py", "--json").stdout.splitlines()
+    *_, state, last = shown("run", "own.py", "--store", "runs").splitlines()
+    *_, json_state, json_last = shown("run", "own.py", "--json").splitlines()
 
     assert state == "state: Ticket(text='é\\x9b')"
     assert last.startswith("completed")
     assert json_state == '{"type":"state","state":{"text":"é\\u009b"}}'
     assert json.loads(json_last)["type"] == "finish"
-    (journal,) = (desk / "runs").glob("*.jsonl")
-    known = ("replay", journal.stem, "--store", "runs", "--target", "own.py")
-    assert "  state: Ticket(text='é\\x9b')" in here(*known).stdout.splitlines()
-    told = json.loads(here(*known, "--json").stdout.splitlines()[-1])
-    assert {"text": "é\x9b"} == told["state"]["value"]
+    (journal,) = Path("runs").glob("*.jsonl")
+    again = ("replay", journal.stem, "--store", "runs", "--target", "own.py")
+    assert "  state: Ticket(text='é\\x9b')" in shown(*again).splitlines()
+    assert json.loads(shown(*again, "--json").splitlines()[-1])["state"]["value"] == {
+        "text": "é\x9b"
+    }

@@ -1,4 +1,4 @@
-"""The targets of commands: what is loaded, and what is said of everything else."""
+"""The targets of commands, and the errors of wrong targets."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import Agent, Graph
+from graphloop import Agent
 from graphloop.cli.target import load_graph, load_target, names_target, register
 from graphloop.errors import ConfigError, GraphError
 from graphloop.testing import ScriptedModel
 from graphloop.topology import registry
 from tests.topology_files import RIGHT
+from tests.unit.cli.command_line import write
 
 MODEL = ScriptedModel(())
 HEAD = (
@@ -25,35 +26,37 @@ GRAPH = HEAD + (
 )
 
 
-def write(files: dict[str, str]) -> None:
-    """Write files of the current directory."""
-    for name, text in files.items():
-        Path(name).parent.mkdir(parents=True, exist_ok=True)
-        Path(name).write_text(text, encoding="utf-8")
-
-
 def refusal(text: str) -> str:
-    """Return the message about a target that cannot be loaded."""
+    """Return the error of a target that cannot be loaded."""
     with pytest.raises(ConfigError) as raised:
         load_target(text).loop(MODEL)
     return str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "is_target"),
+    [
+        ("own.py", True),
+        ("x/y", True),
+        ("desk:build", True),
+        ("a.b:c", True),
+        ("no/such.py:graph", True),
+        ("Hello", False),
+        ("Why: because?", False),
+        ("note: x", False),
+        ("x" * 5_000, False),
+        ("a\0b", False),
+    ],
+)
 @pytest.mark.usefixtures("desk")
-def test_a_question_is_no_target() -> None:
-    """Only what exists, or is written like a path or a module, is loaded and executed."""
+def test_a_path_or_python_name_is_no_question(text: str, is_target: bool) -> None:
     write({"own.py": BUILD})
 
-    targets = ["own.py", "x/y", "desk:build", "a.b:c"]
-    questions = ["Hello", "Why: because?", "note: x", "x" * 5_000, "a\0b"]
-
-    assert [names_target(text) for text in targets] == [True] * 4
-    assert [names_target(text) for text in questions] == [False] * 5
+    assert names_target(text) is is_target
 
 
 @pytest.mark.usefixtures("desk")
-def test_a_file_builds_its_agent_around_the_model() -> None:
-    """One convention: `build(model)`, and PROMPT for the question."""
+def test_a_file_builds_its_agent_with_the_model() -> None:
     write({"own.py": BUILD + "PROMPT = 'Hi?'\n"})
     target = load_target("own.py")
 
@@ -66,8 +69,8 @@ def test_a_file_builds_its_agent_around_the_model() -> None:
 
 @pytest.mark.usefixtures("desk")
 @pytest.mark.parametrize("name", ["agent.py", "topology.py"])
-def test_a_directory_is_its_agent_or_topology_and_the_script_beside_it(name: str) -> None:
-    """So an example is named by its folder; it imports what stands beside it from anywhere."""
+def test_a_directory_is_its_agent_or_topology(name: str) -> None:
+    """The file can import its neighbours; a script beside it gives the replies."""
     beside = "import beside_it\nPROMPT = beside_it.NAME\n"
     files = {name: BUILD + beside, "beside_it.py": "NAME = 'n'\n", "script.yaml": "- text: Hi.\n"}
     write({f"own/{file}": text for file, text in files.items()})
@@ -82,29 +85,34 @@ def test_a_directory_is_its_agent_or_topology_and_the_script_beside_it(name: str
 
 
 @pytest.mark.usefixtures("desk")
-def test_a_graph_stands_for_itself_and_names_its_tools() -> None:
-    """A topology needs no function: it is not made around a model."""
+def test_a_graph_has_the_tools_of_its_file() -> None:
     tools = "@tool\nasync def f() -> str:\n    '''F.'''\n    return ''\nTOOLS = [f]\n"
     write({"own.py": GRAPH + tools})
     target = load_target("own.py")
 
-    loop = target.loop(MODEL)
-
-    assert isinstance(loop, Graph)
-    assert loop.name == "g"
-    assert [getattr(each, "name", "") for each in target.tools] == ["f"]
+    assert load_graph("own.py").name == "g"
+    assert [getattr(tool, "name", "") for tool in target.tools] == ["f"]
 
 
 @pytest.mark.usefixtures("desk")
 def test_a_module_is_found_from_the_current_directory() -> None:
-    """As with `python -m`; a function of any name will do."""
     write({"desk_of_mine/loops.py": GRAPH + "def make(model):\n    return graph\n"})
 
     assert load_graph("desk_of_mine.loops:graph") == load_graph("desk_of_mine.loops:make")
 
 
+@pytest.mark.usefixtures("desk")
+def test_a_name_in_a_file_is_a_target() -> None:
+    write({"own/slow.py": GRAPH + "other = graph\n", "own/script.yaml": "- text: Hi.\n"})
+
+    target = load_target("own/slow.py:other")
+
+    assert names_target("own/slow.py:other")
+    assert target.loop(MODEL) == load_graph("own/slow.py")
+    assert (target.place, target.script) == ("own/slow.py:other", Path("own/script.yaml"))
+
+
 def test_agent_is_the_standard_loop() -> None:
-    """`graphloop draw agent` draws what every Agent runs."""
     assert load_graph("agent") == Agent(MODEL).graph
 
 
@@ -122,13 +130,13 @@ def test_agent_is_the_standard_loop() -> None:
         (
             {"own.py": GRAPH.replace("graph =", "table =")},
             "own.py",
-            "found table. Fix: add one, or name what is there as module:name.",
+            "found table. Fix: add one, or name what is there: own.py:NAME.",
         ),
         ({"none.py": "x = 1\n"}, "none.py", "found no agent, graph or build function"),
         (
             {"mine_a.py": GRAPH},
             "mine_a:grahp",
-            "'grahp' in module 'mine_a', found graph. Did you mean 'graph'?",
+            "'grahp' in mine_a, found graph. Did you mean 'graph'?",
         ),
         ({"mine_b.py": "x = 1\n"}, "mine_b:graph", "found no agent, graph or build function"),
         ({}, "no_such_mine:graph", "expected a module 'no_such_mine', found none"),
@@ -138,18 +146,21 @@ def test_agent_is_the_standard_loop() -> None:
             "ModuleNotFoundError: No module named 'no_such_thing'",
         ),
         ({}, "agnet", "Did you mean 'agent'?"),
+        ({"slow.py": GRAPH}, "slow.py:grahp", "slow.py:grahp: expected 'grahp' in slow.py, found"),
+        ({"slow.py": GRAPH}, "slow.py:grahp", "found graph. Did you mean 'graph'?"),
+        ({"slow.py": GRAPH}, "slwo.py:graph", "slwo.py: expected a directory, a .py file"),
+        ({"slow.py": GRAPH}, "slwo.py:graph", "Did you mean 'slow.py'?"),
         ({"deep/x.py": ""}, "deap/x.py", "Did you mean 'deep'?"),
         (
             {f"deep/loop_{number:02}.py": BUILD for number in range(12)},
             "deep/lop_03.py",
-            "Did you mean 'deep/loop_03.py'? In 'deep' is deep/loop_00.py",
+            "Did you mean 'deep/loop_03.py'?",
         ),
     ],
 )
-def test_a_target_that_is_not_there_is_told_with_what_is(
+def test_an_error_names_what_is_near_a_missing_target(
     files: dict[str, str], target: str, message: str
 ) -> None:
-    """Most misses are typing errors; the whole path is named, to be typed as it is."""
     write(files)
 
     assert message in refusal(target)
@@ -171,8 +182,8 @@ def test_a_target_that_is_not_there_is_told_with_what_is(
     ],
 )
 @pytest.mark.usefixtures("desk")
-def test_what_is_wrong_in_the_file_is_said(text: str, message: str, target: str) -> None:
-    """The user's own mistake, in the user's own file; graphloop's messages pass unchanged."""
+def test_an_error_in_a_file_has_its_line(text: str, message: str, target: str) -> None:
+    """Messages of graphloop are not changed."""
     write({"own_d.py": text})
 
     assert message in refusal(target)
@@ -180,8 +191,8 @@ def test_what_is_wrong_in_the_file_is_said(text: str, message: str, target: str)
 
 @pytest.mark.usefixtures("desk")
 @pytest.mark.parametrize("target", ["own_g.py", "own_g:graph"])
-def test_a_wrong_table_keeps_its_report(target: str) -> None:
-    """`graphloop check` shows it as findings."""
+def test_a_wrong_table_is_a_graph_error(target: str) -> None:
+    """`graphloop check` prints it as findings."""
     write({"own_g.py": GRAPH.replace("{...: END}", "{}")})
 
     with pytest.raises(GraphError, match="outcome 'ready' leads nowhere"):
@@ -189,8 +200,8 @@ def test_a_wrong_table_keeps_its_report(target: str) -> None:
 
 
 @pytest.mark.usefixtures("desk")
-def test_a_topology_in_yaml_is_a_target_with_its_own_prompt() -> None:
-    """By its name, in a directory, or loaded by Python, where PROMPT comes before it."""
+def test_a_topology_has_its_own_prompt() -> None:
+    """PROMPT of a Python file comes before it."""
     asked = RIGHT + "prompt: Hello?\n"
     loads = "from graphloop.topology import load\ngraph = load('support.yaml')\n"
     write({"support.yaml": asked, "data/topology.yaml": asked, "own_h.py": loads})
@@ -235,20 +246,17 @@ edges: {{leave_{name}: {{else: END}}}}
         ("own_d.sub", "own_d/sub.py"),
     ],
 )
-def test_what_a_file_names_is_registered_by_python_that_the_command_names(
-    given: str, file: str
-) -> None:
-    """A .py file, or a module as `python -m` finds it."""
+def test_with_registers_the_names_of_a_topology(given: str, file: str) -> None:
     name = Path(file).stem
     write({file: OWN.format(name=name), "own.yaml": USING.format(name=name)})
 
     with registry.set_back():
-        with pytest.raises(GraphError, match="no kind of node") as refused:
+        with pytest.raises(GraphError, match="no kind of node") as error:
             load_graph("own.yaml")
         register([given])
 
         assert "own" == load_graph("own.yaml").name
-    assert "on the command line: --with FILE.py" in str(refused.value)
+    assert "on the command line: --with FILE.py" in str(error.value)
 
 
 @pytest.mark.usefixtures("desk")
@@ -261,8 +269,7 @@ def test_what_a_file_names_is_registered_by_python_that_the_command_names(
         ("own_ee.py", "own_ee.py, line 1)"),
     ],
 )
-def test_what_registers_nothing_is_told(name: str, said: str) -> None:
-    """As a target that cannot be loaded."""
+def test_a_wrong_file_of_with_is_refused(name: str, said: str) -> None:
     write({"own_ee.py": "x.y\n"})
 
     with pytest.raises(ConfigError) as refused:

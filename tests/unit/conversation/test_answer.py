@@ -27,7 +27,7 @@ def test_the_answer_at_hand_is_the_last_text_of_the_conversation() -> None:
     assert "" == latest_answer(run)
 
 
-def test_an_approved_text_is_the_answer_until_a_later_turn_answers() -> None:
+def test_an_approved_text_holds_until_a_later_answer() -> None:
     """The approval is about the turn that it was given after."""
     approved = changed(fresh(), turn=Turn(number=3), approved=(3, "EDITED"))
     replied = evolve(approved, turn=Turn(number=4, reply=reply("new")))

@@ -98,7 +98,7 @@ def test_the_ends_of_the_ranges_are_allowed() -> None:
 # --- what is kept
 
 
-def test_instructions_the_first_question_and_the_tail_are_protected() -> None:
+def test_instructions_first_question_and_tail_are_protected() -> None:
     """Without them the model no longer knows what it is doing."""
     assert [0, 1, 6, 7] == kept(talk(3))
     assert [0, 1, 4, 5, 6, 7] == kept(talk(3), keep=2)
@@ -131,7 +131,7 @@ def test_no_turns_at_all_cannot_be_kept(keep: int) -> None:
 # --- pruning
 
 
-def test_old_results_become_a_note_and_other_messages_stay_themselves() -> None:
+def test_only_old_results_become_a_note() -> None:
     """Wires keep the bytes of messages that stay, so caches of the prefix may hit."""
     messages = talk(3)
 
@@ -190,7 +190,7 @@ def test_layers_run_in_order_until_it_is_enough() -> None:
     assert estimate(both.messages) == both.tokens == both.layers[1].tokens_after
 
 
-def test_savings_are_corrected_like_the_tokens_they_are_taken_from() -> None:
+def test_savings_are_corrected_like_their_tokens() -> None:
     """And what is not messages (tools, say) stays counted."""
     compaction = Compaction(1_000, keep_recent_turns=1, layers=("prune_tool_results",))
     messages = (UserMessage("go"), said(call()), result(), said("b"))
@@ -247,7 +247,7 @@ def test_a_summary_that_does_not_help_replaces_nothing(summary: str) -> None:
     assert messages == summarized(messages, slice(2, 6), summary)
 
 
-def test_a_summary_is_asked_for_without_calls_and_within_the_window() -> None:
+def test_a_summary_request_has_no_calls_and_fits() -> None:
     """No wire takes calls without their tools; the window was full already."""
     messages = talk(300)
     compaction = Compaction(10_000, summary_prompt="Shorten.")

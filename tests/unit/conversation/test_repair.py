@@ -160,7 +160,7 @@ def test_a_paired_history_is_left_alone_whatever_its_ids(history: list[Message])
 
 
 @given(history=histories)
-def test_repair_that_keeps_calls_open_keeps_exactly_the_open_ones(history: list[Message]) -> None:
+def test_repair_keeps_exactly_the_open_calls(history: list[Message]) -> None:
     """A client tool's call is handed in without its result on purpose."""
     mended = repaired(history, keep_open=True).messages
     awaited = open_calls(history)
@@ -170,45 +170,79 @@ def test_repair_that_keeps_calls_open_keeps_exactly_the_open_ones(history: list[
     assert () == open_calls(repaired(history).messages)
 
 
-@pytest.mark.parametrize("call_id", ["", "x"])
-def test_a_call_without_a_result_is_answered_as_unknown(call_id: str) -> None:
-    """A crash between call and result: langgraph #6726, pydantic-ai #4728, vercel/ai #12709."""
-    mended = repaired([USER, calling(call(call_id)), LATER])
-
-    assert (USER, calling(call(call_id)), unknown(call_id), LATER) == mended.messages
-    assert (
-        f"messages[1]: call 0 (tool 'read', id {call_id!r}) has no result; "
-        "it is answered as unknown",
-    ) == mended.findings
-    assert UNKNOWN.startswith("It is not known whether this call took effect: ")
+def keyed(content: str, key: str) -> ToolResult:
+    return evolve(result("", content, "pay"), key=key)
 
 
-def test_a_parallel_call_without_a_result_does_not_shift_the_others() -> None:
-    """openai-agents-python #4827: the second of three is missing."""
-    turn = calling(call("a"), call("b"), call("c"))
+A, ABC = calling(call("a")), calling(call("a"), call("b"), call("c"))
+READ_WRITE = calling(call("", "read"), call("", "write"))
+PAY_PAY = calling(call("", "pay"), call("", "pay"))
+READ, WRITE = result("", "1", "read"), result("", "2", "write")
+UNNAMED = (result("", "1", ""), result("", "2", ""))
+ODD_KEYS = (keyed("1", "c0.7"), keyed("2", "c0.0"))
+WAITING = AssistantMessage((TextPart("still waiting"),))
+FIRST, SECOND = result("a", "first"), result("a", "second")
+AGAIN = calling(call("call_0"))
 
-    mended = repaired([turn, result("a"), result("c")])
+# Each history, the history after its repair, and the number of its findings.
+HISTORIES: dict[str, tuple[list[Message], list[Message], int]] = {
+    # langgraph #6726, pydantic-ai #4728, vercel/ai #12709
+    "a crash between call and result": ([USER, A, LATER], [USER, A, unknown("a"), LATER], 1),
+    "the same without an id": (
+        [USER, calling(call()), LATER],
+        [USER, calling(call()), unknown(), LATER],
+        1,
+    ),
+    # openai-agents-python #4827
+    "the second of three results is missing": (
+        [ABC, result("a"), result("c")],
+        [ABC, result("a"), unknown("b"), result("c")],
+        1,
+    ),
+    "results in the order in which they finished": (
+        [calling(call("a"), call("b")), result("b"), result("a")],
+        [calling(call("a"), call("b")), result("a"), result("b")],
+        1,
+    ),
+    "shared ids: the tools' names tell": ([READ_WRITE, WRITE, READ], [READ_WRITE, READ, WRITE], 1),
+    "shared ids, no names: the position tells (CONTRACT §9 #12)": (
+        [READ_WRITE, *UNNAMED],
+        [READ_WRITE, *UNNAMED],
+        0,
+    ),
+    "shared ids: keys that do not all fit tell nothing": (
+        [PAY_PAY, *ODD_KEYS],
+        [PAY_PAY, *ODD_KEYS],
+        0,
+    ),
+    # Its call was compacted away: langgraph #4289, vercel/ai #14428
+    "a result that no call waits for": ([USER, result("gone"), LATER], [USER, LATER], 1),
+    "a result before its call": ([result("a"), A], [A, unknown("a")], 2),
+    # A retry wrote its result again: crush #529
+    "of two results the first counts": ([A, FIRST, SECOND], [A, FIRST], 1),
+    # The user went on while a browser's tool ran: CopilotKit/OpenBot PR #333
+    "a late result moves to its call": ([A, LATER, FIRST], [A, FIRST, LATER], 1),
+    "a very late one, too": ([A, LATER, WAITING, FIRST], [A, FIRST, LATER, WAITING], 1),
+    "a turn without calls between": ([A, calling(), FIRST], [A, FIRST, calling()], 1),
+    # `call_0` in every turn (CONTRACT §5.3)
+    "an id that is used again does not reach back": (
+        [AGAIN, LATER, AGAIN, result("call_0", "1"), result("call_0", "2")],
+        [AGAIN, unknown("call_0"), LATER, AGAIN, result("call_0", "1")],
+        2,
+    ),
+}
 
-    assert (turn, result("a"), unknown("b"), result("c")) == mended.messages
 
+@pytest.mark.parametrize(("history", "mended", "count"), HISTORIES.values(), ids=list(HISTORIES))
+def test_a_broken_history_is_mended(
+    history: list[Message], mended: list[Message], count: int
+) -> None:
+    """Each is what some library, browser or crash has made of a conversation."""
+    found = repaired(history)
 
-def test_results_under_shared_ids_are_sorted_by_the_tools_names() -> None:
-    """The order in which tools finish says nothing about the order of the calls."""
-    turn = calling(call("", "read"), call("", "write"))
-
-    mended = repaired([turn, result("", "2", "write"), result("", "1", "read")])
-
-    assert (turn, result("", "1", "read"), result("", "2", "write")) == mended.messages
-
-
-def test_results_without_names_pair_by_position_under_shared_ids() -> None:
-    """Some wires name no tool in a result (CONTRACT §9 #12)."""
-    turn = calling(call("", "read"), call("", "write"))
-
-    mended = repaired([turn, result("", "1", ""), result("", "2", "")])
-
-    assert (turn, result("", "1", ""), result("", "2", "")) == mended.messages
-    assert () == mended.findings
+    assert tuple(mended) == found.messages
+    assert count == len(found.findings)
+    assert all("messages[" in finding for finding in found.findings)
 
 
 def test_results_under_shared_ids_are_found_by_their_keys() -> None:
@@ -224,79 +258,7 @@ def test_results_under_shared_ids_are_found_by_their_keys() -> None:
     ]
 
 
-def test_keys_that_do_not_all_fit_say_nothing_under_shared_ids() -> None:
-    """They are from another turn, or a caller's own."""
-    turn = calling(call("", "pay"), call("", "pay"))
-    odd = [evolve(result("", text, "pay"), key=key) for text, key in [("1", "c0.7"), ("2", "c0.0")]]
-
-    assert (turn, *odd) == repaired([turn, *odd]).messages
-
-
-def test_results_in_another_order_are_sorted() -> None:
-    """As they finished, say, rather than as they were asked for."""
-    turn = calling(call("a"), call("b"))
-
-    mended = repaired([turn, result("b"), result("a")])
-
-    assert (turn, result("a"), result("b")) == mended.messages
-    assert (
-        "messages[0]: the results of its calls are not in their order; they are sorted",
-    ) == mended.findings
-
-
-def test_a_result_that_nobody_asked_for_is_dropped() -> None:
-    """Its call was compacted away: langgraph #4289, vercel/ai #14428."""
-    mended = repaired([USER, result("gone"), LATER])
-
-    assert (USER, LATER) == mended.messages
-    assert (
-        "messages[1]: a result (tool 'read', id 'gone') that no call is waiting for; it is dropped",
-    ) == mended.findings
-
-
-def test_a_result_before_its_call_is_dropped() -> None:
-    """It answers something else, or the history was reordered; nothing says which."""
-    turn = calling(call("a"))
-
-    assert (turn, unknown("a")) == repaired([result("a"), turn]).messages
-
-
-def test_of_two_results_the_first_counts() -> None:
-    """A retry that wrote its result again: crush #529."""
-    turn = calling(call("a"))
-
-    mended = repaired([turn, result("a", "first"), result("a", "second")])
-
-    assert (turn, result("a", "first")) == mended.messages
-    assert 1 == len(mended.findings)
-
-
-@pytest.mark.parametrize(
-    "between", [(LATER,), (LATER, AssistantMessage((TextPart("still waiting"),))), (calling(),)]
-)
-def test_a_late_result_moves_to_its_call(between: tuple[Message, ...]) -> None:
-    """The user went on while a browser's tool ran: CopilotKit/OpenBot PR #333."""
-    turn = calling(call("a"))
-
-    mended = repaired([turn, *between, result("a")])
-
-    assert (turn, result("a"), *between) == mended.messages
-    assert (
-        f"messages[{1 + len(between)}]: a result (tool 'read', id 'a') came after "
-        f"messages[{len(between)}]; it is moved to its call in messages[0]",
-    ) == mended.findings
-
-
-def test_an_id_that_is_used_again_does_not_reach_back() -> None:
-    """`call_0` in every turn (CONTRACT §5.3): the result of one turn is not another's."""
-    turn = calling(call("call_0"))
-
-    mended = repaired([turn, LATER, turn, result("call_0", "1"), result("call_0", "2")])
-
-    assert (turn, unknown("call_0"), LATER, turn, result("call_0", "1")) == mended.messages
-
-
-def test_the_open_calls_are_those_of_the_last_turn_without_result() -> None:
+def test_open_calls_are_of_the_last_turn() -> None:
     """What a stateless resume has to settle (CONTRACT §3.5, §9 #45)."""
     turn = calling(call("a"), call("b"), call("a"))
 

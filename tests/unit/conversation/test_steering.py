@@ -109,7 +109,7 @@ def test_a_new_setup_never_loosens_the_bounds_of_the_run() -> None:
     )
 
 
-def test_results_for_a_conversation_that_is_replaced_answer_nothing() -> None:
+def test_results_for_a_replaced_conversation_are_dropped() -> None:
     """The calls they were for are gone."""
     event = Steered(1.0, 1, QUESTION, results=(answer("a", "read", "c0.0"),))
 

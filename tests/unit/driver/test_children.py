@@ -225,11 +225,11 @@ class Gate:
         self.end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.kept: list[int] = []
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event, in a while."""
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events, in a while."""
         self.began.set()
         await self.end
-        self.kept.append(seq)
+        self.kept += range(seq, seq + len(events))
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return nothing."""
@@ -247,7 +247,7 @@ async def journaling(
     if caller is None:
         caller = CancelScope()
         caller.enter()
-    return await journaled(store, ("r", 7), Cancelled(0.0), caller)
+    return await journaled(store, ("r", 7), (Cancelled(0.0),), caller)
 
 
 async def cancelled_in_append(
@@ -307,7 +307,7 @@ def test_a_leaving_driver_waits_a_while_only_for_its_last_event(
     monkeypatch.setattr(recorder, "GRACE_S", 0.01)
 
     async def going() -> None:
-        await journaled(Gate(), ("r", 7), Cancelled(0.0), CancelScope(), leaving=True)
+        await journaled(Gate(), ("r", 7), (Cancelled(0.0),), CancelScope(), leaving=True)
 
     with pytest.raises(StoreError, match=r"has not kept event 7 of run 'r' within 0\.01 s"):
         asyncio.run(going())

@@ -680,7 +680,7 @@ def test_a_driver_that_lost_its_run_stops_its_tools(tmp_path: Path) -> None:
         tools = [tool_of("one", take_over), tool_of("two", hang)]
         with pytest.raises(Fenced):
             await Agent(ScriptedModel([TWO]), tools=tools, store=mine).generate("go", run_id="r")
-        await theirs.release("r", "suspended", ())
+        await theirs.release("r", "parked", ())
         await mine.aclose()
         await theirs.aclose()
 
@@ -740,11 +740,11 @@ class FullStore:
         self.kept = MemoryStore()
         self.refuses = refuses
 
-    async def append(self, run_id: str, seq: int, event: Event) -> None:
-        """Keep an event, or not."""
-        if self.refuses and isinstance(event, Queued):
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events, or not."""
+        if self.refuses and any(isinstance(event, Queued) for event in events):
             raise StoreError("the disk is full")
-        await self.kept.append(run_id, seq, event)
+        await self.kept.append(run_id, seq, *events)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return what was kept."""
@@ -787,9 +787,14 @@ def test_an_abort_counts_no_call_that_never_began_elsewhere(noted: bool) -> None
                     "go", run_id="r"
                 )
             journals = await disk.runs()
-            last = names(await disk.load("r/c0.0"))[-1] if "r/c0.0" in journals else ""
-            if last == ("EffectsStarted" if noted else "CallsChecked"):
+            if "r/c0.0" in journals and names(await disk.load("r/c0.0"))[-1] == "EffectsStarted":
                 break
+        if not noted:  # As where a file has kept the first half of an append.
+            torn = MemoryStore()
+            for run_id in await disk.runs():
+                events = await disk.load(run_id)
+                await torn.append(run_id, 1, *(events[:-1] if "/" in run_id else events))
+            disk = torn
         stream = tree(Ledger(), plan, disk).resume_stream("r")
         stream.abort("enough")
         result = await stream.result()

@@ -22,10 +22,10 @@ from graphloop.limits.capacity import (
 from graphloop.run import EndReason, Run, evolve
 from graphloop.spending import Budget, Spent
 from graphloop.turn import Turn
-from graphloop.values import Usage
+from graphloop.values import ToolSpecs, Usage
 from tests.strategies import SETUP, call, fresh, spec
 
-TOOLS = (spec("read"), spec("ask", "agent"), spec("boss", "agent", ends=True))
+TOOLS = ToolSpecs((spec("read"), spec("ask", "agent"), spec("boss", "agent", ends=True)))
 NOTHING = Spent()
 
 
@@ -193,7 +193,7 @@ def test_what_is_reserved_is_not_free() -> None:
     assert Budget(tokens=60, tool_calls=2) == budget_remaining(run, 2)
 
 
-def test_a_call_of_an_agent_takes_room_beside_what_it_may_call_itself() -> None:
+def test_a_call_of_an_agent_takes_room_itself() -> None:
     """What a node starts is no call, and has a share all the same."""
 
     def left(*pending: Effect, waiting: int = 0) -> int | None:

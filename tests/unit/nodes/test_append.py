@@ -15,6 +15,7 @@ from graphloop.values import (
     FinishReason,
     ResultStatus,
     ToolResult,
+    ToolSpecs,
     UserMessage,
     call_key,
 )
@@ -167,7 +168,7 @@ def test_steps_of_nothing_but_denials_are_counted(
     assert after == entered(changed(batch(*statuses), denials=before)).run.counters.denials
 
 
-ENDING = (spec("read"), spec("finish", ends=True), spec("agent", "agent", ends=True))
+ENDING = ToolSpecs((spec("read"), spec("finish", ends=True), spec("agent", "agent", ends=True)))
 
 
 def finishing(*results: tuple[str, ResultStatus]) -> Run[None]:

@@ -34,7 +34,15 @@ from graphloop.spending import Budget, Spent
 from graphloop.testing.sim import ChildAnswer
 from graphloop.tools.outcome import ToolOutcome
 from graphloop.turn import CallVerdict
-from graphloop.values import AssistantMessage, ToolResult, ToolSpec, Usage, UserMessage, call_key
+from graphloop.values import (
+    AssistantMessage,
+    ToolResult,
+    ToolSpec,
+    ToolSpecs,
+    Usage,
+    UserMessage,
+    call_key,
+)
 from tests.strategies import SETUP, Adversary, call, loop, replied, reply, spec
 
 RUN = CallVerdict("run")
@@ -183,7 +191,7 @@ def batch(
     run = replied(reply(*(call(name) for name in names)), *(verdicts or (RUN,) * len(names)))
     return evolve(
         run,
-        turn=evolve(run.turn, tools=tuple(tools)),
+        turn=evolve(run.turn, tools=ToolSpecs(tools)),
         setup=evolve(setup, budget=budget),
         spent=spent,
     )

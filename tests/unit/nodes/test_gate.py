@@ -35,7 +35,7 @@ from graphloop.spending import Budget, Spent
 from graphloop.testing.sim import World, simulate
 from graphloop.tools.outcome import ToolOutcome
 from graphloop.turn import CallVerdict
-from graphloop.values import ToolChoice, ToolResult
+from graphloop.values import ToolChoice, ToolResult, ToolSpecs
 from tests.strategies import QUESTION, SETUP, call, replied, reply, spec, wrong
 
 ASK = CallCheck(needs_approval=True)
@@ -348,7 +348,7 @@ def test_a_gate_that_does_not_hold_lets_the_others_run_first() -> None:
 
 def test_an_agent_that_takes_over_is_nothing_that_runs_first() -> None:
     """It waits for all others, so a gate that left them for later would never be asked again."""
-    tools = (spec("read"), spec("boss", "agent", ends=True))
+    tools = ToolSpecs((spec("read"), spec("boss", "agent", ends=True)))
     run = replied(reply(call("boss"), call("read")))
     entered = Gate(hold=False).enter(evolve(run, turn=evolve(run.turn, tools=tools)))
     assert isinstance(entered, Wait)

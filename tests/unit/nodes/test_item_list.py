@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphloop.nodes.item_list import ItemForm, read_items
+from graphloop.nodes.map_over import ItemForm, read_items
 
 
 @pytest.mark.parametrize(

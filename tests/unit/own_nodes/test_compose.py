@@ -37,9 +37,7 @@ def test_each_word_makes_the_node_of_its_name() -> None:
     assert Parallel((Branch("a"),), "first", "first", "", 2, "n") == parallel(
         "a", join="first", concurrency=2, name="n"
     )
-    assert MapOver("a", 3, "lines", "p", conversation=True) == map_over(
-        "a", max_items=3, items="lines", prompt="p", conversation=True
-    )
+    assert MapOver is map_over
     assert Retrying(a, 2) == retry(a, 2)
     assert Retrying(ModelCall(), 2, frozenset({Empty}), "n") == retry(
         ModelCall(), 2, on=(Empty,), name="n"
@@ -68,25 +66,27 @@ def test_a_loop_is_a_table_that_is_complete_and_bounded() -> None:
 
     assert ["writer", "writer_append", "critique", "writer_limit"] == list(alone.nodes)
     assert Limit(3, "writer_limit") == alone.nodes["writer_limit"]
-    assert {"END"} == {one.target for one in alone.edges if one.outcome in {"accepted", "stop"}}
-    assert {"last"} == {one.target for one in within.edges if one.outcome in {"accepted", "stop"}}
-    assert not [one for one in check(alone).findings if one.severity == "error"]
+    assert {"END"} == {edge.target for edge in alone.edges if edge.outcome in {"accepted", "stop"}}
+    assert {"last"} == {
+        edge.target for edge in within.edges if edge.outcome in {"accepted", "stop"}
+    }
+    assert not [finding for finding in check(alone).findings if finding.severity == "error"]
 
 
 @pytest.mark.parametrize(
     ("body", "judge", "found"),
     [
-        (Append(), Critique("?"), "left by Answered; 'append' is left by"),
-        (Child("a"), Child("b"), "left by Accepted; 'b' is left by Aborted, Answered, Failed"),
+        (Append(), Critique("?"), "'append' never leaves by 'answered'"),
+        (Child("a"), Child("b"), "'b' never leaves by 'accepted'"),
         (ModelCall(), Critique("?"), "opens its own turns.*'model_call' asks a model in one that"),
     ],
 )
 def test_a_loop_of_nodes_that_do_not_fit_is_refused(
     body: Child | Append, judge: Critique | Child, found: str
 ) -> None:
-    """By name, before a table is made of them."""
+    """By the table, which names the outcome that a node does not have."""
     with pytest.raises(ConfigError, match=found):
-        loop_until(body, judge, 1)
+        NodeGraph("loop", body, loop_until(body, judge, 1))
 
 
 def test_composed_nodes_can_be_composed() -> None:

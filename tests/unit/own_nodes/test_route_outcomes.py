@@ -13,7 +13,6 @@ from graphloop.errors import ConfigError
 from graphloop.outcomes import LIBRARY_OUTCOMES, Outcome, outcome_name
 from graphloop.own_nodes import route_outcomes as module
 from graphloop.own_nodes.route_outcomes import route_outcome, route_outcomes
-from tests.strategies import wrong
 
 
 def test_equal_names_give_the_identical_type() -> None:
@@ -39,13 +38,11 @@ def test_a_type_keeps_its_name_and_survives_pickle(name: str) -> None:
     assert outcome() == copy.deepcopy(outcome())
 
 
-@pytest.mark.parametrize(
-    "name", ["", "Billing", "a b", "1st", "_x", "x_", "x__y", "plan_b_c", None]
-)
-def test_what_no_table_could_show_is_no_name(name: object) -> None:
+@pytest.mark.parametrize("name", ["", "Billing", "a b", "1st", "_x", "x_", "x__y", "plan_b_c"])
+def test_a_name_that_no_table_can_show_is_refused(name: str) -> None:
     """Two names must never fall together."""
     with pytest.raises(ConfigError, match="route"):
-        route_outcome(wrong(name))
+        route_outcome(name)
 
 
 @pytest.mark.parametrize("name", sorted(LIBRARY_OUTCOMES))

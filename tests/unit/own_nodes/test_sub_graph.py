@@ -120,14 +120,13 @@ def test_a_graph_is_checked_and_bounded_with_its_children() -> None:
     kid = sub_graph(payer(gate=allow("pay")), output=keep, reads=(), writes={"text"})
     graph = Graph("a", kid, {kid: {Answered: route, ...: END}, route: {...: END}})
 
-    assert not [one for one in graph.check().findings if one.severity == "error"]
+    assert not [finding for finding in graph.check().findings if finding.severity == "error"]
     assert 20 * 2 >= (bound(graph).model_calls or 0) >= 20
 
 
 @pytest.mark.parametrize(
     ("child", "options", "words"),
     [
-        (payer(), {"model": "openai:x"}, "`model` is for a graph; agent 'payer' has its own"),
         (payer(), {"gate": deny("pya")}, "'pya'"),
         (Graph("g", route, {route: {...: END}}), {}, "graph 'g' carries a state"),
         (
@@ -140,7 +139,6 @@ def test_a_graph_is_checked_and_bounded_with_its_children() -> None:
             {"state": keep, "options": {"budget": budget(usd=1)}},
             "`budget` has a place of its own",
         ),
-        ("agent", {}, "a sub-graph is an Agent or a Graph; found 'agent'"),
     ],
 )
 def test_what_cannot_take_effect_is_refused(
@@ -250,7 +248,7 @@ def nested() -> Graph[Open]:
     """Return a graph of a graph of an agent, each with a state of its own; new in each process."""
 
     def say(request: ModelRequest) -> Reply | str:
-        again = any(one.role == "assistant" for one in request.messages)
+        again = any(message.role == "assistant" for message in request.messages)
         return "all paid" if again else reply(call("refund", "r", '{"amount": 3}'))
 
     model = ScriptedModel([say, say], restart=True)
@@ -266,7 +264,7 @@ def test_a_child_that_parks_goes_on_in_another_process(tmp_path: Path) -> None:
     store = str(tmp_path / "runs.db")
 
     parked = asyncio.run(nested().run(Open("x"), store=store))
-    keys = [one.key for one in parked.pending]
+    keys = [call.key for call in parked.pending]
     done = asyncio.run(nested().resume(parked.run_id, store=store, approvals={keys[0]: True}))
 
     assert ["outer.1/writer.1/c0.0"] == keys
@@ -316,18 +314,13 @@ async def later(ticket: Ticket, result: ChildResult[None] | None = None) -> Tick
 
 
 @pytest.mark.parametrize("option", ["prompt", "state", "output"])
-def test_a_function_of_states_is_no_asynchronous_one(option: str) -> None:
-    """Nobody would await it; a lambda that calls one shows it when it is called."""
+def test_an_asynchronous_function_of_states_is_refused(option: str) -> None:
+    """It would have to be awaited."""
     own = Graph("kid", route, {route: {...: END}})
     child: object = own if option == "state" else agent("42")[0]
-    with pytest.raises(ConfigError, match=f"`{option}` of node '.*' maps values.*a plain `def`"):
-        sub_graph(wrong(child), **wrong({option: later}))
+    node: SubGraph[Ticket] = sub_graph(wrong(child), **wrong({option: later}))
+    graph: Graph[Ticket] = Graph("a", node, {node: {...: END}}, state_type=Ticket)
 
-    def hiding(ticket: Ticket, result: ChildResult[None] | None = None) -> object:
-        return later(ticket, result)
-
-    hidden: SubGraph[Ticket] = sub_graph(wrong(child), **wrong({option: hiding}))
-    graph: Graph[Ticket] = Graph("a", hidden, {hidden: {...: END}}, state_type=Ticket)
     with pytest.raises(ConfigError, match=f"`{option}` of node '.*' returns .*has to be awaited"):
         asyncio.run(graph.run(Ticket("x"), prompt="go"))
 

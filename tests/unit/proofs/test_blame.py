@@ -8,8 +8,8 @@ import pytest
 
 from graphloop.proofs import lone_graph
 from graphloop.proofs.checking import check
-from graphloop.proofs.ground import Ground
 from graphloop.proofs.lone_graph import Blame
+from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.report import Finding
 from tests.topology_data import graph_of, standard
 
@@ -39,7 +39,7 @@ def test_the_line_that_was_changed_is_told(line: tuple[str, str], target: str, c
 
 def test_what_does_not_hang_on_lines_has_no_line_to_blame() -> None:
     """Nor has a warning; both are told as they are."""
-    told = Blame(Ground(graph_of(spoilt("gate", "aborted", "END")))).told
+    told = Blame(ProofGraph(graph_of(spoilt("gate", "aborted", "END")))).blamed
     other = Finding("GL11", "error", "state", "cannot be written.", (), "keep it as text.")
 
     assert told(other) == other
@@ -47,7 +47,7 @@ def test_what_does_not_hang_on_lines_has_no_line_to_blame() -> None:
 
 def test_a_large_graph_is_told_without_trying(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each line that is led elsewhere is another graph to prove."""
-    monkeypatch.setattr(lone_graph, "LINES_MAX", 1)
+    monkeypatch.setattr(lone_graph, "FINDING_MAX", 1)
     report = check(graph_of(spoilt("gate", "aborted", "END")))
 
     assert not report.ok

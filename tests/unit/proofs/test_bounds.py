@@ -16,7 +16,7 @@ from graphloop.nodes import Append, Child
 from graphloop.nodes.compact import SUMMARY_TOKENS
 from graphloop.proofs.bounds import Called, bound
 from graphloop.proofs.call_bounds import Bound
-from graphloop.proofs.ground import Ground
+from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.ranking import Ranking
 from graphloop.providers.script import ScriptedModel
 from graphloop.spending import Budget
@@ -253,20 +253,6 @@ def test_a_cycle_of_a_child_is_a_cycle() -> None:
     assert all("of 'inner'" in one for one in found.cycles)
 
 
-def test_a_bound_above_its_budget_says_what_the_rest_is() -> None:
-    """A budget of a dollar and a bound of 3.4 read like a mistake."""
-    graph, known_usd = graph_of(standard(max_steps=50)), Budget(usd=1, tokens=10**9)
-    near, dear = ModelPrice(1.1, 2.2), ModelPrice(5.0, 25.0)
-
-    known = bound(graph, budget=known_usd, max_tokens=4_000, context_window=200_000, price=dear)
-    free = bound(graph, max_tokens=4_000, context_window=200_000, price=near)
-
-    assert known.usd == pytest.approx(3.4)
-    assert "  usd: 3.4\n    the budget's 1, and up to 2.4 more" in str(known)
-    assert {"usd"} == {*known.beyond}
-    assert str(free).endswith("usd: 23.76")
-
-
 def test_agents_that_graphs_know_by_three_names_are_bounded_once_a_level(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -282,9 +268,9 @@ def test_agents_that_graphs_know_by_three_names_are_bounded_once_a_level(
         }
         plain: Graph[None] = Graph("level", uses[0], edges)
         inner = with_agents(plain, {f"desk-{at}": inner for at in range(3)})
-    looked: list[Ground[Any]] = []
+    looked: list[ProofGraph[Any]] = []
 
-    def counted(ground: Ground[Any]) -> Ranking[Any]:
+    def counted(ground: ProofGraph[Any]) -> Ranking[Any]:
         looked.append(ground)
         return Ranking(ground)
 

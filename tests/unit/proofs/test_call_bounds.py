@@ -14,9 +14,16 @@ from graphloop.graph import END, Edges
 from graphloop.graph import NodeGraph as Kernel
 from graphloop.nodes import Append, Child, Execute, Gate, ModelCall
 from graphloop.outcomes import Calls
-from graphloop.proofs.call_bounds import Asked, Bound, alone, each_call, shared, tool_calls_most
-from graphloop.proofs.ground import Ground
-from graphloop.proofs.nested import nested
+from graphloop.proofs.call_bounds import (
+    Bound,
+    ModelCalls,
+    calls_alone,
+    calls_per_agent_call,
+    tool_calls_most,
+    with_agent_calls,
+)
+from graphloop.proofs.nested import graph_uses
+from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.spending import Budget
 from graphloop.topology.agents import with_agents
 from tests.topology_data import graph_of, standard
@@ -55,8 +62,8 @@ def test_nothing_is_known_of_an_agent_whose_graph_nobody_knows() -> None:
     }
 
 
-EVERY = Asked(inf, inf, (), "as often as a model likes")
-OWN = Asked(4.0, 2.0, ("two turns",), "")
+EVERY = ModelCalls(inf, inf, (), "as often as a model likes")
+OWN = ModelCalls(4.0, 2.0, ("two turns",), "")
 
 
 def of(calls: int | None, own: int | None = None, each: int | None = None) -> Bound:
@@ -73,46 +80,46 @@ def test_what_an_agent_asks_alone_is_told_or_all_that_it_asks(
     found: Bound, expected: float
 ) -> None:
     """A bound that nobody has parted counts both."""
-    assert expected == alone(found)
+    assert expected == calls_alone(found)
 
 
 def test_a_call_asks_what_the_dearest_agent_asks_alone() -> None:
     """At any depth: a called one, what it calls, or what the agent of a node calls."""
-    assert (0.0, "") == each_call({}, [])
-    assert (7, "") == each_call({"a": of(7), "b": of(None, 3, 5)}, [])
-    assert (8, "") == each_call({"a": of(7), "b": of(None, 3, 8)}, [])
-    assert (9, "") == each_call({"a": of(7)}, [of(99), of(20, 11, 9)])
-    assert (inf, "the agent 'b', a tool: nobody says.") == each_call({"b": of(None)}, [])
+    assert (0.0, "") == calls_per_agent_call({}, [])
+    assert (7, "") == calls_per_agent_call({"a": of(7), "b": of(None, 3, 5)}, [])
+    assert (8, "") == calls_per_agent_call({"a": of(7), "b": of(None, 3, 8)}, [])
+    assert (9, "") == calls_per_agent_call({"a": of(7)}, [of(99), of(20, 11, 9)])
+    assert (inf, "the agent 'b', a tool: nobody says.") == calls_per_agent_call({"b": of(None)}, [])
 
 
 def test_a_number_of_calls_bounds_what_nothing_else_does() -> None:
     """And says what it follows from."""
     why = ("two turns", "models call agents at most 3 times: 3 x 7 model calls")
 
-    assert EVERY == shared(EVERY, OWN, (7.0, ""), None)
-    assert Asked(25.0, 23.0, why, "") == shared(EVERY, OWN, (7.0, ""), 3)
-    assert OWN.calls == shared(EVERY, OWN, (inf, "nobody says"), 0).calls
+    assert EVERY == with_agent_calls(EVERY, OWN, (7.0, ""), None)
+    assert ModelCalls(25.0, 23.0, why, "") == with_agent_calls(EVERY, OWN, (7.0, ""), 3)
+    assert OWN.most == with_agent_calls(EVERY, OWN, (inf, "nobody says"), 0).most
 
 
 def test_the_lower_of_two_bounds_holds() -> None:
     """One that needs no number of calls stays as it is."""
-    less = Asked(20.0, 9.0, ("once a turn",), "")
+    less = ModelCalls(20.0, 9.0, ("once a turn",), "")
 
-    assert less == shared(less, OWN, (7.0, ""), 3)
-    assert 18.0 == shared(less, OWN, (7.0, ""), 2).calls
+    assert less == with_agent_calls(less, OWN, (7.0, ""), 3)
+    assert 18.0 == with_agent_calls(less, OWN, (7.0, ""), 2).most
 
 
 def test_what_has_no_bound_says_why_in_spite_of_the_number() -> None:
     """The run's own cycles come first, then the agent that nobody knows."""
-    endless = Asked(inf, inf, (), "nothing bounds it")
+    endless = ModelCalls(inf, inf, (), "nothing bounds it")
 
-    assert "nothing bounds it" == shared(EVERY, endless, (7.0, ""), 3).problem
-    assert "nobody says" == shared(EVERY, OWN, (inf, "nobody says"), 3).problem
+    assert "nothing bounds it" == with_agent_calls(EVERY, endless, (7.0, ""), 3).problem
+    assert "nobody says" == with_agent_calls(EVERY, OWN, (inf, "nobody says"), 3).problem
 
 
 def most(graph: Kernel[Any], budget: Budget = Budget()) -> int | None:  # noqa: B008 - frozen.
     """Return how many tools run at most."""
-    return tool_calls_most(Ground(graph), nested(graph, None).told, budget)
+    return tool_calls_most(ProofGraph(graph), graph_uses(graph, None).reported, budget)
 
 
 def test_children_that_run_no_tools_need_no_budget() -> None:

@@ -36,38 +36,38 @@ from graphloop.outcomes import (
     Truncated,
     Unplanned,
 )
-from graphloop.proofs.calls import OWED, CallWalk
+from graphloop.proofs.calls import UNANSWERED, CallProduct
 from graphloop.proofs.checking import check
-from graphloop.proofs.ground import Ground
+from graphloop.proofs.proof_graph import ProofGraph
 from tests.graphs import agent
 from tests.topology_data import MUTANTS, graph_of, standard
 
 
 def test_the_standard_loop_comes_to_its_tools_with_calls_that_are_gated() -> None:
     """And with no others."""
-    walk = CallWalk(Ground(agent()))
+    walk = CallProduct(ProofGraph(agent()))
 
     assert {(True, "gated")} == {
-        (one.gated, one.duty) for one in walk.found if one.node == "execute"
+        (one.gated, one.status) for one in walk.parents if one.node == "execute"
     }
 
 
 def test_nothing_is_owed_at_the_end_of_the_standard_loop() -> None:
     """Whatever way it ends."""
-    walk = CallWalk(Ground(agent()))
+    walk = CallProduct(ProofGraph(agent()))
 
-    ends = [one for one in walk.found if one.node == "END"]
+    ends = [one for one in walk.parents if one.node == "END"]
     assert ends
-    assert not [one for one in ends if one.duty in OWED]
+    assert not [one for one in ends if one.status in UNANSWERED]
 
 
 def test_the_way_to_a_place_begins_at_the_start() -> None:
     """And is a path of the table."""
     graph = agent()
-    walk = CallWalk(Ground(graph))
+    walk = CallProduct(ProofGraph(graph))
 
-    for place in walk.found:
-        walked = walk.trail(place)
+    for place in walk.parents:
+        walked = walk.path_to(place)
         assert not walked or walked[0].source == graph.start
         assert all(graph.table[one.source][one.outcome] == one.target for one in walked)
 

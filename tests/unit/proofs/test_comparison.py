@@ -39,9 +39,10 @@ from graphloop.nodes import (
 from graphloop.outcomes import Answered, Done, Outcome
 from graphloop.own_nodes import sub_graph
 from graphloop.policy.policy import Policy, Rule, allow, ask, deny
-from graphloop.proofs.comparison import NEST_MAX, Comparison, compare
+from graphloop.proofs.comparison import Comparison, compare
 from graphloop.proofs.guards import gate_changes
-from graphloop.proofs.written_changes import node_changes, written
+from graphloop.proofs.nested import NEST_MAX
+from graphloop.proofs.parameter_changes import node_changes, written
 from graphloop.rules import Rules, at_most, never, only_after
 from graphloop.testing import ScriptedModel
 from graphloop.topology.document import with_graphs
@@ -197,7 +198,7 @@ def test_an_act_that_is_new_is_weaker_and_told_with_its_way() -> None:
     (found,) = [one for one in compare(before, after).changes if one.subject == "acts"]
 
     assert (found.effect, found.message) == ("weaker", "`revise` is new, and acts")
-    assert found.path == "think -answered-> revise"
+    assert str(found).endswith("witness: think -answered-> revise")
     assert "`revise` acts, and did not" in losses(silent, after)
 
 
@@ -347,7 +348,7 @@ def test_a_rule_that_was_proven_and_can_be_broken_is_weaker(rule: Rules) -> None
 
     assert found.effect == "weaker"
     assert found.message.endswith("can be broken; in the earlier graph it is proven")
-    assert found.path == "a -answered-> deploy"
+    assert str(found).endswith("witness: a -answered-> deploy")
     assert [effect for effect, _ in ruled(LED_PAST, SAFE, rule)] == ["stronger"]
     assert ruled(SAFE, SAFE, rule) == ruled(LED_PAST, LED_PAST, rule) == []
 

@@ -16,8 +16,8 @@ from graphloop.node_protocol import Node
 from graphloop.nodes import Append
 from graphloop.outcomes import Failed, Outcome, outcome_name
 from graphloop.own_nodes import fallback, retry, sub_graph
-from graphloop.proofs.data import misread, unwritable, unwritten_at_first
-from graphloop.proofs.ground import Ground
+from graphloop.proofs.data import find_field_faults, find_state_faults, initially_unwritten
+from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.report import Finding, Unknown
 from graphloop.testing import ScriptedModel
 from tests.strategies import wrong
@@ -36,12 +36,12 @@ def found(*nodes: dict[str, Any], state: str = "Essay") -> list[Finding | Unknow
         "nodes": {name: own | said for name, said in zip(names, nodes, strict=True)},
         "edges": {name: {"ready": after} for name, after in zip(names, afters, strict=True)},
     }
-    return list(misread(Ground(graph_of(topology))))
+    return list(find_field_faults(ProofGraph(graph_of(topology))))
 
 
 def test_only_fields_without_a_value_are_unwritten() -> None:
     """A default is a value."""
-    assert unwritten_at_first(Essay) == ("draft",)
+    assert initially_unwritten(Essay) == ("draft",)
 
 
 def test_a_field_that_is_written_before_it_is_read_is_fine() -> None:
@@ -126,7 +126,7 @@ def told_of(writer: Node[Post, Outcome], *, after: str) -> list[str]:
     last: Node[Post, Outcome] = publish
     row: Row[Post] = {one: last if outcome_name(one) == after else END for one in writer.outcomes}
     rows: Edges[Post] = {writer: row, last: {...: END}}
-    return [one.code for one in misread(Ground(Graph("post", writer, rows)))]
+    return [one.code for one in find_field_faults(ProofGraph(Graph("post", writer, rows)))]
 
 
 WRITERS: Mapping[str, tuple[Node[Post, Outcome], frozenset[str]]] = {
@@ -170,7 +170,7 @@ def in_vain(after: Node[Post, Outcome], *, failed: Node[Post, Outcome] | None = 
     }
     behind: Edges[Post] = {} if failed is None else {failed: {...: END}}
     graph = Graph("post", first, {**rows, **behind})
-    return "GL6" in [one.code for one in misread(Ground(graph))]
+    return "GL6" in [one.code for one in find_field_faults(ProofGraph(graph))]
 
 
 def test_a_write_is_in_vain_only_if_what_comes_then_surely_writes() -> None:
@@ -225,7 +225,7 @@ class Lossy:
 def kept(state_type: type[Any]) -> list[Finding | Unknown]:
     append = Append()
     graph: Graph[Any] = Graph("g", append, {append: {...: END}}, state_type=state_type)
-    return list(unwritable(Ground(graph)))
+    return list(find_state_faults(ProofGraph(graph)))
 
 
 @pytest.mark.parametrize("state_type", [Plain, Model, Numberless, int])

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from graphloop.graph import NodeGraph
 from graphloop.proofs.dominance import Dominance
-from graphloop.proofs.ground import Ground
+from graphloop.proofs.proof_graph import ProofGraph
 from tests.graphs import any_graphs, build
 
 
@@ -24,7 +24,7 @@ def reachable(graph: NodeGraph[None], starts: set[str], without: str) -> set[str
 @given(any_graphs())
 def test_a_node_comes_before_another_if_there_is_no_way_without_it(graph: NodeGraph[None]) -> None:
     """The tree of dominators is fast; this is what it means."""
-    passed = Dominance(Ground(graph))
+    passed = Dominance(ProofGraph(graph))
     everywhere = reachable(graph, {graph.start}, "")
 
     assert everywhere == set(passed.reached)
@@ -36,7 +36,7 @@ def test_a_node_comes_before_another_if_there_is_no_way_without_it(graph: NodeGr
 def test_a_way_around_a_node_is_shortest_and_passes_what_it_says() -> None:
     """It is the witness of a guard that is lost."""
     graph = build({"a": ["b", "c"], "b": ["c", "a"], "c": ["END"]})
-    passed = Dominance(Ground(graph))
+    passed = Dominance(ProofGraph(graph))
 
     assert ["c"] == [way.target for way in passed.around("c", "b")]
     assert () == passed.around("c", "a")

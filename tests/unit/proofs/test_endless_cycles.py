@@ -46,8 +46,8 @@ from graphloop.outcomes import (
 )
 from graphloop.own_nodes.sub_graphs import sub_graph
 from graphloop.proofs.checking import check
-from graphloop.proofs.endless_cycles import led_in_circles, long_stretches
-from graphloop.proofs.ground import Ground
+from graphloop.proofs.endless_cycles import find_abort_cycles, find_long_stretches
+from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.ranking import Ranking
 from graphloop.proofs.report import Unknown
 from graphloop.run import Run
@@ -90,7 +90,7 @@ def round_by(node: Node[None, Outcome], outcome: type[Outcome]) -> NodeGraph[Non
 
 def told(graph: NodeGraph[None]) -> list[Unknown]:
     """Return what is told of a graph alone, whatever it runs."""
-    return list(long_stretches(Ranking(Ground(graph))))
+    return list(find_long_stretches(Ranking(ProofGraph(graph))))
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_rows_that_lead_a_stopped_run_in_a_circle_are_told() -> None:
     """The engine ends it there; whoever wrote the row meant something else."""
     graph = critic_led_to("prepare_step")
 
-    (found,) = led_in_circles(Ground(graph))
+    (found,) = find_abort_cycles(ProofGraph(graph))
 
     assert ("GL13", "warning", "prepare_step") == (found.code, found.severity, found.node)
     assert "prepare_step -> model_call -> critique -> prepare_step" in found.message

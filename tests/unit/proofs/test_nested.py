@@ -8,7 +8,7 @@ from graphloop.nodes import Append, Child
 from graphloop.own_nodes.sub_graphs import sub_graph
 from graphloop.policy.policy import allow, ask, deny
 from graphloop.proofs.checking import check
-from graphloop.proofs.nested import NEST_MAX, USES_MAX, nested, nobody_knows
+from graphloop.proofs.nested import NEST_MAX, USES_MAX, graph_uses, unknown_children
 from graphloop.proofs.report import PROPERTIES, Finding, Unknown
 from graphloop.providers.script import ScriptedModel
 from graphloop.spending import Budget
@@ -17,7 +17,7 @@ from tests.nested_graphs import nest, shared, ungated
 
 def test_uses_are_found_nearest_first_with_the_names_that_lead_to_them() -> None:
     """The names of a finding's node are those names, and its own."""
-    uses = nested(shared(ungated(), 2), None).told
+    uses = graph_uses(shared(ungated(), 2), None).reported
 
     assert ["", "c1-0/", "c1-1/", "c1-0/c0-0/"] == [one.prefix for one in uses][:4]
     assert 1 + 2 + 4 == len(uses)
@@ -26,7 +26,7 @@ def test_uses_are_found_nearest_first_with_the_names_that_lead_to_them() -> None
 
 def test_no_graph_is_left_out_however_many_uses_there_are() -> None:
     """Past the first of them, each is still there once."""
-    uses = nested(shared(ungated(), 40), None).told
+    uses = graph_uses(shared(ungated(), 40), None).reported
 
     assert 41 == len({one.key for one in uses})
     assert len(uses) <= USES_MAX + 41
@@ -36,15 +36,15 @@ def test_a_child_may_spend_what_its_parent_may() -> None:
     """What it claims is held against that."""
     budget = Budget(tokens=7)
 
-    assert {budget} == {one.budget for one in nested(nest(ungated(), 2), budget).told}
+    assert {budget} == {one.budget for one in graph_uses(nest(ungated(), 2), budget).reported}
 
 
 def test_what_was_found_is_told_of_the_outermost_graph() -> None:
     """Nobody has to know which graph a node is in."""
-    use = nested(nest(ungated(), 2), None).told[-1]
+    use = graph_uses(nest(ungated(), 2), None).reported[-1]
     finding = Finding("GL2", "error", "node 'gate'", "wrong", (), "mend it", node="gate")
 
-    told, open_ = use.told(finding), use.told(Unknown("GL6", "dark", "gate"))
+    told, open_ = use.in_outermost(finding), use.in_outermost(Unknown("GL6", "dark", "gate"))
     assert isinstance(told, Finding)
     assert isinstance(open_, Unknown)
     assert ("k1/k0/gate", "node 'gate' of the child 'k0' of the child 'k1'") == (
@@ -61,15 +61,15 @@ def test_nothing_is_known_of_an_agent_that_is_only_named_or_too_deep() -> None:
     """Everything that is proven of a graph is open then."""
     child, append = Child("desk"), Append()
     edges: Edges[None] = {child: {...: append}, append: {...: END}}
-    (named,) = nested(NodeGraph("g", child, edges), None).told
-    deep = nested(nest(ungated(), NEST_MAX + 1), None).told
+    (named,) = graph_uses(NodeGraph("g", child, edges), None).reported
+    deep = graph_uses(nest(ungated(), NEST_MAX + 1), None).reported
 
     codes = [*PROPERTIES]
-    assert codes == [one.code for one in nobody_knows(named)]
+    assert codes == [one.code for one in unknown_children(named)]
     assert [(NEST_MAX, codes)] == [
         (len(one.path), found)
         for one in deep
-        if (found := [each.code for each in nobody_knows(one)])
+        if (found := [each.code for each in unknown_children(one)])
     ]
 
 
@@ -81,7 +81,7 @@ def test_every_limit_of_those_above_holds_below() -> None:
     outer = sub_graph(middle, name="middle", model=model, budget=Budget(tool_calls=5))
     graph = NodeGraph("outer", outer, {outer: {...: END}})
 
-    told = [one.budget for one in nested(graph, Budget(usd=1)).told]
+    told = [one.budget for one in graph_uses(graph, Budget(usd=1)).reported]
     (finding,) = [one for one in check(graph, budget=Budget(usd=1)).findings if one.code == "GL9"]
 
     assert [Budget(usd=1), Budget(usd=1, tool_calls=5), Budget(usd=1, tool_calls=5)] == told
@@ -92,8 +92,8 @@ def test_every_limit_of_those_above_holds_below() -> None:
 def test_what_a_child_sets_aside_as_a_whole_is_set_aside_in_its_parent() -> None:
     """And it is no reason for the node of the same name."""
     finding = Finding("GL11", "error", "state", "wrong", (), "mend it")
-    use = nested(nest(ungated(), 1), None).told[-1]
-    told = use.told(finding)
+    use = graph_uses(nest(ungated(), 1), None).reported[-1]
+    told = use.in_outermost(finding)
 
     assert isinstance(told, Finding)
     assert "k0/" == told.node
@@ -105,7 +105,7 @@ def test_an_agent_does_not_hide_a_graph_of_the_same_name() -> None:
     graph = NodeGraph("outer", own, {own: {...: END}})
     graph.agents = {"desk": nest(ungated(), 1)}
 
-    assert ["bad"] == [one.graph.name for one in nested(graph, None).told[1:]]
+    assert ["bad"] == [one.graph.name for one in graph_uses(graph, None).reported[1:]]
 
 
 def test_the_gates_of_all_above_hold_below() -> None:
@@ -137,9 +137,9 @@ def test_what_is_used_too_often_under_other_gates_is_not_claimed_to_be_proven() 
         )
         inner = Graph(f"g{level}", first, {first: {...: second}, second: {...: END}})
 
-    uses, report = nested(inner, None), check(inner)
+    uses, report = graph_uses(inner, None), check(inner)
 
-    assert len(uses.told) < USES_MAX + 14
+    assert len(uses.reported) < USES_MAX + 14
     assert uses.beyond
     assert "GL9" not in report.proven
     assert any("in more places than are looked at" in one.reason for one in report.unknown)

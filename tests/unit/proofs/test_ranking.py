@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from graphloop.proofs.ground import Ground
+from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.ranking import Ranking
 from tests.topology_data import Topology, graph_of, standard
 
 
 def bounded(topology: Topology) -> list[set[tuple[str, str]]]:
     """Return what bounds each part of a graph, part by part, as it comes apart."""
-    ranking = Ranking(Ground(graph_of(topology)))
-    todo = list(ranking.parts(*ranking.whole()))
+    ranking = Ranking(ProofGraph(graph_of(topology)))
+    todo = list(ranking.components(*ranking.split_graph()))
     found: list[set[tuple[str, str]]] = []
     while todo:
         names, ways = todo.pop(0)
         out = set(ranking.bounded(ways))
         found.append({(ranking.node(way.source), way.word) for way in out})
         if out:
-            todo += ranking.parts(names, [way for way in ways if way not in out])
+            todo += ranking.components(names, [way for way in ways if way not in out])
     return found
 
 

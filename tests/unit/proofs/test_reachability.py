@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from graphloop.graph import NodeGraph
 from graphloop.outcomes import Aborted, Calls, Outcome
-from graphloop.proofs.ground import Ground, Trail
-from graphloop.proofs.reachability import disagreements, traps, unreachable
+from graphloop.proofs.proof_graph import ProofGraph, TablePath
+from graphloop.proofs.reachability import find_table_mismatches, find_traps, find_unreachable_nodes
 from graphloop.proofs.report import Finding
 from tests.graphs import agent, any_graphs, build, good_graphs
 
@@ -24,17 +24,17 @@ def reach(ways: Mapping[str, set[str]], start: str) -> set[str]:
     return seen
 
 
-class Bare(Ground[None]):
+class Bare(ProofGraph[None]):
     """A graph whose nodes do nothing: what its runs take is not looked at."""
 
-    def run(self, walked: Trail) -> Trail:
-        return walked
+    def run_prefix(self, path: TablePath) -> TablePath:
+        return path
 
 
 def found(graph: NodeGraph[None]) -> tuple[Finding, ...]:
     """Return what is unreachable, and what is a trap."""
     ground = Bare(graph)
-    return (*unreachable(ground), *traps(ground))
+    return (*find_unreachable_nodes(ground), *find_traps(ground))
 
 
 def forwards(graph: NodeGraph[None]) -> dict[str, set[str]]:
@@ -157,7 +157,7 @@ def test_the_fix_of_an_unreachable_part_names_where_to_enter_it() -> None:
     findings = found(graph)
 
     assert [one.witness for one in findings] == [("x",), ("y",), ("z",)]
-    assert all("arrive at to 'x'" in one.fix for one in findings)
+    assert all("reachable node to 'x'" in one.fix for one in findings)
 
 
 def tampered(table: dict[str, dict[type[Outcome], str]], start: str = "a") -> NodeGraph[None]:
@@ -170,12 +170,12 @@ def tampered(table: dict[str, dict[type[Outcome], str]], start: str = "a") -> No
 
 def test_a_table_that_fits_its_nodes_is_proven() -> None:
     """The constructor sees to it."""
-    assert not list(disagreements(Ground(agent())))
+    assert not list(find_table_mismatches(ProofGraph(agent())))
 
 
 def test_a_table_that_does_not_fit_its_nodes_is_not_proven() -> None:
     """A proof takes nothing on trust, not even that the constructor ran."""
-    found = disagreements(Ground(tampered({"a": {Aborted: "b"}, "b": {Calls: "c"}})))
+    found = find_table_mismatches(ProofGraph(tampered({"a": {Aborted: "b"}, "b": {Calls: "c"}})))
 
     assert [
         ("row of 'a'", "outcome 'calls' leads nowhere."),
@@ -186,6 +186,8 @@ def test_a_table_that_does_not_fit_its_nodes_is_not_proven() -> None:
 
 def test_a_row_without_a_node_and_a_node_without_a_row_are_found() -> None:
     """Either would stop a run where it stands."""
-    found = disagreements(Ground(tampered({"a": {Calls: "END"}, "z": {Calls: "END"}}, start="q")))
+    found = find_table_mismatches(
+        ProofGraph(tampered({"a": {Calls: "END"}, "z": {Calls: "END"}}, start="q"))
+    )
 
     assert ["start='q'", "node 'b'", "node 'z'"] == [one.place for one in found]

@@ -16,8 +16,8 @@ from graphloop.proofs.report import (
     Suppressed,
     Unknown,
     claims,
-    excused,
-    set_aside,
+    suppress,
+    suppression_of,
 )
 
 FINDING = Finding(
@@ -143,7 +143,7 @@ def test_a_finding_is_set_aside_by_node_and_code() -> None:
     """A reason for one node is none for another."""
     other = Finding("GL3", "error", "node 'b'", "m", (), "f", node="b")
 
-    counted, aside = set_aside([FOUND, other], {("a", "GL3"): "known"})
+    counted, aside = suppress([FOUND, other], {("a", "GL3"): "known"})
 
     assert (other,) == counted
     assert [(FOUND, "known")] == [(one.finding, one.reason) for one in aside]
@@ -161,7 +161,7 @@ def test_a_suppression_that_is_wrong_is_a_finding_itself(
     ignore: Ignore, severity: str, word: str
 ) -> None:
     """A forgotten one would hide what comes."""
-    counted, aside = set_aside([FOUND], ignore)
+    counted, aside = suppress([FOUND], ignore)
 
     assert counted[0] == FOUND
     assert ("GL0", severity) == (counted[1].code, counted[1].severity)
@@ -176,7 +176,7 @@ def test_what_nobody_can_tell_is_a_finding_for_whoever_answers_for_it() -> None:
 
     found = claims(open_, ignore)
 
-    assert "known" == excused(open_, ignore)
+    assert "known" == suppression_of(open_, ignore)
     assert isinstance(found, Finding)
     assert ("GL4", "a", "nobody says.") == (found.code, found.node, found.message)
     assert claims(open_, {("b", "GL4"): "known"}) is open_

@@ -7,19 +7,19 @@ from math import inf
 from graphloop.graph import END, Edges, NodeGraph
 from graphloop.nodes import Append, Limit
 from graphloop.outcomes import Go, Resend
-from graphloop.proofs.ground import Ground
+from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.ranking import Ranking
-from graphloop.proofs.visits import Most, Stay, Visits
+from graphloop.proofs.visits import Stay, VisitBounds, VisitCount
 from graphloop.rules import AtMost
 from tests.topology_data import Topology, graph_of, standard
 
 
 def stay(topology: Topology) -> Stay:
     """Return what a run does at most, where a visit to the model weighs 1."""
-    ranking = Ranking(Ground(graph_of(topology)))
-    names, ways = ranking.whole()
+    ranking = Ranking(ProofGraph(graph_of(topology)))
+    names, ways = ranking.split_graph()
     weights = {name: float(ranking.node(name) == "model") for name in names}
-    return Visits(ranking, weights).among(names, ways)
+    return VisitCount(ranking, weights).among(names, ways)
 
 
 def test_phases_multiply_from_the_inside_out() -> None:
@@ -47,7 +47,7 @@ def test_a_rule_is_kept_that_allows_as_much_as_the_bounds_do() -> None:
         limit: {Go: append, ...: END},
         append: {Resend: limit, ...: END},
     }
-    most = Most(Ground(NodeGraph[None]("rounds", limit, edges)))
+    most = VisitBounds(ProofGraph(NodeGraph[None]("rounds", limit, edges)))
 
     assert most.keeps(AtMost("node:limit", 3))
     assert not most.keeps(AtMost("node:limit", 2))

@@ -1,25 +1,17 @@
 """Blocks of a streamed Anthropic turn: each line of what real servers send."""
 
 import json
+from typing import Any
 
 import pytest
 
 from graphloop.errors import BadReply
-from graphloop.providers.anthropic.decode import AnthropicDecoder
-from graphloop.providers.base import (
-    TextDelta,
-    ToolCallDelta,
-)
-from graphloop.values import (
-    FinishReason,
-    OpaquePart,
-    ReasoningPart,
-    TextPart,
-    ToolCall,
-)
+from graphloop.providers.base import ServerEvent, TextDelta, ToolCallDelta
+from graphloop.values import FinishReason, OpaquePart, ReasoningPart, TextPart, ToolCall
 from tests.anthropic_talk import (
     START,
     STOP,
+    WIRE,
     block_delta,
     block_start,
     block_stop,
@@ -27,11 +19,10 @@ from tests.anthropic_talk import (
     recorded,
     reply_to,
 )
-from tests.transcripts import event
 
 
-def test_arguments_are_the_pieces_verbatim_and_default_to_the_start_or_an_empty_object() -> None:
-    """Pieces split escapes and start empty; parsing them early, or again, would change them."""
+def test_the_deltas_of_a_call_join_to_its_arguments() -> None:
+    """Pieces split escapes and start empty; a listener must end with the text that will be run."""
     deltas, reply = recorded("tools")
 
     assert reply.message.parts == (
@@ -40,14 +31,7 @@ def test_arguments_are_the_pieces_verbatim_and_default_to_the_start_or_an_empty_
         ToolCall("toolu_02", "get_time", "{}"),
         ToolCall("toolu_03", "get_weather", '{"city":"Oslo"}'),
     )
-    assert deltas[1] == ToolCallDelta(0, "toolu_01", "get_weather", "")
     assert reply.finish_reason == FinishReason.TOOL_CALLS
-
-
-def test_the_deltas_of_a_call_join_to_its_arguments() -> None:
-    """A listener that shows a call live must end with what will be run."""
-    deltas, reply = recorded("tools")
-
     calls = [delta for delta in deltas if isinstance(delta, ToolCallDelta)]
     for index, call in enumerate(reply.message.calls):
         mine = [delta for delta in calls if delta.index == index]
@@ -77,19 +61,6 @@ def test_server_blocks_are_kept_as_json_and_are_no_calls() -> None:
     assert deltas == [TextDelta("High tide is at noon.")]
 
 
-def test_a_server_call_cut_in_its_input_never_holds_broken_json() -> None:
-    """It goes back as it is, and broken JSON in a history fails every later request."""
-    reply = reply_to(
-        block_start(0, type="server_tool_use", id="s", name="web_search", input={}),
-        block_delta(0, type="input_json_delta", partial_json='{"query": "mo'),
-        message_delta(stop_reason="max_tokens"),
-    )
-
-    (part,) = reply.message.parts
-    assert isinstance(part, OpaquePart)
-    assert json.loads(part.data)["input"] == {}
-
-
 def test_signatures_and_redacted_thinking_are_kept_in_order() -> None:
     """The server checks them; an edit or a gap makes it refuse the conversation."""
     _, reply = recorded("redacted")
@@ -97,119 +68,120 @@ def test_signatures_and_redacted_thinking_are_kept_in_order() -> None:
     thought, hidden, summary = reply.message.parts
     assert thought == ReasoningPart("Hm.", "EqQB")
     assert hidden == ReasoningPart("", data="EmwKAh")
-    assert isinstance(summary, OpaquePart)
-    assert json.loads(summary.data) == {"type": "compaction", "content": "So far: nothing."}
+    assert summary == OpaquePart('{"type":"compaction","content":"So far: nothing."}')
 
 
-def test_unknown_fields_of_known_blocks_are_kept() -> None:
-    """Tomorrow's fields must survive the round trip through today's library."""
-    reply = reply_to(
-        block_start(0, type="tool_use", id="a", name="f", input={}, caller={"type": "direct"}),
-        block_stop(0),
-        block_start(1, type="thinking", thinking="", signature="", depth=2),
-    )
+NAN, FAR = float("nan"), float("inf")
+UNKNOWN_DELTA: dict[str, Any] = {"type": "glitter_delta", "glitter": 1}
 
-    call, thought = reply.message.parts
-    assert isinstance(call, ToolCall)
-    assert isinstance(thought, ReasoningPart)
-    assert (call.extra, thought.extra) == ('{"caller":{"type":"direct"}}', '{"depth":2}')
+# Each turn's events, and the parts of the reply.
+TURNS: dict[str, tuple[tuple[ServerEvent, ...], tuple[object, ...]]] = {
+    "unknown fields of known blocks are kept": (
+        (
+            block_start(0, type="tool_use", id="a", name="f", input={}, caller={"type": "direct"}),
+            block_stop(0),
+            block_start(1, type="thinking", thinking="", signature="", depth=2),
+        ),
+        (
+            ToolCall("a", "f", "{}", '{"caller":{"type":"direct"}}'),
+            ReasoningPart("", extra='{"depth":2}'),
+        ),
+    ),
+    "deltas of an unknown kind change no known block": (
+        (
+            block_start(0, type="text", text="a"),
+            block_start(1, type="thinking", thinking="b", signature="s"),
+            block_start(2, type="redacted_thinking", data="c"),
+            block_start(3, type="tool_use", id="d", name="f", input={}),
+            *(block_delta(index, **UNKNOWN_DELTA) for index in range(4)),
+            block_stop(3),
+        ),
+        (
+            TextPart("a"),
+            ReasoningPart("b", "s"),
+            ReasoningPart("", data="c"),
+            ToolCall("d", "f", "{}"),
+        ),
+    ),
+    "deltas of an unknown block are merged into it": (
+        (
+            block_start(0, type="scroll", text="a", items=[1], size=1),
+            block_delta(0, type="x", text="b", items=[2], size=2, seal=None, ink="red"),
+        ),
+        (OpaquePart('{"type":"scroll","text":"ab","items":[1,2],"size":2,"ink":"red"}'),),
+    ),
+    "a server's call that is cut in its input never holds broken JSON": (
+        (
+            block_start(0, type="server_tool_use", id="s", name="web_search", input={}),
+            block_delta(0, type="input_json_delta", partial_json='{"query": "mo'),
+            message_delta(stop_reason="max_tokens"),
+        ),
+        (OpaquePart('{"type":"server_tool_use","id":"s","name":"web_search","input":{}}'),),
+    ),
+    "redacted thinking without data stays the block that it is": (
+        (block_start(0, type="redacted_thinking", data=""),),
+        (OpaquePart('{"type":"redacted_thinking","data":""}'),),
+    ),
+    "citations of the start and of deltas are all kept": (
+        (
+            block_start(0, type="text", text="a", citations=[{"n": 1}]),
+            block_delta(0, type="citations_delta", citation={"n": 2}),
+        ),
+        (TextPart("a", '{"citations":[{"n":1},{"n":2}]}'),),
+    ),
+    "halves of characters are joined wherever they stand": (
+        (
+            block_start(0, type="compaction", content=""),
+            block_delta(0, type="compaction_delta", content="a\ud83d"),
+            block_delta(0, type="compaction_delta", content="\udc69b"),
+            block_start(1, type="tool_use", id="i\ud83d", name="\udc69n", caller="\ud83d"),
+            block_stop(1),
+            block_start(2, type="thinking", thinking="", signature="s\ud83d"),
+            block_start(3, type="redacted_thinking", data="\ud83dd"),
+            block_start(4, type="text", text="t"),
+            block_delta(4, type="citations_delta", citation="\ud83d\udc69"),
+        ),
+        (
+            OpaquePart('{"type":"compaction","content":"a\U0001f469b"}'),
+            ToolCall("i\ufffd", "\ufffdn", "{}", '{"caller":"\ufffd"}'),
+            ReasoningPart("", "s\ufffd"),
+            ReasoningPart("", data="\ufffdd"),
+            TextPart("t", '{"citations":["\U0001f469"]}'),
+        ),
+    ),
+    "numbers that JSON does not have are kept as null": (
+        (
+            block_start(0, type="text", text="a", score=NAN, big=FAR),
+            block_start(1, type="scroll", score=[NAN, -FAR]),
+        ),
+        (
+            TextPart("a", '{"score":null,"big":null}'),
+            OpaquePart('{"type":"scroll","score":[null,null]}'),
+        ),
+    ),
+    "blocks with one index for all are all kept": (
+        (
+            block_start(0, type="tool_use", id="a", name="f"),
+            block_delta(0, type="input_json_delta", partial_json='{"x":1}'),
+            block_start(0, type="tool_use", id="a", name="f"),
+            block_delta(0, type="input_json_delta", partial_json='{"x":2}'),
+        ),
+        (ToolCall("a", "f", '{"x":1}'), ToolCall("a", "f", '{"x":2}')),
+    ),
+}
 
 
-def test_deltas_of_an_unknown_kind_change_no_known_block() -> None:
-    """Tomorrow's deltas must not end today's answer."""
-    reply = reply_to(
-        block_start(0, type="text", text="a"),
-        block_start(1, type="thinking", thinking="b", signature="s"),
-        block_start(2, type="redacted_thinking", data="c"),
-        block_start(3, type="tool_use", id="d", name="f", input={}),
-        *(block_delta(index, type="glitter_delta", glitter=1) for index in range(4)),
-        block_stop(3),
-    )
-
-    assert reply.message.parts == (
-        TextPart("a"),
-        ReasoningPart("b", "s"),
-        ReasoningPart("", data="c"),
-        ToolCall("d", "f", "{}"),
-    )
-
-
-def test_deltas_of_an_unknown_block_are_merged_into_it() -> None:
-    """It goes back to its server, which must find in it what it sent."""
-    reply = reply_to(
-        block_start(0, type="scroll", text="a", items=[1], size=1),
-        block_delta(0, type="scroll_delta", text="b", items=[2], size=2, seal=None, ink="red"),
-    )
-
-    (part,) = reply.message.parts
-    assert isinstance(part, OpaquePart)
-    assert json.loads(part.data) == {
-        "type": "scroll",
-        "text": "ab",
-        "items": [1, 2],
-        "size": 2,
-        "ink": "red",
-    }
-
-
-def test_redacted_thinking_without_data_stays_the_block_it_is() -> None:
-    """As reasoning without data it would go back as another kind of block."""
-    assert reply_to(block_start(0, type="redacted_thinking", data="")).message.parts == (
-        OpaquePart('{"type":"redacted_thinking","data":""}'),
-    )
-
-
-def test_citations_of_the_start_and_of_deltas_are_all_kept() -> None:
-    """They are part of what was said."""
-    reply = reply_to(
-        block_start(0, type="text", text="a", citations=[{"n": 1}]),
-        block_delta(0, type="citations_delta", citation={"n": 2}),
-    )
-
-    assert reply.message.parts == (TextPart("a", '{"citations":[{"n":1},{"n":2}]}'),)
-
-
-def test_halves_of_characters_are_joined_wherever_they_stand() -> None:
-    """Half a character in one part makes the journal of the whole run fail."""
-    reply = reply_to(
-        block_start(0, type="compaction", content=""),
-        block_delta(0, type="compaction_delta", content="a\ud83d"),
-        block_delta(0, type="compaction_delta", content="\udc69b"),
-        block_start(1, type="tool_use", id="i\ud83d", name="\udc69n", caller="\ud83d"),
-        block_stop(1),
-        block_start(2, type="thinking", thinking="", signature="s\ud83d"),
-        block_start(3, type="redacted_thinking", data="\ud83dd"),
-        block_start(4, type="text", text="t"),
-        block_delta(4, type="citations_delta", citation="\ud83d\udc69"),
-    )
-
-    assert reply.message.parts == (
-        OpaquePart('{"type":"compaction","content":"a\U0001f469b"}'),
-        ToolCall("i\ufffd", "\ufffdn", "{}", '{"caller":"\ufffd"}'),
-        ReasoningPart("", "s\ufffd"),
-        ReasoningPart("", data="\ufffdd"),
-        TextPart("t", '{"citations":["\U0001f469"]}'),
-    )
-
-
-def test_numbers_that_are_none_are_kept_as_null() -> None:
-    """Servers send NaN and take no NaN."""
-    nan, far = float("nan"), float("inf")
-    reply = reply_to(
-        block_start(0, type="text", text="a", score=nan, big=far),
-        block_start(1, type="scroll", score=[nan, -far]),
-    )
-
-    assert reply.message.parts == (
-        TextPart("a", '{"score":null,"big":null}'),
-        OpaquePart('{"type":"scroll","score":[null,null]}'),
-    )
+@pytest.mark.parametrize(("events", "parts"), TURNS.values(), ids=list(TURNS))
+def test_a_turn_becomes_its_parts(
+    events: tuple[ServerEvent, ...], parts: tuple[object, ...]
+) -> None:
+    """A block goes back to its server, which must find in it the fields that it sent."""
+    assert reply_to(*events).message.parts == parts
 
 
 def test_a_call_that_stops_twice_is_shown_once() -> None:
     """The stop of the block and the stop of the message both end it."""
-    decoder = AnthropicDecoder()
-    stop = event({"type": "content_block_stop", "index": 0})
+    decoder, stop = WIRE.decoder(), block_stop(0)
     events = (START, block_start(0, type="tool_use", id="a", name="f"), stop, stop, STOP)
 
     deltas = [delta for one in events for delta in decoder.feed(one)]
@@ -218,6 +190,6 @@ def test_a_call_that_stops_twice_is_shown_once() -> None:
 
 
 def test_a_name_that_is_no_string_is_no_call() -> None:
-    """A value of the wrong type would fail later, where nobody knows where it came from."""
+    """A value of the wrong type would fail later, far from its cause."""
     with pytest.raises(BadReply, match="name"):
         reply_to(block_start(0, type="tool_use", id="a", name=7))

@@ -41,6 +41,7 @@ def test_parts_of_users_and_tools_have_their_blocks() -> None:
         ImagePart("aGk=", "image/png"),
         ImagePart("https://example.com/a.png"),
         FilePart("eA==", "application/pdf", "a.pdf"),
+        FilePart("eA==", "application/pdf"),
         TextPart(" \n"),
     )
     blocks = [
@@ -51,6 +52,10 @@ def test_parts_of_users_and_tools_have_their_blocks() -> None:
             "type": "document",
             "source": {"type": "base64", "media_type": "application/pdf", "data": "eA=="},
             "title": "a.pdf",
+        },
+        {
+            "type": "document",
+            "source": {"type": "base64", "media_type": "application/pdf", "data": "eA=="},
         },
     ]
 
@@ -91,43 +96,11 @@ def test_a_turn_of_this_wire_goes_back_as_it_came() -> None:
     ]
 
 
-@pytest.mark.parametrize("wire", ["", "openai"])
-def test_a_turn_of_another_wire_gives_only_what_all_wires_know(wire: str) -> None:
-    """Another provider's signatures and blocks are refused here."""
-    blocks = content(
-        ReasoningPart("Hm.", "sig"),
-        OpaquePart('{"type":"x"}'),
-        TextPart("So", '{"odd":1}'),
-        ToolCall("a", "f", "{}", '{"odd":1}'),
-        wire=wire,
-    )
-
-    assert blocks == [
-        {"type": "text", "text": "So"},
-        {"type": "tool_use", "id": "a", "name": "f", "input": {}},
-    ]
-
-
 def test_arguments_are_spliced_in_verbatim() -> None:
     """Spelling them anew would change the bytes the server has cached."""
     request = ModelRequest((HELLO, turn(ToolCall("a", "f", '{"x":  1.50,\n "y":"\\u00e9"}'))))
 
     assert rb'"input":{"x":  1.50,' in b"".join(WIRE.encoder().encode(request))
-
-
-@pytest.mark.parametrize(
-    ("name", "sent_as"),
-    [
-        ("get_weather-2", "get_weather-2"),
-        ("functions.get weather", "functions_get_weather"),
-        ("", "_"),
-        ("x" * 200, "x" * 64),
-        ("é\n", "__"),
-    ],
-)
-def test_a_name_the_model_made_up_goes_back_as_a_legal_one(name: str, sent_as: str) -> None:
-    """The API answers 400 to every later request of a history with any other."""
-    assert content(ToolCall("a", name, "{}"))[0]["name"] == sent_as
 
 
 @pytest.mark.parametrize(
@@ -151,14 +124,7 @@ def test_later_instructions_stand_where_they_were_given() -> None:
     assert messages[2]["content"] == [{"type": "text", "text": "<system>\nHurry.\n</system>"}]
 
 
-def test_a_document_without_a_name_has_no_title() -> None:
-    """An empty title would be shown to the model."""
-    (message,) = sent(UserMessage((FilePart("eA==", "application/pdf"),)))
-
-    assert "title" not in message["content"][0]
-
-
-def test_thinking_that_was_cut_before_its_signature_does_not_go_back() -> None:
+def test_thinking_without_its_signature_does_not_go_back() -> None:
     """The API answers 400 to thinking without a signature, for as long as the history holds it."""
     cut = turn(ReasoningPart("Whole.", "sig"), TextPart("So"), ReasoningPart("And th"))
     only = turn(ReasoningPart("Hm, I th"))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from graphloop.errors import ConfigError
-from graphloop.providers.anthropic.container import kept_container
+from graphloop.providers.anthropic.container import container_to_keep
 from graphloop.run import History
 from graphloop.values import (
     AssistantMessage,
@@ -34,7 +34,7 @@ SKILLS = {"skills": [{"type": "anthropic", "skill_id": "xlsx"}]}
 
 def turn(container: str = "", wire: str = "anthropic", text: str = "Wait.") -> AssistantMessage:
     """Return a turn that told this container."""
-    return AssistantMessage((TextPart(text),), wire, kept_container({"id": container}))
+    return AssistantMessage((TextPart(text),), wire, container_to_keep({"id": container}))
 
 
 def sent(*messages: Message, options: object = None, tool: ToolSpec = CODE) -> Any:
@@ -59,7 +59,7 @@ def test_a_turn_keeps_the_id_of_its_container(container: object, kept: str) -> N
     """All else of it is for people, in the reply's metadata."""
     reply = heard(WIRE, (START, message_delta(stop_reason="x", container=container), STOP))[1]
 
-    assert reply.message.extra == kept_container(container) == kept
+    assert reply.message.extra == container_to_keep(container) == kept
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_container_that_the_caller_names_is_left_alone(
     assert sent(turn("cnt_1"), options=options) == container
 
 
-def test_without_a_tool_of_the_servers_there_is_nothing_to_run_in_a_container() -> None:
+def test_without_server_tools_no_container_is_sent() -> None:
     """Tools may have been withdrawn, or another agent has taken the conversation over."""
     assert sent(turn("cnt_1"), tool=WEATHER) == "absent"
     tools = {"tools": [{"type": "code_execution_20250825", "name": "code_execution"}]}
@@ -106,7 +106,7 @@ def test_without_a_tool_of_the_servers_there_is_nothing_to_run_in_a_container() 
 
 
 @pytest.mark.parametrize("options", ["", json.dumps({"container": SKILLS})])
-def test_a_container_that_becomes_known_leaves_the_beginning_as_it_was(options: str) -> None:
+def test_a_new_container_keeps_the_prefix(options: str) -> None:
     """The bytes that were sent are the beginning of what is sent next."""
     encoder, settings = WIRE.encoder(), Settings(options=options)
     messages: History[Message] = History((HELLO,))

@@ -12,7 +12,6 @@ from graphloop.errors import (
     RequestRejected,
     StreamTruncated,
 )
-from graphloop.providers.anthropic.decode import AnthropicDecoder
 from graphloop.providers.base import (
     ReasoningDelta,
     Restarted,
@@ -42,6 +41,10 @@ from tests.anthropic_talk import (
 from tests.transcripts import event, heard
 
 
+def started(**usage: object) -> ServerEvent:
+    return event({"type": "message_start", "message": {"id": "m", "usage": usage}})
+
+
 def test_text_is_shown_as_it_comes_and_whole_in_the_end() -> None:
     """The commonest turn of all."""
     deltas, reply = recorded("text")
@@ -52,23 +55,6 @@ def test_text_is_shown_as_it_comes_and_whole_in_the_end() -> None:
     assert (reply.finish_reason, reply.raw_finish_reason) == (FinishReason.STOP, "end_turn")
     assert reply.usage == Usage(25, 12)
     assert (reply.model, json.loads(reply.metadata)) == ("claude-test-1", {"id": "msg_1"})
-
-
-def test_usage_of_the_delta_replaces_what_it_says_and_keeps_the_rest() -> None:
-    """Counts are cumulative; input tokens may be corrected at the end, cached ones are apart."""
-    _, reply = recorded("tools")
-
-    assert reply.usage == Usage(430, 71, cache_read_tokens=19, cache_write_tokens=7)
-
-
-def test_thinking_tokens_are_counted_and_null_overwrites_nothing() -> None:
-    """Servers send null for what they do not know at that moment."""
-    reply = reply_to(
-        message_delta({"input_tokens": 4, "output_tokens": 9}),
-        message_delta({"input_tokens": None, "output_tokens_details": {"thinking_tokens": 6}}),
-    )
-
-    assert reply.usage == Usage(4, 9, reasoning_tokens=6)
 
 
 def test_overlapping_blocks_are_assembled_by_index() -> None:
@@ -84,19 +70,7 @@ def test_overlapping_blocks_are_assembled_by_index() -> None:
     assert reply.usage == Usage(1, 9, cache_read_tokens=19)
 
 
-def test_blocks_with_one_index_for_all_are_all_kept() -> None:
-    """Proxies that number badly must not make two calls into one."""
-    reply = reply_to(
-        block_start(0, type="tool_use", id="a", name="f"),
-        block_delta(0, type="input_json_delta", partial_json='{"x":1}'),
-        block_start(0, type="tool_use", id="a", name="f"),
-        block_delta(0, type="input_json_delta", partial_json='{"x":2}'),
-    )
-
-    assert [call.arguments for call in reply.message.calls] == ['{"x":1}', '{"x":2}']
-
-
-def test_a_paused_turn_tells_its_container_and_context_management() -> None:
+def test_a_paused_turn_names_its_container() -> None:
     """The next request may need them; they are no part of the message."""
     _, reply = recorded("server_tools")
 
@@ -126,13 +100,6 @@ def test_calls_of_a_model_that_gave_way_are_left_out() -> None:
     assert ToolCallDelta(1, "toolu_b", "get_time", "") in deltas
 
 
-def test_usage_of_several_iterations_is_their_sum() -> None:
-    """The numbers beside them count the last model only."""
-    _, reply = recorded("fallback")
-
-    assert reply.usage == Usage(58, 13, cache_read_tokens=2, cache_write_tokens=1)
-
-
 def test_a_second_message_start_starts_over() -> None:
     """A proxy that retries splices two streams; mixing them makes an answer nobody gave."""
     _, reply = recorded("started_over")
@@ -142,7 +109,7 @@ def test_a_second_message_start_starts_over() -> None:
     assert json.loads(reply.metadata) == {"id": "msg_new"}
 
 
-def test_a_listener_is_told_that_an_answer_which_starts_over_is_void() -> None:
+def test_an_answer_that_starts_over_announces_it() -> None:
     """Else half an answer would stand before the whole one; where nothing came, nothing is void."""
     text = block_start(0, type="text", text="Half")
     decoder = WIRE.decoder()
@@ -189,7 +156,7 @@ def test_noise_before_and_after_and_between_is_ignored() -> None:
 
 def test_a_stream_without_its_end_is_no_answer() -> None:
     """Everything else may be there: without message_stop the rest may be missing."""
-    decoder = AnthropicDecoder()
+    decoder = WIRE.decoder()
     for one in (START, block_start(0, type="text", text="all"), message_delta(stop_reason="end")):
         list(decoder.feed(one))
 
@@ -214,16 +181,16 @@ def test_a_stream_that_says_no_reason_to_stop_is_no_answer(ending: tuple[ServerE
         heard(WIRE, (START, call, block_stop(0), *ending, STOP))
 
 
-def test_the_reason_to_stop_may_stand_in_the_start() -> None:
-    """Servers that do not stream themselves say all at once."""
+def test_a_server_that_does_not_stream_itself_is_read() -> None:
+    """It says all at once, in the start."""
     start = event({"type": "message_start", "message": {"stop_reason": "end_turn"}})
 
     assert heard(WIRE, (start, STOP))[1].finish_reason == FinishReason.STOP
 
 
-def test_content_has_started_once_something_came_that_a_retry_would_repeat() -> None:
+def test_content_starts_with_the_first_shown_delta() -> None:
     """Until then a failed request can be sent again and nobody notices."""
-    decoder = AnthropicDecoder()
+    decoder = WIRE.decoder()
 
     started: list[bool] = []
     for one in (
@@ -261,7 +228,7 @@ def test_content_has_started_once_something_came_that_a_retry_would_repeat() -> 
 )
 def test_what_is_not_of_this_wire_is_reported_not_skipped(data: bytes) -> None:
     """A skipped event is a hole in an answer that looks whole."""
-    decoder = AnthropicDecoder()
+    decoder = WIRE.decoder()
     list(decoder.feed(START))
     list(decoder.feed(block_start(0, type="text", text="")))
 
@@ -271,18 +238,10 @@ def test_what_is_not_of_this_wire_is_reported_not_skipped(data: bytes) -> None:
 
 def test_a_stop_before_the_start_is_noise() -> None:
     """A proxy may hand on the end of another stream."""
-    decoder = AnthropicDecoder()
+    decoder = WIRE.decoder()
 
     assert list(decoder.feed(event({"type": "content_block_stop", "index": 0}))) == []
     assert list(decoder.feed(ServerEvent("ping", b""))) == []
-
-
-def test_a_usage_that_is_no_number_counts_nothing() -> None:
-    """A bill must not fail for a word in it, nor an answer for its bill."""
-    assert reply_to(message_delta({"input_tokens": "many", "iterations": []})).usage == Usage()
-    assert reply_to(message_delta({"output_tokens_details": {"thinking_tokens": True}})).usage == (
-        Usage()
-    )
 
 
 @pytest.mark.parametrize(
@@ -305,7 +264,7 @@ def test_an_error_in_any_form_ends_the_stream(report: object, kind: type[Provide
     assert type(caught.value) is kind
 
 
-def test_halves_of_characters_in_what_is_said_beside_the_message_are_replaced() -> None:
+def test_half_characters_in_metadata_are_replaced() -> None:
     """A half anywhere in a reply makes the journal fail that must hold it."""
     start = event({"type": "message_start", "message": {"id": "i\ud83d", "model": "m\udc69"}})
 
@@ -315,14 +274,62 @@ def test_halves_of_characters_in_what_is_said_beside_the_message_are_replaced() 
     assert reply.raw_finish_reason == "\U0001f469\ufffd"
 
 
-def started(**usage: object) -> ServerEvent:
-    return event({"type": "message_start", "message": {"id": "m", "usage": usage}})
+THOUGHT = {"thinking_tokens": 6}
+SEARCHED = {"web_search_requests": 2, "web_fetch_requests": 1, "new_requests": 4, "odd": "x"}
 
 
-def test_what_is_spent_is_told_with_the_start_and_with_each_later_count() -> None:
+@pytest.mark.parametrize(
+    ("events", "usage"),
+    [
+        (
+            # Null overwrites nothing: servers send it for what they do not know at that moment.
+            (
+                message_delta({"input_tokens": 4, "output_tokens": 9}),
+                message_delta(
+                    {"input_tokens": None, "output_tokens_details": {"thinking_tokens": 6}}
+                ),
+            ),
+            Usage(4, 9, reasoning_tokens=6),
+        ),
+        (
+            # Tools that the server ran are paid for each, of any kind.
+            (
+                started(server_tool_use={"web_search_requests": 1}),
+                message_delta({"output_tokens": 3, "server_tool_use": SEARCHED}, stop_reason="x"),
+                message_delta({"server_tool_use": None}),
+            ),
+            Usage(0, 3, server_tool_calls=7),
+        ),
+        ((message_delta({"input_tokens": "many", "iterations": []}),), Usage()),
+        ((message_delta({"output_tokens_details": {"thinking_tokens": True}}),), Usage()),
+    ],
+)
+def test_counts_are_cumulative_and_of_any_form(
+    events: tuple[ServerEvent, ...], usage: Usage
+) -> None:
+    """A bill must not fail for a word in it, nor an answer for its bill."""
+    assert reply_to(*events).usage == usage
+
+
+@pytest.mark.parametrize(
+    ("recording", "usage"),
+    [
+        ("tools", Usage(430, 71, cache_read_tokens=19, cache_write_tokens=7)),
+        # Of several iterations the sum counts: the numbers beside them are of the last model only.
+        ("fallback", Usage(58, 13, cache_read_tokens=2, cache_write_tokens=1)),
+    ],
+)
+def test_usage_of_a_recorded_stream_is_complete(recording: str, usage: Usage) -> None:
+    """Input tokens may be corrected at the end; cached tokens are apart."""
+    assert recorded(recording)[1].usage == usage
+
+
+def test_usage_is_reported_at_the_start_and_with_each_count() -> None:
     """A turn that is aborted is paid for all the same."""
     decoder = WIRE.decoder()
 
+    for usage in ({}, {"input_tokens": 0}, {"input_tokens": None}):  # Of nothing nothing is told.
+        assert list(decoder.feed(started(**usage))) == []
     first = list(decoder.feed(started(input_tokens=25, output_tokens=1)))
     assert not decoder.content_started
     decoder.feed(block_start(0, type="text", text="a"))
@@ -335,27 +342,6 @@ def test_what_is_spent_is_told_with_the_start_and_with_each_later_count() -> Non
     assert later == [[UsageSoFar(Usage(25, 5))], [UsageSoFar(Usage(25, 9))]]
     decoder.feed(STOP)
     assert decoder.reply().usage == Usage(25, 9)
-
-
-@pytest.mark.parametrize("usage", [{}, {"input_tokens": 0}, {"input_tokens": None}])
-def test_a_usage_of_nothing_is_not_worth_telling(usage: dict[str, object]) -> None:
-    """Compatible servers send zeros until the end."""
-    decoder = WIRE.decoder()
-
-    assert list(decoder.feed(started(**usage))) == []
-    assert list(decoder.feed(message_delta(None))) == []
-
-
-def test_tools_that_the_server_ran_are_counted_whatever_their_kind() -> None:
-    """They are paid for each; the last count is the whole one."""
-    searched = {"web_search_requests": 2, "web_fetch_requests": 1, "new_requests": 4, "odd": "x"}
-    reply = reply_to(
-        started(server_tool_use={"web_search_requests": 1}),
-        message_delta({"output_tokens": 3, "server_tool_use": searched}, stop_reason="end_turn"),
-        message_delta({"server_tool_use": None}),
-    )
-
-    assert reply.usage == Usage(0, 3, server_tool_calls=7)
 
 
 @pytest.mark.parametrize(

@@ -86,8 +86,6 @@ def test_every_tool_choice_has_its_form(
         (ModelRequest((HELLO,), settings=Settings(seed=1)), "seed"),
         (ModelRequest((HELLO,), tool_choice=ToolChoice("required")), "tool_choice"),
         (ModelRequest((HELLO,), (WEATHER,), ToolChoice("tool", "get_wether")), "get_weather"),
-        (ModelRequest((HELLO,), (ToolSpec("f", "", "[]"),)), "parameters"),
-        (ModelRequest((HELLO,), settings=Settings(options="[]")), "options"),
     ],
 )
 def test_what_this_wire_cannot_say_is_refused_by_name(request_: ModelRequest, words: str) -> None:

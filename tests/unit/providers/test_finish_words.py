@@ -7,10 +7,12 @@ from collections.abc import Mapping
 import pytest
 
 from graphloop.errors import StreamTruncated
-from graphloop.providers.finish_words import ANTHROPIC, CHAT, FinishWord, meaning
+from graphloop.providers.anthropic.wire import ANTHROPIC_WORDS
+from graphloop.providers.finish_words import FinishWord, meaning
+from graphloop.providers.openai_chat.wire import CHAT_WORDS
 from graphloop.values import FinishReason
 
-TABLES = (CHAT, ANTHROPIC)
+TABLES = (CHAT_WORDS, ANTHROPIC_WORDS)
 
 
 @pytest.mark.parametrize("words", TABLES)

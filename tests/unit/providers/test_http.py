@@ -26,62 +26,50 @@ from tests.echo_wire import ASK, HI, KEY, PING, EchoWire, Talk, spoken
 from tests.wire_server import Answer, WireServer, json_answer, sse
 
 
-def test_a_delta_is_seen_before_the_next_one_is_sent() -> None:
+async def test_a_delta_is_seen_before_the_next_one_is_sent() -> None:
     """Streaming is the only path, so it had better stream."""
-
-    async def main() -> None:
-        second, third = asyncio.Event(), asyncio.Event()
-        body = sse(PING, '{"text": "a"}', '{"text": "b"}', "[DONE]")
-        answer = Answer(body, gates={2: second, 3: third})
-        async with WireServer([answer]) as server:
-            provider = Talk(server).provider()
-            async with aclosing(provider.session().stream(ASK)) as stream:
-                assert await anext(stream) == TextDelta("a")
-                second.set()
-                assert await anext(stream) == TextDelta("b")
-                third.set()
-                last = await anext(stream)
-                assert isinstance(last, Reply)
-                assert last.message.text == "ab"
-                assert [part async for part in stream] == []
-            await provider.aclose()
-            (request,) = server.requests
-            assert (request.method, request.path) == ("POST", "/v1/echo")
-            assert request.body == b'{"ask": "Hello"}'
-            assert request.headers["content-type"] == "application/json"
-            assert request.headers["accept-encoding"] == "identity"
-            assert request.headers["authorization"] == f"Bearer {KEY}"
-
-    asyncio.run(main())
+    second, third = asyncio.Event(), asyncio.Event()
+    body = sse(PING, '{"text": "a"}', '{"text": "b"}', "[DONE]")
+    answer = Answer(body, gates={2: second, 3: third})
+    async with WireServer([answer]) as server:
+        provider = Talk(server).provider()
+        async with aclosing(provider.session().stream(ASK)) as stream:
+            assert await anext(stream) == TextDelta("a")
+            second.set()
+            assert await anext(stream) == TextDelta("b")
+            third.set()
+            last = await anext(stream)
+            assert isinstance(last, Reply)
+            assert last.message.text == "ab"
+            assert [part async for part in stream] == []
+        await provider.aclose()
+        (request,) = server.requests
+        assert (request.method, request.path) == ("POST", "/v1/echo")
+        assert request.body == b'{"ask": "Hello"}'
+        assert request.headers["content-type"] == "application/json"
+        assert request.headers["accept-encoding"] == "identity"
+        assert request.headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_the_connection_is_used_again_after_a_whole_answer() -> None:
+async def test_the_connection_is_used_again_after_a_whole_answer() -> None:
     """A new TLS handshake for every turn would cost more than the engine ever could."""
-
-    async def main() -> None:
-        async with WireServer([Answer(HI), Answer(HI), Answer(HI)]) as server:
-            provider = Talk(server).provider()
-            for _ in range(3):
-                assert spoken([part async for part in provider.session().stream(ASK)])
-            assert server.connections == 1
-            await provider.aclose()
-
-    asyncio.run(main())
+    async with WireServer([Answer(HI), Answer(HI), Answer(HI)]) as server:
+        provider = Talk(server).provider()
+        for _ in range(3):
+            assert spoken([part async for part in provider.session().stream(ASK)])
+        assert server.connections == 1
+        await provider.aclose()
 
 
-def test_a_server_that_never_hangs_up_does_not_hold_the_reply_back() -> None:
+async def test_a_server_that_never_hangs_up_delays_no_reply() -> None:
     """The terminal marker ends an answer, not the end of the body."""
-
-    async def main() -> None:
-        answer = Answer(HI, gates={len(HI): asyncio.Event()})
-        async with WireServer([answer]) as server:
-            assert spoken(await Talk(server).ask()) == "Hi there"
-            await server.client_left.wait()
-
-    asyncio.run(main())
+    answer = Answer(HI, gates={len(HI): asyncio.Event()})
+    async with WireServer([answer]) as server:
+        assert spoken(await Talk(server).ask()) == "Hi there"
+        await server.client_left.wait()
 
 
-def test_a_provider_serves_one_event_loop_after_another() -> None:
+async def test_a_provider_serves_one_event_loop_after_another() -> None:
     """A synchronous front makes a loop for every call."""
 
     async def serve(provider: HttpProvider) -> str:
@@ -90,71 +78,58 @@ def test_a_provider_serves_one_event_loop_after_another() -> None:
         await provider.aclose()
         return spoken(parts)
 
-    async def main() -> None:
-        async with WireServer([Answer(HI), Answer(HI)]) as server:
-            provider = Talk(server).provider()
-            assert await serve(provider) == "Hi there"
-            assert await asyncio.to_thread(asyncio.run, serve(provider)) == "Hi there"
-
-    asyncio.run(main())
+    async with WireServer([Answer(HI), Answer(HI)]) as server:
+        provider = Talk(server).provider()
+        assert await serve(provider) == "Hi there"
+        assert await asyncio.to_thread(asyncio.run, serve(provider)) == "Hi there"
 
 
-def test_a_loop_that_ends_takes_its_connections_along() -> None:
+async def test_a_loop_that_ends_takes_its_connections_along() -> None:
     """Many call `asyncio.run` for each question, and close nothing."""
 
     async def ask(provider: HttpProvider) -> weakref.ref[asyncio.AbstractEventLoop]:
         assert spoken([part async for part in provider.session().stream(ASK)]) == "Hi there"
         return weakref.ref(asyncio.get_running_loop())
 
-    async def main() -> None:
-        async with WireServer([Answer(HI)] * 4) as server:
-            provider = Talk(server).provider()
-            loops = [await asyncio.to_thread(asyncio.run, ask(provider)) for _ in range(3)]
-            await server.until(lambda: server.connections_open == 0)
-            await ask(provider)
-            gc.collect()  # A socket left open would complain now.
-            assert [loop() for loop in loops] == [None] * 3
-            assert server.connections == 4
-            await provider.aclose()
-
-    asyncio.run(main())
+    async with WireServer([Answer(HI)] * 4) as server:
+        provider = Talk(server).provider()
+        loops = [await asyncio.to_thread(asyncio.run, ask(provider)) for _ in range(3)]
+        await server.until(lambda: server.connections_open == 0)
+        await ask(provider)
+        gc.collect()  # A socket left open would complain now.
+        assert [loop() for loop in loops] == [None] * 3
+        assert server.connections == 4
+        await provider.aclose()
 
 
-def test_no_request_waits_for_another() -> None:
+async def test_no_request_waits_for_another() -> None:
     """A queue of ours would look like a slow server."""
     count = 101  # httpx's own limit is 100
 
-    async def main() -> None:
-        gate = asyncio.Event()
-        async with WireServer([Answer(HI, gates={0: gate})] * count) as server:
-            provider = Talk(server, Timeouts(first_content_s=10)).provider()
+    gate = asyncio.Event()
+    async with WireServer([Answer(HI, gates={0: gate})] * count) as server:
+        provider = Talk(server, Timeouts(first_content_s=10)).provider()
 
-            async def ask() -> str:
-                return spoken([part async for part in provider.session().stream(ASK)])
+        async def ask() -> str:
+            return spoken([part async for part in provider.session().stream(ASK)])
 
-            async with asyncio.TaskGroup() as group:
-                asking = [group.create_task(ask()) for _ in range(count)]
-                await server.until(lambda: len(server.requests) == count)
-                gate.set()
-            assert {task.result() for task in asking} == {"Hi there"}
-            await provider.aclose()
-
-    asyncio.run(main())
+        async with asyncio.TaskGroup() as group:
+            asking = [group.create_task(ask()) for _ in range(count)]
+            await server.until(lambda: len(server.requests) == count)
+            gate.set()
+        assert {task.result() for task in asking} == {"Hi there"}
+        await provider.aclose()
 
 
-def test_cookies_of_one_run_are_not_sent_with_another() -> None:
+async def test_cookies_of_one_run_are_not_sent_with_another() -> None:
     """They may pin a session, or somebody's account."""
-
-    async def main() -> None:
-        cookie = {"set-cookie": "session=mine; Path=/"}
-        async with WireServer([Answer(HI, headers=cookie), Answer(HI)]) as server:
-            provider = Talk(server).provider()
-            for _ in range(2):
-                assert spoken([part async for part in provider.session().stream(ASK)])
-            assert "cookie" not in server.requests[1].headers
-            await provider.aclose()
-
-    asyncio.run(main())
+    cookie = {"set-cookie": "session=mine; Path=/"}
+    async with WireServer([Answer(HI, headers=cookie), Answer(HI)]) as server:
+        provider = Talk(server).provider()
+        for _ in range(2):
+            assert spoken([part async for part in provider.session().stream(ASK)])
+        assert "cookie" not in server.requests[1].headers
+        await provider.aclose()
 
 
 @pytest.mark.parametrize(
@@ -195,7 +170,7 @@ def test_the_key_is_taken_out_of_an_error_and_its_causes(key: str, said: str, to
         ("https://host", "sécret", "ASCII"),
     ],
 )
-def test_an_endpoint_that_cannot_work_is_refused_without_quoting_secrets(
+def test_an_endpoint_is_refused_without_quoting_secrets(
     base_url: str, api_key: str, says: str
 ) -> None:
     """httpx would say so only in the middle of a run, and quote the header."""
@@ -206,13 +181,17 @@ def test_an_endpoint_that_cannot_work_is_refused_without_quoting_secrets(
     assert "sécret" not in str(caught.value)
 
 
-def test_only_https_reads_the_trust_store_and_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_https_reads_the_trust_store_and_only_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """It takes longer than a hundred turns of the engine."""
     made: list[ssl.SSLContext] = []
 
     def counted() -> ssl.SSLContext:
         made.append(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
         return made[-1]
+
+    monkeypatch.setattr(httpx, "create_ssl_context", counted)
 
     async def refused(base_url: str) -> None:
         quick = Retries(attempts_max=1)
@@ -221,17 +200,13 @@ def test_only_https_reads_the_trust_store_and_only_once(monkeypatch: pytest.Monk
             await anext(provider.session().stream(ASK))
         await provider.aclose()
 
-    async def main() -> None:
-        async with WireServer() as server:
-            pass
-        await refused(server.url)
-        assert made == []
-        await refused(server.url.replace("http", "https"))
-        await refused(server.url.replace("http", "https"))
-        assert len(made) == 1
-
-    monkeypatch.setattr(httpx, "create_ssl_context", counted)
-    asyncio.run(main())
+    async with WireServer() as server:
+        pass
+    await refused(server.url)
+    assert made == []
+    await refused(server.url.replace("http", "https"))
+    await refused(server.url.replace("http", "https"))
+    assert len(made) == 1
 
 
 SPENT = '{"spent": 5}'
@@ -258,19 +233,15 @@ def asked(*answers: Answer) -> tuple[list[StreamItem], ProviderError | None]:
     return items, asyncio.run(main())
 
 
-def test_what_is_spent_is_told_before_any_content() -> None:
+async def test_what_is_spent_is_told_before_any_content() -> None:
     """A run that is aborted while the model thinks pays for the prompt all the same."""
-
-    async def main() -> None:
-        body = sse(SPENT, '{"text": "a"}', "[DONE]")
-        async with WireServer([Answer(body, gates={1: asyncio.Event()})]) as server:
-            provider = Talk(server).provider()
-            async with aclosing(provider.session().stream(ASK)) as stream:
-                assert await anext(stream) == UsageSoFar(Usage(5))
-            await server.client_left.wait()
-            await provider.aclose()
-
-    asyncio.run(main())
+    body = sse(SPENT, '{"text": "a"}', "[DONE]")
+    async with WireServer([Answer(body, gates={1: asyncio.Event()})]) as server:
+        provider = Talk(server).provider()
+        async with aclosing(provider.session().stream(ASK)) as stream:
+            assert await anext(stream) == UsageSoFar(Usage(5))
+        await server.client_left.wait()
+        await provider.aclose()
 
 
 @pytest.mark.parametrize("together", [True, False])
@@ -298,7 +269,7 @@ def test_failed_attempts_are_paid_for_as_well(together: bool) -> None:
     assert reply.usage == Usage(14)
 
 
-def test_an_attempt_that_broke_off_after_content_is_paid_for_as_well() -> None:
+def test_an_attempt_that_broke_off_is_paid_for() -> None:
     """What it had told last is what it has cost."""
     broken = sse(SPENT, '{"text": "a"}', '{"spent": 8}')
 
@@ -320,9 +291,7 @@ def test_an_attempt_that_broke_off_after_content_is_paid_for_as_well() -> None:
 
 @pytest.mark.parametrize("last", [SPENT, "{}"])
 @pytest.mark.parametrize("first", [SPENT, "{}"])
-def test_an_attempt_with_content_that_told_no_usage_is_counted_as_untold(
-    first: str, last: str
-) -> None:
+def test_an_attempt_without_usage_is_counted_as_untold(first: str, last: str) -> None:
     """Its server bills it like the others: nothing is not what it has cost."""
     items, error = asked(
         Answer(sse(first, '{"text": "a"}')), Answer(sse(last, '{"text": "b"}', "[DONE]"))
@@ -338,7 +307,7 @@ def test_an_attempt_with_content_that_told_no_usage_is_counted_as_untold(
     assert (spent.told_usage is None) is (told == 0)
 
 
-def test_a_call_that_fails_for_good_tells_the_attempts_whose_usage_is_unknown() -> None:
+def test_a_failed_call_counts_attempts_without_usage() -> None:
     """There is no reply to read it from, and a later failure hides none of them."""
     broken = Answer(sse('{"text": "a"}'))
 
@@ -362,32 +331,28 @@ def test_an_answer_without_content_is_an_answer() -> None:
     assert reply.usage == Usage(5)
 
 
-def test_a_call_that_is_given_up_between_two_attempts_leaves_nothing_open() -> None:
+async def test_a_call_given_up_between_attempts_leaves_nothing_open() -> None:
     """The wait may be long, and whoever asked may not want to wait."""
+    waiting = asyncio.Event()
 
-    async def main() -> None:
-        waiting = asyncio.Event()
+    async def forever(_: float) -> None:
+        waiting.set()
+        await asyncio.Event().wait()
 
-        async def forever(_: float) -> None:
-            waiting.set()
-            await asyncio.Event().wait()
-
-        async with WireServer([Answer(sse(SPENT, DOWN))]) as server:
-            provider = HttpProvider(
-                EchoWire(), Endpoint(server.url, KEY), world=HttpEnvironment(sleep=forever)
-            )
-            stream = provider.session().stream(ASK)
-            assert await anext(stream) == UsageSoFar(Usage(5))
-            async with asyncio.TaskGroup() as group:
-                asking = group.create_task(anext_of(stream))
-                await waiting.wait()
-                asking.cancel()
-            assert asking.cancelled()
-            await provider.aclose()
-            await server.until(lambda: server.connections_open == 0)
-            assert len(server.requests) == 1
-
-    asyncio.run(main())
+    async with WireServer([Answer(sse(SPENT, DOWN))]) as server:
+        provider = HttpProvider(
+            EchoWire(), Endpoint(server.url, KEY), world=HttpEnvironment(sleep=forever)
+        )
+        stream = provider.session().stream(ASK)
+        assert await anext(stream) == UsageSoFar(Usage(5))
+        async with asyncio.TaskGroup() as group:
+            asking = group.create_task(anext_of(stream))
+            await waiting.wait()
+            asking.cancel()
+        assert asking.cancelled()
+        await provider.aclose()
+        await server.until(lambda: server.connections_open == 0)
+        assert len(server.requests) == 1
 
 
 async def anext_of(stream: AsyncGenerator[StreamItem, None]) -> StreamItem:

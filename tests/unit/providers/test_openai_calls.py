@@ -4,19 +4,95 @@ from __future__ import annotations
 
 import pytest
 
-from graphloop.providers.base import (
-    ServerEvent,
-    ToolCallDelta,
-)
-from graphloop.values import (
-    ToolCall,
-)
-from tests.openai_talk import DONE, calls, chunk, fragment, heard_from, reply
+from graphloop.providers.base import ToolCallDelta
+from graphloop.values import ToolCall
+from tests.openai_talk import DONE, calls, chunk, fragment, heard_from
+
+# Each turn's events, each event's fragments, and the calls they make: id, name, arguments.
+TURNS: dict[str, tuple[list[list[dict[str, object]]], list[tuple[str, str, str]]]] = {
+    "Mistral sends whole calls without index, others only go on with the last": (
+        [
+            [fragment(None, "a", "f", "{"), fragment(None, "b", "g", "[")],
+            [fragment(None, "a", arguments="}")],
+            [fragment(None, arguments="]")],
+        ],
+        [("a", "f", "{}"), ("b", "g", "[]")],
+    ),
+    "with neither index nor id a second name is a second call": (
+        [
+            [fragment(name="f", arguments="{}")],
+            [fragment(name="f", arguments='{"a"'), fragment(arguments=":1}")],
+        ],
+        [("", "f", "{}"), ("", "f", '{"a":1}')],
+    ),
+    "Gemini sends every parallel call at index 0, under another id": (
+        [
+            [fragment(0, "a", "f", '{"x":')],
+            [fragment(0, "a", arguments="1")],
+            [fragment(0, "b", "g", "{")],
+            [fragment(0, arguments="}")],
+            [fragment(0, "a", arguments="}")],
+        ],
+        [("a", "f", '{"x":1}'), ("b", "g", "{}")],
+    ),
+    "a name repeated behind a whole call without arguments begins none": (
+        [
+            [fragment(0, "a", "f", '{"x":')],
+            [fragment(0, "a", "f", "{}}")],
+            [fragment(0, "a", "f", "")],
+            [fragment(0, "a", "f")],
+        ],
+        [("a", "f", '{"x":{}}')],
+    ),
+    "an id comes late, or never": (
+        [
+            [fragment(0, None, "f", "{")],
+            [fragment(0, "late", arguments="}")],
+            [fragment(1, "", "g", "{}")],
+        ],
+        [("late", "f", "{}"), ("", "g", "{}")],
+    ),
+    "half a character is joined, or replaced": (
+        [
+            [fragment(0, "a", "f", '{"x":"\ud83d')],
+            [fragment(0, arguments='\udc69"}')],
+            [fragment(1, "b\ud83d", "g", "\ud83d")],
+        ],
+        [("a", "f", '{"x":"\U0001f469"}'), ("b\ufffd", "g", "\ufffd")],
+    ),
+    **{
+        f"a name behind a whole call begins another (index {index}, id {call_id!r})": (
+            [
+                [fragment(index, call_id, "a", '{"x":1}')],
+                [fragment(index, call_id, "b", "")],
+                [fragment(index, call_id, arguments='{"y":')],
+                [fragment(index, call_id, arguments="2}")],
+                [fragment(index, call_id, "b", ' {"y":3}')],
+            ],
+            [
+                (call_id or "", "a", '{"x":1}'),
+                (call_id or "", "b", '{"y":2}'),
+                (call_id or "", "b", ' {"y":3}'),
+            ],
+        )
+        for index in (0, None)
+        for call_id in ("c0", "", None)
+    },
+}
 
 
-def made(*events: ServerEvent) -> list[tuple[str, str, str]]:
-    found = reply(*events, DONE).message.calls
-    return [(call.id, call.name, call.arguments) for call in found]
+@pytest.mark.parametrize(("events", "expected"), TURNS.values(), ids=list(TURNS))
+def test_fragments_are_put_together_to_the_calls_that_were_meant(
+    events: list[list[dict[str, object]]], expected: list[tuple[str, str, str]]
+) -> None:
+    """Glued together, two calls would be lost; taken apart, one would run twice."""
+    deltas, found = heard_from(*[calls(*fragments) for fragments in events], DONE)
+
+    made = [(call.id, call.name, call.arguments) for call in found.message.calls]
+    assert made == expected
+    for index, (_, _, arguments) in enumerate(expected):
+        own = [one for one in deltas if isinstance(one, ToolCallDelta) and one.index == index]
+        assert "".join(delta.arguments_delta for delta in own) == arguments
 
 
 def test_fragments_are_put_together_and_shown_as_they_come() -> None:
@@ -38,82 +114,6 @@ def test_fragments_are_put_together_and_shown_as_they_come() -> None:
     assert found.message.parts == (ToolCall("a", "f", '{"x":1}'), ToolCall("b", "g", '{"y":2}'))
 
 
-def test_a_missing_index_is_made_up_for_by_the_id_or_the_order() -> None:
-    """Mistral sends whole calls without index; others only continue the last."""
-    found = made(
-        calls(fragment(None, "a", "f", "{"), fragment(None, "b", "g", "[")),
-        calls(fragment(None, "a", arguments="}")),
-        calls(fragment(None, arguments="]")),
-    )
-
-    assert found == [("a", "f", "{}"), ("b", "g", "[]")]
-
-
-def test_whole_calls_with_neither_index_nor_id_are_told_apart_by_their_names() -> None:
-    """A second name can only mean a second call."""
-    found = made(
-        calls(fragment(name="f", arguments="{}")),
-        calls(fragment(name="f", arguments='{"a"'), fragment(arguments=":1}")),
-    )
-
-    assert found == [("", "f", "{}"), ("", "f", '{"a":1}')]
-
-
-def test_another_id_at_a_known_index_begins_another_call() -> None:
-    """Gemini's compatible endpoint sends every parallel call at index 0."""
-    found = made(
-        calls(fragment(0, "a", "f", '{"x":')),
-        calls(fragment(0, "a", arguments="1")),
-        calls(fragment(0, "b", "g", "{")),
-        calls(fragment(0, arguments="}")),
-        calls(fragment(0, "a", arguments="}")),
-    )
-
-    assert found == [("a", "f", '{"x":1}'), ("b", "g", "{}")]
-
-
-@pytest.mark.parametrize("index", [0, None])
-@pytest.mark.parametrize("call_id", ["c0", "", None])
-def test_a_name_after_a_whole_call_begins_another_at_the_same_place(
-    index: int | None, call_id: str | None
-) -> None:
-    """Servers repeat index and id for parallel calls; glued together, both would be lost."""
-    given = call_id or ""
-
-    found = made(
-        calls(fragment(index, call_id, "a", '{"x":1}')),
-        calls(fragment(index, call_id, "b", "")),
-        calls(fragment(index, call_id, arguments='{"y":')),
-        calls(fragment(index, call_id, arguments="2}")),
-        calls(fragment(index, call_id, "b", ' {"y":3}')),
-    )
-
-    assert found == [(given, "a", '{"x":1}'), (given, "b", '{"y":2}'), (given, "b", ' {"y":3}')]
-
-
-def test_a_name_repeated_after_a_whole_call_without_arguments_begins_none() -> None:
-    """Servers that repeat it in every fragment end with an empty one; nothing may run twice."""
-    found = made(
-        calls(fragment(0, "a", "f", '{"x":')),
-        calls(fragment(0, "a", "f", "{}}")),
-        calls(fragment(0, "a", "f", "")),
-        calls(fragment(0, "a", "f")),
-    )
-
-    assert found == [("a", "f", '{"x":{}}')]
-
-
-def test_an_id_may_come_late_or_never() -> None:
-    """It is the provider's, for the wire; no key of ours."""
-    found = made(
-        calls(fragment(0, None, "f", "{")),
-        calls(fragment(0, "late", arguments="}")),
-        calls(fragment(1, "", "g", "{}")),
-    )
-
-    assert found == [("late", "f", "{}"), ("", "g", "{}")]
-
-
 def test_a_call_is_shown_once_its_name_is_known() -> None:
     """The first piece a listener sees says what is called."""
     deltas, _ = heard_from(
@@ -121,17 +121,3 @@ def test_a_call_is_shown_once_its_name_is_known() -> None:
     )
 
     assert [ToolCallDelta(0, "a", "f", "{}")] == deltas
-
-
-def test_half_a_character_in_a_call_is_joined_too() -> None:
-    """Arguments are text as well."""
-    deltas, found = heard_from(
-        calls(fragment(0, "a", "f", '{"x":"\ud83d')),
-        calls(fragment(0, arguments='\udc69"}')),
-        calls(fragment(1, "b\ud83d", "g", "\ud83d")),
-        DONE,
-    )
-
-    assert [call.arguments for call in found.message.calls] == ['{"x":"\U0001f469"}', "\ufffd"]
-    assert ToolCallDelta(1, "", "", "\ufffd") == deltas[-1]
-    assert found.message.calls[1].id == "b\ufffd"

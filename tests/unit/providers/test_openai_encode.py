@@ -12,12 +12,9 @@ from graphloop.values import (
     ModelRequest,
     OutputSpec,
     Settings,
-    SystemMessage,
     TextPart,
     ToolChoice,
     ToolSpec,
-    UserMessage,
-    evolve,
 )
 from tests.openai_talk import LONDON, NYC, QUESTION, SYSTEM, body, result, said, with_settings
 
@@ -56,7 +53,7 @@ def test_the_six_message_example_is_encoded_to_exactly_its_array() -> None:
     assert head + SIX_MESSAGES + "}" == encoded
 
 
-def test_tools_and_choice_come_after_the_settings_and_before_the_messages() -> None:
+def test_the_head_has_one_order() -> None:
     """The head is the same in every turn, and a tool's schema is sent as it was written."""
     request = ModelRequest(
         (QUESTION,), (WEATHER,), ToolChoice("required"), Settings(temperature=0.5)
@@ -95,7 +92,10 @@ def test_without_tools_nothing_about_tools_is_sent() -> None:
 
 
 def test_every_setting_reaches_the_body() -> None:
-    """Every option takes effect."""
+    """Every option takes effect; OpenAI's reasoning models refuse `max_tokens`."""
+    for model in ("o1-mini", "o3", "o4-mini", "gpt-5.1"):
+        limited = with_settings(Settings(max_tokens=5), model)
+        assert ("max_tokens" in limited, limited["max_completion_tokens"]) == (False, 5)
     settings = Settings(9, 0.5, 0.9, ("END",), 7, parallel_tool_calls=False)
 
     found = with_settings(settings, tools=(WEATHER,))
@@ -109,49 +109,6 @@ def test_every_setting_reaches_the_body() -> None:
         "parallel_tool_calls": False,
     }
     assert expected == {name: found[name] for name in expected}
-
-
-@pytest.mark.parametrize("parameters", ["", "{", "[]", "{}, 1"])
-def test_parameters_that_are_no_object_are_refused(parameters: str) -> None:
-    """Spliced in verbatim, they would break the whole body."""
-    tool = evolve(WEATHER, parameters=parameters)
-
-    with pytest.raises(ConfigError, match="get_weather"):
-        body(ModelRequest((QUESTION,), (tool,)))
-
-
-@pytest.mark.parametrize("extra", ["{", "[]"])
-def test_a_broken_extra_is_refused_and_harms_no_later_request(extra: str) -> None:
-    """A refused request must leave the encoder as it was."""
-    encoder = OpenAIChat("m").encoder()
-    whole = ModelRequest((QUESTION, said(NYC), result("72")))
-    expected = b"".join(encoder.encode(whole))
-
-    with pytest.raises(ConfigError, match="extra"):
-        encoder.encode(ModelRequest((*whole.messages, said(TextPart("x"), extra=extra))))
-
-    assert expected == b"".join(encoder.encode(whole))
-
-
-def test_half_characters_never_make_encoding_raise() -> None:
-    """A half left over from a broken stream must not end the run much later."""
-    half = "\ud83d"
-    pair = "\ud83d\udc69"
-    turn = said(
-        TextPart(half),
-        evolve(NYC, id=half, arguments=f'{{"a":"{half}"}}', extra=f'{{"e":"{half}"}}'),
-        extra=f'{{"e":"{half}"}}',
-    )
-    tool = ToolSpec("t", half, f'{{"title":"{half}"}}')
-    settings = Settings(options=f'{{"user":"{half}"}}', stop_sequences=(half,))
-    messages = (SystemMessage(half), UserMessage(pair), turn, result(half))
-
-    found = body(ModelRequest(messages, (tool,), settings=settings))
-
-    assert [one["content"] for one in found["messages"]] == ["\ufffd", "\U0001f469"] + [
-        "\ufffd"
-    ] * 2
-    assert found["tools"][0]["function"]["parameters"] == {"title": "\ufffd"}
 
 
 SCHEMA = '{ "type": "object", "properties": {}, "additionalProperties": false }'
@@ -186,19 +143,12 @@ def test_two_forms_of_one_answer_are_refused() -> None:
         with_settings(options, output=OutputSpec("answer", SCHEMA))
 
 
-@pytest.mark.parametrize("schema", ["", "[]", "{"])
-def test_a_schema_that_is_no_object_is_refused(schema: str) -> None:
-    """It would break the whole body."""
-    with pytest.raises(ConfigError, match="'answer': schema"):
-        body(ModelRequest((QUESTION,), output=OutputSpec("answer", schema)))
-
-
-def test_a_tool_of_the_provider_is_refused_before_anything_is_sent() -> None:
+def test_a_providers_tool_is_refused_before_sending() -> None:
     """Dropped in silence, the model would make up what it should have looked up."""
     tool = ToolSpec("web_search", "", "", kind="provider", definition='{"type":"web_search"}')
     encoder = OpenAIChat("m").encoder()
 
-    with pytest.raises(ConfigError, match=r"'web_search'.*Anthropic"):
+    with pytest.raises(ConfigError, match=r"'web_search'.*another wire"):
         encoder.encode(ModelRequest((QUESTION,), (WEATHER, tool)))
 
     assert b"get_weather" in b"".join(encoder.encode(ModelRequest((QUESTION,), (WEATHER,))))

@@ -60,9 +60,7 @@ def body(
 @pytest.mark.parametrize(
     ("wire", "name", "instead"), OWNED, ids=[f"{wire.name}-{name}" for wire, name, _ in OWNED]
 )
-def test_a_field_of_our_own_is_refused_and_told_what_to_do_instead(
-    wire: Wire, name: str, instead: str
-) -> None:
+def test_an_owned_field_is_refused_with_advice(wire: Wire, name: str, instead: str) -> None:
     """Merged it would change the conversation, dropped it would have no effect."""
     with pytest.raises(ConfigError, match=rf"Settings\.options: .* found '{name}'.*{instead}"):
         body(wire, {"metadata": {}, name: None})

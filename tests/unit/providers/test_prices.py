@@ -81,9 +81,7 @@ def own_cost(model: str) -> float | None:
         ("gpt-4o-2024-08-06", 7),
     ],
 )
-def test_the_callers_table_comes_first_by_the_longest_name_that_fits(
-    model: str, expected: float
-) -> None:
+def test_the_longest_name_of_the_callers_table_wins(model: str, expected: float) -> None:
     """Servers answer with a date behind the name; nobody writes a table of dates."""
     assert own_cost(model) == expected
 

@@ -193,7 +193,7 @@ def next_text(script: ScriptedModel, *messages: Message) -> str:
     return text(script.session(), ModelRequest(messages))
 
 
-def test_a_run_goes_on_in_the_script_where_its_history_has_come_to() -> None:
+def test_a_script_goes_on_where_the_history_stands() -> None:
     """Another process has nothing else; a second run of a conversation begins anew."""
     made = [ScriptedModel(["One.", "Two."], label=label, restart=True) for label in ("a", "b")]
     mine, other = (heard(one.session())[-1] for one in made)
@@ -214,7 +214,7 @@ def test_a_run_goes_on_in_the_script_where_its_history_has_come_to() -> None:
         next_text(script, question, one, told, one)
 
 
-def test_a_function_s_reply_bears_the_label_too_and_what_a_reply_says_itself_stays() -> None:
+def test_a_functions_reply_bears_the_label_too() -> None:
     """A reply that somebody made keeps its own."""
     own = Reply(AssistantMessage((TextPart("x"),), "anthropic", "{}"), FinishReason.STOP)
     script = ScriptedModel([lambda _: "x", own], restart=True)

@@ -162,7 +162,7 @@ def test_a_file_that_is_no_script_is_named(
         ("keyed.yaml", "? [hunter2]\n: b", "found unhashable key"),
     ],
 )
-def test_a_file_that_is_no_script_is_refused_without_being_quoted(
+def test_a_file_that_is_no_script_is_not_quoted(
     tmp_path: Path, name: str, content: str | bytes, said: str
 ) -> None:
     """It may be any file: the path came from elsewhere."""

@@ -181,7 +181,7 @@ def test_a_cancellation_from_outside_passes_through(gate: int) -> None:
 
 
 @pytest.mark.parametrize("before_s", [0.001, -0.001])
-def test_an_outside_cancellation_wins_over_a_limit_of_the_same_moment(before_s: float) -> None:
+def test_an_outside_cancellation_wins_over_a_limit(before_s: float) -> None:
     """Swallowing it would leave a task running that everybody thinks is gone."""
 
     async def main(loop: LeapingLoop) -> None:
@@ -211,7 +211,7 @@ def test_an_outside_cancellation_wins_over_a_limit_of_the_same_moment(before_s: 
     run(main)
 
 
-def test_a_cancellation_that_was_swallowed_before_does_not_hide_a_limit() -> None:
+def test_a_swallowed_cancellation_hides_no_limit() -> None:
     """A task may have been cancelled, have declined, and go on under the same limits."""
 
     async def main(loop: LeapingLoop) -> None:
@@ -238,7 +238,7 @@ def test_a_cancellation_that_was_swallowed_before_does_not_hide_a_limit() -> Non
     run(main)
 
 
-def test_an_error_whose_body_never_ends_is_told_when_no_time_is_left() -> None:
+def test_an_error_whose_body_never_ends_is_told_in_time() -> None:
     """What the server said is worth more than that the time is up."""
 
     async def main(loop: LeapingLoop) -> None:

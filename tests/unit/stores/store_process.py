@@ -18,7 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from graphloop.errors import StoreError
-from graphloop.events import Cancelled
+from graphloop.events import Cancelled, Event
+from graphloop.stores.base import Store
 from graphloop.stores.file_lock import FileLock
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.sqlite import SqliteStore
@@ -42,6 +43,11 @@ def process(job: str, *arguments: str | Path) -> Generator[subprocess.Popen[str]
             yield started
         finally:
             started.kill()
+
+
+async def append_events(store: Store, run_id: str, seq: int, *events: Event) -> None:
+    """Append events as a coroutine, which `asyncio.run` takes."""
+    await store.append(run_id, seq, *events)
 
 
 def hear(other: subprocess.Popen[str]) -> str:
@@ -122,7 +128,7 @@ def close_loop(path: Path) -> None:
     """Claim a run in an event loop that is closed in the middle, and live on."""
     store, loop = leasing(path), asyncio.new_event_loop()
     loop.run_until_complete(store.claim("r"))
-    loop.run_until_complete(store.append("r", 1, Cancelled(1.0, "first")))
+    loop.run_until_complete(append_events(store, "r", 1, Cancelled(1.0, "first")))
     loop.close()
     say("closed")
     sys.stdin.readline()

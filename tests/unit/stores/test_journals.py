@@ -16,6 +16,7 @@ from graphloop.stores.journals import (
 )
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
+from tests.unit.stores.store_process import append_events
 
 FIRST = Started(1.0, "r", "g", (), Setup())
 LAST = Cancelled(2.0)
@@ -35,7 +36,7 @@ def test_those_within_a_run_are_it_and_all_below_it(tmp_path: Path, *, catalog: 
     """Whatever their names have in common; also where a store knows no more than all its runs."""
     store: Store = MemoryStore() if catalog else JsonlStore(tmp_path)
     for run_id in ("a", "a/b", "a/b/c", "ab", "a0", "b/a"):
-        asyncio.run(store.append(run_id, 1, FIRST))
+        asyncio.run(append_events(store, run_id, 1, FIRST))
 
     def within(*roots: str) -> set[str]:
         return set(asyncio.run(those_within(store, *roots)))

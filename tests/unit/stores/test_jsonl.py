@@ -64,6 +64,9 @@ def test_an_append_that_failed_half_way_can_be_repeated(
         full.setattr(os, "write", half)
         with pytest.raises(StoreError, match="bytes could be written"):
             asyncio.run(store.append("r", 3, EVENTS[2]))
+        with pytest.raises(StoreError, match="bytes could be written"):
+            asyncio.run(store.append("r", 3, *[EVENTS[2]] * 4))
+    assert EVENTS[:2] == loaded(tmp_path)
     asyncio.run(store.append("r", 3, EVENTS[2]))
 
     assert EVENTS == loaded(tmp_path)

@@ -13,6 +13,7 @@ from graphloop.stores.codec import Codec
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.opening import open_store
 from graphloop.stores.sqlite import SqliteStore
+from tests.unit.stores.store_process import append_events
 
 
 @pytest.mark.parametrize("name", ["runs.db", "runs.sqlite", "runs.sqlite3"])
@@ -49,6 +50,6 @@ def test_a_store_has_the_codec_of_the_graphs_state(tmp_path: Path, name: str) ->
     store = open_store(tmp_path / name, Codec(tuple))
     event = Started(1.0, "r", "g", (), Setup(), state=(1, 2))
 
-    asyncio.run(store.append("r", 1, event))
+    asyncio.run(append_events(store, "r", 1, event))
 
     assert [event] == list(asyncio.run(store.load("r")))

@@ -18,7 +18,7 @@ from graphloop.errors import ConfigError, Fenced, RunBusy, StoreError
 from graphloop.events import Cancelled
 from graphloop.stores.base import Ask
 from graphloop.stores.sqlite import SqliteStore
-from tests.unit.stores.store_process import RUNS, hear, process, tell
+from tests.unit.stores.store_process import RUNS, append_events, hear, process, tell
 
 EVENT = Cancelled(1.0, "…")
 ASK = Ask("c1.0", "approval", "deploy", "{}", "t")
@@ -110,9 +110,9 @@ def test_a_claimed_run_is_busy_for_everybody_else(tmp_path: Path) -> None:
             await second.release("r", "done", ())
         assert "running" == (await second.overview())[0].status
 
-        await first.release("r", "suspended", [ASK])
+        await first.release("r", "parked", [ASK])
         (record,) = await second.overview()
-        assert ("suspended", (ASK,)) == (record.status, record.asks)
+        assert ("parked", (ASK,)) == (record.status, record.asks)
         await first.append("r", 2, EVENT)
         await second.claim("r")
         assert ("running", ()) == ((await first.overview())[0].status, record.asks[1:])
@@ -145,7 +145,7 @@ def test_an_expired_lease_can_be_taken_and_fences_its_old_owner(tmp_path: Path) 
         with pytest.raises(Fenced):
             await slow.release("r", "done", ())
         await quick.append("r", 3, EVENT)
-        await quick.release("r", "suspended", ())
+        await quick.release("r", "parked", ())
         with pytest.raises(Fenced, match="has no driver"):
             await slow.append("r", 4, EVENT)
         assert 3 == len(await slow.load("r"))
@@ -230,7 +230,7 @@ async def left_on_a_full_disk(store: SqliteStore, path: Path) -> FullDisk:
     await store.append("r", 1, EVENT)
     disk = FullDisk(path)
     with pytest.raises(StoreError, match="disk is full"):
-        await store.release("r", "suspended", [ASK])
+        await store.release("r", "parked", [ASK])
     return disk
 
 
@@ -242,7 +242,7 @@ def test_a_run_whose_release_failed_is_driven_by_nobody(tmp_path: Path) -> None:
         store, other = SqliteStore(path), SqliteStore(path)
         disk = await left_on_a_full_disk(store, path)
         with pytest.raises(StoreError, match="not claimed by this store"):
-            await store.release("r", "suspended", [ASK])
+            await store.release("r", "parked", [ASK])
         disk.free()
         await store.claim("r")
         for one in (store, other):
@@ -266,7 +266,7 @@ def test_a_release_that_failed_is_made_good_at_a_later_beat(tmp_path: Path) -> N
         while "interrupted" != (await other.overview())[0].status:  # noqa: ASYNC110 - a process's
             await asyncio.sleep(0.01)
         disk.free()
-        while "suspended" != (await other.overview())[0].status:  # noqa: ASYNC110 - a process's
+        while "parked" != (await other.overview())[0].status:  # noqa: ASYNC110 - a process's
             await asyncio.sleep(0.01)
         assert (ASK,) == (await other.overview())[0].asks
         await other.claim("r")
@@ -326,7 +326,7 @@ def test_what_could_not_be_released_is_released_by_closing(tmp_path: Path) -> No
         (await left_on_a_full_disk(store, path)).free()
         await store.aclose()
         (record,) = await SqliteStore(path).overview()
-        assert ("suspended", (ASK,)) == (record.status, record.asks)
+        assert ("parked", (ASK,)) == (record.status, record.asks)
 
     asyncio.run(run())
 
@@ -355,7 +355,7 @@ def test_a_forgotten_store_leaves_no_thread(tmp_path: Path) -> None:
     """Not everybody closes what they open."""
     before = set(threading.enumerate())
     store = SqliteStore(tmp_path / "runs.db")
-    asyncio.run(store.append("r", 1, EVENT))
+    asyncio.run(append_events(store, "r", 1, EVENT))
     (writer,) = [each for each in threading.enumerate() if each not in before and each.daemon]
 
     del store
@@ -413,7 +413,7 @@ def test_a_driver_stopped_past_its_lease_is_refused_when_it_wakes(tmp_path: Path
 
         assert "Fenced" == hear(zombie)
 
-    asyncio.run(store.append("r", 2, Cancelled(2.0, "mine")))
+    asyncio.run(append_events(store, "r", 2, Cancelled(2.0, "mine")))
     assert [Cancelled(1.0, "first"), Cancelled(2.0, "mine")] == list(asyncio.run(store.load("r")))
 
 
@@ -421,7 +421,7 @@ def test_of_two_processes_that_answer_at_once_one_is_accepted(tmp_path: Path) ->
     """For each of a hundred questions, and what was accepted is what the run will read."""
     path = tmp_path / "runs.db"
     store = SqliteStore(path)
-    asyncio.run(store.append("r", 1, EVENT))
+    asyncio.run(append_events(store, "r", 1, EVENT))
 
     with process("post", path, "one") as one, process("post", path, "two") as two:
         assert ["ready", "ready"] == [hear(one), hear(two)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphloop.errors import StoreError
-from graphloop.stores.sqlite_journal import JournalRow, append
+from graphloop.stores.sqlite_journal import Addition, append
 from graphloop.stores.sqlite_leases import Tenant
 from graphloop.stores.sqlite_schema import open_writer
 
@@ -21,13 +21,13 @@ def test_an_entry_has_its_number_its_kind_and_its_time(tmp_path: Path) -> None:
         append(
             connection,
             TENANT,
-            [JournalRow("r", 1, "Started", b"one", "g"), JournalRow("r", 2, "X", b"")],
+            [Addition("r", 1, (("Started", b"one"), ("X", b"")), "g")],
         )
 
         assert [
-            ("r", 1, "Started", b"one", 7.0),
-            ("r", 2, "X", b"", 7.0),
-        ] == connection.execute("SELECT * FROM entry ORDER BY seq").fetchall()
+            (2**32 + 1, "Started", b"one", 7.0),
+            (2**32 + 2, "X", b"", 7.0),
+        ] == connection.execute("SELECT * FROM entry ORDER BY id").fetchall()
         assert [("r", "g", 3)] == connection.execute(
             "SELECT run_id, graph, next_seq FROM run"
         ).fetchall()
@@ -36,9 +36,9 @@ def test_an_entry_has_its_number_its_kind_and_its_time(tmp_path: Path) -> None:
 def test_a_taken_run_id_is_told_from_a_second_writer(tmp_path: Path) -> None:
     """They are mended differently."""
     with closing(open_writer(tmp_path / "runs.db", "process")) as connection:
-        append(connection, TENANT, [JournalRow("r", 1, "Started", b"one")])
+        append(connection, TENANT, [Addition("r", 1, (("Started", b"one"),))])
 
         with pytest.raises(StoreError, match="the next is number 2, not 1: this run id is taken"):
-            append(connection, TENANT, [JournalRow("r", 1, "Started", b"two")])
+            append(connection, TENANT, [Addition("r", 1, (("Started", b"two"),))])
         with pytest.raises(StoreError, match="number 2, not 3: another driver is writing to it"):
-            append(connection, TENANT, [JournalRow("r", 3, "Started", b"two")])
+            append(connection, TENANT, [Addition("r", 3, (("Started", b"two"),))])

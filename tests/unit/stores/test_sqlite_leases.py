@@ -86,7 +86,7 @@ def test_a_written_release_is_forgotten_and_no_later_one() -> None:
     me.leave("r", ("done", ()))
     written = me.left["r"]
     me.epochs["r"] = 2
-    me.leave("r", ("suspended", ()))
+    me.leave("r", ("parked", ()))
     later = me.left["r"]
 
     me.forget("r", written)

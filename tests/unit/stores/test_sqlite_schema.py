@@ -104,15 +104,22 @@ def test_a_database_of_something_else_is_refused_untouched(tmp_path: Path) -> No
     assert before == path.read_bytes()
 
 
-def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
-    """An old graphloop that writes into a new database damages it."""
+@pytest.mark.parametrize(
+    ("version", "fix"),
+    [(1, "end its runs with the graphloop that wrote it"), (3, "upgrade graphloop")],
+)
+def test_another_schema_is_refused_untouched(tmp_path: Path, version: int, fix: str) -> None:
+    """It says what to do; nothing reads or changes the file."""
     path = tmp_path / "runs.db"
     with closing(open_writer(path, "power")) as connection:
-        connection.execute("PRAGMA user_version=2")
+        connection.execute(f"PRAGMA user_version={version}")
+    before = path.read_bytes()
 
     for opening in WAYS:
-        with pytest.raises(StoreError, match=r"version 2, .* up to 1: upgrade graphloop"):
+        with pytest.raises(StoreError, match=f"version {version}, expected 2. Fix: {fix}"):
             opening(path)
+
+    assert before == path.read_bytes()
 
 
 def test_a_place_that_cannot_be_opened_is_a_store_error(tmp_path: Path) -> None:

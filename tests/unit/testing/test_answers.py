@@ -212,7 +212,7 @@ def test_a_node_of_one_s_own_may_answer_before_a_call_runs(kind: Kind, node: Bug
 
     for seed in range(200):
         trace = tried(subject, Choices.seeded(seed), 2_000).trace
-        assert [] == list(untrue_additions(subject, trace))
+        assert [] == list(untrue_additions(trace))
         assert trace.run is not None
         answered += any(isinstance(one, ToolResult) for one in trace.run.record.added)
 

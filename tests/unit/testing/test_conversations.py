@@ -17,7 +17,7 @@ from graphloop.run import History, Run, evolve
 from graphloop.testing.conversations import rewritten, unpaired
 from graphloop.testing.fuzzing import fuzz
 from graphloop.testing.subject import Subject
-from graphloop.testing.trace import Decision, Trace, TraceStep
+from graphloop.testing.trace import Move, Trace, TraceStep
 from graphloop.values import AssistantMessage, Message, ToolCall, ToolResult, UserMessage
 from tests.runs import changed as with_facts
 from tests.strategies import call, said
@@ -160,8 +160,9 @@ def two_moves(
         at=0.0,
         messages=History(before + told),
     )
-    later = evolve(run, messages=History(after))
-    first, second = Decision(1, name, Wait(run)), Decision(2, name, Wait(later))
+    begin, later = evolve(run, messages=History(before)), evolve(run, messages=History(after))
+    first = Move(1, None, graph.nodes[name], begin, begin, Wait(run), "")
+    second = Move(2, event, graph.nodes[name], run, begin, Wait(later), "")
     steps = (
         TraceStep(started, None, "", (first,), (), run),
         TraceStep(event, None, name, (second,), (), later),

@@ -199,15 +199,6 @@ def test_a_state_that_cannot_be_made_is_asked_for() -> None:
     assert 0 < report.coverage.edges["file_ticket", "filed"] < 50
 
 
-def test_what_to_call_again_says_what_it_was_called_with() -> None:
-    """A token alone is another world, where there were rules."""
-    report = fuzz(table(), seeds=50, rules=never("tool:read", before="append"), tools=[read])
-
-    token = report.failing[0].token
-    assert f'again: replay_token(graph, "{token}", rules=…, tools=…)' in str(report)
-    assert "again: graphloop fuzz x.py --replay" in report.text("x.py")
-
-
 def test_a_token_of_other_rules_says_so() -> None:
     """They are a part of the world: without them the same token may find nothing."""
     rules = never("tool:read", before="append")

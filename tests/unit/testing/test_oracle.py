@@ -153,7 +153,7 @@ def test_a_node_that_has_promised_no_ending_owes_none() -> None:
 
     for seed in range(60):
         trial = tried(subject, Choices.seeded(seed), 500)
-        assert [] == list(unexplained(subject, trial.decisions))
+        assert [] == list(unexplained(subject, trial.trace))
 
 
 def test_a_run_that_was_stopped_says_so() -> None:

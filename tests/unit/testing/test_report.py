@@ -11,7 +11,7 @@ from graphloop.testing.subject import Subject
 from graphloop.testing.trial import tried
 from graphloop.testing.violation import Violation
 from graphloop.views.dot import dot_of
-from graphloop.views.pictures import picture
+from graphloop.views.levels import picture
 from tests.strategies import loop
 
 LINES = tuple(f"{number:>3} event" for number in range(1, 101))

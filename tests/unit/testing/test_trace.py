@@ -7,28 +7,27 @@ from itertools import pairwise
 import pytest
 
 from graphloop import Graph
-from graphloop.events import CallCheck, Event, Setup
-from graphloop.node_protocol import Leave, Wait
-from graphloop.outcomes import Go, Stop
+from graphloop.events import CallCheck, Event, Queued, Setup
+from graphloop.node_protocol import Leave, Reaction, Wait
+from graphloop.outcomes import Go, Outcome, Stop
 from graphloop.policy.approvals import Approval
 from graphloop.run import evolve
 from graphloop.testing.choices import Choices
-from graphloop.testing.sim import Simulation
+from graphloop.testing.sim import Simulation, simulate
 from graphloop.testing.subject import Subject, invented_tools
 from graphloop.testing.trace import (
-    Decision,
+    Move,
     Recording,
     Trace,
-    lived,
-    moves,
-    parted,
+    TraceStep,
+    difference,
     recorded_graph,
     traced,
 )
 from graphloop.testing.trace_text import trace_lines
 from graphloop.testing.trial import tried
 from graphloop.values import UserMessage
-from tests.strategies import SETUP, Adversary, call, fresh, loop, reply
+from tests.strategies import QUESTION, SETUP, Adversary, call, fresh, loop, reply
 from tests.unit.testing.planted import BUGS
 
 ASKED = Adversary(
@@ -61,9 +60,9 @@ def test_a_line_says_what_was_heard_passed_and_wished_for() -> None:
     for words in (
         "1 started; prepare_step -ready-> model_call; asks for 1=model",
         "model: tool_calls, calls read(",
-        "checked: ask, ask; asks for 3=AskHuman",
-        "decided: approved, with {}",
-        "the process died; resumed",
+        "CheckCalls: ask, ask; asks for 3=AskHuman",
+        "AskHuman: approved, with {}",
+        "resumed",
         "effects started",
         "(c0.0): ok",
         "append -answered_calls-> stop_check",
@@ -81,7 +80,7 @@ def test_what_breaks_a_run_ends_its_story() -> None:
 
     assert isinstance(trace.broken, IndexError)
     assert 1 == len(trace.steps)
-    assert "model: stop" in list(trace_lines(trace))[-1]
+    assert "model replied: stop" in list(trace_lines(trace))[-1]
 
 
 ADVERSARY = Adversary((reply("done"), reply(call(), call())))
@@ -108,46 +107,56 @@ TRACE = tried(SUBJECT, Choices.given([0] * 9 + [1]), 100).trace
 
 
 def test_each_move_begins_where_the_last_one_ended() -> None:
-    """Nothing stands between two decisions but the kernel, which says nothing."""
-    found = list(moves(SUBJECT, TRACE))
+    """Between two moves, only the kernel changes the run."""
+    moves = list(TRACE.moves)
 
-    assert [UserMessage("Go.")] == list(found[0].before.messages)
-    assert found[-1].run.record.added
-    for one, other in pairwise(found):
-        assert one.run == other.before
+    assert [UserMessage("Go.")] == list(moves[0].before.messages)
+    assert moves[-1].run.record.added
+    for move, after in pairwise(moves):
+        assert move.run == after.before
 
 
 RUN = fresh()
-GOES = Decision(1, "stop", Leave(RUN, Go()))
-STOPS = Decision(1, "stop", Leave(RUN, Stop()))
-WAITS = Decision(2, "stop", Wait(RUN))
-RAISES = Decision(2, "stop", ValueError("?"))
+OTHER = evolve(RUN, node="x")
 
 
-def test_the_first_decision_that_differs_is_told_with_both_sides() -> None:
+@pytest.mark.parametrize(
+    ("name", "reaction", "text"),
+    [
+        ("stop_check", Leave(RUN, Stop()), "left by 'stop'; asked the same again, it left by 'go'"),
+        ("stop_check", Wait(RUN), "asked for nothing; asked the same again, it left by 'go'"),
+        ("gate", Leave(RUN, Go()), "asked the same again, node 'stop_check' left by 'go'"),
+        ("stop_check", Leave(OTHER, Go()), "left by 'go'; asked the same again, it left by 'go'"),
+        (None, None, "node 'stop_check' did not react; asked the same again, it left by 'go'"),
+    ],
+)
+def test_the_first_difference_tells_both_reactions(
+    name: str | None, reaction: Reaction[None, Outcome] | None, text: str
+) -> None:
     """That is where to look in the node."""
+    node = next(one for one in GRAPH.nodes.values() if one.name == "stop_check")
+    move = Move(1, None, node, RUN, RUN, Leave(RUN, Go()), "prepare_step")
+    trace = Trace((TraceStep(Queued(0.0, UserMessage("x")), None, "", (move,), (), RUN),))
+    reactions = {1: [(name, reaction)] if name and reaction else []}
 
-    def told(first: list[Decision], second: list[Decision]) -> str:
-        return str(parted(first, second, "why"))
-
-    found = told([GOES, WAITS], [GOES, RAISES])
-    assert found.startswith("replay: why: node 'stop' asked for nothing; asked the same again, it")
-    assert found.endswith("raised ValueError: ? (event 2)")
-    assert "left by 'go'; asked the same again, it left by 'stop'" in told([GOES], [STOPS])
-    assert "was not asked" in told([GOES], [])
-    other = Decision(1, "stop", Leave(evolve(RUN, node="x"), Go()))
-    assert "left by 'go' and left another run behind" in told([GOES], [other])
-    assert "was 'gate'" in told([GOES], [Decision(1, "gate", Wait(RUN))])
+    assert difference(trace, {1: [("stop_check", Leave(RUN, Go()))]}, "why") is None
+    assert text in str(difference(trace, reactions, "why"))
 
 
 @pytest.mark.parametrize("crashes", [(), (1,), (2,), (3, 4), (1, 2, 5), (4, 4)])
-def test_each_life_of_a_process_decides_all_over_again(crashes: tuple[int, ...]) -> None:
-    """After a crash, every node is asked again about everything."""
+def test_a_process_that_resumes_reacts_as_before(crashes: tuple[int, ...]) -> None:
+    """Its reactions to the old events are not taken for new ones."""
     recording, graph = Recording(), loop()
 
-    events = ADVERSARY.run(recorded_graph(graph, recording), crash_after=crashes).events
+    simulation = simulate(
+        recorded_graph(graph, recording),
+        QUESTION,
+        ADVERSARY.world,
+        None,
+        setup=SETUP,
+        crash_after=crashes,
+        journal=recording.journal,
+    )
 
-    trace = traced(Subject(graph, None, SETUP), events)
-    assert parted(recording.decisions, lived(trace, crashes), "") is None
-    if crashes:
-        assert parted(recording.decisions, trace.decisions, "") is not None
+    trace = traced(Subject(graph, None, SETUP), simulation.events)
+    assert difference(trace, recording.reactions, "") is None

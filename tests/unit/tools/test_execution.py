@@ -9,53 +9,11 @@ from typing import cast
 
 import pytest
 
-from graphloop.errors import ConfigError, ToolDefinitionError
-from graphloop.tools.execution import caller, look_up, yes_or_no
-from graphloop.tools.options import NOT_DONE, Found, Reconciliation, ToolPolicy
-from graphloop.tools.schema import Parameters
-from graphloop.tools.tool import AnyTool, Tool, ToolContext, ToolOutcome, tool
-from graphloop.values import UserMessage
-
-ONE = Parameters("{}", str)
-
-
-KEYWORDS = Parameters("{}", str, keywords=True)
-
-
-WITH_CONTEXT = Parameters("{}", str, keywords=True, context="here")
-
-
-def pair(value: object, context: object) -> tuple[object, object]:
-    return value, context
-
-
-def named(*, text: str, here: object = None) -> tuple[object, object]:
-    return text, here
-
-
-@pytest.mark.parametrize(
-    ("execute", "parameters", "value", "expected"),
-    [
-        (pair, ONE, "v", ("v", "context")),
-        (repr, ONE, "v", "'v'"),
-        (named, KEYWORDS, {"text": "v"}, ("v", None)),
-        (named, WITH_CONTEXT, {"text": "v"}, ("v", "context")),
-    ],
-)
-def test_a_function_gets_what_it_takes(
-    execute: Callable[..., object], parameters: Parameters, value: object, expected: object
-) -> None:
-    """One value or keywords, with the context or without."""
-    assert caller(execute, parameters, "here")(value, "context") == expected
-
-
-def test_a_function_that_takes_something_else_is_refused() -> None:
-    """When its tool is defined, not when it runs."""
-
-    def three(one: object, two: object, more: object) -> None: ...
-
-    with pytest.raises(ToolDefinitionError, match=r"here: .*one parameter.* Fix: "):
-        caller(three, ONE, "here")
+from graphloop.errors import ConfigError
+from graphloop.tools.execution import look_up, yes_or_no
+from graphloop.tools.options import Found, Reconciliation, ToolPolicy
+from graphloop.tools.tool import Tool, ToolOutcome, tool
+from tests.unit.tools.doubles import CONTEXT, run, search
 
 
 @pytest.mark.parametrize("answer", [None, 0, 1, "", "yes", [], object()])
@@ -64,18 +22,6 @@ def test_only_true_is_a_yes_and_only_false_a_no(answer: object) -> None:
     assert (True, False) == (yes_or_no(True), yes_or_no(False))
     with pytest.raises(ConfigError, match="expected True or False, found "):
         yes_or_no(answer)
-
-
-CONTEXT = ToolContext("run-1", "c0.0", "call_1", 0, (UserMessage("hi"),))
-
-
-async def search(text: str, limit: int = 10) -> str:
-    """Search."""
-    return f"{text}:{limit}"
-
-
-def run(one: AnyTool, arguments: str = "{}", context: ToolContext = CONTEXT) -> ToolOutcome:
-    return asyncio.run(one.run(arguments, context))
 
 
 def raising(error: BaseException) -> ToolOutcome:
@@ -133,7 +79,7 @@ def test_a_tools_own_timeout_error_is_an_ordinary_error() -> None:
     assert raising(TimeoutError("service")).status == "error"
 
 
-def test_a_plain_function_runs_inline_unless_it_asks_for_a_thread() -> None:
+def test_a_plain_function_runs_inline_or_in_a_thread() -> None:
     """Threads are for functions that block; the others should not pay."""
 
     def where() -> int:
@@ -182,14 +128,3 @@ def test_a_lookup_that_blocks_runs_in_a_thread_like_its_tool() -> None:
     assert asyncio.run(look_up(found_where, ToolPolicy(), {}, CONTEXT)) == here
     assert asyncio.run(look_up(found_where, ToolPolicy(thread=True), {}, CONTEXT)) != here
     assert asyncio.run(look_up(found_here, ToolPolicy(thread=True), {}, CONTEXT)) == here
-
-
-def test_a_lookup_has_the_time_that_its_tool_has() -> None:
-    """A run must come back to life, whatever its services do."""
-
-    async def hang(_: object, __: object) -> Reconciliation:
-        await asyncio.Event().wait()
-        return NOT_DONE
-
-    with pytest.raises(TimeoutError):
-        asyncio.run(look_up(hang, ToolPolicy(timeout_s=0.001), {}, CONTEXT))

@@ -69,15 +69,10 @@ def look(arguments: object, context: object) -> Reconciliation:
     ids=" ".join,
 )
 def test_an_option_that_can_work_is_kept(options: ToolOptions) -> None:
-    """As it was given."""
+    """A plain function may have a limit in a thread: only there can it be left behind."""
+    in_thread: ToolOptions = {"timeout_s": 1, "thread": True}
+    assert ToolPolicy(**in_thread) == tool_policy_of(in_thread, "function", block, "tool 'x'")
     assert ToolPolicy(**options) == tool_policy_of(options, "function", work, "tool 'x'")
-
-
-def test_a_plain_function_may_have_a_limit_in_a_thread() -> None:
-    """Only there can it be left behind."""
-    options: ToolOptions = {"timeout_s": 1, "thread": True}
-
-    assert ToolPolicy(**options) == tool_policy_of(options, "function", block, "tool 'x'")
 
 
 @pytest.mark.parametrize(
@@ -94,26 +89,15 @@ def test_a_plain_function_may_have_a_limit_in_a_thread() -> None:
         ("timeout_s", float("inf"), "timeout_s: expected more than 0 seconds, found inf"),
         ("timeout_s", float("nan"), "timeout_s: expected more than 0 seconds, found nan"),
         ("needs_approval", callable, "found <built-in function callable>"),
-        ("thread", "no", "thread: expected True or False, found 'no'"),
-        ("thread", None, "thread: expected True or False, found None"),
-        (
-            "result_chars_max",
-            "5",
-            "result_chars_max: expected a whole number of at least 1, found '5'",
-        ),
-        ("result_chars_max", True, "found True"),
-        ("result_chars_max", 2.5, "found 2.5"),
         ("result_chars_max", 0, "found 0"),
         ("thread", True, "thread=True is for plain functions"),
         ("effect", "atmost_once", "found 'atmost_once'. Did you mean 'at_most_once'?"),
         ("effect", 3, "effect: expected one of 'pure', 'idempotent'"),
-        ("effect", "reconcile", "effect='reconcile' needs a function"),
-        ("reconcile", look, "never be asked with effect='at_most_once'"),
+        ("effect", "reconcile", "or neither, found effect='reconcile' and None"),
+        ("reconcile", look, "or neither, found effect='at_most_once'"),
         ("reconcile", 3, "reconcile: expected a function of (arguments, context), found 3"),
         ("reconcile", work, "reconcile: expected a function of (arguments, context)"),
         ("sequential", "", "sequential: expected True, False or the name of a lock, found ''"),
-        ("sequential", 1, "the name of a lock, found 1"),
-        ("ends_run", "yes", "ends_run: expected True or False, found 'yes'"),
         ("timeout", 3, "tool 'x' has no option 'timeout'. Did you mean 'timeout_s'?"),
     ],
 )
@@ -141,7 +125,7 @@ def test_what_nobody_here_runs_has_no_effect_here(options: ToolOptions, kind: To
         tool_policy_of(options, kind, None, "tool 'x'")
 
 
-def test_a_client_orders_its_calls_itself_and_agents_are_ordered_here() -> None:
+def test_a_lock_is_for_tools_and_agents_only() -> None:
     """Only what this process starts can wait for a lock."""
     assert tool_policy_of({"sequential": True}, "agent", None, "tool 'x'").sequential is True
     with pytest.raises(ToolDefinitionError, match="sequential needs `execute`"):
@@ -149,7 +133,7 @@ def test_a_client_orders_its_calls_itself_and_agents_are_ordered_here() -> None:
 
 
 @pytest.mark.parametrize("kind", ["client", "agent"])
-def test_a_call_that_others_run_may_need_approval_and_end_the_run(kind: ToolKind) -> None:
+def test_clients_and_agents_take_two_options(kind: ToolKind) -> None:
     """Both are decided before and after the call."""
     options: ToolOptions = {"needs_approval": ask, "ends_run": True}
 
@@ -189,12 +173,8 @@ def test_a_definition_survives_as_text(options: dict[str, object]) -> None:
     """What the provider is sent is what its user wrote."""
     definition = {**options, **SEARCH}
 
-    assert json.loads(definition_text("provider", definition, "search")) == definition
-
-
-def test_the_definition_keeps_its_order() -> None:
-    """It is sent as it is."""
-    assert definition_text("provider", SEARCH, "search") == '{"type":"search_1","name":"search"}'
+    sent = json.loads(definition_text("provider", definition, "search"))
+    assert list(sent.items()) == list(definition.items())
 
 
 @pytest.mark.parametrize(

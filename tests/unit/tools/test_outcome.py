@@ -8,23 +8,17 @@ from datetime import date
 from enum import StrEnum
 
 import pytest
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from graphloop.errors import ToolError
 from graphloop.tools.outcome import (
     ToolOutcome,
-    error_text,
     join_issues,
     rejection,
     result_content,
     unknown_outcome,
 )
 from graphloop.values import FilePart, ImagePart, TextPart
-
-
-class Query(BaseModel):
-    text: str
-    limit: int = 10
+from tests.unit.tools.doubles import Query, Unspeakable
 
 
 class Colour(StrEnum):
@@ -40,13 +34,6 @@ class Booking:
 class Opaque:
     def __repr__(self) -> str:
         return "<opaque>"
-
-
-class Unspeakable(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError("no text")
-
-    __repr__ = __str__
 
 
 def returning(value: object, **options: int) -> ToolOutcome:
@@ -79,7 +66,7 @@ def test_a_result_is_text_or_compact_json(value: object, expected: str) -> None:
     assert type(outcome.content) is str
 
 
-def test_a_result_that_cannot_be_serialised_is_shown_all_the_same() -> None:
+def test_a_result_that_is_no_json_is_shown() -> None:
     """The tool has run: its call must be answered, and not as an error."""
     circle: list[object] = []
     circle.append(circle)
@@ -124,20 +111,6 @@ def test_a_call_that_may_have_happened_is_told_as_such() -> None:
     assert "'pay'" in str(outcome.content)
     assert "is not known" in str(outcome.content)
     assert "Check before" in str(outcome.content)
-
-
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (ValueError("bad city"), "ValueError: bad city"),
-        (ValueError(), "ValueError"),
-        (ToolError("Try Paris."), "Try Paris."),
-        (Unspeakable(), "Unspeakable"),
-    ],
-)
-def test_an_error_is_told_by_its_type_and_message(error: Exception, expected: str) -> None:
-    """But for a `ToolError`, whose author chose the words."""
-    assert error_text(error) == expected
 
 
 def refused(arguments: str) -> str:

@@ -13,7 +13,6 @@ import pytest
 from pydantic import BaseModel, Field
 
 from graphloop.errors import ToolDefinitionError
-from graphloop.tools.signature import accepts
 from graphloop.tools.tool import ToolContext, tool
 
 if typing.TYPE_CHECKING:
@@ -238,18 +237,3 @@ def test_a_text_that_says_no_number_is_none_for_a_float(text: str) -> None:
 
     assert "finite number" in (pay.validate(json.dumps({"amount": text})) or "")
     assert pay.validate('{"amount": "1.5"}') is None
-
-
-def pair(value: object, context: object) -> tuple[object, object]:
-    return value, context
-
-
-@pytest.mark.parametrize(
-    ("function", "count", "expected"),
-    [(pair, 2, True), (pair, 1, False), (dict, 1, True), (dict, 2, False), ("pair", 1, False)],
-)
-def test_a_function_is_asked_how_many_arguments_it_takes(
-    function: object, count: int, expected: bool
-) -> None:
-    """A builtin that tells no signature takes one."""
-    assert accepts(function, count) is expected

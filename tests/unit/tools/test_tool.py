@@ -16,12 +16,18 @@ from pydantic import BaseModel
 from graphloop.driver.callback_results import answer_of
 from graphloop.errors import ToolDefinitionError, ToolError
 from graphloop.tools.options import NOT_DONE, UNKNOWN, Found, NotFound, Reconciliation
-from graphloop.tools.tool import AnyTool, Approval, Tool, ToolContext, ToolOutcome, tool
-from graphloop.values import ToolCall, UserMessage
+from graphloop.tools.tool import (
+    AnyTool,
+    Approval,
+    Tool,
+    ToolContext,
+    ToolOutcome,
+    provider_tool,
+    tool,
+)
+from graphloop.values import ToolCall
 from tests.strategies import wrong
-
-CONTEXT = ToolContext("run-1", "c0.0", "call_1", 0, (UserMessage("hi"),))
-
+from tests.unit.tools.doubles import CONTEXT, Query, Unspeakable, run, search
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -36,28 +42,11 @@ LIKELY = st.fixed_dictionaries(
 )
 
 
-class Query(BaseModel):
-    text: str
-    limit: int = 10
-
-
-class Unspeakable(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError("no text")
-
-    __repr__ = __str__
-
-
 RAW_SCHEMA: Mapping[str, object] = {
     "type": "object",
     "properties": {"text": {"type": "string"}, "limit": {"type": "integer"}},
     "required": ["text"],
 }
-
-
-async def search(text: str, limit: int = 10) -> str:
-    """Search."""
-    return f"{text}:{limit}"
 
 
 def three_forms() -> tuple[AnyTool, ...]:
@@ -72,10 +61,6 @@ def three_forms() -> tuple[AnyTool, ...]:
         Tool(name="search", parameters=Query, execute=of_model),
         Tool(name="search", parameters=RAW_SCHEMA, execute=of_mapping),
     )
-
-
-def run(one: AnyTool, arguments: str = "{}", context: ToolContext = CONTEXT) -> ToolOutcome:
-    return asyncio.run(one.run(arguments, context))
 
 
 def raising(error: BaseException) -> ToolOutcome:
@@ -259,20 +244,17 @@ def test_an_error_tells_its_message_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("error", [asyncio.CancelledError, KeyboardInterrupt, SystemExit])
-def test_cancellation_and_exits_pass_through(error: type[BaseException]) -> None:
+async def test_cancellation_and_exits_pass_through(error: type[BaseException]) -> None:
     """A run that is stopped must stop, whatever its tools do."""
 
     def stop() -> str:
         raise error
 
-    async def main() -> None:
-        with pytest.raises(error):
-            await tool(stop).run("{}", CONTEXT)
-
-    asyncio.run(main())
+    with pytest.raises(error):
+        await tool(stop).run("{}", CONTEXT)
 
 
-def test_cancelling_a_run_cancels_its_tool() -> None:
+async def test_cancelling_a_run_cancels_its_tool() -> None:
     """A cancelled run must not leave its tools behind, nor turn the stop into an answer."""
     seen: list[str] = []
     started = asyncio.Event()
@@ -287,16 +269,13 @@ def test_cancelling_a_run_cancels_its_tool() -> None:
             raise
         return "never"
 
-    async def main() -> None:
-        for one in (tool(hang), tool(hang, timeout_s=1e6)):
-            task = asyncio.ensure_future(one.run("{}", CONTEXT))
-            await started.wait()
-            started.clear()
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-
-    asyncio.run(main())
+    for one in (tool(hang), tool(hang, timeout_s=1e6)):
+        task = asyncio.ensure_future(one.run("{}", CONTEXT))
+        await started.wait()
+        started.clear()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
 
     assert seen == ["started", "cancelled"] * 2
 
@@ -403,6 +382,8 @@ def test_a_lookup_gets_the_call_and_tells_what_became_of_it() -> None:
     assert seen == [({"text": "a"}, CONTEXT.idempotency_key)]
     assert reconciled(looking_up(NOT_DONE)) == "not_done"
     assert reconciled(looking_up(UNKNOWN)) == "unknown"
+    assert reconciled(tool(search)) == "unknown"
+    assert reconciled(tool(search, effect="pure")) == "not_done"
 
 
 @given(JSON_VALUES | st.sampled_from([Agreeable(), "not_done", NotFound, Found]))
@@ -428,19 +409,14 @@ def test_a_lookup_that_fails_leaves_the_call_unknown() -> None:
     assert reconciled(looking_up(NOT_DONE), "not JSON") == "unknown"
 
 
-def test_cancelling_a_lookup_cancels_it() -> None:
+async def test_cancelling_a_lookup_cancels_it() -> None:
     """A process that stops again must stop."""
 
     def stop(_: object, __: object) -> Reconciliation:
         raise asyncio.CancelledError
 
-    async def main() -> None:
-        with pytest.raises(asyncio.CancelledError):
-            await tool(search, effect="reconcile", reconcile=stop).reconciled(
-                '{"text": "a"}', CONTEXT
-            )
-
-    asyncio.run(main())
+    with pytest.raises(asyncio.CancelledError):
+        await tool(search, effect="reconcile", reconcile=stop).reconciled('{"text": "a"}', CONTEXT)
 
 
 def test_a_lock_belongs_to_a_tool_or_is_shared_by_name() -> None:
@@ -450,6 +426,9 @@ def test_a_lock_belongs_to_a_tool_or_is_shared_by_name() -> None:
 
     assert [one.spec.lock for one in (tool(search), alone, shared)] == ["", "search", "db"]
     assert [one.renamed("find").spec.lock for one in (alone, shared)] == ["find", "db"]
+
+
+SEARCH = provider_tool({"type": "web_search_1", "name": "web_search"})
 
 
 def yielding(query: Query) -> Iterator[str]:
@@ -470,7 +449,6 @@ class Yielding:
     [
         (lambda: Tool(name="a b!", parameters=Query), "name it 'a_b'"),
         (lambda: tool(search, timeout_s=0), "timeout_s: expected more than 0"),
-        (lambda: tool(search, description=5), "description: expected a string, found 5"),  # type: ignore[call-overload]
         (lambda: tool(search, parameters=Query), "no option 'parameters'"),  # type: ignore[call-overload]
         (lambda: tool(timeout=5), "no option 'timeout'. Did you mean 'timeout_s'?"),  # type: ignore[call-overload]
         (lambda: Tool(name="x", parameters=Query, bogus=1), "tool 'x' has no option 'bogus'"),  # type: ignore[call-arg]
@@ -480,12 +458,16 @@ class Yielding:
         (lambda: tool(search, thread=True), "plain functions"),
         (lambda: tool(lambda: 1, name="x", timeout_s=1), "thread=True"),
         (lambda: Tool(name="x", parameters=Query, timeout_s=1), "need `execute`"),
-        (lambda: Tool(name="x", parameters=Query, execute=3), "execute must be"),  # type: ignore[arg-type]
+        (lambda: Tool(name="x", parameters=Query, execute=3), "found 3"),  # type: ignore[arg-type]
         (lambda: Tool(name="x", parameters=Query, execute=lambda: 1), "as one parameter"),
         (lambda: tool(partial(search, "a")), "found partial"),
         (lambda: Tool(name="x", parameters=Query, execute=print, kind="agent"), "leave `kind` out"),
         (lambda: Tool(name="x", parameters=Query, kind="provider"), "found None"),
         (lambda: Tool(name="x", parameters=Query, definition={}), "with kind 'provider' only"),
+        (lambda: provider_tool({"type": "web_search"}), "'name'"),
+        (lambda: provider_tool({"name": "web_search"}), "'type'"),
+        (lambda: provider_tool({"type": "x", "name": "a b"}), "name it 'a_b'"),
+        (lambda: SEARCH.renamed("find"), "do not rename it"),
     ],
 )
 def test_a_definition_that_cannot_work_is_refused(

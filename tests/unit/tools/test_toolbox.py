@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
-from pydantic import BaseModel
 
 from graphloop.errors import ToolDefinitionError
-from graphloop.tools.tool import AnyTool, Tool, ToolContext, ToolOutcome, tool
+from graphloop.tools.tool import Tool, tool
 from graphloop.tools.toolbox import Toolbox
-from graphloop.values import UserMessage
-
-CONTEXT = ToolContext("run-1", "c0.0", "call_1", 0, (UserMessage("hi"),))
-
-
-class Query(BaseModel):
-    text: str
-    limit: int = 10
-
-
-async def search(text: str, limit: int = 10) -> str:
-    """Search."""
-    return f"{text}:{limit}"
-
-
-def run(one: AnyTool, arguments: str = "{}", context: ToolContext = CONTEXT) -> ToolOutcome:
-    return asyncio.run(one.run(arguments, context))
+from tests.unit.tools.doubles import Query, run, search
 
 
 def test_a_toolbox_holds_tools_and_functions_in_order() -> None:

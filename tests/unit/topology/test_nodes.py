@@ -37,8 +37,8 @@ from graphloop.nodes import (
 from graphloop.outcomes import Failed, Outcome
 from graphloop.own_nodes.route_outcomes import route_outcome
 from graphloop.policy.policy import Rule
-from graphloop.topology.node_models import library_kind, node_kind
-from graphloop.topology.registration import LIBRARY, RegisteredNames, Registry
+from graphloop.topology.node_models import NodeKind, meaning_of
+from graphloop.topology.registration import LIBRARY, Registry
 from graphloop.topology.writer import UnwritableError, node_data
 from graphloop.values import ToolChoice
 from tests.strategies import wrong
@@ -297,7 +297,8 @@ def test_equal_numbers_are_written_alike(first: float, second: float) -> None:
 @pytest.mark.parametrize("use", LIBRARY)
 def test_every_field_of_a_node_is_a_parameter(use: str) -> None:
     """A new option can be written down at once; a kind is not for data to say."""
-    kind = library_kind(use)
+    kind = meaning_of(use, NAMES)
+    assert isinstance(kind, NodeKind)
     fields = {field.name for field in dataclasses.fields(kind.made)}
 
     # A generator's own annotations say what it asks for: none is written in a file.
@@ -311,34 +312,13 @@ def test_every_node_of_the_library_can_be_used() -> None:
     assert promising == {made.__name__ for made in LIBRARY.values()}
 
 
-@dataclass(frozen=True)
-class Used:
-    """A node with a parameter that a file has no room for."""
-
-    use: str
-
-
-@dataclass(frozen=True)
-class Odd:
-    """A class that no file can hold."""
-
-    what: dict[str, int]
-
-
-def test_a_class_that_no_file_can_hold_is_refused() -> None:
-    """Where it is named."""
-    for made, said in ((Used, "the field 'use' of Used"), (Odd, "'what' of Odd")):
-        with pytest.raises(ConfigError, match=said):
-            node_kind("odd", made)
-
-
 @pytest.mark.parametrize("odd", [Any, int | str, tuple[int, str], dict[str, int], frozenset[Any]])
-def test_types_that_no_file_can_hold_have_no_form(odd: Any) -> None:
-    """And the file that names the class says so."""
-    made = dataclasses.make_dataclass("Made", [("what", odd)], frozen=True)
+@pytest.mark.parametrize("name", ["what", "use"])
+def test_a_class_that_no_file_can_hold_is_refused(name: str, odd: Any) -> None:
+    """By the first file that names the class; `use` is no name for a field."""
+    made = dataclasses.make_dataclass("Made", [(name, str if name == "use" else odd)], frozen=True)
     registry = Registry()
     registry.node(made, name="made")
 
-    with pytest.raises(ConfigError, match="'what' of Made"):
-        node_kind("made", made)
-    assert ("made",) == RegisteredNames(registry, installed=False).known("node")
+    with pytest.raises(ConfigError, match=f"'{name}' of Made"):
+        meaning_of("made", registry)

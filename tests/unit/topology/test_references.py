@@ -1,43 +1,20 @@
-"""Names that a file speaks of, in rules, options and reasons: refused where they name nothing."""
+"""Names in a file's rules: refused where they stand if they mean nothing."""
 
 from __future__ import annotations
 
 import pytest
 
-from graphloop import END, Agent, Graph, tool
-from graphloop.nodes import Append
+from graphloop import Agent, tool
 from graphloop.own_nodes import sub_graph
 from graphloop.providers.script import ScriptedModel
 from graphloop.rules import Rules, at_most, never
-from graphloop.topology.compose import compose
-from graphloop.topology.conditions import read_rules, rules_of_texts
-from graphloop.topology.diagnostics import Diagnostics, TopologyError
-from graphloop.topology.document import AgentEntry, Document
+from graphloop.topology.conditions import rules_of_texts
+from graphloop.topology.diagnostics import TopologyError
 from graphloop.topology.loaded import load
 from graphloop.topology.reader import read_text
-from graphloop.topology.references import Declared, brought_tools, known_tools
-from graphloop.topology.registration import RegisteredNames, Registry
-from tests.topology_files import lines_of, problems
+from graphloop.topology.registration import Registry
+from tests.topology_files import lines_of, problems, with_line
 
-IGNORING = """\
-graphloop: 1
-name: t
-start: draft
-agents:
-  writer:
-    graph:
-      name: inner
-      start: said
-      agents:
-        deep:
-          graph:
-            {name: d, start: low, nodes: {low: {use: append}}, edges: {low: {else: END}}}
-      nodes: {said: {use: append}, ask: {use: child, agent: deep}}
-      edges: {said: {else: ask}, ask: {else: END}}
-  other: {given: true}
-nodes: {draft: {use: child, agent: writer}, ask: {use: child, agent: other}, own: {use: mine}}
-edges: {draft: {else: ask}, ask: {else: own}, own: {else: END}}
-"""
 GATED = """\
 graphloop: 1
 name: t
@@ -67,7 +44,6 @@ agents:
       tools: [search]
 tools: [refund, writer]
 """
-BIT = "graphloop: 1\nname: b\nstart: bit\nnodes: {bit: {use: append}}\nedges: {bit: {else: END}}\n"
 
 
 @tool
@@ -82,23 +58,15 @@ def search(query: str) -> str:
     return query
 
 
-def names() -> RegisteredNames:
-    """Return tools, an agent with a tool among them, and nodes that bring graphs."""
+def names() -> Registry:
+    """Return tools, an agent with a tool among them, and a node that brings a graph."""
     registry = Registry()
     registry.tool(refund)
     registry.tool(search)
     helper = Agent(ScriptedModel(["done"]), tools=[search], name="helper")
     registry.tool(helper.as_tool(description="helps"))
     registry.node(sub_graph(helper, name="worker"))
-    registry.node(sub_graph(load(BIT), name="own"), name="mine")
-    registry.tool(load(BIT).as_tool(None, description="b", name="bits"), name="bits")
-    return RegisteredNames(registry, installed=False)
-
-
-def ignoring(*nodes: str) -> str:
-    """Return the file that sets a finding of each of these nodes aside."""
-    said = ", ".join(f"{{node: '{name}', code: GL3, reason: seen}}" for name in nodes)
-    return f"{IGNORING}ignore: [{said}]\n"
+    return registry
 
 
 def gated(rule: str, more: str = "tools: [refund]\n") -> str:
@@ -112,58 +80,8 @@ def place_of(text: str, written: str) -> str:
     return f"a.yaml:{line}:{text.splitlines()[line - 1].index(written) + 1}"
 
 
-def test_nodes_at_any_depth_are_set_aside() -> None:
-    """Of agents, of agents' agents, of what a registered node brings; an agent as a whole.
-
-    Below an agent that is given, nothing is known; a registered agent is one of the tools.
-    """
-    known = ("draft", "writer/said", "writer/", "writer/deep/low", "writer/deep/", "own/bit")
-    every = (*known, "other/anything/at all", "bits/bit")
-
-    document = read_text(ignoring(*every) + "tools: [bits]\n", names())
-
-    assert [(path, "GL3") for path in every] == [*document.ignore]
-
-
-@pytest.mark.parametrize(
-    ("path", "said"),
-    [
-        ("drft", "there is no node 'drft'. Did you mean 'draft'"),
-        ("writer", "there is no node 'writer'. Fix: write 'writer/' for the agent as a whole"),
-        ("writer/sad", "there is no node 'sad' of the agent 'writer'. Did you mean 'said'"),
-        ("writer/deep/lw", "there is no node 'lw' of the agent 'deep'. Did you mean 'low'"),
-        ("wrter/said", "'wrter' is no agent, so nothing stands below it. Did you mean 'writer'"),
-        ("draft/said", "'draft' runs no agent, so nothing stands below it"),
-        ("writer/said/x", "'said' of the agent 'writer' runs no agent"),
-        ("own/bat", "there is no node 'bat' of the agent 'own'. Did you mean 'bit'"),
-    ],
-)
-def test_a_node_that_there_is_not_is_refused_where_it_stands(path: str, said: str) -> None:
-    """It would set nothing aside, and only the checker would say so."""
-    text = ignoring("own", path)
-
-    (problem,) = problems(text, names())
-
-    assert said in str(problem)
-    assert place_of(text, f"'{path}'") == problem.place
-
-
-def test_a_finding_is_set_aside_once() -> None:
-    """Of two reasons one would be dropped."""
-    twice = IGNORING + (
-        "ignore:\n- {node: draft, code: GL3, reason: seen by Ann}\n"
-        "- {code: GL3, reason: of the graph}\n- {node: draft, code: GL3, reason: seen by Bob}\n"
-    )
-
-    (problem,) = problems(twice, names())
-
-    assert place_of(twice, "{node: draft, code: GL3, reason: seen by Bob}") == problem.place
-    first = place_of(twice, "{node: draft").split(":")[1]
-    assert f"GL3 of 'draft' is set aside twice, first on line {first}." == problem.found
-
-
 @pytest.mark.parametrize("name", ["refnud", "Refund", " refund", "tool:refund", "search"])
-def test_a_rule_s_tool_that_there_is_not_is_refused_where_it_stands(name: str) -> None:
+def test_an_unknown_tool_in_a_gate_s_rule_is_refused(name: str) -> None:
     """The tool that was meant would run unasked."""
     text = gated(f'{{ask: [refund, "{name}"]}}')
 
@@ -175,50 +93,11 @@ def test_a_rule_s_tool_that_there_is_not_is_refused_where_it_stands(name: str) -
     assert f"a pattern, such as '{name}*'" in problem.fix
 
 
-PREPARE, STEPS = "p: {use: prepare_step}", "max_steps: 5"
-
-
-@pytest.mark.parametrize(
-    ("written", "instead", "option"),
-    [
-        (PREPARE, 'p: {use: prepare_step, active_tools: ["X"]}', "active_tools"),
-        (
-            PREPARE,
-            'p: {use: prepare_step, tool_choice: {mode: tool, name: "X"}}',
-            "tool_choice",
-        ),
-        (STEPS, 'max_steps: 5, conditions: [{has_tool_call: "X"}]', "has_tool_call"),
-        (
-            STEPS,
-            'max_steps: 5, conditions: [{not: {any_of: [{has_tool_call: "X"}]}}]',
-            "has_tool_call",
-        ),
-    ],
-)
-def test_a_tool_that_another_option_names_is_looked_up(
-    written: str, instead: str, option: str
-) -> None:
-    """A stop that never comes costs money, and a tool that is not there is not on offer."""
-    text = gated("{ask: refund}", "tools: [refund, helper]\n").replace(written, instead, 1)
-
-    for name in ("refnud", "search", "refund*"):  # A search is what the helper does.
-        spoiled = text.replace("X", name)
-        (problem,) = problems(spoiled, names())
-        assert place_of(spoiled, f'"{name}"') == problem.place
-        assert f"`{option}` names {name!r}, and there is no such tool." in problem.found
-        assert (name == "search") == ("Did you mean" not in problem.found)
-        assert "name one of refund, helper; or register" in problem.fix
-    assert read_text(text.replace("X", "refund"), names())
-    without_tools = text.replace("tools: [refund, helper]\n", "")
-    assert read_text(without_tools.replace("X", "refnud"), names())
-
-
-def test_all_rules_of_all_gates_are_told_at_once() -> None:
+def test_unknown_tools_of_all_gates_are_told_at_once() -> None:
     """A rule of one name is read like a rule of many."""
     second = '  h: {use: gate, rules: [{deny: refind}, {allow: "*"}]}\n  e: {use'
-    text = (
-        gated("{ask: refnud}").replace("  e: {use", second, 1).replace("settled: e", "settled: h")
-    )
+    text = gated("{ask: refnud}").replace("  e: {use", second, 1)
+    text = text.replace("settled: e", "settled: h")
 
     found = problems(text.replace("  e: {held", "  h: {settled: e, else: a}\n  e: {held"), names())
 
@@ -240,17 +119,18 @@ WORKING = (
 )
 
 
-def test_rules_hold_for_the_tools_of_agents_below() -> None:
-    """So they name them: of the file's agents at any depth, registered ones, and those of nodes."""
-    assert read_text(gated("{ask: [search, writer]}", WRITER), names())
-    for more in (WRITER, HELPED, WORKING, "tools: [refund, helper]\n"):
-        assert read_text(gated("{ask: search}", more), names())
-        assert "Did you mean 'search'" in str(problems(gated("{ask: serch}", more), names()))
-    assert read_text(worker("{ask: search}"), names())
-    assert "Did you mean 'search'" in str(problems(worker("{ask: serch}"), names()))
+@pytest.mark.parametrize("more", [WRITER, HELPED, WORKING, "tools: [refund, helper]\n", ""])
+def test_a_gate_s_rule_may_name_the_tools_of_agents_below(more: str) -> None:
+    """Of the file's agents at any depth, of registered agents, and of those that nodes run."""
+
+    def text(rule: str) -> str:
+        return gated(rule, more) if more else worker(rule)
+
+    assert read_text(text("{ask: search}"), names())
+    assert "Did you mean 'search'" in str(problems(text("{ask: serch}"), names()))
 
 
-def test_rules_do_not_hold_for_tools_above_them() -> None:
+def test_a_gate_s_rule_may_not_name_the_tools_above() -> None:
     """The gate of an agent knows the tools of its own file only."""
     inner = WRITER.replace("rules: [{allow: '*'}]", "rules: [{ask: refund}]")
 
@@ -258,8 +138,8 @@ def test_rules_do_not_hold_for_tools_above_them() -> None:
     assert "'refund', and there is no such tool" in problem.found
 
 
-def test_tools_that_a_run_brings_are_named_by_patterns_or_not_at_all() -> None:
-    """A file without tools leaves all of them to its runs; an agent that is given has its own."""
+def test_a_file_does_not_refuse_tools_that_its_runs_may_bring() -> None:
+    """A file without tools leaves all of them to its runs; a `given` agent has its own."""
     given = "tools: [refund]\nagents: {other: {given: true, description: any}}\n"
     below = WRITER.replace("tools: [search]", "tools: [search]\n      agents: {x: {given: true}}")
 
@@ -268,29 +148,45 @@ def test_tools_that_a_run_brings_are_named_by_patterns_or_not_at_all() -> None:
         assert read_text(gated("{ask: refnud}", more), names())
 
 
-def test_the_tools_of_a_file_are_known_with_those_of_its_agents() -> None:
-    """Each once; where it names none, or an agent is given, a run brings what it likes."""
-    graph: Graph[None] = Graph("a", Append(), {Append(): {...: END}})
-    inner = Document(graph, tools=("search", "refund"), agents={"z": AgentEntry(Document(graph))})
-    outer = Document(graph, tools=("refund", "a"), agents={"a": AgentEntry(inner)})
+def test_the_checker_tells_what_the_reader_lets_pass() -> None:
+    """A reason for a missing node sets nothing aside; a stop condition may name any tool."""
+    ignore = "ignore: [{node: drft, code: GL3, reason: seen}]\n"
+    text = gated("{ask: refund}", f"tools: [refund]\n{ignore}")
+    registry = Registry()
+    registry.tool(refund)
 
-    assert ("refund", "a", "search") == known_tools(outer, names())
-    agents = {"a": AgentEntry(inner), "b": AgentEntry()}
-    given = Document(graph, tools=("refund",), agents=agents)
-    assert known_tools(given, names()) is None
-    assert ["refund", "search"] == list(brought_tools(Declared.by(given), names()))
-    assert known_tools(Document(graph), names()) is None
+    found = load(text, registry=registry).check().findings
+
+    assert ["ignore['drft', 'GL3']"] == [finding.place for finding in found]
 
 
-def test_temporal_rules_know_the_tools_of_registered_agents() -> None:
-    """As the rules of gates do."""
-    rules = "rules: [{never: search, before: refund}]\n"
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("{never: zz, before: gate}", "has no node, outcome or tool 'zz'"),
+        ("{never: execute, before: 'node:gaet'}", "Did you mean 'gate'?"),
+        ("{never: aborted, before: gate}", "the word 'aborted' could mean"),
+    ],
+)
+def test_a_temporal_rule_about_nothing_is_refused(rule: str, said: str) -> None:
+    """It would hold for ever, and guard nothing."""
+    (problem,) = problems(with_line(21, f"  - {rule}"))
 
-    assert read_text(gated("{ask: search}", f"{rules}tools: [refund, helper]\n"), names())
+    assert "a.yaml:21:5" == problem.place
+    assert said in problem.found
+
+
+def test_a_temporal_rule_may_name_tools_of_the_file_and_of_runs() -> None:
+    """Those of the file and of registered agents by their names alone."""
+    rules = "rules: [{never: search, before: 'tool:other'}]\n"
+
+    assert 1 == len(
+        read_text(gated("{ask: search}", f"{rules}tools: [refund, helper]\n"), names()).rules
+    )
     assert "'search'" in str(problems(gated("{ask: refund}", f"{rules}tools: [refund]\n"), names()))
 
 
-def test_a_temporal_rule_is_one_text_in_yaml_or_json() -> None:
+def test_a_rule_of_a_command_line_is_yaml_or_json() -> None:
     """As it would stand in a file."""
     texts = ("{never: 'tool:pay', before: review}", '{"at_most": "search", "times": 5}')
 
@@ -298,9 +194,9 @@ def test_a_temporal_rule_is_one_text_in_yaml_or_json() -> None:
     assert Rules() == rules_of_texts((), "-r")
 
 
-def test_every_problem_of_every_text_is_told_with_its_place() -> None:
+def test_all_problems_of_all_texts_are_told_at_once() -> None:
     """A command line need not be tried again and again."""
-    texts = ("{never: a, never: b}", "{at_most: x, times: 010}", "{never: [x]}", "{never: a")
+    texts = ("{never: a, never: b}", "{at_most: x, times: 010}", "{never: [x]}", "{never: a", "x")
 
     with pytest.raises(TopologyError) as caught:
         rules_of_texts(texts, "--rule")
@@ -308,15 +204,6 @@ def test_every_problem_of_every_text_is_told_with_its_place() -> None:
     places = [problem.place for problem in caught.value.problems]
     assert ["--rule 1:1:12", "--rule 2:1:21", "--rule 3:1:1"] == places[:3]
     assert places[3].startswith("--rule 4:1:")
-
-
-def test_a_wrong_rule_is_noted_and_the_others_are_read() -> None:
-    """A file has other problems, too, and all of them are told at once."""
-    diagnostics = Diagnostics("file")
-    tree = compose("{never: deploy}", diagnostics)
-    odd = compose("deploy", diagnostics)
-
-    assert never("deploy") == read_rules([tree, odd], diagnostics)
-    (problem,) = diagnostics.problems
-    assert "rule 2: expected a mapping, found 'deploy'" in problem.found
-    assert "write `{never: deploy, before: review}`" in problem.fix
+    last = caught.value.problems[-1]
+    assert "rule 5: expected a mapping, found 'x'" in last.found
+    assert "write `{never: deploy, before: review}`" in last.fix

@@ -3,32 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
 
 from graphloop.errors import ConfigError
 from graphloop.nodes import Append
-from graphloop.topology import registration
-from graphloop.topology.registration import RegisteredNames, Registry
-
-
-def test_entry_points_are_loaded_when_they_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A broken package breaks only the files that name it."""
-    points = EntryPoints(
-        [
-            EntryPoint("length", "builtins:len", "graphloop.functions"),
-            EntryPoint("broken", "no_such_module:x", "graphloop.functions"),
-        ]
-    )
-    monkeypatch.setattr(registration, "entry_points", lambda: points)
-    names = RegisteredNames(Registry())
-
-    assert len is names.find("function", "length")
-    assert ("length", "broken") == names.known("function")
-    assert names.find("node", "length") is None
-    with pytest.raises(ConfigError, match="'broken' of an installed package"):
-        names.find("function", "broken")
+from graphloop.topology.registration import Registry
 
 
 def test_what_is_registered_in_between_is_forgotten() -> None:
@@ -40,20 +20,6 @@ def test_what_is_registered_in_between_is_forgotten() -> None:
         assert ("kept", "passing") == own.names("tool")
 
     assert ("kept",) == own.names("tool")
-
-
-def test_a_package_cannot_take_the_name_of_a_library_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it offers under such a name is not on offer."""
-    points = EntryPoints(
-        [
-            EntryPoint("gate", "builtins:len", "graphloop.nodes"),
-            EntryPoint("own", "builtins:len", "graphloop.nodes"),
-        ]
-    )
-    monkeypatch.setattr(registration, "entry_points", lambda: points)
-
-    assert ("own",) == RegisteredNames(Registry()).known("node")
-    assert RegisteredNames(Registry()).find("node", "gate") is None
 
 
 @pytest.mark.parametrize(

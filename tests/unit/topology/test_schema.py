@@ -36,7 +36,7 @@ def test_it_is_a_schema_and_says_all_keys() -> None:
     assert is_valid(yaml.safe_load(RIGHT))
 
 
-@pytest.mark.parametrize("bad", [one for one in BAD if one.kind in FOUND])
+@pytest.mark.parametrize("bad", [bad for bad in BAD if bad.kind in FOUND])
 def test_it_refuses_what_the_reader_refuses(bad: Bad) -> None:
     """As far as a schema can."""
     assert not is_valid(yaml.safe_load(bad.text))

@@ -152,7 +152,7 @@ def test_words_mean_what_yaml_1_2_says(word: str, value: Plain) -> None:
 @pytest.mark.parametrize(
     "word", ["010", "-00", ".inf", "-.INF", ".nan", "9" * 5000, "9" * 19, "0." + "1" * 40, "1e999"]
 )
-def test_numbers_that_mean_two_things_or_bound_nothing_are_refused(word: str) -> None:
+def test_numbers_of_two_meanings_and_infinite_ones_are_refused(word: str) -> None:
     """Versions of YAML read 010 as 8 and as 10."""
     with pytest.raises(ValueError, match=r"quote|zeros"):
         plain_word(word)

@@ -1,4 +1,4 @@
-"""The lines of a drawing: joined by pair, and each with the role the table gives it."""
+"""Lines, their roles, notes and visible names."""
 
 from __future__ import annotations
 
@@ -11,24 +11,20 @@ from graphloop.views.drawing import Line, lines, notes, visible
 from tests.graphs import build
 
 
-def test_outcomes_with_one_target_are_one_line_in_the_order_of_the_table() -> None:
-    """The order of a row says what is usual; a drawing keeps it."""
+def test_outcomes_with_one_target_are_one_line() -> None:
     graph = build({"a": ["END", "b", "END"], "b": ["END"]})
 
-    assert (
+    assert lines(graph) == (
         Line("a", "END", ("calls", "answered_calls"), "main"),
         Line("a", "b", ("answered",), "side"),
         Line("b", "END", ("calls",), "side"),
-    ) == lines(graph)
+    )
 
 
-def test_first_outcomes_are_the_main_path_until_a_node_comes_back() -> None:
-    """The eye must find the way that most runs take."""
+def test_the_main_path_follows_first_outcomes() -> None:
     graph = build({"a": ["b", "END"], "b": ["c"], "c": ["a", "END"]})
 
-    roles = {(line.source, line.target): line.role for line in lines(graph)}
-
-    assert roles == {
+    assert {(line.source, line.target): line.role for line in lines(graph)} == {
         ("a", "b"): "main",
         ("a", "END"): "side",
         ("b", "c"): "main",
@@ -37,10 +33,10 @@ def test_first_outcomes_are_the_main_path_until_a_node_comes_back() -> None:
     }
 
 
-def test_a_node_that_can_only_fail_is_where_the_main_path_stops() -> None:
-    """Its lines stay dashed, and the line to it closes no loop."""
+def test_the_main_path_stops_at_a_node_that_can_only_fail() -> None:
     graph = build({"a": ["b"], "b": ["END"]})
-    quiet = [one for one in build({"a": ["END"] * 5}).table["a"] if outcome_name(one) == "failed"]
+    row = build({"a": ["END"] * 5}).table["a"]
+    quiet = [outcome for outcome in row if outcome_name(outcome) == "failed"]
     graph.table = {"a": graph.table["a"], "b": dict.fromkeys(quiet, "END")}
 
     assert [line.role for line in lines(graph)] == ["main", "quiet"]
@@ -60,22 +56,15 @@ def test_a_node_that_can_only_fail_is_where_the_main_path_stops() -> None:
         ("👩\u200d🚀 日本 é", "👩\u200d🚀 日本 é"),
     ],
 )
-def test_what_no_picture_can_show_has_a_visible_sign(text: str, shown: str) -> None:
-    """A name that hides or reverses itself would let a reviewer approve what does not run."""
-    assert shown == visible(text)
+def test_hidden_characters_get_a_visible_sign(text: str, shown: str) -> None:
+    """A name that reverses itself would make a reviewer approve another graph."""
+    assert visible(text) == shown
 
 
-def test_a_gate_shows_its_rules_and_what_becomes_of_the_rest() -> None:
-    """Who may do what is the first thing a reviewer asks of a drawing."""
+def test_notes_are_the_rules_of_a_gate_or_the_checks_of_an_answer() -> None:
     rules = (allow("read_*") | ask("refund", ttl_s=60)).rules
-
-    assert ("allow read_*", "ask refund within 60 s", "deny *") == notes(Gate(rules=rules))
-    assert () == notes(Gate())
-
-
-def test_the_checks_of_an_answer_are_listed_with_their_bounds() -> None:
-    """A reader learns which checks an answer must pass."""
     checks = AnswerCheck("output", 2), AnswerCheck("done_when", 0), AnswerCheck("verify", 1)
 
-    assert ("output, 2 retries", "done_when, 0 retries", "verify, 1 retry") == notes(Verify(checks))
-    assert () == notes(Verify())
+    assert notes(Gate(rules=rules)) == ("allow read_*", "ask refund within 60 s", "deny *")
+    assert notes(Verify(checks)) == ("output, 2 retries", "done_when, 0 retries", "verify, 1 retry")
+    assert notes(Gate()) == notes(Verify()) == ()

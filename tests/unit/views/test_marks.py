@@ -1,4 +1,4 @@
-"""Marks: words and tones over a diagram, and tallies that add up before they are written."""
+"""Marks and tallies: their words and tones."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from graphloop.views.dot import dot_of
+from graphloop.views.levels import picture
 from graphloop.views.marks import Marks, Tally
 from graphloop.views.mermaid import mermaid_of
-from graphloop.views.pictures import Picture, picture
+from graphloop.views.pictures import Picture
 from graphloop.views.theme import LIGHT
 from tests.strategies import loop
 
-GRAPH = loop()
 MARKS = Marks(
     title="3 runs",
     nodes={"gate": 'seen "twice"', "END": "3", "nowhere": "?"},
@@ -24,9 +24,8 @@ MARKS = Marks(
 
 
 @pytest.mark.parametrize("write", [dot_of, mermaid_of])
-def test_words_stand_behind_names_in_both_notations(write: Callable[[Picture], str]) -> None:
-    """Escaped like every name of the user."""
-    text = write(picture(GRAPH, MARKS))
+def test_marks_are_written_escaped(write: Callable[[Picture], str]) -> None:
+    text = write(picture(loop(), MARKS))
 
     assert "settled 2" in text
     assert "3 runs" in text.replace("#40;", "(")
@@ -37,29 +36,33 @@ def test_words_stand_behind_names_in_both_notations(write: Callable[[Picture], s
     assert LIGHT.tones["weak"] in text
 
 
-def test_a_line_has_the_strongest_tone_of_its_outcomes_and_is_weak_only_if_all_are() -> None:
-    """A line that one run took is not a line that no run took."""
-    marks = Marks(way_tones={("a", "x"): "weak", ("a", "y"): "weak", ("a", "z"): "alarm"})
+def test_a_line_has_the_loudest_tone_of_its_outcomes() -> None:
+    x, y, z = ("a", "x"), ("a", "y"), ("a", "z")
+    marks = Marks(way_tones={x: "weak", y: "weak", z: "alarm"})
 
-    assert "weak" == marks.tone("a", ("x", "y"))
-    assert "alarm" == marks.tone("a", ("x", "z", "y"))
-    assert marks.tone("a", ("x", "other")) is None
-    assert marks.tone("b", ("x",)) is None
-    assert marks.tone("a", ()) is None
+    assert marks.tone((x, y)) == "weak"
+    assert marks.tone((x, z, y)) == "alarm"
+    assert marks.tone((x, ("a", "other"))) is None
+    assert marks.tone(()) is None
 
 
 def test_tallies_are_added_run_by_run() -> None:
-    """Two nodes of one run add up to one number."""
     both = Tally((2, 1), 0.5, 10, 0.25) + Tally((1,), 0.25, 5)
 
-    assert Tally((3, 1), 0.75, 15, 0.25) == both
+    assert both == Tally((3, 1), 0.75, 15, 0.25)
+    assert (both + -both).total == 0
 
 
-def test_a_few_runs_are_listed_and_zeros_are_left_out() -> None:
-    """A reader sees at once what there was."""
-    assert "3x (2+1)" == Tally((2, 1)).count
-    assert "5x" == Tally((1,) * 5).count
-    assert "5 ms, 1,200 tokens, $0.2500" == Tally((1,), 0.005, 1200, 0.25).spent
-    assert "1.5 s" == Tally((1,), 1.5).spent
-    assert "3 min" == Tally((1,), 180.0).spent
-    assert "" == Tally((1,), 0.0001).spent
+@pytest.mark.parametrize(
+    ("tally", "count", "spent"),
+    [
+        (Tally((2, 1)), "3x (2+1)", ""),
+        (Tally((1,) * 5), "5x", ""),
+        (Tally((1,), 0.005, 1200, 0.25), "1x", "5 ms, 1,200 tokens, $0.2500"),
+        (Tally((1,), 1.5), "1x", "1.5 s"),
+        (Tally((1,), 180.0), "1x", "3 min"),
+        (Tally((1,), 0.0001), "1x", ""),
+    ],
+)
+def test_a_tally_lists_few_runs_and_no_zeros(tally: Tally, count: str, spent: str) -> None:
+    assert (tally.count, tally.spent) == (count, spent)

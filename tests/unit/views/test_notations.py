@@ -1,4 +1,4 @@
-"""DOT, Mermaid and text: the standard loop as published, every kind by its look, every theme."""
+"""DOT, Mermaid and text: the published loop, the look of each kind, and themes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from graphloop.node_protocol import Kind
 from graphloop.nodes import AnswerCheck, Gate, Verify
 from graphloop.policy.policy import allow
 from graphloop.views.dot import dot_of
+from graphloop.views.levels import picture
 from graphloop.views.marks import Marks, Tone
 from graphloop.views.mermaid import mermaid_of
-from graphloop.views.pictures import Picture, picture
+from graphloop.views.pictures import Picture
 from graphloop.views.text import in_signs_of, text_of
 from graphloop.views.theme import DARK, LIGHT, THEMES, Theme
 from tests.graphs import KINDS, agent, build
@@ -31,14 +32,14 @@ EVERY_KIND = build({kind: ["END"] for kind in KINDS}, {kind: kind for kind in KI
 def test_the_standard_loop_is_drawn_as_published(
     name: str, write: Callable[[Picture], str]
 ) -> None:
-    """README shows it: `save(agent(), "tests/golden/agent.dot")` accepts a new one; .mmd too."""
+    """README shows it. After a change, save the new one with `Graph.save`."""
     assert (GOLDEN / name).read_text(encoding="utf-8") == write(picture(agent()))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("write", [dot_of, mermaid_of])
 def test_every_kind_has_a_look_of_its_own(kind: Kind, write: Callable[[Picture], str]) -> None:
-    """Colour alone says nothing to one reader in twelve, nor to a printer."""
+    """Some readers and printers see no colours."""
     others = {look(write, other) for other in KINDS if other != kind}
 
     assert look(write, kind) not in others
@@ -52,16 +53,14 @@ def look(write: Callable[[Picture], str], kind: Kind) -> str:
 
 
 @pytest.mark.parametrize("write", [dot_of, mermaid_of])
-def test_the_legend_holds_only_the_kinds_in_use(write: Callable[[Picture], str]) -> None:
-    """A legend of things that are not there is noise."""
+def test_the_legend_has_only_the_kinds_in_use(write: Callable[[Picture], str]) -> None:
     text = write(picture(build({"a": ["b"], "b": ["END"]}, {"a": "gate", "b": "gate"})))
 
     assert 1 == len(re.findall(r"kind_gate(?:\{| \[label=)", text))
     assert "kind_model" not in text
 
 
-def test_rules_and_checks_stand_beside_their_node_in_every_notation() -> None:
-    """A reviewer approves them, and sees them in the picture."""
+def test_notes_are_beside_their_node_in_every_notation() -> None:
     checks = Verify((AnswerCheck("output", 2), AnswerCheck("verify", 1)))
     nodes = Standard(gate=Gate(rules=allow("read_*").rules), verify=checks)
     drawn = picture(NodeGraph("agent", nodes.prepare, standard_edges(nodes)))
@@ -77,8 +76,7 @@ def test_rules_and_checks_stand_beside_their_node_in_every_notation() -> None:
     assert ["│   allow read_*", "│   deny *"] == lines[at + 1 : at + 3]
 
 
-def test_the_standard_loop_fits_into_a_terminal() -> None:
-    """Eighty columns, and no browser."""
+def test_a_text_picture_fits_into_80_columns() -> None:
     lines = text_of(picture(agent())).splitlines()
 
     assert max(map(len, lines)) <= 80
@@ -96,7 +94,6 @@ def test_the_standard_loop_fits_into_a_terminal() -> None:
 
 
 def test_marks_have_signs_of_their_own_in_a_text() -> None:
-    """A terminal may have no colours, and a reader may see none."""
     marks = Marks(
         title="2 runs",
         nodes={"gate": "3x\nwaits"},
@@ -115,7 +112,6 @@ def test_marks_have_signs_of_their_own_in_a_text() -> None:
 
 
 def test_a_picture_can_be_read_in_plain_ascii() -> None:
-    """Thick, thin and dashed lines differ, and so do kinds."""
     graph = build({"ask": ["b", "b", "b", "END", "END"], "b": ["ask", "END"]}, {"ask": "model"})
     shown = in_signs_of(text_of(picture(graph)), "ascii")
 
@@ -128,10 +124,9 @@ def test_a_picture_can_be_read_in_plain_ascii() -> None:
 
 
 @pytest.mark.parametrize("write", [dot_of, mermaid_of])
-def test_a_dark_diagram_differs_in_its_colours_alone(
+def test_themes_differ_in_their_colours_only(
     write: Callable[[Picture, Theme], str],
 ) -> None:
-    """The same layout: a reader finds everything where it was."""
     marks = Marks(node_tones={"gate": "lit", "append": "removed"}, shaded={"execute"})
     light, dark = (write(picture(agent(), marks), theme) for theme in (LIGHT, DARK))
 
@@ -140,15 +135,14 @@ def test_a_dark_diagram_differs_in_its_colours_alone(
 
 
 @pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
-def test_a_theme_has_a_colour_for_everything(theme: Theme) -> None:
-    """A new kind or tone must be drawable in all of them the same day."""
+def test_a_theme_has_a_colour_for_each_kind_and_tone(theme: Theme) -> None:
     assert {*KINDS, "loop"} == set(theme.palette)
     assert set(get_args(Tone)) == set(theme.tones)
 
 
 @pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
 def test_text_can_be_read_on_every_fill(theme: Theme) -> None:
-    """WCAG 1.4.3 asks for 4.5 to 1; pale text has 3 to 1."""
+    """WCAG 1.4.3 asks for a contrast of 4.5 to 1; pale text has 3 to 1."""
     fills = [fill for fill, _ in theme.palette.values()] + [theme.lit, theme.shade]
     page = "#ffffff" if theme.page == "white" else theme.page
 
@@ -156,8 +150,8 @@ def test_text_can_be_read_on_every_fill(theme: Theme) -> None:
     assert contrast(theme.faint, page) >= 3
 
 
-def contrast(one: str, other: str) -> float:
-    low, high = sorted((brightness(one), brightness(other)))
+def contrast(ink: str, fill: str) -> float:
+    low, high = sorted((brightness(ink), brightness(fill)))
     return (high + 0.05) / (low + 0.05)
 
 

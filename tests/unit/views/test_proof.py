@@ -1,40 +1,48 @@
-"""The proof overlay: the witness numbered, the gated region shaded, the missing bound marked."""
+"""The proof overlay: the numbered witness, the guarded region and the missing bound."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from graphloop.proofs.checking import check
+from graphloop.views.levels import picture
 from graphloop.views.proof import proof_marks
 from tests.changed_loop import bypassed, changed, gateless, unbounded
 
 
 def test_the_witness_is_numbered_and_its_end_is_red() -> None:
-    """A reader follows it with a finger."""
     graph = changed(bypassed)
-    marks = proof_marks(graph, check(graph))
+    marks = proof_marks(graph, check(graph).findings)
 
-    assert {
-        ("prepare_step", "ready"): "[1]",
-        ("model_call", "calls"): "[2]",
-    } == dict(marks.ways)
-    assert "alarm" == marks.node_tones["execute"]
-    assert "GL2" == marks.nodes["execute"]
-    assert {"strong"} == set(marks.way_tones.values())
+    assert marks.ways == {("prepare_step", "ready"): "[1]", ("model_call", "calls"): "[2]"}
+    assert marks.node_tones["execute"] == "alarm"
+    assert marks.nodes["execute"] == "GL2"
+    assert set(marks.way_tones.values()) == {"strong"}
 
 
-def test_the_line_that_leads_back_without_a_bound_is_marked() -> None:
-    """That is where the bound belongs."""
+def test_the_line_back_into_an_unbounded_cycle_is_marked() -> None:
     graph = changed(unbounded)
-    marks = proof_marks(graph, check(graph))
+    marks = proof_marks(graph, check(graph).findings)
 
-    assert "[5] (no bound)" == marks.ways["append", "answered_calls"]
-    assert "alarm" == marks.way_tones["append", "answered_calls"]
-    assert "[1, 6]" == marks.ways["prepare_step", "ready"]
+    assert marks.ways["append", "answered_calls"] == "[5] (no bound)"
+    assert marks.way_tones["append", "answered_calls"] == "alarm"
+    assert marks.ways["prepare_step", "ready"] == "[1, 6]"
 
 
-def test_what_lies_behind_a_gate_is_shaded() -> None:
-    """And nothing else: a reader who looks for guarded nodes must not see too many."""
+def test_only_nodes_behind_a_gate_are_shaded() -> None:
     sound, unsound = changed(), changed(gateless)
+    marks = proof_marks(sound, check(sound).findings)
 
-    assert {"execute"} == set(proof_marks(sound, check(sound)).shaded)
-    assert "no problem found; shaded: behind a gate" == proof_marks(sound, check(sound)).title
-    assert set() == set(proof_marks(unsound, check(unsound)).shaded)
+    assert marks.shaded == {"execute"}
+    assert marks.title == "no problem found; shaded: behind a gate"
+    assert not proof_marks(unsound, check(unsound).findings).shaded
+
+
+def test_a_finding_in_a_child_graph_is_marked_there() -> None:
+    graph, child = changed(), changed(bypassed)
+    graph.agents, graph.called = {"kid": child}, frozenset({"kid"})
+    (found,) = [finding for finding in check(child).findings if finding.node == "execute"]
+    marks = proof_marks(graph, [replace(found, node="kid/execute")])
+
+    assert marks.title.startswith("1 problem;")
+    assert picture(graph, marks, expand=True).inner[0].picture.shapes[5].tone == "alarm"

@@ -1,4 +1,4 @@
-"""Files: drawn with the programs that are installed; an error says what to install."""
+"""Files: drawn with the installed programs; an error names what to install."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from graphloop.errors import ConfigError
 from graphloop.views import render as module
 from graphloop.views.dot import dot_of
+from graphloop.views.levels import LEVELS, Level, picture
 from graphloop.views.pdf import pdf_of
-from graphloop.views.pictures import picture
 from graphloop.views.render import render, save, save_picture
 from tests.graphs import agent
 
@@ -22,7 +22,7 @@ POSIX = pytest.mark.skipif(os.name == "nt", reason="the stand-in for `dot` is a 
 DOT = dot_of(picture(agent()))
 WITHOUT_FPDF = """
 import sys
-sys.modules["fpdf"] = None  # as where the extra is not installed
+sys.modules["fpdf"] = None  # the extra is not installed
 from graphloop import Agent
 from graphloop.errors import ConfigError
 from graphloop.testing import ScriptedModel
@@ -37,7 +37,7 @@ except ConfigError as error:
 
 @pytest.fixture
 def no_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Empty the path, as where the venv is not activated and Graphviz not installed."""
+    """Empty the path: the venv is not active, and Graphviz is not installed."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -64,33 +64,49 @@ def stand_in(folder: Path, name: str, code: str) -> None:
 def test_a_graph_is_saved_in_the_format_of_the_suffix(
     tmp_path: Path, name: str, start: bytes
 ) -> None:
-    """Also where the venv is not activated: graphviz-pure is found beside the interpreter."""
+    """graphviz-pure is found beside the interpreter, without an active venv."""
     save(agent(), tmp_path / name)
 
     assert (tmp_path / name).read_bytes().startswith(start)
 
 
-@pytest.mark.parametrize("name", ["a.gif", "a", ".svg"])
-def test_an_unknown_suffix_is_answered_with_the_known_ones(tmp_path: Path, name: str) -> None:
-    """Guessing a format would write a file nothing opens."""
-    with pytest.raises(ConfigError, match=r"\.svg, .*\.scxml or \.xstate\.json"):
+@pytest.mark.parametrize("suffix", ["svg", "mmd", "txt"])
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_level_is_saved(level: Level, suffix: str, tmp_path: Path) -> None:
+    save(agent(), tmp_path / f"a.{suffix}", level=level)
+
+    assert (tmp_path / f"a.{suffix}").stat().st_size > 100
+
+
+def test_a_state_machine_has_the_level_node_only(tmp_path: Path) -> None:
+    save(agent(), tmp_path / "a.scxml")
+
+    assert (tmp_path / "a.scxml").exists()
+    with pytest.raises(ConfigError, match="found 'phase'"):
+        save(agent(), tmp_path / "a.xstate.json", level="phase")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a.gif", r"\.svg, .*\.scxml, \.xstate\.json"),
+        ("a", r"\.svg, "),
+        (".svg", r"\.svg, "),
+        ("no/a.svg", "expected a folder at"),
+        ("folder", r"found the folder '.*graph\.svg'"),
+    ],
+)
+def test_a_path_that_is_no_picture_is_refused(name: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+
+    with pytest.raises(ConfigError, match=message):
         save(agent(), tmp_path / name)
 
 
-def test_a_folder_is_not_written_over(tmp_path: Path) -> None:
-    """The caller wants a file in it, under a name that only the caller knows."""
-    (tmp_path / "a.svg").mkdir()
-
-    for folder in (tmp_path, tmp_path / "a.svg"):
-        with pytest.raises(ConfigError, match=r"found the folder '.*graph\.svg'"):
-            save(agent(), folder)
-
-
 @pytest.mark.usefixtures("no_path")
-def test_without_a_program_that_draws_the_error_says_what_to_install(
+def test_a_missing_program_is_named_in_the_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The first picture is many users' first minute."""
 
     def nowhere(*_: str) -> str:
         return str(tmp_path)
@@ -102,15 +118,13 @@ def test_without_a_program_that_draws_the_error_says_what_to_install(
 
 
 @pytest.mark.usefixtures("no_path")
-def test_text_that_is_no_diagram_is_refused_in_the_words_of_the_program() -> None:
-    """The line and the sign it stumbled over are what its author needs."""
+def test_invalid_dot_text_is_refused_with_the_syntax_error() -> None:
     with pytest.raises(ConfigError, match=r"graphviz-pure.*syntax error"):
         render("digraph {", "svg")
 
 
 @pytest.mark.usefixtures("no_path")
-def test_drawing_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A layout without an end must not hang the caller."""
+def test_a_layout_has_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_TIMEOUT_S", 0.0)
 
     with pytest.raises(ConfigError, match=r"within 0 s"):
@@ -119,7 +133,6 @@ def test_drawing_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @POSIX
 def test_an_installed_graphviz_is_preferred(no_path: Path, tmp_path: Path) -> None:
-    """A user who has Graphviz has its fonts and its formats, and expects its pictures."""
     stand_in(no_path, "dot", "print(sys.argv[1], len(sys.stdin.read()))")
 
     save(agent(), tmp_path / "a.pdf")
@@ -128,8 +141,7 @@ def test_an_installed_graphviz_is_preferred(no_path: Path, tmp_path: Path) -> No
 
 
 @POSIX
-def test_a_refusal_of_graphviz_is_told_in_its_words(no_path: Path) -> None:
-    """A Graphviz without a plugin for a format says so on its error stream only."""
+def test_an_error_of_graphviz_is_quoted(no_path: Path) -> None:
     stand_in(no_path, "dot", "sys.stdin.read(); sys.exit('Format: \"pdf\" not recognized')")
 
     with pytest.raises(ConfigError, match=r"pdf: .*dot.*not recognized"):
@@ -138,7 +150,6 @@ def test_a_refusal_of_graphviz_is_told_in_its_words(no_path: Path) -> None:
 
 @pytest.mark.usefixtures("no_path")
 def test_only_a_pdf_needs_the_extra(tmp_path: Path) -> None:
-    """fpdf2 weighs more than all the rest: pictures without it, and an error that names it."""
     code = [sys.executable, "-c", WITHOUT_FPDF]
     done = subprocess.run(code, cwd=tmp_path, capture_output=True, text=True, check=False)
 
@@ -148,10 +159,10 @@ def test_only_a_pdf_needs_the_extra(tmp_path: Path) -> None:
     assert not (tmp_path / "loop.pdf").exists()
 
 
-def test_latin_text_stays_text_in_a_pdf_and_other_letters_become_the_picture(
+def test_a_pdf_has_text_for_latin_letters_else_an_image(
     drawn: tuple[bytes, bytes],
 ) -> None:
-    """A reader can search text; but the built-in fonts lack other letters than Latin-1."""
+    """The built-in fonts of a PDF have Latin-1 letters only."""
     svg, png = drawn
 
     page = pdf_of(svg, png)
@@ -163,9 +174,9 @@ def test_latin_text_stays_text_in_a_pdf_and_other_letters_become_the_picture(
 
 
 @pytest.mark.parametrize("name", ["d.scxml", "d.xstate.json"])
-def test_a_picture_is_no_state_machine(name: str, tmp_path: Path) -> None:
-    """Marks have no place in one, and the error must not advise to choose it."""
-    with pytest.raises(ConfigError, match="state machine") as caught:
+def test_a_picture_cannot_be_saved_as_a_state_machine(name: str, tmp_path: Path) -> None:
+    """The error does not advise to use the suffix."""
+    with pytest.raises(ConfigError, match="expected a picture") as caught:
         save_picture(picture(agent()), tmp_path / name)
 
     assert ".scxml" not in str(caught.value).replace(name, "")

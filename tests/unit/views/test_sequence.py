@@ -1,4 +1,4 @@
-"""Sequences: the messages of a run in order, as Mermaid and as text."""
+"""Sequences: the messages of a run, as Mermaid and as text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from graphloop.graph import NodeGraph
 from graphloop.policy.approvals import Approval
 from graphloop.tools.outcome import ToolOutcome
 from graphloop.views.drawing import visible
-from graphloop.views.sequences import Party, Said, sequence, sequence_mermaid, sequence_text
+from graphloop.views.sequences import (
+    Party,
+    SequenceMessage,
+    sequence,
+    sequence_mermaid,
+    sequence_text,
+)
 from tests.strategies import Adversary, call, loop, reply
 
 YOU, LOOP, TOOL = Party("you", "you"), Party("loop", "agent"), Party("tool", "pay")
@@ -34,11 +40,10 @@ def journal(
 
 
 def told(graph: NodeGraph[None], events: list[Event]) -> list[tuple[str, str, str]]:
-    return [(one.source.name, one.target.name, one.words) for one in sequence(graph, events)]
+    return [(sent.source.name, sent.target.name, sent.words) for sent in sequence(graph, events)]
 
 
-def test_a_run_is_told_from_the_question_to_the_answer() -> None:
-    """With every party, and what each of them said."""
+def test_a_sequence_has_every_message_of_a_run() -> None:
     graph = loop()
     lines = told(graph, journal(graph, approval=Approval(True)))
     loop_name = graph.name
@@ -49,20 +54,19 @@ def test_a_run_is_told_from_the_question_to_the_answer() -> None:
     assert (loop_name, "person", "may read run? {}") in lines
     assert ("person", loop_name, "approved") in lines
     assert ("read", loop_name, "ok: fine") in lines
-    kinds = [one.source.kind for one in sequence(graph, journal(graph, approval=Approval(True)))]
+    sent = sequence(graph, journal(graph, approval=Approval(True)))
+    kinds = [message.source.kind for message in sent]
     assert kinds.index("model") < kinds.index("person") < kinds.index("tool")
 
 
-def test_a_question_without_an_answer_is_the_last_message() -> None:
-    """The diagram of a parked run ends where the run stands."""
+def test_the_last_message_of_a_parked_run_is_its_question() -> None:
     graph = loop()
     last = sequence(graph, journal(graph, approval=None))[-1]
 
-    assert ("loop", "person", False) == (last.source.kind, last.target.kind, last.answers)
+    assert ("loop", "person", False) == (last.source.kind, last.target.kind, last.is_reply)
 
 
-def test_a_denial_and_its_reason_are_told() -> None:
-    """The model was told, so the reader is."""
+def test_a_denial_is_a_message_with_its_reason() -> None:
     graph = loop()
     lines = told(graph, journal(graph, approval=Approval(False, "too dear")))
 
@@ -70,9 +74,11 @@ def test_a_denial_and_its_reason_are_told() -> None:
     assert "read" not in {source for source, _, _ in lines}
 
 
-def test_a_question_and_its_answer_in_mermaid() -> None:
-    """An answer's arrow is dashed, as everywhere."""
-    said = (Said(0, YOU, LOOP, "Why?"), Said(1, LOOP, YOU, "completed", answers=True))
+def test_a_reply_has_a_dashed_arrow_in_mermaid() -> None:
+    said = (
+        SequenceMessage(0, YOU, LOOP, "Why?"),
+        SequenceMessage(1, LOOP, YOU, "completed", is_reply=True),
+    )
 
     assert sequence_mermaid(said).splitlines() == [
         "sequenceDiagram",
@@ -83,13 +89,12 @@ def test_a_question_and_its_answer_in_mermaid() -> None:
     ]
 
 
-def test_arrows_of_a_text_lead_from_the_speaker_to_the_listener() -> None:
-    """Past the lifelines between them."""
+def test_arrows_of_a_text_lead_to_the_receiver() -> None:
     said = (
-        Said(0, YOU, LOOP, "Pay."),
-        Said(1, LOOP, TOOL, "{}"),
-        Said(2.5, TOOL, YOU, "paid", answers=True),
-        Said(3, LOOP, LOOP, "hm"),
+        SequenceMessage(0, YOU, LOOP, "Pay."),
+        SequenceMessage(1, LOOP, TOOL, "{}"),
+        SequenceMessage(2.5, TOOL, YOU, "paid", is_reply=True),
+        SequenceMessage(3, LOOP, LOOP, "hm"),
     )
 
     assert sequence_text(said).splitlines() == [
@@ -112,8 +117,8 @@ def unescaped(text: str) -> str:
 
 @given(st.lists(st.tuples(st.text(min_size=1), st.text()), max_size=12))
 def test_no_message_breaks_out_of_its_line(pairs: list[tuple[str, str]]) -> None:
-    """Whatever a tool is called, and whatever it returns; a text is 80 columns wide at most."""
-    said = [Said(0, LOOP, Party("tool", name), words) for name, words in pairs]
+    """A text has at most 80 columns."""
+    said = [SequenceMessage(0, LOOP, Party("tool", name), words) for name, words in pairs]
     head, *lines = sequence_mermaid(said).splitlines()
 
     assert "sequenceDiagram" == head

@@ -1,9 +1,11 @@
-"""State machines: read back, they are the table."""
+"""State machines have the states and transitions of the table."""
 
 from __future__ import annotations
 
 import json
 from xml.etree import ElementTree
+
+import pytest
 
 from graphloop.agent.agent import Agent
 from graphloop.graph import END, NodeGraph
@@ -15,45 +17,43 @@ XMLNS = "{http://www.w3.org/2005/07/scxml}"
 
 
 def odd() -> NodeGraph[None]:
-    """Return a graph whose names are not for every tool."""
+    """Return a graph whose names are no XML ids."""
     first, second = Limit(1, name='a <"b" & c>'), Append("node-1")
     return NodeGraph("odd & end", first, {first: {...: second}, second: {...: END}})
 
 
-def test_what_is_read_back_from_scxml_is_the_table() -> None:
-    """Every edge, no other, in the same order; the start and the end, too."""
-    for graph in (Agent(ScriptedModel(())).graph, odd()):
-        root = ElementTree.fromstring(scxml(graph))  # noqa: S314 - of our own making
-        places = [*root.iter(f"{XMLNS}state"), *root.iter(f"{XMLNS}final")]
-        named = {
-            one.attrib["id"]: one.get(f"{{{NAMESPACE}}}name", one.attrib["id"]) for one in places
-        }
-
-        read = [
-            (named[place.attrib["id"]], one.attrib["event"], named[one.attrib["target"]])
-            for place in places
-            for one in place.iter(f"{XMLNS}transition")
-        ]
-
-        assert [(one.source, one.outcome, one.target) for one in graph.edges] == read
-        assert graph.start == named[root.attrib["initial"]]
-        assert graph.name == root.attrib["name"]
-        assert [*graph.nodes, "END"] == [*named.values()]
+GRAPHS = pytest.mark.parametrize("graph", [Agent(ScriptedModel(())).graph, odd()])
 
 
-def test_what_is_read_back_from_xstate_is_the_table() -> None:
-    """Every edge, no other, in the same order; the start and the end, too."""
-    for graph in (Agent(ScriptedModel(())).graph, odd()):
-        machine = json.loads(xstate(graph))
-        states = machine["states"]
-        named = {key: one.get("meta", {"name": "END"})["name"] for key, one in states.items()}
+@GRAPHS
+def test_scxml_is_the_table(graph: NodeGraph[None]) -> None:
+    root = ElementTree.fromstring(scxml(graph))  # noqa: S314 - of our own making
+    states = [*root.iter(f"{XMLNS}state"), *root.iter(f"{XMLNS}final")]
+    names = {
+        state.attrib["id"]: state.get(f"{{{NAMESPACE}}}name", state.attrib["id"])
+        for state in states
+    }
 
-        read = [
-            (named[key], event, named[target])
-            for key, one in states.items()
-            for event, target in one.get("on", {}).items()
-        ]
+    assert [(edge.source, edge.outcome, edge.target) for edge in graph.edges] == [
+        (names[state.attrib["id"]], line.attrib["event"], names[line.attrib["target"]])
+        for state in states
+        for line in state.iter(f"{XMLNS}transition")
+    ]
+    assert graph.start == names[root.attrib["initial"]]
+    assert graph.name == root.attrib["name"]
+    assert [*graph.nodes, "END"] == [*names.values()]
 
-        assert [(one.source, one.outcome, one.target) for one in graph.edges] == read
-        assert graph.start == named[machine["initial"]]
-        assert ["END"] == [key for key, one in states.items() if one.get("type") == "final"]
+
+@GRAPHS
+def test_xstate_is_the_table(graph: NodeGraph[None]) -> None:
+    machine = json.loads(xstate(graph))
+    states = machine["states"]
+    names = {key: state.get("meta", {"name": "END"})["name"] for key, state in states.items()}
+
+    assert [(edge.source, edge.outcome, edge.target) for edge in graph.edges] == [
+        (names[key], event, names[target])
+        for key, state in states.items()
+        for event, target in state.get("on", {}).items()
+    ]
+    assert graph.start == names[machine["initial"]]
+    assert ["END"] == [key for key, state in states.items() if state.get("type") == "final"]

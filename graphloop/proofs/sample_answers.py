@@ -1,7 +1,7 @@
-"""Worlds: answers to effects that lead a run along a witness.
+"""Sample answers: events that lead a simulated run along a path.
 
-Each answer is an event as a driver would journal it, the ordinary ones first. No function of the
-user is called: every outcome that a function declares is an answer.
+Each event is one that a driver could journal; the most common come first. No function of the user
+is called: each outcome that a function declares counts as an answer of it.
 """
 
 from __future__ import annotations
@@ -52,24 +52,24 @@ from ..values import (
     UserMessage,
     evolve,
 )
-from .written import enum_of, field_types, is_record
+from .state_types import enum_of, field_types, is_record
 
 __all__ = ["CONVERSATIONS", "SETUPS", "Functions", "answers", "functions_of", "sample"]
 
 S = TypeVar("S")
 
 Functions: TypeAlias = Mapping[str, Sequence[Function]]
-"""The nodes of a graph that call a function, by its name."""
+"""The nodes that call each function, by the function's name."""
 
 TOKENS: Final = 5_000
-"""A reply may use as much as the budget, so that a StopCheck stops."""
+"""The budget in tokens; a reply that uses all of it makes a StopCheck stop."""
 
 TOOLS: Final = (ToolSpec("read", "Read.", '{"type": "object"}'),)
 SETUPS: Final = tuple(
     events.Setup("model", TOOLS, budget=Budget(tokens=TOKENS, tool_calls=calls), attended=attended)
     for attended, calls in product((False, True), (None, 1))
 )
-"""A caller that has its say, or none; a budget that one call of a tool has spent, or none."""
+"""Runs without and with a steering caller, without and with a budget of one tool call."""
 
 CALL: Final = ToolCall("", "read", "{}")
 CONVERSATIONS: Final[Mapping[str, tuple[Message, ...]]] = {
@@ -77,7 +77,7 @@ CONVERSATIONS: Final[Mapping[str, tuple[Message, ...]]] = {
     "calls": (UserMessage("Go."), AssistantMessage((CALL, CALL))),
     "overflow": (UserMessage("x" * 4_000_000),),
 }
-"""What a run begins with, by the outcome that asks for it: calls that are open, or many words."""
+"""The conversations that runs begin with, by the outcome that each leads to."""
 
 
 def _reply(*parts: AssistantPart, finish: FinishReason, tokens: int = 1) -> Reply:
@@ -98,7 +98,7 @@ REPLIES: Final = (
     _reply(CALL, finish=FinishReason.TOOL_CALLS, tokens=TOKENS),
 )
 FAILURES: Final = (Failure("ServerError", "down"), Failure("ContextOverflow", "full"))
-SAID: Final[tuple[events.Answer, ...]] = (
+CALLBACK_ANSWERS: Final[tuple[events.Answer, ...]] = (
     events.Changes(),
     events.StopRequested(),
     events.StopRequested(("stop",)),
@@ -110,35 +110,43 @@ SAID: Final[tuple[events.Answer, ...]] = (
 
 
 def functions_of(graph: NodeGraph[S]) -> Functions:
-    """Return the nodes of a graph that call a function."""
-    found: dict[str, list[Function]] = {}
+    """Return the nodes of a graph that call a function, by the function's name."""
+    functions: dict[str, list[Function]] = {}
     for node in unwrapped(graph.nodes.values()):
         if isinstance(node, Function):
-            found.setdefault(node.callback, []).append(node)
-    return found
+            functions.setdefault(node.callback, []).append(node)
+    return functions
 
 
-def answers(functions: Functions, run: Run[S], *, said: bool = True) -> Iterator[Event]:
-    """Yield what may happen next to a run that waits; with `said`, a person may say more."""
+def answers(functions: Functions, run: Run[S], *, steered: bool = True) -> Iterator[Event]:
+    """Yield the events that may come next in a waiting run.
+
+    Args:
+        functions: the nodes that call each function.
+        run: the run.
+        steered: whether the caller may add messages.
+    """
     effect, at = run.pending[min(run.pending)], run.at + 1
-    yield from _answered(functions, effect, at)
-    if said and not run.inbox.follow_ups:
+    yield from _effect_answers(functions, effect, at)
+    if steered and not run.inbox.follow_ups:
         yield events.Queued(at, UserMessage("more"), follow_up=True)
-    if said and not run.inbox.steering:
+    if steered and not run.inbox.steering:
         yield events.Queued(at, UserMessage("wait"))
     yield events.EffectFailed(at, effect.id, FAILURES[0])
     yield events.Cancelled(at, "simulated")
 
 
-def _answered(functions: Functions, effect: effects.Effect, at: float) -> Iterator[Event]:  # noqa: C901 - one case an effect
+def _effect_answers(  # noqa: C901 - one case for each effect
+    functions: Functions, effect: effects.Effect, at: float
+) -> Iterator[Event]:
     match effect:
         case effects.CallModel():
             for reply in _replies(effect):
                 yield events.ModelReplied(at, effect.id, reply, 0.0)
             yield events.EffectFailed(at, effect.id, FAILURES[1])
         case effects.CheckCalls(calls=calls):
-            for asked in dict.fromkeys((0, len(calls), 1)):
-                checks = [CallCheck("", place < asked) for place in range(len(calls))]
+            for count in dict.fromkeys((0, len(calls), 1)):
+                checks = [CallCheck("", number < count) for number in range(len(calls))]
                 yield events.CallsChecked(at, effect.id, tuple(checks))
             yield events.CallsChecked(at, effect.id, (CallCheck("does not fit"),) * len(calls))
         case effects.AskHuman():
@@ -147,7 +155,7 @@ def _answered(functions: Functions, effect: effects.Effect, at: float) -> Iterat
         case effects.CallTool():
             yield events.ToolReturned(at, effect.id, "fine")
         case effects.Invoke(callback=callback):
-            for answer in (*_left(functions, callback), *SAID):
+            for answer in (*_declared_outcomes(functions, callback), *CALLBACK_ANSWERS):
                 yield events.CallbackReturned(at, effect.id, answer)
         case effects.StartRun():
             for text in ("42", '["a", "b"]'):
@@ -159,7 +167,7 @@ def _answered(functions: Functions, effect: effects.Effect, at: float) -> Iterat
 
 
 def _replies(effect: effects.CallModel) -> Iterator[Reply]:
-    """Yield what a model answers; where it has to use a tool, each of the tool's choices first."""
+    """Yield replies of a model; a forced tool call comes first, with each choice of arguments."""
     if effect.request.tool_choice.mode == "tool":
         for tool in effect.request.tools:
             for arguments in _arguments(tool):
@@ -171,22 +179,24 @@ def _replies(effect: effects.CallModel) -> Iterator[Reply]:
 def _arguments(tool: ToolSpec) -> Iterator[str]:
     properties: Mapping[str, Mapping[str, Any]] = json.loads(tool.parameters)["properties"]
     values = [
-        one.get("enum") or ([True, False] if one.get("type") == "boolean" else ["no"])
-        for one in properties.values()
+        schema.get("enum") or ([True, False] if schema.get("type") == "boolean" else ["no"])
+        for schema in properties.values()
     ]
     for chosen in product(*values):
         yield json.dumps(dict(zip(properties, chosen, strict=True)))
 
 
-def _left(functions: Functions, callback: str) -> Iterator[NodeReturned]:
-    """Yield the outcomes that the function of that name may leave by."""
+def _declared_outcomes(functions: Functions, callback: str) -> Iterator[NodeReturned]:
+    """Yield the outcomes that a function declares, as its return values."""
     for node in functions.get(callback, ()):
-        for outcome in sorted(node.outcomes - {Failed, Aborted}, key=lambda one: one.__name__):
+        for outcome in sorted(
+            node.outcomes - {Failed, Aborted}, key=lambda outcome: outcome.__name__
+        ):
             yield NodeReturned(outcome.__name__, fields=_fields(outcome))
 
 
 def _fields(outcome: type[Outcome]) -> str:
-    """Return fields of an outcome as JSON; none where no value of them is known."""
+    """Return sample fields of an outcome as JSON; empty if no sample can be made."""
     try:
         return msgspec.json.encode(sample(outcome)).decode()
     except Exception:  # noqa: BLE001 - the class is the user's
@@ -206,17 +216,17 @@ ATOMS: Final[dict[object, object]] = {
     Path: Path("a/b"),
 }
 
-DEEP: Final = 8
-"""How deep records are filled that hold themselves."""
+DEPTH_MAX: Final = 8
+"""The depth to which recursive records are filled."""
 
 
 def sample(  # noqa: C901, PLR0911 - a way out for each kind of type
     of: object, depth: int = 0
 ) -> object:
-    """Return a value of a type; what has a default has its default.
+    """Return a sample value of a type; fields with a default keep it.
 
     Raises:
-        TypeError: no value is known; whatever a class raises when one is made.
+        TypeError: no value of the type is known; a class of the user may raise other errors.
     """
     origin, args = get_origin(of) or of, get_args(of)
     if of in ATOMS:
@@ -228,20 +238,21 @@ def sample(  # noqa: C901, PLR0911 - a way out for each kind of type
     if origin is Literal:
         return args[0]
     if origin in {Union, UnionType}:
-        shallow = NoneType in args and depth > DEEP
-        return None if shallow else sample(next(one for one in args if one is not NoneType), depth)
+        members = [member for member in args if member is not NoneType]
+        too_deep = len(members) < len(args) and depth > DEPTH_MAX
+        return None if too_deep else sample(members[0], depth)
     if origin in {list, set, frozenset} and args:
         make = cast("Callable[[object], object]", origin)
-        return make([] if depth > DEEP else [sample(args[0], depth + 1)])
+        return make([] if depth > DEPTH_MAX else [sample(args[0], depth + 1)])
     if origin is tuple and args:
         parts = args[:1] if args[-1] is ... else args
-        return tuple([sample(one, depth + 1) for one in parts])
+        return tuple(sample(part, depth + 1) for part in parts)
     if origin is dict and args:
-        return {} if depth > DEEP else {sample(args[0], depth): sample(args[1], depth + 1)}
+        return {} if depth > DEPTH_MAX else {sample(args[0], depth): sample(args[1], depth + 1)}
     enum = enum_of(of)
     if enum is not None:
         return next(iter(enum))
-    if is_record(of) and depth <= 2 * DEEP:
+    if is_record(of) and depth <= 2 * DEPTH_MAX:
         return _record(cast("type[object]", of), depth)
     raise TypeError(f"no value of {of} is known")
 
@@ -253,13 +264,13 @@ def _record(of: type[object], depth: int) -> object:
 
 
 def _required(of: type[Any]) -> list[str]:
-    """Return the fields that have no default."""
+    """Return the names of the fields without a default."""
     if issubclass(of, BaseModel):
-        return [name for name, one in of.model_fields.items() if one.is_required()]
+        return [name for name, info in of.model_fields.items() if info.is_required()]
     if is_dataclass(of):
         return [
-            one.name
-            for one in fields(of)
-            if one.init and one.default is MISSING and one.default_factory is MISSING
+            field.name
+            for field in fields(of)
+            if field.init and field.default is MISSING and field.default_factory is MISSING
         ]
     return [name for name in of._fields if name not in of._field_defaults]

@@ -42,9 +42,9 @@ from graphloop.outcomes import (
     Truncated,
 )
 from graphloop.proofs.checking import check
-from graphloop.proofs.ground import Ground, Way
+from graphloop.proofs.proof_graph import Arc, ProofGraph
 from graphloop.proofs.report import Finding
-from graphloop.proofs.walker import Walker
+from graphloop.proofs.run_search import RunSearch
 from tests.witness import is_run
 
 
@@ -54,8 +54,8 @@ class Onward(Outcome):
     note: str
 
 
-def way(graph: NodeGraph[Any], *lines: tuple[str, type[Outcome]]) -> tuple[Way, ...]:
-    return tuple(Way(node, outcome, graph.table[node][outcome]) for node, outcome in lines)
+def way(graph: NodeGraph[Any], *lines: tuple[str, type[Outcome]]) -> tuple[Arc, ...]:
+    return tuple(Arc(node, outcome, graph.table[node][outcome]) for node, outcome in lines)
 
 
 def loop() -> NodeGraph[None]:
@@ -88,7 +88,7 @@ def test_a_way_that_a_run_takes_is_walked_to_its_end() -> None:
         ("append", AnsweredCalls),
     )
 
-    assert 10 == Walker(graph).walk(way(graph, *turn, *turn))
+    assert 10 == RunSearch(graph).walk(way(graph, *turn, *turn))
 
 
 def test_calls_are_handed_in_once() -> None:
@@ -97,7 +97,7 @@ def test_calls_are_handed_in_once() -> None:
     first = (("prepare_step", Calls), ("gate", Settled), ("execute", Done))
     walked = way(graph, *first, ("append", AnsweredCalls), *first)
 
-    assert 4 == Walker(graph).walk(walked)
+    assert 4 == RunSearch(graph).walk(walked)
 
 
 def test_a_function_leaves_by_each_of_its_outcomes() -> None:
@@ -106,7 +106,7 @@ def test_a_function_leaves_by_each_of_its_outcomes() -> None:
     edges: Edges[None] = {own: {Onward: own, ...: END}}
     graph = NodeGraph[None]("own", own, edges)
 
-    assert 3 == Walker(graph).walk(way(graph, *[("own", Onward)] * 3))
+    assert 3 == RunSearch(graph).walk(way(graph, *[("own", Onward)] * 3))
 
 
 def test_a_cycle_that_no_run_goes_round_is_unknown() -> None:
@@ -159,10 +159,10 @@ def test_a_witness_that_no_run_takes_gives_way_to_one_that_does() -> None:
 def test_the_tries_of_a_graph_come_to_an_end() -> None:
     """A graph with thousands of findings is told in bounded time."""
     graph = loop()
-    walker = Walker(graph, tries=3)
+    walker = RunSearch(graph, events=3)
 
     assert walker.walk(way(graph, ("prepare_step", Ready), ("model_call", Answered))) <= 2
-    assert walker.tries <= 3
+    assert walker.events <= 3
 
 
 def test_what_cannot_be_reached_by_a_run_has_no_way_there() -> None:
@@ -173,7 +173,7 @@ def test_what_cannot_be_reached_by_a_run_has_no_way_there() -> None:
         append: {AnsweredCalls: limit, ...: END},
         limit: {Go: END, Stop: END},
     }
-    ground = Ground(NodeGraph[None]("stopped", gate, edges))
+    ground = ProofGraph(NodeGraph[None]("stopped", gate, edges))
 
     assert ground.run_to("limit") == ()
     assert isinstance(ground.finding("GL1", "", "", node="limit"), Finding)
@@ -204,7 +204,7 @@ def test_a_way_through_very_many_functions_is_walked_in_time_that_grows_with_it(
         edges: Edges[None] = {node: {Onward: after, ...: END} for node, after in pairwise(nodes)}
         edges = {**edges, nodes[-1]: {...: END}}
         graph = NodeGraph[None]("many", nodes[0], edges)
-        walker = Walker(graph)
+        walker = RunSearch(graph)
         lines = way(graph, *[(node.name, Onward) for node in nodes])
         profile = Profile()
         assert count == profile.runcall(walker.walk, lines)

@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel, TypeAdapter
 
 from graphloop.events import Cancelled, EffectFailed, ModelReplied, Queued, Started
-from graphloop.proofs.worlds import CONVERSATIONS, SETUPS, answers, functions_of, sample
+from graphloop.proofs.sample_answers import CONVERSATIONS, SETUPS, answers, functions_of, sample
 from graphloop.step import begin, step
 from graphloop.values import FinishReason
 from tests.graphs import agent

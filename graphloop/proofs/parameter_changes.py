@@ -1,0 +1,221 @@
+"""Parameter changes: values of two graphs whose written form differs.
+
+A number, a name or a field is written as it is; a function or a class by its name. So two functions
+of one name are equal here: no comparison looks at what functions do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast, final
+
+from msgspec import Struct
+
+from ..graph import NodeGraph
+from ..limits import AllOf, Not
+from ..node_protocol import Node
+from ..nodes import Gate, Router
+from ..outcomes import Outcome, outcome_name
+from ..tools import Tool
+from .proof_graph import TablePath
+
+__all__ = ["Change", "Effect", "is_guard", "node_changes", "value_changes", "written"]
+
+S = TypeVar("S")
+
+Effect: TypeAlias = Literal["weaker", "changed", "stronger"]
+
+LIMITS: Final = frozenset(
+    {
+        *("max_steps", "max_tool_errors", "max_denials", "max_pauses", "max_items", "max_tokens"),
+        *("max_agent_depth", "times", "count", "tokens_max", "usd_max", "seconds_max", "ttl_s"),
+        *("timeout_s", "step_timeout_s", "approval_ttl_s", "attempts_max", "tokens", "usd"),
+        *("seconds", "tool_calls", "agent_calls", "retries", "caps"),
+    }
+)
+"""Parameters that allow more the higher they are; None is no limit."""
+
+GUARDING: Final = frozenset(
+    {
+        *("active_tools", "approve_tool_call", "done_when", "hold", "needs_approval"),
+        *("output_type", "price", "prices", "reconcile", "signed", "stop_when", "verify"),
+    }
+)
+"""Parameters that prevent something, in whatever value they stand."""
+
+COLLECTED: Final = frozenset({"checks", "conditions", "stop_when"})
+"""Parameters of which each member prevents something by itself."""
+
+CARE: Final = {"at_least_once": 0, "idempotent": 1, "pure": 1, "at_most_once": 2, "reconcile": 2}
+"""How strictly each `effect=` of a tool prevents a second run after a crash."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A difference between two graphs.
+
+    Attributes:
+        effect: whether the later graph promises less, more, or something else.
+        subject: `guard`, `acts`, `gate`, `bound`, `rule`, `node`, `tool`, `given`, `agent`,
+            `ignore`, `start`, or the code of a property of `check`.
+        message: the change in words.
+        node: the node in question; empty for none.
+        witness: the nodes of a shortest path of the later graph that shows it; empty for none.
+        outcomes: the outcomes along the witness.
+    """
+
+    effect: Effect
+    subject: str
+    message: str
+    node: str = ""
+    witness: tuple[str, ...] = ()
+    outcomes: tuple[str, ...] = ()
+
+    def along(self, path: TablePath) -> Change:
+        """Return this change with a path as its witness."""
+        witness = (path[0].source, *(arc.target for arc in path)) if path else ()
+        return replace(self, witness=witness, outcomes=tuple(arc.word for arc in path))
+
+    def __str__(self) -> str:
+        line = f"{self.effect}: {self.message}"
+        if not self.outcomes:
+            return line
+        steps = zip(self.outcomes, self.witness[1:], strict=True)
+        path = "".join([self.witness[0], *(f" -{outcome}-> {node}" for outcome, node in steps)])
+        return f"{line}\n  witness: {path}"
+
+
+def is_guard(node: object) -> bool:
+    """Return whether a node can prevent what comes after it."""
+    kind: object = getattr(node, "kind", "")
+    return kind in {"gate", "check", "human", "stop"} and not isinstance(node, Router)
+
+
+def node_changes(old: Node[S, Outcome], new: Node[S, Outcome]) -> Iterator[Change]:
+    """Yield the differences of two nodes of one name, except the rules of gates."""
+    guards = is_guard(old) or is_guard(new)
+    # A node that carries the graphs of its agents wraps the inner node in a field.
+    was, now = (
+        node if {*(_fields(node) or {})} != {"node", "graphs"} else cast("Any", node).node
+        for node in (old, new)
+    )
+    sorts = [f"{type(node).__qualname__} of kind {node.kind}" for node in (was, now)]
+    if sorts[0] != sorts[1]:
+        weaker = guards or now.kind in {"execute", "graph", "act"}
+        said = f"`{new.name}` is a {sorts[1]}, and was a {sorts[0]}"
+        yield Change("weaker" if weaker else "changed", "node", said, new.name)
+        return
+    parts, parts_now = (_fields(node) or getattr(node, "__dict__", {}) for node in (was, now))
+    for name in dict.fromkeys((*parts, *parts_now)):
+        if not (isinstance(now, Gate) and name == "rules"):
+            values = parts.get(name), parts_now.get(name)
+            changes = value_changes("node", f"`{new.name}`", name, *values, guards=guards)
+            yield from (replace(change, node=new.name) for change in changes)
+
+
+def value_changes(
+    subject: str, owner: str, path: str, old: object, new: object, *, guards: bool = False
+) -> Iterator[Change]:
+    """Yield the parameters of two values whose written forms differ.
+
+    Args:
+        subject: the subject of the changes.
+        owner: the node or tool that has the value, in words.
+        path: the name of the parameter, with dots.
+        old: the earlier value.
+        new: the later value.
+        guards: whether the owner prevents something.
+    """
+    sides = written(old), written(new)
+    if sides[0] == sides[1]:
+        return
+    name = path.rpartition(".")[2]
+    guards = guards or name in GUARDING
+    changes: list[Change] = []
+    for key, was, now in _pairs(name, old, new):
+        changes += value_changes(subject, owner, f"{path}{key}", was, now, guards=guards)
+    if not changes:
+        said = f"{path} of {owner}: {sides[0]:.60} -> {sides[1]:.60}"
+        changes = [Change(_effect(name, old, new, guards=guards), subject, said)]
+    yield from changes
+
+
+def _pairs(name: str, old: object, new: object) -> Iterator[tuple[str, object, object]]:
+    """Yield the parts of two values that are compared one by one, with a suffix of the path."""
+    same = type(old).__qualname__ == type(new).__qualname__
+    if not same or isinstance(old, AllOf | Not) or (name in COLLECTED and _includes(new, old)):
+        return
+    parts, parts_now = _fields(old) or {}, _fields(new) or {}
+    is_list = isinstance(old, list | tuple)
+    for key in (
+        dict.fromkeys((*parts, *parts_now)) if not is_list or len(parts) == len(parts_now) else ()
+    ):
+        yield "" if is_list else f".{key}", parts.get(key), parts_now.get(key)
+
+
+def written(value: object) -> str:
+    """Return the text form of a value, the same each time its file is loaded."""
+    parts = _fields(value)
+    sort: str = type(value).__qualname__
+    if isinstance(value, NodeGraph):
+        return f"graph {value.name!r}"
+    if isinstance(value, type) and issubclass(value, Outcome):
+        return outcome_name(value)
+    if isinstance(value, list | tuple):
+        return f"({', '.join(map(written, (parts or {}).values()))})"
+    if isinstance(value, Set):
+        return f"{{{', '.join(sorted(map(written, cast('Set[object]', value))))}}}"
+    if parts is not None:
+        said = [f"{name}={written(part)}" for name, part in parts.items()]
+        return f"{sort}({', '.join(sorted(said) if isinstance(value, Mapping) else said)})"
+    # The default `repr` shows an address, which differs each time.
+    other = sort if type(value).__repr__ is object.__repr__ else repr(value)
+    return str(getattr(value, "__qualname__", other))
+
+
+def _fields(value: object) -> Mapping[str, object] | None:
+    """Return the named parts of a value; None if it has none."""
+    match value:
+        case Tool():
+            tool = cast("Tool[..., object]", value)
+            return {**(_fields(tool.spec) or {}), **(_fields(tool.policy) or {})}
+        case partial():
+            return {"func": value.func, "args": value.args, "keywords": value.keywords}
+        case Mapping() | list() | tuple():
+            items = value.items() if isinstance(value, Mapping) else enumerate(value)
+            parts = cast("Iterable[tuple[object, object]]", items)
+            return {key if isinstance(key, str) else written(key): part for key, part in parts}
+        case Struct():
+            return {name: getattr(value, name) for name in value.__struct_fields__}
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            compared = [field.name for field in fields(value) if field.compare]
+            return {name: getattr(value, name) for name in compared}
+        case _:
+            return None
+
+
+def _includes(value: object, part: object) -> bool:
+    """Return whether a list has all members of another list."""
+    if not isinstance(value, list | tuple) or not isinstance(part, list | tuple):
+        return False
+    members, needed = (set(map(written, (_fields(x) or {}).values())) for x in (value, part))
+    return needed <= members
+
+
+def _effect(name: str, old: object, new: object, *, guards: bool) -> Effect:
+    """Return the effect of a change; an unclear change of a guard is weaker."""
+    if name in LIMITS and all(isinstance(side, int | float | None) for side in (old, new)):
+        was, now = cast("float | None", old), cast("float | None", new)
+        return "weaker" if was is not None and (now is None or now > was) else "stronger"
+    if name == "effect" and old in CARE and new in CARE:
+        more = CARE[str(new)] - CARE[str(old)]
+        return "weaker" if more < 0 else "stronger" if more > 0 else "changed"
+    if not guards:
+        return "changed"
+    added = old is None or old is False or old in ("", ())
+    more = added or new is True or (name in COLLECTED and _includes(new, old))
+    # A new approver lets calls through; any other new guard refuses some.
+    return "stronger" if more and name != "approve_tool_call" else "weaker"
