@@ -117,7 +117,7 @@ async def to_the_end(agent: Agent, disk: MemoryStore) -> RunResult[None]:
     result = await (agent.resume("r") if begun else agent.generate("go", run_id="r"))
     while result.pending:
         approvals = {
-            one.key: one.deny() if one.unknown else one.approve()
+            one.key: one.decline() if one.unknown else one.approve()
             for one in result.pending
             if one.kind == "approval"
         }
