@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import proofs
-from ..driver import Ports, gates_of
+from ..driver import Ports
 from ..effects import StartRun
 from ..errors import ConfigError
 from ..events import Setup
@@ -24,6 +24,7 @@ from ..rules import (
 )
 from ..run import Run
 from ..spending import stricter
+from ..tools import gates_of
 from ..values import ToolSpec, evolve
 from .options import Options
 from .resources import AgentResources

@@ -15,13 +15,13 @@ from typing import Any, Generic, TypeVar, final
 from weakref import WeakKeyDictionary
 
 from .. import stores
-from ..driver import Callback, Ports, check_state
+from ..driver import Callback, Ports
 from ..errors import ConfigError
 from ..events import Setup
 from ..graph import NodeGraph
 from ..policy import Policy
 from ..providers import Provider
-from ..stores import Codec, MemoryStore, Store, open_store, running_loop
+from ..stores import Codec, MemoryStore, Store, check_state, open_store, running_loop
 from ..tools import AnyTool, Toolbox
 from .answers import ToolApprover
 from .bindings import DEPTH_MAX, needs_messages, nesting_of, runs_one_at_a_time

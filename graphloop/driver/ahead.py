@@ -14,7 +14,16 @@ from typing import Any, Final, Generic, TypeVar
 from msgspec import Struct, field
 
 from ..effects import CheckCalls
-from ..events import CallsChecked, Decided, EffectsStarted, Event, ModelReplied, Queued, Started
+from ..events import (
+    CallsChecked,
+    Decided,
+    EffectsStarted,
+    Event,
+    ModelReplied,
+    Queued,
+    Resumed,
+    Started,
+)
 from ..run import Run
 from ..step import Step
 from ..values import evolve
@@ -55,7 +64,9 @@ class Ahead(Struct, Generic[S], eq=False):
 
     def pop(self, run: Run[S] | None) -> Event:
         """Take the next of the events that are known."""
-        event = (self.asides or self.heard).pop(0)
+        # What was said before the leg has begun is journaled once it has.
+        resumes = self.heard and isinstance(self.heard[0], Resumed)
+        event = (self.heard if resumes else self.asides or self.heard).pop(0)
         return event if run is None or event.at >= run.at else not_before(run, event)
 
     def drain(self) -> list[Event]:

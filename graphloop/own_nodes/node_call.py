@@ -10,12 +10,12 @@ from msgspec import Struct, ValidationError
 from msgspec.json import Decoder, Encoder, encode
 
 from ..agent import changed_fields, lent, same_state
-from ..driver import check_state
 from ..effects import Ask, Note
 from ..errors import MISTAKES, AskFailed, ConfigError, NotDeterministic
 from ..events import Failure, NodeReturned, RequestYielded
 from ..outcomes import Outcome
 from ..run import Run
+from ..stores import check_state
 from ..tools import TooLate, within
 from ..turn import Exchange
 from .node_signature import NodeContext, NodeSignature

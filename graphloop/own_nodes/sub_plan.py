@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast, final
 
 from ..agent import Brief, MessageInput, Opener, changed_fields, lent, messages_of
-from ..driver import ChildRun, Ports, check_state
+from ..driver import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
 from ..events import ChildEnded
 from ..policy import Policy
 from ..run import EndReason, Run
 from ..spending import Budget
+from ..stores import check_state
 from ..values import Message, Usage, UserMessage, evolve
 
 __all__ = ["ChildResult", "SubPlan"]
