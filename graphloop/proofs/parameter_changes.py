@@ -6,7 +6,7 @@ of one name are equal here: no comparison looks at what functions do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast, final
@@ -143,8 +143,7 @@ def _pairs(name: str, old: object, new: object) -> Iterator[tuple[str, object, o
 
 def written(value: object) -> str:
     """Return the text form of a value, the same each time its file is loaded."""
-    parts = _fields(value)
-    sort: str = type(value).__qualname__
+    parts, sort, plain = _fields(value), type(value).__qualname__, value
     if isinstance(value, NodeGraph):
         return f"graph {value.name!r}"
     if isinstance(value, type) and issubclass(value, Outcome):
@@ -157,8 +156,8 @@ def written(value: object) -> str:
         said = [f"{name}={written(part)}" for name, part in parts.items()]
         return f"{sort}({', '.join(sorted(said) if isinstance(value, Mapping) else said)})"
     # The default `repr` shows an address, which differs each time.
-    other = sort if type(value).__repr__ is object.__repr__ else repr(value)
-    return str(getattr(value, "__qualname__", other))
+    other = sort if type(plain).__repr__ is object.__repr__ else repr(plain)
+    return str(getattr(plain, "__qualname__", other))
 
 
 def _fields(value: object) -> Mapping[str, object] | None:
@@ -169,25 +168,26 @@ def _fields(value: object) -> Mapping[str, object] | None:
             return {**(_fields(tool.spec) or {}), **(_fields(tool.policy) or {})}
         case partial():
             return {"func": value.func, "args": value.args, "keywords": value.keywords}
-        case Mapping() | list() | tuple():
-            items = value.items() if isinstance(value, Mapping) else enumerate(value)
-            parts = cast("Iterable[tuple[object, object]]", items)
+        case list() | tuple():
+            members = enumerate(cast("Sequence[object]", value))
+            return {str(number): member for number, member in members}
+        case Mapping():
+            parts = cast("Mapping[object, object]", value).items()
             return {key if isinstance(key, str) else written(key): part for key, part in parts}
         case Struct():
-            return {name: getattr(value, name) for name in value.__struct_fields__}
+            names = value.__struct_fields__
         case _ if is_dataclass(value) and not isinstance(value, type):
-            compared = [field.name for field in fields(value) if field.compare]
-            return {name: getattr(value, name) for name in compared}
+            names = tuple(field.name for field in fields(value) if field.compare)
         case _:
             return None
+    return {name: getattr(value, name) for name in names}
 
 
 def _includes(value: object, part: object) -> bool:
     """Return whether a list has all members of another list."""
-    if not isinstance(value, list | tuple) or not isinstance(part, list | tuple):
-        return False
-    members, needed = (set(map(written, (_fields(x) or {}).values())) for x in (value, part))
-    return needed <= members
+    sides: list[object] = [value, part]
+    members, needed = (set(map(written, (_fields(side) or {}).values())) for side in sides)
+    return all(isinstance(side, list | tuple) for side in sides) and needed <= members
 
 
 def _effect(name: str, old: object, new: object, *, guards: bool) -> Effect:
