@@ -246,7 +246,8 @@ class RunHandle(Generic[S]):
 
     def findings(self, run: Run[S]) -> tuple[str, ...]:
         """Return the warnings about a run at its end."""
-        below = {**self.children, **self.driver.children.descendants}
+        here = self.driver.children
+        below = {**self.children, **here.descendants} if here.drivers else self.children
         of_children = [
             f"{key}: {warning}" for key, child in below.items() for warning in shortfalls(child)
         ]
@@ -258,13 +259,14 @@ class RunHandle(Generic[S]):
 
     def ended(self, run: Run[S], warnings: Sequence[str]) -> RunResult[S] | Exception:
         """Return the result of a run at its end, or the error that it ended in."""
-        ports = self.ports
+        ports, here = self.ports, self.driver.children
+        refused = here.busy if here.drivers or here.refused else ()
         result = RunResult(
             run,
             ports.store,
             self.before,
-            (*warnings, *self.driver.children.busy, *ports.wrong),
-            {**self.children, **self.driver.children.descendants},
+            (*warnings, *refused, *ports.wrong),
+            {**self.children, **here.descendants} if here.drivers else self.children,
             secret=ports.secret,
             added=ports.toolbox.added,
             opening=self.opening,

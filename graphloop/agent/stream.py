@@ -337,7 +337,8 @@ class RunStream(Generic[S]):
         uncounted = (run.spent.unpriced_calls > 0, run.spent.unreported_calls > 0)
         if self._uncounted != uncounted:
             self._uncounted = uncounted
-            self._warn(*unseen_costs(opened.graph, run))
+            if unseen := unseen_costs(opened.graph, run):
+                self._warn(*unseen)
         listener, reported = opened.on_step_finish, self._reported
         if listener is not None:
             self._reported = len(run.record.steps)
@@ -353,10 +354,9 @@ class RunStream(Generic[S]):
 
     def _show(self, parts: Sequence[Part]) -> None:
         """Keep parts of the run's own, and the snapshots of the answer that they make."""
-        if self._objects is None:
-            self._parts += parts
-        else:
-            self._parts += [one for part in parts for one in (part, *self._objects.see(part))]
+        if self._objects is not None:
+            parts = [one for part in parts for one in (part, *self._objects.see(part))]
+        self._parts += parts
 
     def _warn(self, *messages: str) -> None:
         self._warnings += messages

@@ -60,7 +60,7 @@ class Ahead(Struct, Generic[S], eq=False):
     def first(self, events: Iterable[Event]) -> Iterable[Event]:
         """Return the first events of a leg, with what was said before it."""
         said, self.asides = self.asides, []
-        return first_events(events, said) if said else events
+        return first_events(events, said)
 
     def pop(self, run: Run[S] | None) -> Event:
         """Take the next of the events that are known."""

@@ -85,6 +85,8 @@ class ChildRuns(Struct, eq=False):
         known: the children that another process has started, by their keys.
         tried: the ids of `StartRun` effects whose children this driver has tried to end since it
             was started.
+        drivers: the drivers of the children that this driver has started or resumed, by their keys.
+        refused: why children were not driven here, by their keys: another driver has them.
     """
 
     _ports: Ports[Any]
@@ -92,20 +94,20 @@ class ChildRuns(Struct, eq=False):
     _driver_of: Callable[[ChildRun[Any], object], ChildDriver]
     known: Mapping[str, Resumption[Any]] = field(default_factory=dict[str, Any])
     tried: set[int] = field(default_factory=set[int])
-    _drivers: dict[str, ChildDriver] = field(default_factory=dict[str, Any])
-    _busy: dict[str, str] = field(default_factory=dict[str, str])
+    drivers: dict[str, ChildDriver] = field(default_factory=dict[str, Any])
+    refused: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def started(self) -> frozenset[str]:
         """The keys of those that have started, or may have, here or in another process."""
-        here = [key for key, driver in self._drivers.items() if driver.run is not None]
-        return frozenset(here).union(self.known, self._busy)
+        here = [key for key, driver in self.drivers.items() if driver.run is not None]
+        return frozenset(here).union(self.known, self.refused)
 
     @property
     def descendants(self) -> Mapping[str, Run[Any]]:
         """All child runs that have been seen, at any depth, by their ids."""
         found: dict[str, Run[Any]] = {}
-        for child in self._drivers.values():
+        for child in self.drivers.values():
             if child.run is not None:
                 found[child.run.id] = child.run
             found |= child.children.descendants
@@ -114,8 +116,8 @@ class ChildRuns(Struct, eq=False):
     @property
     def busy(self) -> tuple[str, ...]:
         """Why child runs were not driven here: another driver has them."""
-        below = [reason for child in self._drivers.values() for reason in child.children.busy]
-        return (*self._busy.values(), *below)
+        below = [reason for child in self.drivers.values() for reason in child.children.busy]
+        return (*self.refused.values(), *below)
 
     async def drive(
         self, effect: StartRun, parent: Run[Any]
@@ -127,7 +129,7 @@ class ChildRuns(Struct, eq=False):
             if refused is not None:
                 yield refused
                 return
-        self._busy.pop(key, None)
+        self.refused.pop(key, None)
         try:
             opened = self._open(effect, parent)
             driver, driving = self._driven(key, opened)
@@ -140,8 +142,8 @@ class ChildRuns(Struct, eq=False):
                     yield ChildStep(key, effect.agent, opened.graph, seen)
         except RunBusy as error:
             # Its driver takes it further: the parent goes on with the rest, and then waits.
-            del self._drivers[key]
-            self._busy[key] = str(error)
+            del self.drivers[key]
+            self.refused[key] = str(error)
             yield Parked(effect.id)
             return
         run = driver.run
@@ -169,11 +171,11 @@ class ChildRuns(Struct, eq=False):
         Raises:
             RunBusy: another driver has the child, or a child of its own.
         """
-        child, known = self._drivers.get(effect.key), self.known.get(effect.key)
-        self._busy.pop(effect.key, None)
+        child, known = self.drivers.get(effect.key), self.known.get(effect.key)
+        self.refused.pop(effect.key, None)
         if child is None and known is not None:
             opened = self._open(effect, parent)
-            child = self._drivers[effect.key] = self._driver_of(opened, None)
+            child = self.drivers[effect.key] = self._driver_of(opened, None)
             child.know(known.run, known.children)
         if child is None or child.run is None:
             return Spent()
@@ -184,9 +186,9 @@ class ChildRuns(Struct, eq=False):
                 return child.run.spent
             if unless_busy:
                 if not child.children.busy:
-                    self._busy[effect.key] = str(error)
+                    self.refused[effect.key] = str(error)
                 raise
-            self._busy[effect.key] = f"{error}; {UNCOUNTED}"
+            self.refused[effect.key] = f"{error}; {UNCOUNTED}"
             return child.run.spent
 
     async def end_all(self, parent: Run[Any], event: Cancelled, *, unless_busy: bool) -> Spent:
@@ -236,15 +238,15 @@ class ChildRuns(Struct, eq=False):
 
     def _driven(self, key: str, opened: ChildRun[Any]) -> tuple[ChildDriver, Watched]:
         """Return a child's driver, and all that is seen of the child from where it stands."""
-        driver, known = self._drivers.get(key), self.known.get(key)
+        driver, known = self.drivers.get(key), self.known.get(key)
         if driver is not None and driver.run is not None:
             return driver, driver.resume(driver.run)
         if known is not None:
-            driver = self._drivers[key] = self._driver_of(opened, None)
+            driver = self.drivers[key] = self._driver_of(opened, None)
             return driver, driver.resume(known.run, known.answers, known.children)
         started = opened.begin()
         if driver is None:
-            driver = self._drivers[key] = self._driver_of(opened, started.state)
+            driver = self.drivers[key] = self._driver_of(opened, started.state)
         # A driver that was cut off as it began knows that its journal may have begun.
         return driver, driver.start(started)
 

@@ -295,7 +295,9 @@ class AsyncDriver(Generic[S]):
             if recorder.run is not None:
                 first = [event for event in first if not isinstance(event, Started)]
         is_over = recorder.run is not None and recorder.run.node == "END"
-        heard = self._ahead.heard = [] if is_over else [*self._ahead.first(first)]
+        if self._ahead.asides:
+            first = self._ahead.first(first)
+        heard = self._ahead.heard = [] if is_over else [*first]
         if resumed and not (heard or self._in_flight.todo):
             await recorder.refuse_outrun()
         elif resumed:
@@ -324,9 +326,10 @@ class AsyncDriver(Generic[S]):
             return self._ahead.pop(self._recorder.current)
         run, stopping = self._recorder.current or self._recorder.driven, self._stops
         if not stopping:
-            # While the only effect in flight talks, no other is asked about.
-            talks = self._in_flight.source and not (self._ahead.asides or run.turn.abandoned)
-            if not talks and (at_once := await self._before_waiting(run)):
+            is_behind = self._restarts or run.turn.abandoned
+            if is_behind and (ended := await self._caught_up(run)):
+                return ended
+            if at_once := self._ahead.next(run):
                 return at_once
             item = await self._in_flight.next(run)
             stopping = item is None and self._stops
@@ -338,16 +341,15 @@ class AsyncDriver(Generic[S]):
             self._ahead.heard.insert(0, item)
         return self._ahead.pop(run)
 
-    async def _before_waiting(self, run: Run[S]) -> Event | None:
-        """Return an event that comes before the driver waits for its effects, if there is one."""
+    async def _caught_up(self, run: Run[S]) -> Event | None:
+        """Find what is to do in a leg that begins; end a child that is wanted no longer."""
         if self._restarts:
             self._restarts = False
             self._in_flight.todo = self._performer.performable(run.pending.values(), run)
-        if run.turn.abandoned:
-            now, drop = self._ports.clock(), self._in_flight.drop
-            if ended := await self.children.end_unwanted(run, now, drop):
-                return ended
-        return self._ahead.next(run)
+        if not run.turn.abandoned:
+            return None
+        now, drop = self._ports.clock(), self._in_flight.drop
+        return await self.children.end_unwanted(run, now, drop)
 
     async def _stopped(self) -> Event | None:
         if self._abort is None:

@@ -23,7 +23,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from ..effects import CallModel
 from ..errors import Fenced, IllegalEvent, ProviderError, RunBusy, StoreError, UnknownRun
-from ..events import EffectFailed, EffectsStarted, Event, ModelReplied, Started
+from ..events import EffectFailed, EffectsStarted, Event, Started
 from ..graph import NodeGraph
 from ..replay import replay_steps
 from ..run import EndReason, Run
@@ -185,9 +185,7 @@ class Recorder(Generic[S]):
             else:
                 taken = step(self._graph, run, event)
         except Exception:
-            self._ends = True
-            await self._append([*[step.event for step in self.held], event])
-            self._advance()
+            await self.keep(refused=(event,))
             raise
         failed = self._interruption(event, taken) if isinstance(event, EffectFailed) else None
         if failed is not None:
@@ -198,12 +196,14 @@ class Recorder(Generic[S]):
         self.current = taken.run
         return taken, failed
 
-    async def keep(self, *, leaving: bool = False) -> None:
+    async def keep(self, *, refused: Sequence[Event] = (), leaving: bool = False) -> None:
         """Journal the events that are held: all of them, or none.
 
-        From then on their steps may be seen, and their effects may start.
+        From then on their steps may be seen, and their effects may start. Where it fails, nothing
+        is held any more.
 
         Args:
+            refused: events that follow them, and that no node takes.
             leaving: whether the caller is leaving already.
 
         Raises:
@@ -211,37 +211,31 @@ class Recorder(Generic[S]):
             RunBusy: another driver has taken the run further than is known here.
             StoreError: the events were not kept, for another reason.
         """
-        if not self.held:
+        held, run, store, place = self.held, self.run, self._ports.store, self.run_id
+        if not (held or refused):
             return
         # The driver hears nothing more once the run's last event is on its way.
-        self._ends = self.held[-1].run.ended
-        cut = await self._append([step.event for step in self.held], leaving=leaving)
-        self._advance()
-        if cut is not None:
-            raise cut
-
-    async def _append(
-        self, events: Sequence[Event], *, leaving: bool = False
-    ) -> CancelledError | None:
-        """Journal events that follow the run; where that fails, nothing is held any more."""
-        run, store, run_id, scope = self.run, self._ports.store, self.run_id, self._scope
+        self._ends = bool(refused) or held[-1].run.node == "END"
+        events = [*[step.event for step in held], *refused]
         self.is_torn, seq, cut = True, 1 if run is None else run.seq + 1, None
         try:
             if type(store) is MemoryStore:
-                store.keep(run_id, seq, *events)
+                store.keep(place, seq, *events)
             else:
-                cut = await journaled(store, (run_id, seq), events, scope, leaving=leaving)
-        except StoreError as error:
+                cut = await journaled(store, (place, seq), events, self._scope, leaving=leaving)
+        except BaseException as error:
             self._drop()
             is_new = run is None and not self._ports.path
-            if not (leaving or is_new or isinstance(error, Fenced)):
+            unclear = isinstance(error, StoreError) and not isinstance(error, Fenced)
+            if unclear and not (leaving or is_new):
                 await self.refuse_outrun(events[0])
             raise
-        except BaseException:
-            self._drop()
-            raise
-        self.is_torn = False
-        return cut
+        self.is_torn, self.run, self.held = False, self.current, []
+        self.unseen += held
+        if self._models.calls:
+            self._models.are_journaled(events)
+        if cut is not None:
+            raise cut
 
     def stand_at(self, run: Run[S]) -> None:
         """Take the run to stand like this, as its journal says."""
