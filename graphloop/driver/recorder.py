@@ -246,21 +246,6 @@ class Recorder(Generic[S]):
         self.held.clear()
         self.current = self.run
 
-    def _advance(self) -> None:
-        """Take the run to stand after the steps that were held."""
-        self.run = self.current
-        self.unseen += self.held
-        # The journal knows now what the model calls have used that these events answer.
-        for kept in self.held if self._models.calls else ():
-            match kept.event:
-                case ModelReplied(effect=effect) | EffectFailed(effect=effect):
-                    self._models.calls.pop(effect, None)
-                case EffectsStarted(effects=(effect,)):
-                    self._models.calls.pop(effect, None)
-                case _:
-                    pass
-        self.held.clear()
-
     def _interruption(self, event: EffectFailed, taken: Step[S]) -> ProviderError | None:
         """Return the failure of a model call that interrupts the run in place of ending it.
 
