@@ -10,17 +10,14 @@ The exit status is 0 whatever was found: this reports, it does not judge.
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from . import deltas, encode, growth, imports, journal, loop, many, parallel, proofs, stream
 from .measure import Row
-from .report import as_markdown, as_text, replaced
+from .report import as_markdown, as_text, replaced, where
 from .sizes import Sizes
 
 __all__ = ["BENCHES", "main"]
@@ -51,26 +48,16 @@ def main(arguments: Sequence[str]) -> None:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(BENCHES)}")
     if asked.write and asked.names:
         parser.error("--write needs all benchmarks: a table of some would lose the others")
-    where = _where()
-    print(where, flush=True)
+    place = where()
+    print(place, flush=True)
     found: list[Row] = []
     for name in asked.names or BENCHES:
         measured = BENCHES[name](Sizes())
         print(f"\n{as_text(measured)}", flush=True)
         found += measured
     if asked.write:
-        text = replaced(README.read_text(encoding="utf-8"), f"{where}\n\n{as_markdown(found)}")
+        text = replaced(README.read_text(encoding="utf-8"), f"{place}\n\n{as_markdown(found)}")
         README.write_text(text, encoding="utf-8")
-
-
-def _where() -> str:
-    """Say when and on what was measured, and how busy it was with other things."""
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
-    return (
-        f"{datetime.now(UTC).date()}, {platform.python_implementation()} "
-        f"{platform.python_version()}, {platform.system()} {platform.machine()}, "
-        f"{os.cpu_count()} cores, load {load:.1f} at the start."
-    )
 
 
 if __name__ == "__main__":

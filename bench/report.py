@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from .measure import Row
 
-__all__ = ["as_markdown", "as_text", "replaced"]
+__all__ = ["as_markdown", "as_text", "replaced", "where"]
 
-BEGIN: Final = "<!-- bench:begin -->\n"
-END: Final = "<!-- bench:end -->"
 HEADINGS: Final = ("what", "aim", "measured", "verdict")
 
 
@@ -34,14 +35,25 @@ def as_markdown(rows: Sequence[Row]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def replaced(page: str, table: str) -> str:
+def replaced(page: str, table: str, mark: str = "bench") -> str:
     """Return a page with `table` between its marks.
 
     Raises:
         ValueError: a mark is missing, so there is no place to write to.
     """
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    first, last = f"<!-- {mark}:begin -->\n", f"<!-- {mark}:end -->"
+    before, begin, rest = page.partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise ValueError(f"expected the marks {BEGIN.strip()!r} and {END!r}, in this order")
+        raise ValueError(f"expected the marks {first.strip()!r} and {last!r}, in this order")
     return f"{before}{begin}\n{table}\n\n{end}{after}"
+
+
+def where() -> str:
+    """Say when and on what was measured, and how busy it was with other things."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
+    return (
+        f"{datetime.now(UTC).date()}, {platform.python_implementation()} "
+        f"{platform.python_version()}, {platform.system()} {platform.machine()}, "
+        f"{os.cpu_count()} cores, load {load:.1f} at the start."
+    )

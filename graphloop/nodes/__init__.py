@@ -6,28 +6,33 @@ Nodes do not know each other. They share `fan_out`, `attempts`, `dialogue`, `joi
 Start with `gate.py`, `execute.py` and `append.py`.
 """
 
+from typing import TYPE_CHECKING
+
+from ..lazy import front_door
 from .append import Append, recorded
-from .approve import Approve
-from .attempts import NEVER
-from .child import Child, ChildOutcome
 from .compact import SUMMARY_TOKENS, Compact
-from .critique import Critique
 from .dialogue import ASKS_MAX, Asks
 from .execute import Execute
 from .extend import Extend
-from .fallback import Fallback
 from .function import Function
 from .gate import Gate
-from .joins import BranchJoin, Reducer
-from .limit import Limit
-from .map_over import ItemForm, MapOver
 from .model_call import ModelCall
-from .parallel import Branch, Parallel
 from .prepare_step import PrepareStep
-from .retrying import Retrying
-from .router import Router
 from .stop_check import StopCheck
 from .verify import AnswerCheck, Verify
+
+if TYPE_CHECKING:
+    from .approve import Approve
+    from .attempts import NEVER
+    from .child import Child, ChildOutcome
+    from .critique import Critique
+    from .fallback import Fallback
+    from .joins import BranchJoin, Reducer
+    from .limit import Limit
+    from .map_over import ItemForm, MapOver
+    from .parallel import Branch, Parallel
+    from .retrying import Retrying
+    from .router import Router
 
 __all__ = [
     "ASKS_MAX",
@@ -61,3 +66,33 @@ __all__ = [
     "Verify",
     "recorded",
 ]
+
+# The standard loop has none of them, and every agent would wait for them.
+__getattr__ = front_door(
+    __name__,
+    {
+        ".approve": ("Approve",),
+        ".attempts": ("NEVER",),
+        ".child": (
+            "Child",
+            "ChildOutcome",
+        ),
+        ".critique": ("Critique",),
+        ".fallback": ("Fallback",),
+        ".joins": (
+            "BranchJoin",
+            "Reducer",
+        ),
+        ".limit": ("Limit",),
+        ".map_over": (
+            "ItemForm",
+            "MapOver",
+        ),
+        ".parallel": (
+            "Branch",
+            "Parallel",
+        ),
+        ".retrying": ("Retrying",),
+        ".router": ("Router",),
+    },
+)
