@@ -157,8 +157,7 @@ def _doubt(ranking: Ranking[S], cycle: Cycle) -> str:
             f"`contract`, or {STOP_CHECK}."
         )
     # Steps are counted by turns, so a graph without turns counts none.
-    every = (arc for row in ranking.arcs.values() for arc in row)
-    if any("turn" in ranking.may_move(arc) for arc in every) and _may_count(ranking, cycle.around):
+    if ranking.opens_turns and _may_count(ranking, cycle.around):
         return (
             f"a stop check is on {cycle.words}, and it is not known whether each round adds "
             f"a step: {_missing_count(ranking, cycle.around)}."

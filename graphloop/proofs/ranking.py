@@ -101,6 +101,11 @@ class Ranking(Generic[S]):
         return tuple(self.arcs), [arc for arc in arcs if arc.target in self.arcs]
 
     @cached_property
+    def opens_turns(self) -> bool:
+        """Whether an arc may open a turn."""
+        return any("turn" in self.may_move(arc) for row in self.arcs.values() for arc in row)
+
+    @cached_property
     def cyclic_components(self) -> Sequence[Component]:
         """The components of the split graph that contain a cycle."""
         return list(self.components(*self.split_graph()))
