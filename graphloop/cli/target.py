@@ -23,9 +23,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import module_from_spec
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Final, TypeAlias, cast, final
 
 from ..agent import Agent, Graph, Model, Tools, asks_model
@@ -204,17 +205,24 @@ def _told(place: str) -> Generator[None]:
         ) from error
 
 
+class _Uncached(SourceFileLoader):
+    """Reads a file anew: bytecode is stale for a file that changes twice within a second."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compile the file as it is."""
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
 def _execute(file: Path) -> ModuleType:
     """Execute a .py file, and return its module."""
     name = f"{EXECUTED}{file.stem}"
-    spec = spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise ConfigError(f"{file}: expected a .py file that Python can load, found another.")
-    module = module_from_spec(spec)
+    loader = _Uncached(name, str(file))
+    module = module_from_spec(ModuleSpec(name, loader, origin=str(file)))
+    module.__file__ = str(file)
     sys.modules[name] = module  # Python looks up annotations there.
     sys.path.insert(0, str(file.parent.absolute()))
     with _told(str(file)):
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     return module
 
 

@@ -103,10 +103,10 @@ async def test_a_question_to_a_person_is_kept_before_the_run_parks() -> None:
     )
 
     parked = await agent.generate("go", run_id="r")
-    assert [["Started"], [REPLY], [CHECK]] == store.kept
+    assert [["Started"], [REPLY, CHECK]] == store.kept
     await agent.resume("r", approvals={parked.pending[0].key: True})
 
-    assert [["Resumed"], ["Decided"], [NOTE], ["ToolReturned"], [REPLY]] == store.kept[3:]
+    assert [["Resumed"], ["Decided"], [NOTE], ["ToolReturned"], [REPLY]] == store.kept[2:]
 
 
 async def test_a_call_that_was_noted_and_not_begun_runs_when_resumed() -> None:
