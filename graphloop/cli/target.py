@@ -210,6 +210,7 @@ class _Uncached(SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType:
         """Compile the file as it is."""
+        del fullname
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
