@@ -7,7 +7,6 @@ asked: a process that died and asks again must hear the same, or no two runs cou
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -587,15 +586,6 @@ def answers_of(effect: Effect) -> dict[str, Event]:
         EffectFailed(1.0, effect.id, Failure("E", "m")),
     )
     return {type(event).__name__: event for event in every}
-
-
-def valid_json(text: str) -> bool:
-    """Whether `text` is JSON."""
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def unshadowed(given: Iterable[Rule]) -> tuple[Rule, ...]:

@@ -99,7 +99,7 @@ def desk(
 
 def with_line(number: int, line: str) -> str:
     """Return the right text with another line in one place."""
-    lines: list[str] = RIGHT.splitlines()
+    lines: list[str] = [*RIGHT.splitlines()]
     lines[number - 1 : number] = [line]
     return "\n".join(lines) + "\n"
 

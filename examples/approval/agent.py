@@ -40,7 +40,7 @@ def reply(request: ModelRequest) -> Mapping[str, object] | str:
 def ask(call: Pending) -> Approval:
     """Ask at the terminal; Enter denies, and so does anything but yes."""
     said = input(f"{call.name}{call.arguments}: agree? y/N, or say why not: ").strip()
-    return call.approve() if said.lower() in {"y", "yes"} else call.deny(said)
+    return call.approve() if said.lower() in {"y", "yes"} else call.decline(said)
 
 
 def main(store: str = "runs.db") -> None:

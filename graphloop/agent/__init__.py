@@ -21,19 +21,19 @@ from .generate import (
 from .graph import Graph
 from .graph_checks import refuse_idle_gate
 from .graph_terms import GraphOptions, passed_on
-from .inputs import AnswerInfo, MessageInput, Model, StepChanges, StepInfo, Verdict, messages_of
+from .inputs import AnswerInfo, MessageInput, Model, Review, StepChanges, StepInfo, messages_of
 from .journals import fork_run, root_of, state_after, typed
-from .known import graph_of
+from .metadata import graph_of
 from .options import AgentOptions, RunOptions, ToolInput, Tools
+from .pending_turn import PendingTurn
+from .resources import check_gate, split_tools
 from .result import RunResult
-from .runs import Runs, answer_call, open_ask, recorded_asks
+from .runs import Runs
 from .states import changed_fields, fields_of, lent, same_state, states_fit
 from .stream import RunStream
 from .sub_agents import AgentTool, Brief, Opener, Plan
 from .terms import RunTerms
 from .tool_runner import ToolRunner
-from .turn_in_hand import PendingTurn
-from .world import check_gate, split_tools
 
 __all__ = [
     "FINAL_ANSWER",
@@ -53,6 +53,7 @@ __all__ = [
     "Opener",
     "PendingTurn",
     "Plan",
+    "Review",
     "RunOptions",
     "RunResult",
     "RunStream",
@@ -63,9 +64,7 @@ __all__ = [
     "ToolInput",
     "ToolRunner",
     "Tools",
-    "Verdict",
     "agent_tool",
-    "answer_call",
     "approval_from",
     "asks_model",
     "carried_by",
@@ -81,10 +80,8 @@ __all__ = [
     "graph_of",
     "lent",
     "messages_of",
-    "open_ask",
     "passed_on",
     "path_key",
-    "recorded_asks",
     "refuse_idle_gate",
     "root_of",
     "same_state",

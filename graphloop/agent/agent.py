@@ -1,4 +1,4 @@
-"""Agent: a model and tools in the standard loop, ready to be asked any number of times."""
+"""Agent: a model and tools in the standard loop, which can be asked any number of times."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ __all__ = ["Agent"]
 
 @final
 class Agent:
-    """An agent: its `graph` is exactly what runs.
+    """A model and tools in the standard loop; `graph` is the table that runs.
 
         agent = Agent("anthropic:claude-opus-4-8", tools=[get_weather], max_steps=5)
         result = agent.generate_sync("What's the weather in NYC and London?")
 
-    An agent holds no conversation, and no run changes it: ask it from as many tasks as you like.
+    An agent holds no conversation, and no run changes it, so many tasks can ask it at once.
     To go on with a conversation, pass `messages=[*history, *result.messages, …]`.
 
     Args:
@@ -53,14 +53,14 @@ class Agent:
 
     @property
     def options(self) -> AgentOptions:
-        """The agent's options but for its secrets, which must not end up in a log."""
+        """The agent's options without its secrets, so that a log can show them."""
         shown = self._options.copy()
         shown.pop("api_key", None)
         shown.pop("approval_secret", None)
         return shown
 
     def with_options(self, **options: Unpack[AgentOptions]) -> Agent:
-        """Return an agent like this one, but for these options.
+        """Return a new agent with these options in place of earlier ones.
 
         Raises:
             ConfigError: an option cannot work.
@@ -79,11 +79,11 @@ class Agent:
         """Return this agent as a tool of other agents; each call is a child run.
 
         Args:
-            name: the tool's name; the agent's if not given.
-            description: what it is for; the calling model decides by this.
-            needs_approval: whether a human must agree to a call.
-            takes_over: a handoff: the agent reads the whole conversation, and its answer is the
-                calling run's.
+            name: the tool's name; by default the agent's name.
+            description: its purpose; the calling model decides by this.
+            needs_approval: whether a person must approve a call.
+            takes_over: a handoff: the agent reads the whole conversation, and its answer becomes
+                the answer of the calling run.
 
         Raises:
             ConfigError: the name cannot be a tool's.
@@ -101,11 +101,11 @@ class Agent:
         name: str,
         options: Mapping[str, object],  # noqa: ARG002 - an agent has its own
     ) -> AgentTool:
-        """Return this agent, with its own model, for the nodes of a graph that name it."""
+        """Return this agent, with its own model, for nodes that name it."""
         return self.as_tool(name=legal_name(name))
 
     def bound(self, *, context_window: int | None = None, price: ModelPrice | None = None) -> Bound:
-        """Return the most that one run can come to.
+        """Return the worst case of one run: its model calls, tokens, tools and cost.
 
         Args:
             context_window: how many tokens the largest of the models' windows holds.
@@ -116,7 +116,7 @@ class Agent:
     def stream(
         self, prompt: str | None = None, **question: Unpack[QuestionInput]
     ) -> RunStream[None]:
-        """Return the stream of a new run; the run starts when a reader first looks at it.
+        """Return the stream of a new run; the run starts at the first look at it.
 
         Args:
             prompt: the question; or `messages`, the conversation so far.
@@ -131,13 +131,13 @@ class Agent:
         signal: asyncio.Event | None = None,
         **question: Unpack[QuestionInput],
     ) -> RunResult[None]:
-        """Run to the end, or to `signal`, which aborts; other arguments are those of `stream`.
+        """Run to the end, or until `signal` aborts; other arguments are those of `stream`.
 
         Raises:
-            ConfigError: the question is not one; nothing has been sent.
+            ConfigError: the question cannot be asked; nothing has been sent.
             ProviderError: the model could not be asked, or did not answer completely.
-            OutputInvalid: the answer has not the form of the `output_type`.
-            Exception: what a function among the options raised.
+            OutputInvalid: the answer does not fit the `output_type`.
+            Exception: the error of a function among the options.
         """
         stream = start_run(self._terms, None, prompt, question, keep=signal is not None)
         return await (stream.result() if signal is None else _until(stream, signal))
@@ -156,18 +156,18 @@ class Agent:
         on_part: Callable[[Part], object] | None = None,
         **conversation: Unpack[ConversationInput],
     ) -> ToolRunner:
-        """Return a new run to be iterated turn by turn, and steered; see `ToolRunner`.
+        """Return a new run to iterate turn by turn, and to steer; see `ToolRunner`.
 
-        A run that parked, or whose process died, is iterated further by `resume_iter`.
+        `resume_iter` iterates a run that parked, or whose process died.
 
         Args:
             prompt: the question; or `messages`, the conversation so far.
-            on_part: called with each part of the run as it comes, deltas included; what it raises
+            on_part: called with each part of the run as it comes, deltas included; its error
                 becomes a warning.
             conversation: see `ConversationInput`.
         """
         keep = on_part is not None
-        # `start` refuses answers in it: an iterated run takes none.
+        # `start_run` refuses answers: an iterated run takes none.
         question = cast("QuestionInput", conversation)
         stream = start_run(self._terms, None, prompt, question, attended=True, keep=keep)
         return ToolRunner(self._terms, stream, on_part)
@@ -207,13 +207,12 @@ class Agent:
         on_part: Callable[[Part], object] | None = None,
         **answers: Unpack[AnswersInput],
     ) -> ToolRunner:
-        """Return a run that `iter` started, to be iterated and steered further.
+        """Return a run that `iter` started, to iterate and steer it further.
 
-        The turn that was pending when the process died is pending again: repeat what was not
-        journaled; tools that had run do not run again. A turn that the run has left (it parked on
-        an approval in it, say) is not pending; its tools run, and the next turn follows. The first
-        look raises where `iter` has not started the run, or an answer names no call that it waits
-        for.
+        The turn that was pending when the process died is pending again; tools that had run do not
+        run again. A turn that the run has left, to wait for an approval, is not pending: its tools
+        run, and the next turn follows. The first look raises an error if `iter` has not started
+        the run, or if an answer names no call that waits.
 
         The arguments are those of `resume_stream`, and `on_part` of `iter`.
         """
@@ -245,9 +244,9 @@ class Agent:
 
 
 async def _until(stream: RunStream[None], signal: asyncio.Event) -> RunResult[None]:
-    """Return the run's result, which is of an abort once the signal is set."""
+    """Return the run's result; the signal aborts the run."""
     watching = asyncio.create_task(_abort(stream, signal))
-    await asyncio.sleep(0)  # A signal that is set already is heeded before the run begins.
+    await asyncio.sleep(0)  # A signal that is set already aborts the run before its first step.
     try:
         return await stream.result()
     finally:

@@ -1,21 +1,20 @@
 """Answers to the calls that a run waits for: decisions of people, and results of client tools.
 
-Everything that is not exactly an approval of exactly this call denies it: an unsigned, foreign,
-expired or malformed token, a verdict of another type, a call that was edited into something its
-tool would refuse.
+Only an exact approval of exactly this call lets it run. A token that is unsigned, foreign, expired
+or malformed denies the call. So does an answer of another type, and an edit that the tool refuses.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, final
 
 from msgspec import Struct
 from msgspec.json import Decoder, Encoder
 
-from ..driver import Approver, LeftOpen, Pending, ask_key, bad_edit, capability_of, question_of
+from ..driver import Approver, LeftOpen, ask_key, bad_edit, capability_of, question_of
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError, StoreError, nearest
 from ..events import Decided, Event, ToolReturned
@@ -23,10 +22,11 @@ from ..policy import AS_IT_WAS, Approval, Policy, Rule, may_ask, refuse_edit, ve
 from ..run import Run
 from ..tools import Toolbox, ToolOutcome, error_text, result_content
 from ..values import ResultStatus, UserPart
+from .inputs import AnswersInput
+from .options import Decide
 
 __all__ = [
     "Answers",
-    "Decide",
     "ToolApprover",
     "approval_from",
     "approver_alone",
@@ -38,7 +38,7 @@ __all__ = [
 
 CLIENT_RESULT_CHARS_MAX: Final = 100_000
 RESULT: Final = "=result"
-"""Ends a result's key in a mailbox: a client tool may have been approved under the plain key."""
+"""The end of a result's key in a mailbox; the plain key may hold an approval of the same call."""
 
 
 class _Posted(Struct, frozen=True, omit_defaults=True):
@@ -57,7 +57,7 @@ class _Posted(Struct, frozen=True, omit_defaults=True):
 class Answers:
     """Answers by the key of the call: `"c0.1"`, or `"c0.1/c2.0"` for a call in a child run.
 
-    `given_at` has the times of approvals that were given before they are read here.
+    `given_at` has the times of the approvals that waited in a mailbox.
     """
 
     approvals: Mapping[str, object] = field(default_factory=dict[str, object])
@@ -65,32 +65,22 @@ class Answers:
     given_at: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @classmethod
-    def given(
-        cls,
-        approvals: Mapping[str, object] | None,
-        tool_results: Mapping[str, object] | None,
-    ) -> Answers:
+    def given(cls, answers: AnswersInput) -> Answers:
         """Return a caller's answers; None is no answer."""
-        return cls(
-            {} if approvals is None else approvals, {} if tool_results is None else tool_results
-        )
+        approvals, results = answers.get("approvals"), answers.get("tool_results")
+        return cls({} if approvals is None else approvals, {} if results is None else results)
 
     def refuse_wrong_types(self) -> None:
         """Refuse values that are no answers, before anything is recorded.
 
         Raises:
-            ConfigError: naming the option or the answer, and what was found.
+            ConfigError: naming the answer.
         """
-        for option, given in (("approvals", self.approvals), ("tool_results", self.tool_results)):
-            if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
-                raise ConfigError(
-                    f"`{option}` is a mapping of the keys of calls to answers; found {given!r:.80}"
-                )
         for key, answer in self.approvals.items():
             check_given_answer(f"approvals[{key!r}]", answer)
 
     def refuse_unsigned(self) -> None:
-        """Refuse approvals without a token, for a run that takes signed ones only.
+        """Refuse approvals without a token, for a run that takes only signed approvals.
 
         Raises:
             ConfigError: naming the approval, and how to sign it.
@@ -107,13 +97,13 @@ class Answers:
         """Refuse answers to calls that do not wait; `asks` maps each pending key to its kind.
 
         Raises:
-            ConfigError: naming the answer, and what is waited for.
+            ConfigError: naming the answer, and the keys that wait.
         """
         for option, given, kind in (
             ("approvals", self.approvals, "approval"),
             ("tool_results", self.tool_results, "client_tool"),
         ):
-            keys = [key for key, one in asks.items() if one == kind]
+            keys = [key for key, asked in asks.items() if asked == kind]
             for key in given:
                 if key not in keys:
                     raise ConfigError(
@@ -122,10 +112,10 @@ class Answers:
                     )
 
     def refuse_bad_edits(self, run: Run[Any], toolbox: Toolbox) -> None:
-        """Refuse edited arguments that could not run, before anything is recorded.
+        """Refuse edited arguments that the tool does not take, before anything is recorded.
 
         Raises:
-            ConfigError: naming the approval, and what its tool says.
+            ConfigError: naming the approval, and the mistake.
         """
         for effect in run.pending.values():
             if isinstance(effect, AskHuman) and (key := path_key(run, effect)) in self.approvals:
@@ -140,8 +130,8 @@ class Answers:
     def posts(self, now: float) -> Iterator[tuple[str, str]]:
         """Yield each answer as text for a store's mailbox, by its key."""
         for key, answer in self.approvals.items():
-            one, at = approval_from(answer), self.given_at.get(key, now)
-            posted = _Posted(one.approved, one.reason, one.edit, one.token, at)
+            said, at = approval_from(answer), self.given_at.get(key, now)
+            posted = _Posted(said.approved, said.reason, said.edit, said.token, at)
             yield key, Encoder().encode(posted).decode()
         for key, value in self.tool_results.items():
             outcome = outcome_of(value)
@@ -153,29 +143,29 @@ class Answers:
         """Return the answers that a mailbox holds.
 
         Raises:
-            StoreError: one cannot be read.
+            StoreError: an answer cannot be read.
         """
         approvals: dict[str, object] = {}
         results: dict[str, object] = {}
         given_at: dict[str, float] = {}
         for key, text in posted.items():
             try:
-                one = Decoder(_Posted).decode(text)
+                said = Decoder(_Posted).decode(text)
             except ValueError as error:
                 raise StoreError(f"the answer to {key!r} cannot be read: {error}") from error
-            if one.approved is None:
-                results[key.removesuffix(RESULT)] = ToolOutcome(one.content, one.status)
+            if said.approved is None:
+                results[key.removesuffix(RESULT)] = ToolOutcome(said.content, said.status)
             else:
-                edit = one.arguments or None
-                approvals[key] = Approval(one.approved, one.reason, edit, one.token)
-                if one.at is not None:
-                    given_at[key] = one.at
+                edit = said.arguments or None
+                approvals[key] = Approval(said.approved, said.reason, edit, said.token)
+                if said.at is not None:
+                    given_at[key] = said.at
         return cls(approvals, results, given_at)
 
     def events(
         self, run: Run[Any], toolbox: Toolbox, secret: bytes | None, clock: Callable[[], float]
     ) -> Iterator[Event]:
-        """Yield the answers to what one run waits for, in the order of its calls."""
+        """Yield the events that answer the pending calls of one run, in the order of the calls."""
         for effect in run.pending.values():
             if not isinstance(effect, AskHuman | CallTool):
                 continue
@@ -199,33 +189,33 @@ class Answers:
         if not approval.approved:
             return Decided(now, ask.id, approved=False, reason=approval.reason)
         refusal = ""
-        if approval.token or secret is not None:
-            at = now if given_at is None else given_at
-            refusal = verify(approval.token, capability_of(run, ask), secret=secret, now=at)
-            if not approval.token:
-                refusal = "not signed"
+        if not approval.token and secret is not None:
+            refusal = "the approval is not signed."
+        elif approval.token:
+            at, claim = now if given_at is None else given_at, capability_of(run, ask)
+            problem = verify(approval.token, claim, secret=secret, now=at)
+            refusal = f"the approval is {problem}." if problem else ""
+        if not refusal and ask.unknown and approval.edit:
+            refusal = AS_IT_WAS
+        unfit = bad_edit(ask.call.name, ask.takes, approval.edit, toolbox)
+        if not refusal and unfit is not None:
+            refusal = f"the edited arguments fail: {unfit}"
         if refusal:
-            return Decided(now, ask.id, approved=False, reason=f"the approval is {refusal}.")
-        if ask.unknown and approval.edit:
-            return Decided(now, ask.id, approved=False, reason=AS_IT_WAS)
-        problem = bad_edit(ask.call.name, ask.takes, approval.edit, toolbox)
-        if problem is not None:
-            reason = f"the edited arguments fail: {problem}"
-            return Decided(now, ask.id, approved=False, reason=reason)
+            return Decided(now, ask.id, approved=False, reason=refusal)
         return Decided(now, ask.id, True, approval.reason, approval.edit, given_at)  # noqa: FBT003
 
 
 def path_key(run: Run[Any], effect: AskHuman | CallTool) -> str:
-    """Return the key of a call as its root run's caller knows it."""
+    """Return the key of a call, as the caller of the root run knows it."""
     key, path = ask_key(effect), run.id.partition("/")[2]
     return f"{path}/{key}" if path else key
 
 
 def check_given_answer(place: str, answer: object) -> None:
-    """Refuse a decision that neither approves nor denies.
+    """Refuse a decision that neither approves nor declines.
 
     Raises:
-        ConfigError: it is no bool and no `Approval`, or one that does not say which.
+        ConfigError: it is no bool, and no `Approval` that holds a bool.
     """
     said = answer.approved if isinstance(answer, Approval) else answer
     if not isinstance(said, bool):
@@ -233,7 +223,7 @@ def check_given_answer(place: str, answer: object) -> None:
 
 
 def approval_from(answer: object) -> Approval:
-    """Read a decision; everything that is not exactly an approval denies."""
+    """Read a decision; everything that is not exactly an approval declines."""
     if not isinstance(answer, Approval):
         neither = f"the approver answered {answer!r:.80}, neither a yes nor a no."
         return Approval(answer is True, "" if isinstance(answer, bool) else neither)
@@ -244,12 +234,12 @@ def approval_from(answer: object) -> Approval:
 
 
 def _text(value: object) -> str:
-    """Return text that can be written down, also where it holds half a surrogate pair."""
+    """Return text that a journal can hold: half a surrogate pair is replaced."""
     return str(value).encode("utf-8", "replace").decode()
 
 
 def outcome_of(value: object) -> ToolOutcome:
-    """Read the result of a client tool; an exception says that it failed."""
+    """Read the result of a client tool; an exception means that it failed."""
     if isinstance(value, ToolOutcome):
         return value
     if isinstance(value, Exception):
@@ -257,21 +247,18 @@ def outcome_of(value: object) -> ToolOutcome:
     return ToolOutcome(result_content(value, CLIENT_RESULT_CHARS_MAX), "ok")
 
 
-Decide: TypeAlias = Callable[[Pending], bool | Approval | Awaitable[bool | Approval]]
-
-
 @final
 @dataclass(frozen=True)
 class ToolApprover:
-    """Asks `decide` about the calls of one run.
+    """Asks the caller's `decide` function about the calls of one run.
 
-    No agent may approve a call that its callers are to be asked about. A call that a parent's gate
-    asks about, by its present rules or by those of the journal, waits for the parent's approver.
+    An agent's own approver decides no call that a gate of a parent asks about: by the gate's
+    present rules, or by the rules in the journal. That call waits for the parent's approver.
 
     Args:
-        decide: the user's function.
-        agents: those that the run is in, outermost first.
-        own: the rules of gates that are not its parents'.
+        decide: the function.
+        agents: the names of the agents that the run is in, outermost first.
+        own: the rules of gates that belong to no parent.
         above: the present rules of its parents' gates; None for a run without a parent.
     """
 
@@ -281,7 +268,7 @@ class ToolApprover:
     above: tuple[tuple[Rule, ...], ...] | None = None
 
     async def __call__(self, effect: AskHuman, run: Run[Any]) -> Approval:
-        """Ask about one call; everything that is not exactly an approval denies it.
+        """Ask about one call; everything that is not exactly an approval declines.
 
         Raises:
             ConfigError: the answer edits a call that may have run.
@@ -291,8 +278,7 @@ class ToolApprover:
             recorded = [rules for rules in run.setup.rules if rules not in self.own]
             if any(may_ask(rules, effect.call.name) for rules in (*recorded, *self.above)):
                 raise LeftOpen
-        key, path = ask_key(effect), run.id.partition("/")[2]
-        pending = question_of(run, effect, f"{path}/{key}" if path else key, self.agents)
+        pending = question_of(run, effect, path_key(run, effect), self.agents)
         answer = self.decide(pending)
         if inspect.isawaitable(answer):
             answer = await answer
@@ -308,23 +294,23 @@ def approver_below(
     parent: Run[Any],
     gates: Iterable[Policy],
 ) -> Approver[Any] | None:
-    """Return the approver of the runs of an agent that a run calls.
+    """Return the approver of a child run.
 
     Args:
-        inherited: the parent's approver; the agent's own is asked only without it.
-        own: the agent's own.
-        agent: its name.
+        inherited: the parent's approver.
+        own: the approver of the child's agent, which is asked only without `inherited`.
+        agent: the name of the agent.
         parent: the run that calls it.
-        gates: its parents' gates, which hold for it.
+        gates: the gates of the parents, which hold for the child.
     """
-    rules = tuple([one.rules for one in gates])
+    rules = tuple([gate.rules for gate in gates])
     match inherited or own:
         case ToolApprover(above=above) as approver:
             if inherited is None:
                 approver = replace(approver, above=rules)
             elif above is not None:
                 known = {*parent.setup.rules, *above}
-                new = tuple([one for one in rules if one not in known])
+                new = tuple([listed for listed in rules if listed not in known])
                 approver = replace(approver, own=(*approver.own, *new))
             return replace(approver, agents=(*approver.agents, agent))
         case approver:
@@ -332,8 +318,8 @@ def approver_below(
 
 
 def approver_alone(own: ToolApprover | None, run: Run[Any]) -> ToolApprover | None:
-    """Return the approver of a run that is resumed by itself.
+    """Return the approver of a run that is resumed without its parents.
 
-    The parents of a child are not here, and their approvers are still to be asked.
+    A child's questions still wait for the approvers of its parents.
     """
     return replace(own, above=()) if own is not None and run.setup.depth else own

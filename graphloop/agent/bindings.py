@@ -1,4 +1,4 @@
-"""Bindings: functions and agents that nodes bring along, so that no caller hands them in."""
+"""Bindings: the functions, agents and models that the nodes of a graph name or bring along."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ class Bindings:
     agents: Mapping[str, Plan] = field(default_factory=dict[str, Plan])
 
     def joined(self, given: Mapping[str, Callback[S]]) -> Mapping[str, Callback[S]]:
-        """Return the functions together with those that a caller gives.
+        """Return these functions and the caller's functions.
 
         Raises:
-            ConfigError: two have one name.
+            ConfigError: two functions have one name.
         """
         if not given:
             return self.callbacks
@@ -75,14 +75,14 @@ class Bindings:
         if twice:
             raise ConfigError(
                 f"`callbacks` names {twice[0]!r}, a function that the node of that name brings "
-                "along: leave it out, or give one of the two another name"
+                "along. Fix: leave it out, or give one of the two another name."
             )
         return {**self.callbacks, **given}
 
 
 @runtime_checkable
 class Binds(Protocol):
-    """A node that brings what its effects name; a wrapper forwards what its nodes bring."""
+    """A node that brings along the functions and agents that its effects name."""
 
     @property
     def carried(self) -> Bindings:
@@ -91,10 +91,10 @@ class Binds(Protocol):
 
 
 def carried_by(nodes: Iterable[Node[Any, Outcome]]) -> Bindings:
-    """Return all that these nodes, and those that they wrap, bring along.
+    """Return the functions and agents that these nodes, and the nodes within them, bring along.
 
     Raises:
-        ConfigError: two of them bring different things under one name.
+        ConfigError: two nodes bring different functions or agents under one name.
     """
     every = tuple(unwrapped(nodes))
     if (problem := next(_twice_brought(every), None)) is not None:
@@ -110,10 +110,10 @@ def carried_by(nodes: Iterable[Node[Any, Outcome]]) -> Bindings:
 
 
 def check_carried(graph: NodeGraph[Any]) -> None:
-    """Refuse a graph whose nodes bring different things along under one name: no run could tell.
+    """Refuse a graph whose nodes bring different functions or agents under one name.
 
     Raises:
-        GraphError: naming each.
+        GraphError: naming each node.
     """
     problems = list(_twice_brought(graph.nodes.values()))
     if problems:
@@ -121,70 +121,60 @@ def check_carried(graph: NodeGraph[Any]) -> None:
 
 
 def models_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
-    """Return the labels of the models that nodes, and those that they wrap, ask beside the run's.
-
-    Each with the name of the first node that names it.
-    """
-    labels: dict[str, str] = {}
-    for node in unwrapped(nodes):
-        named: tuple[str, ...]
-        match node:
-            case ModelCall():
-                named = (node.model, *node.fallbacks)
-            case _ if node.kind == "check" and isinstance(
-                node, node_room.Critique | node_room.Router
-            ):
-                named = (node.model,)
-            case Compact(compaction=compaction) if compaction is not None:
-                named = (compaction.summary_model,)
-            case _:
-                named = ()
-        for label in named:
-            if label:
-                labels.setdefault(label, node.name)
-    return labels
+    """Return the labels of the models that nodes name, each with the first node that names it."""
+    return _named(nodes, _models_of)
 
 
 def agents_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
-    """Return the agents that nodes, and those that they wrap, may run.
-
-    Each with the name of the first node that names it.
-    """
-    return _named(nodes, lambda promised: [child.name for child in promised.children])
+    """Return the agents that nodes may run, each with the first node that names it."""
+    return _named(nodes, lambda node: [child.name for child in _contract(node).children])
 
 
 def functions_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
-    """Return the names of the functions that nodes, and those that they wrap, invoke.
-
-    Each with the name of the first node that names it. A node without a contract tells none.
-    """
-    return _named(nodes, lambda promised: promised.functions)
+    """Return the functions that nodes invoke, each with the first node that names it."""
+    return _named(nodes, lambda node: _contract(node).functions)
 
 
 def _named(
-    nodes: Iterable[Node[Any, Outcome]], names: Callable[[Contract], Iterable[str]]
+    nodes: Iterable[Node[Any, Outcome]], names: Callable[[Node[Any, Outcome]], Iterable[str]]
 ) -> dict[str, str]:
     found: dict[str, str] = {}
     for node in unwrapped(nodes):
-        promised = contract_of(node)
-        for name in () if promised is None else names(promised):
+        for name in filter(None, names(node)):
             found.setdefault(name, node.name)
     return found
 
 
+def _contract(node: Node[Any, Outcome]) -> Contract:
+    return contract_of(node) or Contract()
+
+
+def _models_of(node: Node[Any, Outcome]) -> Iterable[str]:
+    match node:
+        case ModelCall():
+            return (node.model, *node.fallbacks)
+        case Compact(compaction=compaction) if compaction is not None:
+            return (compaction.summary_model,)
+        # Few graphs have such a node, and its module is loaded only for them.
+        case _ if node.kind == "check" and isinstance(node, node_room.Critique | node_room.Router):
+            return (node.model,)
+        case _:
+            return ()
+
+
 def _twice_brought(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Problem]:
-    """Yield what is brought along under a name that something else has been brought by."""
+    """Yield a problem for each name under which nodes bring different functions or agents."""
     known: dict[tuple[str, str], object] = {}
     for node in unwrapped(nodes):
         if not isinstance(node, Binds):
             continue
         carried = node.carried
         found: dict[tuple[str, str], object] = {
-            **{("functions", name): one for name, one in carried.callbacks.items()},
-            **{("agents", name): one for name, one in carried.agents.items()},
+            **{("functions", name): function for name, function in carried.callbacks.items()},
+            **{("agents", name): plan for name, plan in carried.agents.items()},
         }
-        for (what, name), one in found.items():
-            if known.setdefault((what, name), one) != one:
+        for (what, name), brought in found.items():
+            if known.setdefault((what, name), brought) != brought:
                 yield Problem(
                     f"node {node.name!r}",
                     f"two different {what} are brought along as {name!r}.",
@@ -250,12 +240,15 @@ def facts_of(graph: NodeGraph[Any]) -> GraphFacts:
 
 
 def asks_model(graph: NodeGraph[Any]) -> bool:
-    """Whether a node of the graph itself, and not a child run, asks a model."""
+    """Whether a node of the graph itself asks a model; child runs do not count."""
     return facts_of(graph).asks_model
 
 
 def needs_messages(graph: NodeGraph[Any]) -> bool:
-    """Whether a model of the graph itself reads its conversation, which cannot be empty then."""
+    """Whether a model of the graph itself reads its conversation.
+
+    The model of a `Function` node reads a prompt of its own.
+    """
     return facts_of(graph).needs_messages
 
 
@@ -278,19 +271,19 @@ def _asks(node: Node[Any, Outcome]) -> bool:
 
 
 DEPTH_MAX: Final = 2
-"""How deep agents may be below a run of which the caller does not say it."""
+"""The default of `max_agent_depth`."""
 
 
 def nesting_of(graph: NodeGraph[Any], plans: Mapping[str, Plan], given: int | None) -> Nesting:
-    """Return how deep the nodes of a graph begin runs.
+    """Return how deep the child runs of a graph go.
 
     Args:
-        graph: what runs.
+        graph: the graph that runs.
         plans: the agents of its runs.
-        given: how deep agents may be below such a run; None if the caller has not chosen.
+        given: `max_agent_depth`; None if the caller does not give it.
 
     Raises:
-        ConfigError: models could never call some agent, at a depth that the caller has not chosen.
+        ConfigError: the default depth would keep models from calling one of the agents.
     """
     most = DEPTH_MAX if given is None else given
     path, within = tuple[str, ...](), ""

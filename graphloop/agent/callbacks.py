@@ -1,13 +1,13 @@
-"""callbacks: an agent's own functions, as the callbacks that the nodes of its loop invoke.
+"""Callbacks: an agent's own functions, in the form that the nodes of its loop invoke.
 
-The answer of a function is checked here and becomes an `Answer`, a fact of the journal: a replay
-never calls a function of the caller again.
+The answer of a function is checked here and becomes an `Answer` event in the journal, so a replay
+calls no function of the caller again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, cast
 
 from ..conversation import latest_answer, repaired
 from ..driver import Callback
@@ -20,9 +20,9 @@ from ..tools import Toolbox, awaited, yes_or_no
 from ..values import Message
 from .final_answer import OUTPUT, FinalAnswer
 from .inherited_limits import added_under
-from .inputs import AnswerInfo, MessageInput, StepChanges, StepInfo, Verdict, messages_of
-from .options import AgentOptions, Predicate
-from .world import (
+from .inputs import AnswerInfo, MessageInput, Review, StepChanges, StepInfo, messages_of
+from .options import Options, Predicate
+from .resources import (
     AgentResources,
     active_names,
     checked_tool_names,
@@ -53,28 +53,29 @@ NOT_GOOD: Final = "The answer was not accepted. Improve it."
 
 
 def agent_callbacks(
-    options: AgentOptions,
+    options: Options,
     world: AgentResources,
     every_turn: PrepareStep,
     predicates: Sequence[Predicate],
     final: FinalAnswer | None,
 ) -> Callable[[Toolbox], Mapping[str, Callback[None]]]:
-    """Return what makes the callbacks of a run, by the names that the agent's nodes give.
+    """Return the function that makes the callbacks of a run with a toolbox, by their names.
 
-    A run has a toolbox of its own, so that no tool that is added to it is called by another run.
+    A run has a toolbox of its own: `prepare_step` adds tools to it.
     """
     callbacks: dict[str, Callback[None]] = {}
     if predicates:
         callbacks[STOP_WHEN] = _stop(predicates)
-    if (compact := options.get("compact")) is not None:
-        callbacks[COMPACT] = _compact(compact)
+    if options.compact is not None:
+        callbacks[COMPACT] = _compact(options.compact)
     if final is not None:
         callbacks[OUTPUT] = _output(final)
-    if (done_when := options.get("done_when")) is not None:
-        callbacks[DONE_WHEN] = _judge(DONE_WHEN, done_when, final, NOT_DONE)
-    if (verify := options.get("verify")) is not None:
-        callbacks[VERIFY] = _judge(VERIFY, verify, final, NOT_GOOD)
-    if (prepare := options.get("prepare_step")) is None:
+    if options.done_when is not None:
+        callbacks[DONE_WHEN] = _check(DONE_WHEN, options.done_when, final, NOT_DONE)
+    if options.verify is not None:
+        callbacks[VERIFY] = _check(VERIFY, options.verify, final, NOT_GOOD)
+    prepare = options.prepare_step
+    if prepare is None:
         return lambda _: callbacks
     return lambda box: {**callbacks, PREPARE_STEP: _prepare(prepare, world, every_turn, box)}
 
@@ -109,20 +110,19 @@ def _changes(
     before = run.setup.tools
     gone = checked_tool_names("withdraw_tools", changes.withdraw_tools, before)
     added = added_under(run.setup, Toolbox(changes.add_tools).specs)
-    names = {*gone, *(one.name for one in added)}
+    names = {*gone, *(tool.name for tool in added)}
     if not names.isdisjoint(world.own):
         raise ConfigError(f"{world.own[0]!r} takes the answer: it is not added or withdrawn")
-    specs = (*(one for one in before if one.name not in names), *added)
+    tools = (*(tool for tool in before if tool.name not in names), *added)
     given, model = changes.active_tools, changes.model
-    active = None if given is None else active_names(given, specs, world)
-    there = offered(specs, every_turn.active_tools if active is None else active)
+    active = None if given is None else active_names(given, tools, world)
+    there = offered(tools, every_turn.active_tools if active is None else active)
     if changes.tool_choice is None:
-        # The agent's own choice, too, may be impossible among the tools of this turn.
-        choice_of(run.turn.tool_choice, there)
+        choice_of(run.turn.tool_choice, there)  # The agent's own choice must be possible, too.
         choice = None
     else:
         choice = choice_from_now(changes.tool_choice, there)
-    messages = None if changes.messages is None else _whole(changes.messages)
+    messages = None if changes.messages is None else _repaired(changes.messages)
     if added:
         box.add(changes.add_tools)
     return Changes(
@@ -139,14 +139,14 @@ def _stop(predicates: Sequence[Predicate]) -> Callback[None]:
     async def callback(run: Run[None]) -> Answer:
         info = StopInfo.of(run)
         tripped: list[str] = []
-        for one in predicates:
-            said = await awaited(one(info))
+        for predicate in predicates:
+            said = await awaited(predicate(info))
             try:
                 if yes_or_no(said):
-                    tripped.append(_name_of(one))
+                    tripped.append(_name_of(predicate))
             except ConfigError as error:
-                # A bound that does not say no holds: the turn is complete, and nothing is lost.
-                tripped.append(f"{_name_of(one)}: {error}")
+                # A bound that answers neither yes nor no stops the run: no result is lost.
+                tripped.append(f"{_name_of(predicate)}: {error}")
         return StopRequested(tuple(tripped))
 
     return callback
@@ -156,14 +156,8 @@ def _compact(compact: Callable[[StepInfo], object]) -> Callback[None]:
     async def callback(run: Run[None]) -> Answer:
         info = StepInfo(run.turn.number, run.messages, run.spent.usage)
         shorter = await awaited(compact(info))
-        found = type(shorter).__name__
-        if isinstance(shorter, str | bytes | Mapping) or not isinstance(shorter, Iterable):
-            raise ConfigError(
-                f"`compact` returns the list of messages to go on with; found {found}"
-            )
         try:
-            # `messages_of` checks its members.
-            return Changes(messages=_whole(cast("Sequence[Any]", shorter)))
+            return Changes(messages=_repaired(cast("Sequence[MessageInput]", shorter)))
         except ConfigError as error:
             raise ConfigError(f"`compact` returned no conversation: {error}") from error
 
@@ -181,9 +175,9 @@ def _output(final: FinalAnswer) -> Callback[None]:
     return callback
 
 
-def _judge(
+def _check(
     name: str,
-    judge: Callable[[AnswerInfo], object],
+    check: Callable[[AnswerInfo], object],
     final: FinalAnswer | None,
     feedback: str,
 ) -> Callback[None]:
@@ -196,22 +190,22 @@ def _judge(
             step_index=run.turn.number,
             attempt=run.counters.rejections.get(name, 0),
         )
-        verdict = await awaited(judge(info))
-        if isinstance(verdict, bool):
-            return AnswerChecked(verdict, "" if verdict else feedback)
-        if not isinstance(verdict, Verdict) or not isinstance(verdict.feedback, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        review = await awaited(check(info))
+        if isinstance(review, bool):
+            return AnswerChecked(review, "" if review else feedback)
+        if not isinstance(review, Review) or not isinstance(review.feedback, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(
-                f"`{name}` returns True, False or a Verdict; found {type(verdict).__name__}"
+                f"`{name}` returns True, False or a Review; found {type(review).__name__}"
             )
         return AnswerChecked(
-            verdict.ok is True, verdict.feedback or feedback, verdict.retry is not False
+            review.ok is True, review.feedback or feedback, review.retry is not False
         )
 
     return callback
 
 
-def _whole(messages: Sequence[MessageInput]) -> tuple[Message, ...]:
-    """Return a conversation of the user's making, in which every call is answered."""
+def _repaired(messages: Sequence[MessageInput]) -> tuple[Message, ...]:
+    """Return the caller's conversation, in which every call has a result."""
     return repaired(messages_of(messages)).messages
 
 

@@ -1,4 +1,4 @@
-"""child_runs: a graph runs as the child of another run, within its parent's limits."""
+"""Child runs: a graph runs as the child of another run, within the limits of its parent."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ..tools import Approval, Parameters, Tool, model_parameters
 from ..values import Message, SystemMessage
 from .answers import approver_below
 from .inherited_limits import beyond_watch, gates_below, setup_below
+from .resources import price_below
 from .sub_agents import AgentTool, Brief
 from .terms import RunTerms
-from .world import price_below
 
 __all__ = ["ChildOpener", "as_agent_tool"]
 
@@ -37,8 +37,8 @@ class ChildOpener(Generic[S]):
     """Opens runs of one graph as children of other runs.
 
     Args:
-        terms: the terms of a run of the graph without a parent.
-        state: the state that a child begins with, where its parent gives none.
+        terms: the terms of the graph's runs without a parent.
+        state: the state of a child whose parent gives none.
     """
 
     terms: RunTerms[S]
@@ -76,15 +76,14 @@ class ChildOpener(Generic[S]):
 
     def _briefed(self, brief: Brief, agent: str) -> tuple[tuple[Message, ...], object]:
         """Return the conversation and the state that a child run begins with."""
-        messages, instructions = brief.messages, self.terms.options.get("instructions")
+        messages, instructions = brief.messages, self.terms.options.instructions
         if not messages and self.terms.needs_messages:
             raise ConfigError(
-                f"agent {agent!r} is given no message, and a model needs one: say what it is "
-                "asked, with `prompt=`"
+                f"agent {agent!r} is given no message, and a model needs one. Fix: give `prompt=`."
             )
         if instructions:
-            told = [one for one in messages if not isinstance(one, SystemMessage)]
-            messages = (SystemMessage(instructions), *told)
+            rest = [message for message in messages if not isinstance(message, SystemMessage)]
+            messages = (SystemMessage(instructions), *rest)
         return messages, self.state if brief.state is None else brief.state
 
 
@@ -97,10 +96,7 @@ def as_agent_tool(
     needs_approval: Approval = False,
     takes_over: bool = False,
 ) -> AgentTool:
-    """Return the runs of a graph as a tool; the arguments are those of `Agent.as_tool`.
-
-    Each run starts with the `terms`, and with the `state`.
-    """
+    """Return a tool whose calls are runs of a graph; see `Agent.as_tool`."""
     tool: Tool[..., object] = Tool(
         name=name,
         description=description,
@@ -114,9 +110,9 @@ def as_agent_tool(
 
 @cache
 def _parameters(*, takes_over: bool) -> Parameters:
-    """Return what an agent is told: nothing, where it reads the conversation; else its task.
+    """Return the parameters of an agent as a tool: its task, or nothing if it takes over.
 
-    A model, not a schema of our own: that would load the checker of schemas, which is slow.
+    A pydantic model, since a JSON Schema would load the slow schema checker.
     """
     model: type[BaseModel] = (
         pydantic.create_model("Nothing", __config__=NOTHING_ELSE)
@@ -125,11 +121,11 @@ def _parameters(*, takes_over: bool) -> Parameters:
             "Task", __config__=NOTHING_ELSE, prompt=(str, pydantic.Field(description=TASK))
         )
     )
-    told = model_parameters(model, "an agent as a tool")
+    read = model_parameters(model, "an agent as a tool")
 
     def parse(arguments: str) -> object:
-        task = told.parse(arguments)
+        task = read.parse(arguments)
         assert isinstance(task, BaseModel), "a model's parser makes models"
         return task.model_dump()
 
-    return Parameters(told.schema, parse)
+    return Parameters(read.schema, parse)

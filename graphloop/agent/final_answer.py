@@ -1,12 +1,11 @@
 """The final answer of an agent with an `output_type`: how it is asked for, and how it is read.
 
-Where the server takes the form, the answer is the text of the last turn. Elsewhere it is the
-arguments of a call of `final_answer`, a tool that ends the run. Either way the `output` check alone
-finds mistakes in it, and sends it back a bounded number of times.
+If the server takes the form, the answer is the text of the last turn. Otherwise it is the arguments
+of a call of `final_answer`, a tool that ends the run. In both cases the `output` check finds
+mistakes, and sends the answer back a limited number of times.
 
-The schema is always that of an object: a tool's arguments must be one, and servers' JSON modes ask
-for one. A type that is no object becomes the property `value` of one. Answers are read as strict
-JSON; an answer that does not fit is `OutputInvalid`, whose message tells the model how to mend it.
+The schema is always that of an object: tools and servers' JSON modes demand one. A type that is no
+object becomes the property `value`. Answers are read as strict JSON.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import inspect
 import re
 import types
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, Generic, Literal, TypeVar, cast, final, overload
+from typing import Any, Final, Literal, cast, final
 
 import pydantic
 from pydantic import PydanticUserError, ValidationError
@@ -57,15 +56,13 @@ class FinalAnswer:
     """How one agent gives its final answer.
 
     Args:
-        kind: the type of the answer: whatever `Output` takes.
-        mode: whether the server or a tool sees to the form.
-        labels: the labels of the models that may be asked for it, for `"auto"`.
-        own_server: whether the model is asked at a URL of the caller's, whose abilities are not
-            known.
+        kind: the type of the answer, as `Output` takes it.
+        mode: whether the server or a tool takes the form.
+        labels: the labels of the models that may be asked, for `"auto"`.
+        own_server: whether the model is asked at a URL of the caller: its abilities are unknown.
 
     Raises:
-        ConfigError: the type cannot be described to a model, or not to the server that `mode`
-            wants to see to the form.
+        ConfigError: no schema can be made of the type, or the server does not take the schema.
     """
 
     def __init__(
@@ -79,23 +76,18 @@ class FinalAnswer:
         services = [service_of(label) for label in labels]
         able = not own_server and all(service and service.keeps_output for service in services)
         self._native = mode == "native" or (mode == "auto" and able)
-        self._output: Output[object] = Output(kind, name="" if self._native else FINAL_ANSWER)
+        self._output = Output(kind, name="" if self._native else FINAL_ANSWER)
         if self._native and not own_server:
             self._fit_servers(kind, mode, [service for service in services if service])
 
     @property
-    def facts(self) -> Mapping[str, object]:
-        """Its choices as plain values, to be compared; the type is an option of its own."""
-        return {"native": self._native, "spec": self._output.spec}
-
-    @property
     def spec(self) -> OutputSpec | None:
-        """The form as the server reads it; None where a tool takes the answer."""
+        """The form for the server; None where a tool takes the answer."""
         return self._output.spec if self._native else None
 
     @property
     def tool(self) -> Tool[..., object] | None:
-        """The tool that takes the answer; None where the server sees to the form."""
+        """The tool that takes the answer; None where the server takes the form."""
         if self._native:
             return None
         spec = self._output.spec
@@ -103,7 +95,7 @@ class FinalAnswer:
         return Tool(
             name=FINAL_ANSWER,
             description=f"{description} {spec.description}".strip(),
-            # It takes anything: the check of the answer is the one judge, with the one bound.
+            # The `output` check, which has a limit, finds all mistakes.
             parameters=Parameters(spec.schema, str),
             execute=self._take,
             effect="pure",
@@ -115,10 +107,10 @@ class FinalAnswer:
         return ObjectView("" if self._native else FINAL_ANSWER, self._output.unwrap)
 
     def answer(self, run: Run[Any]) -> object:
-        """Return the answer that a run has come to.
+        """Return the answer of a run.
 
         Raises:
-            OutputInvalid: there is none, or it has not the form; the message is for the model.
+            OutputInvalid: there is none, or it does not fit; the message is for the model.
         """
         arguments = None if self._native else _arguments(run)
         if arguments is not None:
@@ -131,14 +123,14 @@ class FinalAnswer:
         )
 
     def said(self, run: Run[Any]) -> str:
-        """Return the model's answer as text, of whatever form it is."""
+        """Return the model's answer as text, whether or not it fits."""
         arguments = None if self._native else _arguments(run)
         return latest_answer(run) if arguments is None else arguments
 
     def _fit_servers(
         self, kind: object, mode: Literal["auto", "native", "tool"], services: Sequence[Service]
     ) -> None:
-        """Have a tool take the answer if a server does not take its form."""
+        """Let a tool take the answer if a server does not take its form."""
         spec = self._output.spec
         place = f"output {spec.name!r}: schema"
         parts = [service.refused_output(spec.schema, place=place) for service in services]
@@ -152,7 +144,7 @@ class FinalAnswer:
             self._native, self._output = False, Output(kind, name=FINAL_ANSWER)
 
     def _take(self, arguments: str) -> object:
-        """Return the answer itself as the call's result, for an agent that has called this one."""
+        """Return the answer as the call's result, for an agent that has called this one."""
         try:
             self._output.parse_arguments(arguments)
         except OutputInvalid:
@@ -161,12 +153,7 @@ class FinalAnswer:
 
 
 def failure_of(run: Run[Any], final: FinalAnswer | None) -> Exception:
-    """Return the recorded failure of a run that ended in another process.
-
-    Args:
-        run: the run.
-        final: how its final answer is given, where it has a form.
-    """
+    """Return the recorded failure of a run that ended in another process."""
     failure = None if run.ending is None else run.ending.failure
     if failure is None:
         return RunFailed("unknown")
@@ -182,14 +169,12 @@ def failure_of(run: Run[Any], final: FinalAnswer | None) -> Exception:
 
 
 def _arguments(run: Run[Any]) -> str | None:
-    """Return the arguments of the first call that gave the answer, if one did."""
+    """Return the arguments of the first call of `final_answer`; None if there is none."""
     if said_after_calls(run):
         return None
     calls = run.record.steps[-1].tool_calls
-    return next((one.arguments for one in calls if one.name == FINAL_ANSWER), None)
+    return next((call.arguments for call in calls if call.name == FINAL_ANSWER), None)
 
-
-T = TypeVar("T")
 
 VALUE = "value"
 PLACE = "output type"
@@ -199,42 +184,31 @@ FOUND_CHARS_MAX = 80
 
 
 @final
-class Output(Generic[T]):
+class Output:
     """The form of a final answer, from a type that pydantic knows or from a JSON Schema.
 
-    A pydantic model class, a dataclass, a TypedDict, `list[str]`, a union, … gives values of that
-    type. A mapping is taken as JSON Schema, checked by its own draft, and gives parsed JSON.
+    A pydantic model class, a dataclass, a TypedDict, `list[str]` or a union gives values of that
+    type. A mapping is a JSON Schema, and gives parsed JSON.
 
         Output(Weather).parse('{"city": "Oslo"}')  # Weather(city='Oslo')
 
     Attributes:
-        spec: what the model is told. Its name is made of the type's and legal on every wire; its
-            description is the type's docstring unless one is given.
+        spec: the name, the schema and the description for the model; the description is the
+            docstring of the type.
 
     Raises:
         ConfigError: no JSON Schema can be made of the type, or the schema is not valid.
     """
 
-    @overload
-    def __init__(self, kind: type[T], *, name: str = "", description: str = "") -> None: ...
-    @overload
-    def __init__(
-        self: Output[object], kind: object, *, name: str = "", description: str = ""
-    ) -> None: ...
-    def __init__(self, kind: object, *, name: str = "", description: str = "") -> None:
+    def __init__(self, kind: object, *, name: str = "") -> None:
         if isinstance(kind, Mapping):
             form, self._wraps, title = _of_schema(cast("Mapping[str, object]", kind))
         else:
             form, self._wraps, title = _of_type(kind)
         self._parse = form.parse
-        self.spec = OutputSpec(
-            _legal(name or title), form.schema, description or _description(form.schema)
-        )
+        self.spec = OutputSpec(_legal(name or title), form.schema, _description(form.schema))
 
-    def __repr__(self) -> str:
-        return f"Output({self.spec.name!r})"
-
-    def parse(self, text: str) -> T:
+    def parse(self, text: str) -> object:
         """Return the answer that a model wrote as text.
 
         Raises:
@@ -248,7 +222,7 @@ class Output(Generic[T]):
         except Exception as error:  # A user's validator may raise anything.
             raise OutputInvalid(self._refusal(_finding(answer, error)), text=text) from error
 
-    def parse_arguments(self, text: str) -> T:
+    def parse_arguments(self, text: str) -> object:
         """Return the answer that a model gave as the arguments of a call.
 
         Raises:
@@ -260,19 +234,14 @@ class Output(Generic[T]):
             raise OutputInvalid(rejection(self.spec.name, text, error), text=text) from error
 
     def unwrap(self, value: object) -> object | None:
-        """Return what JSON read so far says of the answer itself; None where it says nothing yet.
-
-        Nothing is checked: this is for the values of `PartialObjects`.
-        """
+        """Return the answer in JSON that is still growing, unchecked; None where it is missing."""
         if not self._wraps:
             return value
         return cast("JsonSchema", value).get(VALUE) if isinstance(value, dict) else None
 
-    def _value(self, text: str) -> T:
+    def _value(self, text: str) -> object:
         value = self._parse(text)
-        if self._wraps:
-            value = cast("JsonSchema", value)[VALUE]  # The schema requires it.
-        return cast("T", value)  # The parser is the one made of `T`, or T is object.
+        return cast("JsonSchema", value)[VALUE] if self._wraps else value
 
     def _refusal(self, finding: str) -> str:
         form = ', {"value": …}' if self._wraps else ""
@@ -286,12 +255,12 @@ class Output(Generic[T]):
 def _of_schema(schema: Mapping[str, object]) -> tuple[Parameters, bool, str]:
     title = schema.get("title")
     wraps = schema.get("type") != "object"
-    told = _wrapped(schema) if wraps else schema
-    return parameters_of(told, PLACE), wraps, title if isinstance(title, str) else ""
+    form = parameters_of(_wrapped(schema) if wraps else schema, PLACE)
+    return form, wraps, title if isinstance(title, str) else ""
 
 
 def _wrapped(schema: Mapping[str, object]) -> JsonSchema:
-    """Return the schema as a property; its definitions stay at the top, where references look."""
+    """Return the schema as a property; references find its definitions at the top."""
     inner = dict(schema)
     outer = {key: inner.pop(key) for key in ("$schema", "$defs", "definitions") if key in inner}
     return outer | {
@@ -343,8 +312,8 @@ def _legal(name: str) -> str:
 
 
 def _description(schema: str) -> str:
-    told = cast("JsonSchema", from_json(schema)).get("description")
-    return told if isinstance(told, str) else ""
+    found = cast("JsonSchema", from_json(schema)).get("description")
+    return found if isinstance(found, str) else ""
 
 
 def _finding(text: str, error: Exception) -> str:

@@ -1,13 +1,9 @@
-"""An agent for one question, one object, or one tool: functions over `Agent`.
-
-The same loop as everywhere: a rejected answer goes back to the model a bounded number of times, and
-all of its tokens count.
-"""
+"""Functions that make an agent for one question, one object, or one tool."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, TypeVar, Unpack, cast, final, overload
@@ -17,7 +13,7 @@ from ..run import EndReason
 from ..tools import Approval as NeedsApproval
 from ..values import Usage
 from .agent import Agent
-from .inputs import AnswersInput, MessageInput, Model, QuestionInput
+from .inputs import Model, QuestionInput
 from .options import AgentOptions
 from .result import RunHandle, RunResult
 from .stream import RunStream
@@ -36,13 +32,8 @@ __all__ = [
 ]
 
 
-class TextOptions(AgentOptions, AnswersInput, total=False):
-    """Options of an agent that is asked once, and what it is asked beside a prompt.
-
-    `messages`: the conversation so far.
-    """
-
-    messages: Sequence[MessageInput] | None
+class TextOptions(AgentOptions, QuestionInput, total=False):
+    """Options of an agent that is asked once, and its conversation."""
 
 
 async def generate_text(
@@ -57,14 +48,14 @@ async def generate_text(
     Args:
         model: `"provider:model"`, or a provider.
         prompt: the question; or `messages`, the conversation so far.
-        signal: aborts the run once it is set: it ends as `aborted`, with what there is.
+        signal: aborts the run once it is set; the result has all that was done before.
         options: `approvals` and `tool_results` for the calls that `messages` ends in, as for
             `Agent.stream`; for the others see `AgentOptions`.
 
     Raises:
         ConfigError: an option, the model, a tool or the question cannot work; nothing was sent.
         ProviderError: the model could not be asked, or did not answer completely.
-        Exception: what `prepare_step` or a stop predicate raised.
+        Exception: the error of a `prepare_step` function or a stop predicate.
     """
     agent, question = _agent_of(model, options)
     try:
@@ -78,30 +69,21 @@ def generate_text_sync(
     model: Model, prompt: str | None = None, **options: Unpack[TextOptions]
 ) -> RunResult[None]:
     """Do what `generate_text` does, for callers without an event loop."""
-    agent, question = _agent_of(model, options)
-
-    async def ask() -> RunResult[None]:
-        try:
-            return await agent.generate(prompt, **question)
-        finally:
-            if isinstance(model, str):
-                await agent.aclose()
-
-    return run_sync(ask(), "generate_text")
+    return run_sync(generate_text(model, prompt, **options), "generate_text")
 
 
 def stream_chat(
     model: Model, prompt: str | None = None, **options: Unpack[TextOptions]
 ) -> RunStream[None]:
-    """Return the stream of one run at once; nothing is sent until it is looked at.
+    """Return the stream of one run; nothing is sent before the first look at it.
 
     The arguments are those of `generate_text`. A mistake in them becomes the stream's error part
-    and the error of its `result`: this function itself never raises.
+    and the error of its `result`; this function never raises.
     """
     try:
         agent, question = _agent_of(model, options)
         stream = agent.stream(prompt, **question)
-    except Exception as error:  # noqa: BLE001 - it is raised again by `result`
+    except Exception as error:  # noqa: BLE001 - `result` raises it again
         return RunStream(partial(_refuse, error))
     if isinstance(model, str):
         stream.on_over = partial(agent.aclose, shared=False)
@@ -109,20 +91,17 @@ def stream_chat(
 
 
 def _agent_of(model: Model, options: TextOptions) -> tuple[Agent, QuestionInput]:
-    """Return the agent, and what it is asked beside a prompt."""
-    own: Mapping[str, object] = {**options}
-    # A TypedDict loses its type where keys are chosen; each has the type that it had.
-    asked = cast("QuestionInput", {key: own[key] for key in ASKED if key in own})
-    kept = cast("AgentOptions", {key: own[key] for key in own if key not in ASKED})
-    return Agent(model, **kept), asked
+    """Return the agent, and its conversation."""
+    given: Mapping[str, object] = {**options}  # A TypedDict loses its type where keys are computed.
+    asked = QuestionInput.__annotations__
+    question = {key: value for key, value in given.items() if key in asked}
+    own = {key: value for key, value in given.items() if key not in asked}
+    return Agent(model, **cast("AgentOptions", own)), cast("QuestionInput", question)
 
 
 async def _refuse(error: Exception) -> RunHandle[None]:
     raise error
 
-
-ASKED: Final = ("messages", "approvals", "tool_results")
-"""The options of `generate_text` that an agent has not, and its question has."""
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -136,20 +115,20 @@ ABOUT_ONE_ANSWER: Final = frozenset(
         *("temperature", "timeouts", "top_p", "verify"),
     )
 )
-"""The options that mean something without tools; every other is refused, never ignored."""
+"""The options that have an effect without tools; all others are refused."""
 
 
 @final
 @dataclass(frozen=True)
 class ObjectResult(Generic[T_co]):
-    """An answer of a given type, and the run that it came from."""
+    """An answer of the asked type, and the run that gave it."""
 
     object: T_co
     run: RunResult[None]
 
     @property
     def usage(self) -> Usage | None:
-        """Tokens of all attempts; None where no server told them."""
+        """Tokens of all attempts; None where no server reported them."""
         return self.run.total_usage
 
     @property
@@ -193,12 +172,12 @@ async def generate_object(
         output_type: a pydantic model, a dataclass, a TypedDict, any type pydantic knows, or a
             JSON Schema.
         prompt: the question; or `messages`, the conversation so far.
-        options: those of `AgentOptions` that say something about one answer; for an answer after
-            work with tools, give an `Agent` an `output_type`.
+        options: the `AgentOptions` that have an effect without tools. For an answer after work
+            with tools, give an `Agent` an `output_type`.
 
     Raises:
         ConfigError: an option belongs to the loop, or cannot work; nothing was sent.
-        OutputInvalid: the model gave no answer of this type, or none at all.
+        OutputInvalid: the model gave no answer of this type.
         ProviderError: the model could not be asked, or did not answer completely.
     """
     refused = sorted(options.keys() - ABOUT_ONE_ANSWER - {"messages"})
@@ -207,7 +186,9 @@ async def generate_object(
             f"generate_object asks for one answer; {', '.join(refused)} would have no effect: "
             "use Agent(…, output_type=…) for an answer after work with tools"
         )
-    every: TextOptions = {**options, "output_type": output_type, "max_steps": _steps(options)}
+    # Each attempt may be paused once by the server.
+    steps = 2 * (options.get("max_output_retries", 2) + 1)
+    every: TextOptions = {**options, "output_type": output_type, "max_steps": steps}
     result = await generate_text(model, prompt, **every)
     if result.end_reason is not EndReason.COMPLETED:
         raise OutputInvalid(
@@ -245,11 +226,6 @@ def generate_object_sync(
     return run_sync(work, "generate_object")
 
 
-def _steps(options: TextOptions) -> int:
-    """Return how many turns there may be: the retries, and as many that were spent on pauses."""
-    return 2 * (options.get("max_output_retries", 2) + 1)
-
-
 def agent_tool(
     model: Model,
     *,
@@ -258,19 +234,18 @@ def agent_tool(
     takes_over: bool = False,
     **options: Unpack[AgentOptions],
 ) -> AgentTool:
-    """Return an agent that other agents call like a tool, by its `name`.
+    """Return an agent that other agents call as a tool, by its `name`.
 
     Args:
         model: `"provider:model"`, or a provider.
-        description: what it is for; the calling model decides by this.
-        needs_approval: whether a human must agree to a call.
+        description: its purpose; the calling model decides by this.
+        needs_approval: whether a person must approve a call.
         takes_over: whether the agent reads the whole conversation and gives the run's answer.
         options: see `AgentOptions`; `name` is the tool's name too.
 
     Raises:
         ConfigError: an option, the model or a tool cannot work.
     """
-    agent = Agent(model, **options)
-    return agent.as_tool(
+    return Agent(model, **options).as_tool(
         description=description, needs_approval=needs_approval, takes_over=takes_over
     )

@@ -1,7 +1,4 @@
-"""Graph: a user's graph, which draws, checks and runs itself.
-
-Its nodes and its table are those of the kernel's `NodeGraph`.
-"""
+"""Graph: the kernel's `NodeGraph` with methods that draw, check and run it."""
 
 from __future__ import annotations
 
@@ -46,9 +43,9 @@ S = TypeVar("S")
 
 
 class Graph(NodeGraph[S]):
-    """A topology: nodes, and for each of their outcomes where it leads.
+    """Nodes, and a table that says where each outcome of a node leads.
 
-    In a row, `...` stands for every outcome not named there.
+    In a row of the table, `...` stands for every other outcome.
 
         loop = Graph("ask-once", start=prepare, edges={
             prepare: {Ready: model, Calls: append, ...: END},
@@ -59,14 +56,14 @@ class Graph(NodeGraph[S]):
     Args:
         name: the graph's name in journals and diagrams.
         start: the node that a run begins at.
-        edges: for every node, where each of its outcomes leads: another node, or `END`.
-        state_type: the type of the state, where no function among the nodes (`@node`) tells it.
-        ignore: why findings of `check` are set aside, by node and code. A graph with a cycle that
-            nothing bounds (GL4) runs only if the reason stands here.
+        edges: for each node, where each of its outcomes leads: to a node, or to `END`.
+        state_type: the type of the state, if no `@node` function among the nodes names it.
+        ignore: the reasons to set findings of `check` aside, by node and code. A graph with an
+            unbounded cycle (GL4) runs only with a reason for it.
 
     Raises:
-        GraphError: with every problem found, each with its place and its fix.
-        ConfigError: something is set aside for no reason.
+        GraphError: naming every problem, with its place and its fix.
+        ConfigError: a finding is set aside without a reason.
     """
 
     @overload
@@ -103,16 +100,16 @@ class Graph(NodeGraph[S]):
 
     @property
     def prompt(self) -> str:
-        """The prompt of a run without one; empty, unless its file says it."""
+        """The prompt of a run without `prompt=` and `messages=`; only a topology file gives one."""
         return ""
 
     @property
     def ignore(self) -> Ignore:
-        """Why findings of the checker are set aside, by node and code."""
+        """The reasons to set findings of `check` aside, by node and code."""
         return self._ignore
 
     def unbounded(self, reason: str) -> Self:
-        """Return this graph with its cycles without a bound (GL4) set aside, so that it runs."""
+        """Return this graph with its unbounded cycles (GL4) set aside, so that it runs."""
         ignore = reasons_for_cycles(self, reason, self._ignore, self.endless)
         changed = copy(self)
         changed._ignore = ignore
@@ -124,22 +121,22 @@ class Graph(NodeGraph[S]):
         return views.mermaid_of(views.picture(self))
 
     def dot(self) -> str:
-        """Return the graph in Graphviz' language."""
+        """Return the graph in the language of Graphviz."""
         return views.dot_of(views.picture(self))
 
     def save(self, path: str | Path, *, level: Level = "node") -> Path:
         """Draw the graph into a file, by its suffix: svg, png, pdf, mmd, dot or txt.
 
-        `phase` folds loops, agents or the phases of a loop into boxes; `detail` tells what each
-        node promises, and draws the graphs that nodes run.
+        The level `phase` folds loops and agents into boxes. `detail` shows the contract of each
+        node, and draws the graphs that nodes run.
         """
         views.save(self, path, level=level)
         return Path(path)
 
     def diff(self, later: NodeGraph[S], *, rules: Rules | Iterable[Rules] = ()) -> Comparison:
-        """Return how a later graph differs from this one, and what it promises less.
+        """Return how a later graph differs from this graph, and which promises it lost.
 
-        `rules` are decided on both graphs; one that means nothing in either is a ConfigError.
+        The `rules` are decided on both graphs. A rule that fits neither is a ConfigError.
         """
         return proofs.compare(self, later, rules)
 
@@ -150,21 +147,18 @@ class Graph(NodeGraph[S]):
         ignore: Ignore | None = None,
         tools: Iterable[str | Named] = (),
     ) -> Report:
-        """Prove what can be proven of the graph; see `graphloop.check`."""
+        """Return what is proven of the graph; see `graphloop.check`."""
         return proofs.check(self, rules=rules, ignore=ignore or {}, tools=tools)
 
     @cached_property
     def endless(self) -> tuple[Endless, ...]:
-        """The cycles without a bound that are not set aside: with one, the graph does not run."""
+        """The unbounded cycles that are not set aside; with any, the graph does not run."""
         return proofs.endless(self)
 
     def run_bound(self, **options: Unpack[BoundOptions[S]]) -> Bound:
-        """Return the most that a run with these options can come to, with the agents it may call.
+        """Return the worst case of a run with these options, with the agents that it may call.
 
-        `bound` in `graphloop.proofs` tells the bound of the table alone.
-
-        Args:
-            options: see `BoundOptions`.
+        `graphloop.proofs.bound` gives the bound of the table alone.
         """
         known = (options.get("context_window"), options.get("model_price"))
         return self._terms(options).bound(*known)
@@ -173,7 +167,7 @@ class Graph(NodeGraph[S]):
         """Return the stream of a new run of this graph.
 
         Args:
-            state: the state that your own nodes carry; None if there are none.
+            state: the state of your own nodes; None without such nodes.
             question: the prompt or the conversation, and the options; see `GraphQuestion`.
         """
         return new_run(self, self._terms(question), state, question, self.prompt)
@@ -189,8 +183,7 @@ class Graph(NodeGraph[S]):
 
         Args:
             run: its id in the `store` of the options, or the result that parked.
-            answers: what the run waits for, and the options that it started with; see
-                `GraphAnswers`.
+            answers: the answers, and the options that the run started with; see `GraphAnswers`.
         """
         return resumed_run(self, self._terms(answers), run, answers)
 
@@ -212,7 +205,7 @@ class Graph(NodeGraph[S]):
     ) -> AgentTool:
         """Return this graph as a tool of agents, or as the agent of a `Child` node.
 
-        Each call is a child run, which begins with `state`; other arguments are those of
+        Each call is a child run, which begins with `state`. The other arguments are those of
         `Agent.as_tool`, and `GraphOptions`.
         """
         return as_agent_tool(
@@ -225,7 +218,7 @@ class Graph(NodeGraph[S]):
         )
 
     def as_sub_agent(self, name: str, options: Mapping[str, object]) -> AgentTool:
-        """Return this graph, which asks the run's model, for the nodes that name it."""
+        """Return this graph for nodes that name it; it asks the run's model."""
         return as_agent_tool(self._terms(passed_on(options)), name=legal_name(name))
 
     def _terms(self, options: GraphOptions[S], own_gates: Policy | None = None) -> RunTerms[S]:

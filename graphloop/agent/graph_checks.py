@@ -1,4 +1,4 @@
-"""graph_checks: a user's graph before it runs: its names are looked up, its conditions checked."""
+"""Graph checks: a user's graph before it runs. Names are looked up, conditions are checked."""
 
 from __future__ import annotations
 
@@ -20,9 +20,16 @@ from .bindings import (
     facts_of,
 )
 from .inputs import Model
-from .options import RunOptions
+from .options import Options
+from .resources import (
+    AgentResources,
+    check_gate,
+    check_rules,
+    checked_tool_names,
+    choice_of,
+    offered,
+)
 from .states import state_type_of
-from .world import AgentResources, check_gate, check_rules, checked_tool_names, choice_of, offered
 
 if TYPE_CHECKING:
     from ..proofs import Endless, Ignore
@@ -32,39 +39,38 @@ __all__ = ["endless_refusal", "looked_up", "prepared", "reasons_for_cycles", "re
 S = TypeVar("S")
 
 GATED: Final = ("gate", "graph")
-"""The kinds of nodes that heed the rules of a gate."""
+"""The kinds of nodes that keep the rules of a gate."""
 
 
 def looked_up(
     graph: NodeGraph[S],
     model: Model | None,
     callbacks: Mapping[str, Callback[S]] | None,
-    options: RunOptions,
+    options: Options,
 ) -> tuple[AgentResources, Mapping[str, Callback[S]]]:
-    """Return the world of a graph's runs, and the functions that its nodes invoke.
+    """Return the resources of a graph's runs, and the functions that its nodes invoke.
 
     Raises:
         ConfigError: a node names something that the runs do not have, or an option has no effect.
     """
-    gate, carried = options.get("gate"), facts_of(graph).carried
+    carried = facts_of(graph).carried
     brought = carried.joined(callbacks or {})
-    world = AgentResources(model, options, options.get("tools", ()), carried.agents)
+    world = AgentResources(model, options, carried.agents)
     _look_up(graph, world, brought, has_model=model is not None)
-    if gate is not None:
-        check_gate(gate, world.callable_names)
     _look_up_tools(graph, world)
-    if gate is not None:
+    if options.gate is not None:
+        check_gate(options.gate, world.callable_names)
         refuse_idle_gate(graph, "`gate`")
     return world, brought
 
 
 def refuse_idle_gate(graph: NodeGraph[Any], place: str) -> None:
-    """Refuse rules of a gate for a graph in which no node heeds them.
+    """Refuse rules of a gate for a graph in which no node keeps them.
 
     Raises:
         ConfigError: beginning with the place of the rules.
     """
-    if not any(one.kind in GATED for one in graph.nodes.values()):
+    if not any(node.kind in GATED for node in graph.nodes.values()):
         raise ConfigError(
             f"{place} has no effect: graph {graph.name!r} has no node that checks calls (Gate), "
             "and none that runs an agent (Child)"
@@ -72,21 +78,19 @@ def refuse_idle_gate(graph: NodeGraph[Any], place: str) -> None:
 
 
 def _look_up_tools(graph: NodeGraph[Any], world: AgentResources) -> None:
-    """Refuse nodes that name tools that the run does not have: they would have no effect.
-
-    A run without tools has nothing to protect, to wait for, or to choose from.
+    """Refuse nodes that name tools that the run does not have, unless it has no tools at all.
 
     Raises:
-        ConfigError: naming each, with the nearest that exists.
+        ConfigError: naming each tool, with the nearest that exists.
     """
     if not world.callable_names:
         return
     problems: list[str] = []
-    for one in facts_of(graph).naming_tools:
+    for node in facts_of(graph).naming_tools:
         try:
-            _check_tools(one, world)
+            _check_tools(node, world)
         except ConfigError as error:
-            problems.append(f"node {one.name!r} of graph {graph.name!r}: {error}")
+            problems.append(f"node {node.name!r} of graph {graph.name!r}: {error}")
     if problems:
         raise ConfigError("; ".join(problems))
 
@@ -98,8 +102,8 @@ def _check_tools(node: Node[Any, Outcome], world: AgentResources) -> None:
         case Gate():
             check_rules(node.rules, world.callable_names, "a rule")
         case StopCheck() if specs:
-            parts = [part for one in node.conditions for part in parts_of(one)]
-            watched = [one.tool for one in parts if isinstance(one, HasToolCall)]
+            parts = [part for condition in node.conditions for part in parts_of(condition)]
+            watched = [part.tool for part in parts if isinstance(part, HasToolCall)]
             checked_tool_names("stop.has_tool_call", watched, specs)
         case PrepareStep() if specs:
             if node.active_tools is not None:
@@ -112,10 +116,10 @@ def _check_tools(node: Node[Any, Outcome], world: AgentResources) -> None:
 def _look_up(
     graph: NodeGraph[Any], world: AgentResources, functions: Collection[str], *, has_model: bool
 ) -> None:
-    """Refuse a run that lacks something that its nodes name, before it costs money.
+    """Refuse a run without the models, agents and functions that its nodes name.
 
     Raises:
-        ConfigError: naming all of it, each with the nearest name that exists.
+        ConfigError: naming everything that is missing, with the nearest name that exists.
     """
     missing = list(_unopened(graph, world))
     if not has_model and asks_model(graph):
@@ -138,20 +142,20 @@ def _look_up(
 
 
 def _no_model(graph: NodeGraph[Any]) -> str:
-    told = f"graph {graph.name!r} asks a model: say which, with `model=`"
+    problem = f"graph {graph.name!r} asks a model: say which, with `model=`"
     for node in unwrapped(graph.nodes.values()):
         if isinstance(node, Function) and node.asks is not None and node.asks.models is None:
-            return f"{told}; or say that generator {node.name!r} asks none: @node(model_calls=0)"
-    return told
+            return f"{problem}; or say that generator {node.name!r} asks none: @node(model_calls=0)"
+    return problem
 
 
 def _unopened(graph: NodeGraph[Any], world: AgentResources) -> Iterator[str]:
-    """Open the models that nodes name and the run does not bring; yield each problem."""
+    """Open the models that only nodes name; yield each problem."""
     for label, node in facts_of(graph).models.items():
         if label in world.models:
             continue
         if label.startswith("script:") and graph.source and graph.source.rows is not None:
-            # A file of data must not have any path of this machine read.
+            # A topology file could name any path of this machine.
             yield f"node {node!r} asks {label!r}: data opens no file. Fix: give the run that model"
             continue
         try:
@@ -163,12 +167,13 @@ def _unopened(graph: NodeGraph[Any], world: AgentResources) -> Iterator[str]:
 def prepared(
     graph: NodeGraph[S], state_type: type[S] | None, ignore: Ignore | None
 ) -> tuple[type[S] | None, Ignore]:
-    """Return the type of a graph's state, and which findings are set aside.
+    """Return the type of a graph's state, and the findings that are set aside.
 
     Raises:
-        ConfigError: an agent's name is not allowed in `agent/node`, or a finding is set aside for
-            no reason.
-        GraphError: two nodes bring different things under one name, or differ in their state.
+        ConfigError: an agent's name does not fit into `agent/node`, or a finding is set aside
+            without a reason.
+        GraphError: two nodes bring different functions or agents under one name, or take states of
+            different types.
     """
     _refuse_odd_agents(graph.nodes)
     set_aside = _reasoned(ignore or {})
@@ -179,26 +184,26 @@ def prepared(
 def reasons_for_cycles(
     graph: NodeGraph[S], reason: str, ignore: Ignore, endless: tuple[Endless, ...]
 ) -> Ignore:
-    """Return what is set aside of a graph, with its cycles without a bound (GL4) for a reason."""
+    """Return the findings that are set aside, with the graph's unbounded cycles (GL4)."""
     if not endless:
         raise ConfigError(f"graph {graph.name!r} is bounded: it needs no reason to run")
-    every = proofs.endless(graph, every=True)
-    return _reasoned({**ignore, **{(one.node, "GL4"): reason for one in every}})
+    cycles = proofs.endless(graph, every=True)
+    return _reasoned({**ignore, **{(cycle.node, "GL4"): reason for cycle in cycles}})
 
 
 def endless_refusal(graph: NodeGraph[Any], found: tuple[Endless, ...]) -> ConfigError:
-    """Return why a graph without a bound does not run, and the two ways out."""
-    reasons = ", ".join(f'({one.node!r}, "GL4"): "why"' for one in found)
+    """Return the error of a graph without a bound, with the two ways out."""
+    reasons = ", ".join(f'({cycle.node!r}, "GL4"): "why"' for cycle in found)
     return ConfigError(
         f"graph {graph.name!r} may run for ever, so it does not run: "
-        f"{' '.join(one.words for one in found)} Or, if that is meant, say why: "
+        f"{' '.join(cycle.words for cycle in found)} Or, if that is meant, say why: "
         f"Graph(…, ignore={{{reasons}}}), `ignore` in a topology's file, or --unbounded REASON on "
         "the command line."
     )
 
 
 def _refuse_odd_agents(nodes: Mapping[str, Node[S, Outcome]]) -> None:
-    """Refuse agents whose names could not stand before the names of their nodes.
+    """Refuse agents whose names do not fit into `agent/node`.
 
     Raises:
         ConfigError: naming the agent, and its node.
@@ -216,10 +221,10 @@ def _refuse_odd_agents(nodes: Mapping[str, Node[S, Outcome]]) -> None:
 
 
 def _reasoned(ignore: Ignore) -> Ignore:
-    """Return the findings that are set aside of a graph, each with its reason.
+    """Return a copy of the findings that are set aside.
 
     Raises:
-        ConfigError: something is set aside for no reason.
+        ConfigError: a finding is set aside without a reason.
     """
     for (node, code), reason in ignore.items():
         if not reason.strip():

@@ -1,4 +1,4 @@
-"""graph_terms: from a graph and its options to the terms of its runs."""
+"""Graph terms: from a graph and its options to the terms, and the streams, of its runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..limits import ModelPrice
 from ..policy import Policy
 from .graph_checks import endless_refusal, looked_up
 from .inputs import AnswersInput, ConversationInput, Model, QuestionInput
-from .options import PASSED_ON, RunOptions, reject_unknown_options
+from .options import PASSED_ON, Options, RunOptions, reject_unknown_options
 from .result import RunResult
 from .starting import resume_run, start_run
 from .stream import RunStream
@@ -38,8 +38,8 @@ S = TypeVar("S")
 class GraphOptions(RunOptions, Generic[S], total=False):
     """Options of the runs of a graph, beside those of every run.
 
-    `model`: the model of every node that names none; not needed where no node asks one.
-    `callbacks`: the functions that nodes invoke by name; those of `@node` come along.
+    `model`: the model of every node that names none; not needed where no node asks a model.
+    `callbacks`: the functions that nodes invoke by name; `@node` functions are found without it.
     """
 
     model: Model | None
@@ -49,8 +49,8 @@ class GraphOptions(RunOptions, Generic[S], total=False):
 class GraphQuestion(GraphOptions[S], ConversationInput, Generic[S], total=False):
     """The options of a new run of a graph, and its conversation.
 
-    `prompt`: the question; neither it nor `messages` is needed where no node asks a model, or the
-    graph's file has a `prompt`.
+    `prompt`: the question. Neither `prompt` nor `messages` is needed where no node asks a model, or
+    where the graph's file has a `prompt`.
     """
 
     prompt: str | None
@@ -78,21 +78,17 @@ class _EveryOption(GraphQuestion[S], GraphAnswers[S], BoundOptions[S], Generic[S
 def new_run(
     graph: NodeGraph[S], terms: RunTerms[S], state: S, question: GraphQuestion[S], prompt: str
 ) -> RunStream[S]:
-    """Return the stream of a new run, which closes what was opened for the run.
+    """Return the stream of a new run, which closes what it opens.
 
     Args:
         graph: the graph.
-        terms: what the run starts with.
-        state: the state that it begins with.
+        terms: the terms of the run.
+        state: the state that the run begins with.
         question: the prompt or the conversation, beside the options.
-        prompt: what is asked where the question asks nothing.
+        prompt: the prompt of a question without prompt and messages.
     """
     reject_unknown_options(question, GraphQuestion, f"graph {graph.name!r}")
-    given: QuestionInput = {}
-    if "messages" in question:
-        given["messages"] = question["messages"]
-    if "run_id" in question:
-        given["run_id"] = question["run_id"]
+    given = cast("QuestionInput", _chosen({**question}, ConversationInput.__annotations__))
     asked = question.get("prompt")
     if asked is None and question.get("messages") is None:
         asked = prompt or None
@@ -102,17 +98,13 @@ def new_run(
 def resumed_run(
     graph: NodeGraph[S], terms: RunTerms[S], run: str | RunResult[S], given: GraphAnswers[S]
 ) -> RunStream[S]:
-    """Return the stream of a run that goes on, which closes what was opened for the run."""
+    """Return the stream of a run that goes on, which closes what it opens."""
     reject_unknown_options(given, GraphAnswers, f"graph {graph.name!r}")
-    answers: AnswersInput = {
-        "approvals": given.get("approvals"),
-        "tool_results": given.get("tool_results"),
-    }
+    answers = cast("AnswersInput", _chosen({**given}, AnswersInput.__annotations__))
     return _closing(resume_run(terms, run, answers), terms)
 
 
 def _closing(stream: RunStream[S], terms: RunTerms[S]) -> RunStream[S]:
-    """Have the stream close what was opened for it; a provider that was given stays open."""
     stream.on_over = partial(terms.aclose, shared=False)
     return stream
 
@@ -131,24 +123,24 @@ def graph_terms(
     if endless:
         raise endless_refusal(graph, endless)
     reject_unknown_options(options, _EveryOption, f"graph {graph.name!r}")
-    given = cast("RunOptions", _chosen({**options}, RunOptions.__annotations__))
-    world, callbacks = looked_up(graph, options.get("model"), options.get("callbacks"), given)
-    outer = given.get("gate")
+    run_options = cast("RunOptions", _chosen({**options}, RunOptions.__annotations__))
+    read = Options.read(run_options)
+    world, callbacks = looked_up(graph, options.get("model"), options.get("callbacks"), read)
     return RunTerms(
         graph,
-        given,
+        read,
         world,
         callbacks=lambda _: callbacks,
         own_gates=own_gates,
-        gates=() if outer is None else (outer,),
+        gates=() if read.gate is None else (read.gate,),
     )
 
 
 def passed_on(options: Mapping[str, object]) -> GraphOptions[Any]:
     """Return the options of a run that hold for the graphs that it runs by name."""
-    # A TypedDict loses its type where keys are chosen; each has the type that it had.
     return cast("GraphOptions[Any]", _chosen(options, PASSED_ON))
 
 
 def _chosen(options: Mapping[str, object], names: Iterable[str]) -> dict[str, object]:
+    """Return some of the options; a TypedDict loses its type where keys are computed."""
     return {name: options[name] for name in names if name in options}

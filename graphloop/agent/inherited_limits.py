@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import proofs
-from ..driver import Ports, gates_of
+from ..driver import Ports
 from ..effects import StartRun
 from ..errors import ConfigError
 from ..events import Setup
@@ -24,9 +24,10 @@ from ..rules import (
 )
 from ..run import Run
 from ..spending import stricter
+from ..tools import gates_of
 from ..values import ToolSpec, evolve
-from .options import RunOptions
-from .world import AgentResources
+from .options import Options
+from .resources import AgentResources
 
 if TYPE_CHECKING:
     from ..proofs import Bound
@@ -50,8 +51,8 @@ def setup_below(own: Setup, effect: StartRun, parent: Run[Any], above: Sequence[
     Args:
         own: the setup of a run of the same graph without a parent.
         effect: starts the child, with its budget.
-        parent: the run that starts it.
-        above: the gates of its parents, outermost first.
+        parent: the run that starts the child.
+        above: the gates of the parents, outermost first.
     """
     setup = parent.setup
     return evolve(
@@ -69,23 +70,23 @@ def setup_below(own: Setup, effect: StartRun, parent: Run[Any], above: Sequence[
 def gates_below(effect: StartRun, parent: Run[Any], ports: Ports[Any]) -> tuple[Policy, ...]:
     """Return the gates that hold for a child run, outermost first.
 
-    The gates above its parent hold. Gates of the parent's own graph hold if they let the call pass
-    that starts the child, which works in that call's name; no call starts the child of a node.
+    The gates above the parent hold. The gates of the parent's own graph hold for a child that a
+    call starts, if they let the call pass. No call starts the child of a node.
 
     Args:
         effect: starts the child.
-        parent: the run that starts it.
+        parent: the run that starts the child.
         ports: the parent's world.
     """
     recorded, added = gates_of(parent.setup.rules, ports.gates)
     passed = parent.turn.gated if parent.turn.has_call(effect.key) else ()
     unknown: Mapping[str, Condition] = {}
     functions = unknown if ports.own is None else ports.own.conditions
-    # The parent's own tools are no tools of the child, though one may be named alike.
+    # The rules for the parent's own tools are left out: a tool of the child may have their name.
     answering = allow(*parent.setup.own).rules if parent.setup.own else ()
     own = [
-        policy_of(one[len(answering) :] if one[:1] == answering else one, functions)
-        for one in passed
+        policy_of(rules[len(answering) :] if rules[:1] == answering else rules, functions)
+        for rules in passed
     ]
     return (*recorded, *added, *own)
 
@@ -96,15 +97,15 @@ REASON = "a rule of the run above speaks of it"
 
 
 def inherited_rules(
-    options: RunOptions, graph: NodeGraph[S], world: AgentResources
+    options: Options, graph: NodeGraph[S], world: AgentResources
 ) -> tuple[TemporalRule, ...]:
-    """Return the temporal rules of a run, every word of them looked up.
+    """Return the temporal rules of a run, with every word looked up.
 
     Raises:
-        ConfigError: a word means nothing, or more than one thing; or no rule can count, or stop,
-            what it means.
+        ConfigError: a word means nothing, or more than one thing; or a rule is about calls that
+            this run never sees.
     """
-    rules = graph.rules & rules_of(options.get("rules", ()))
+    rules = graph.rules & rules_of(options.rules)
     if not rules:
         return ()
     names = names_of(graph, world.callable_names)
@@ -114,21 +115,21 @@ def inherited_rules(
             found &= resolve_words(Rules((rule,)), names)
         except ConfigError as error:
             problems.append(f"{_place(graph, rule)}{error}")
-    problems = problems or [one for rule in found for one in _unseen(rule, world)]
+    problems = problems or [problem for rule in found for problem in _unseen(rule, world)]
     if problems:
         raise ConfigError("\n".join(problems))
     return found.rules
 
 
 def _place(graph: NodeGraph[S], rule: TemporalRule) -> str:
-    """Return the line of a rule that stands in the graph's file, for the beginning of a message."""
+    """Return the line of a rule in the graph's file, for the beginning of a message."""
     source = graph.source
     line = None if source is None else (source.rules or {}).get(describe_rule(rule))
     return "" if source is None or line is None else f"{source.file}:{line}: "
 
 
 def _unseen(rule: TemporalRule, world: AgentResources) -> Iterator[str]:
-    """Yield why a rule would speak of tools whose calls never come here."""
+    """Yield the problems of a rule about tools whose calls this run never sees."""
     yield from _uncounted(rule, world.given)
     _, *others = words_of(rule)
     servers = _run_by_servers(world.given)
@@ -136,82 +137,80 @@ def _unseen(rule: TemporalRule, world: AgentResources) -> Iterator[str]:
         kind, _, name = word.partition(":")
         if kind in {"tool", "approval"} and name not in {"*", *world.own_names, *servers}:
             yield (
-                f"rule {describe_rule(rule)!r}: only the agents that this run calls have the tool "
-                f"{name!r}, and what happens in a child run is not counted above it. Fix: name the "
-                "tool by which the agent is called"
+                f"rule {describe_rule(rule)!r}: only child runs have the tool {name!r}, and a rule "
+                "counts no event of a child run. Fix: name the agent's own tool."
             )
 
 
 def _uncounted(rule: TemporalRule, tools: Iterable[ToolSpec]) -> Iterator[str]:
-    """Yield why a rule would speak of tools that the model's server runs."""
+    """Yield the problems of a rule about tools that the model's server runs."""
     what, *others = words_of(rule)
     servers = _run_by_servers(tools)
     for word in filter(None, (what, *others)):
         kind, _, name = word.partition(":")
         if kind not in {"tool", "approval"}:
             continue
-        # That none of them counts as what allows something leaves the rule as strict as it was.
+        # As the condition of a rule, `tool:*` stays as strict without the server's tools.
         is_any = name == "*" and kind == "tool" and word != others[0]
         unseen = servers if is_any else [name] if name in servers else []
         if unseen:
             yield (
                 f"rule {describe_rule(rule)!r}: the model's server runs {unseen[0]!r} in the "
-                "middle of a reply, so no rule can stop or count it. Fix: leave that tool away, or "
-                "name the tools that the rule is about"
+                "middle of a reply, so no rule can stop or count it. Fix: leave that tool out, or "
+                "name the tools that the rule is about."
             )
 
 
 def _run_by_servers(tools: Iterable[ToolSpec]) -> list[str]:
-    return sorted(one.name for one in tools if one.kind == "provider")
+    return sorted(tool.name for tool in tools if tool.kind == "provider")
 
 
 def refuse_other_rules(run: Run[S], rules: tuple[TemporalRule, ...]) -> None:
-    """Refuse to resume a run under rules that it has not kept from its start.
+    """Refuse to resume a run under rules that it did not start with.
 
     Raises:
-        ConfigError: naming each rule that it does not keep.
+        ConfigError: naming each new rule.
     """
-    others = [describe_rule(one) for one in rules if one not in run.setup.watch]
+    others = [describe_rule(rule) for rule in rules if rule not in run.setup.watch]
     if others and not run.ended:
         kept = "; ".join(map(describe_rule, run.setup.watch)) or "none"
         raise ConfigError(
             f"run {run.id!r} began under other rules: it keeps {kept}; found {'; '.join(others)}. "
-            "A rule holds for a whole run, so none can be added to one that has begun. Fix: take "
-            "it up again under the rules it began with, or begin a new run"
+            "A rule holds for a whole run. Fix: resume it under the rules that it began with, or "
+            "start a new run."
         )
 
 
 def beyond_watch(above: Setup, gates: Iterable[Policy]) -> tuple[Policy, ...]:
-    """Return the gate that keeps a child run from the tools that its parents' rules name.
+    """Return the gate that denies a child run the tools that its parents' rules name.
 
-    A rule counts no event of a child, so no such call could be allowed there.
+    A rule counts no event of a child, so the child must not call these tools.
 
     Args:
         above: the setup of the parent.
-        gates: the gates that hold for the child anyhow.
+        gates: the gates that hold for the child already.
     """
     tools = _kept_below(above)
     if not tools:
         return ()
     gate = deny("*", reason=REASON) if "*" in tools else deny(*tools, reason=REASON) | allow("*")
-    return () if any(gate.rules == one.rules for one in gates) else (gate,)
+    return () if any(gate.rules == known.rules for known in gates) else (gate,)
 
 
 def offered_below(tools: tuple[ToolSpec, ...], above: Setup) -> tuple[ToolSpec, ...]:
-    """Return the tools that a child run may offer: no gate stops tools that the server runs."""
+    """Return the tools that a child run may offer; no gate stops a tool that the server runs."""
     kept = _kept_below(above)
-    if "*" in kept:
-        return tuple([one for one in tools if one.kind != "provider"])
-    return tuple([one for one in tools if one.kind != "provider" or one.name not in kept])
+    refused = [tool for tool in tools if tool.kind == "provider" and {"*", tool.name} & {*kept}]
+    return tuple([tool for tool in tools if tool not in refused])
 
 
 def added_under(setup: Setup, tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
-    """Return the tools among these that a run can be given while it goes on.
+    """Return the tools among these that a running run may add.
 
     Raises:
-        ConfigError: a rule of its own speaks of one that the model's server runs.
+        ConfigError: a rule of the run is about a tool that the model's server runs.
     """
-    problems = [one for rule in setup.watch for one in _uncounted(rule, tools)]
+    problems = [problem for rule in setup.watch for problem in _uncounted(rule, tools)]
     if problems:
         raise ConfigError("\n".join(problems))
     return offered_below(tools, evolve(setup, watch=()))
@@ -220,19 +219,19 @@ def added_under(setup: Setup, tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ..
 def _kept_below(above: Setup) -> tuple[str, ...]:
     """Return the tools that the rules of a run, and of all its parents, name.
 
-    A parent's rules stand in the gates that it has put before the run's own. The run's journal
-    keeps these gates, also where the child is forked and has no parent any more.
+    The rules of the parents are read from the gates that `beyond_watch` made of them. The run's
+    journal keeps these gates, also in a fork without a parent.
     """
-    denied = [one for gate in above.rules for one in gate if one.reason == REASON]
-    inherited = [name for one in denied if one.verdict == "deny" for name in one.tools]
+    denied = [rule for gate in above.rules for rule in gate if rule.reason == REASON]
+    inherited = [name for rule in denied if rule.verdict == "deny" for name in rule.tools]
     return tuple(dict.fromkeys((*inherited, *guarded_tools(Rules(above.watch)))))
 
 
 def reply_max(setup: Setup, world: AgentResources) -> int | None:
-    """Return how many tokens one reply may have, also to an agent of the world; None for any."""
+    """Return the most tokens of one reply, in a run or its child runs; None for no limit."""
     limits = [setup.settings.max_tokens]
-    limits += [one.opener.terms.reply_max for one in world.children.values()]
-    known = [one for one in limits if one is not None]
+    limits += [plan.opener.terms.reply_max for plan in world.children.values()]
+    known = [limit for limit in limits if limit is not None]
     return max(known) if len(known) == len(limits) else None
 
 
@@ -246,7 +245,7 @@ def run_bound(
     """Return the bound of one run of `graph`, with the agents that it may call.
 
     Args:
-        graph: what runs.
+        graph: the graph that runs.
         setup: the run's budget and limits.
         world: the agents of the run.
         context_window: how many tokens the largest of the models' windows holds.
@@ -256,7 +255,7 @@ def run_bound(
         name: plan.opener.terms.bound(context_window, price)
         for name, plan in world.children.items()
     }
-    called = [one for one in setup.tools if one.kind == "agent" and setup.depth_max > 0]
+    called = [tool for tool in setup.tools if tool.kind == "agent" and setup.depth_max > 0]
     return proofs.bound(
         graph,
         budget=setup.budget,
@@ -265,7 +264,7 @@ def run_bound(
         price=price,
         agents=agents,
         called=proofs.Called(
-            {one.name: agents[one.name] for one in called if not one.takes_over},
-            {one.name: agents[one.name] for one in called if one.takes_over},
+            {tool.name: agents[tool.name] for tool in called if not tool.takes_over},
+            {tool.name: agents[tool.name] for tool in called if tool.takes_over},
         ),
     )

@@ -1,7 +1,7 @@
-"""Inputs: a caller's model, conversation, answers, and what its functions give and get.
+"""Inputs: the model, the conversation and the answers of a caller, and what its functions take.
 
-A conversation is a prompt, graphloop's own messages, or mappings in the OpenAI wire's form. A run
-works with new frozen values, and never changes an object of the caller's.
+A conversation is a prompt, graphloop's own messages, or mappings in the form of the chat
+completions API. A run makes new frozen values of them and changes no object of the caller.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ __all__ = [
     "MessageInput",
     "Model",
     "QuestionInput",
+    "Review",
     "StepChanges",
     "StepInfo",
-    "Verdict",
     "check_run_id",
     "messages_of",
 ]
@@ -65,8 +65,8 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 class AnswersInput(TypedDict, total=False):
     """A caller's answers to the calls that a run waits for.
 
-    `approvals`: decisions by the key of the pending call; a call without one stays pending.
-    `tool_results`: what client tools returned, by the key of the pending call; an exception
+    `approvals`: decisions by the key of the pending call; a call without a decision stays pending.
+    `tool_results`: the results of client tools by the key of the pending call; an exception
     (`ToolError("…")`) says that the tool failed.
     """
 
@@ -75,7 +75,7 @@ class AnswersInput(TypedDict, total=False):
 
 
 class ConversationInput(TypedDict, total=False):
-    """The conversation that a new run starts with, where no `prompt` gives it.
+    """The conversation that a new run starts with, instead of a `prompt`.
 
     `messages`: the conversation so far.
     `run_id`: the run's id in the store; made up if not given.
@@ -88,16 +88,16 @@ class ConversationInput(TypedDict, total=False):
 class QuestionInput(ConversationInput, AnswersInput, total=False):
     """The conversation that a new run starts with, and answers to the calls that it ends in.
 
-    `approvals`: decisions by the id of the call; a call without one is denied. A token is good for
-    its call at the end of its conversation, and an `approval_secret` demands one. A `store` takes a
-    conversation with approvals once, unless `run_id` is given.
-    `tool_results`: what client tools returned, by the id of the call.
+    `approvals`: decisions by the id of the call; a call without a decision is denied. A token is
+    good for its call at the end of its conversation. With an `approval_secret`, a token is needed.
+    A `store` takes a conversation with approvals once, unless `run_id` is given.
+    `tool_results`: the results of client tools by the id of the call.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class StepInfo:
-    """A turn before it starts, as `prepare_step` and `compact` functions receive it.
+    """A turn before it starts, for `prepare_step` and `compact` functions.
 
     Attributes:
         step_index: the turn's index; the first is 0.
@@ -112,14 +112,14 @@ class StepInfo:
 
 @dataclass(frozen=True, slots=True)
 class StepChanges:
-    """Changes that a `prepare_step` function makes; None leaves a thing as it is.
+    """Changes that a `prepare_step` function makes; None changes nothing.
 
-    `messages` becomes the history of this and all later turns; `add_tools` and `withdraw_tools`
-    (names) change what is offered in them. `active_tools` (instead of the agent's), `tool_choice`
-    and `model` hold for this turn only. The choice, the agent's too, must be possible among the
-    tools of the turn. Where there are `active_tools`, an added tool is offered, and can run, in the
-    turns whose list names it. A journal holds no functions: another process that
-    resumes the run by its id passes the added tools among the agent's `tools`.
+    `messages` becomes the history of this and all later turns. `add_tools` and `withdraw_tools`
+    (names) change the tools of this and all later turns. `active_tools`, `tool_choice` and `model`
+    replace those of the agent for this turn only. The tool choice must be possible among the tools
+    of the turn. With `active_tools`, an added tool is offered in the turns whose list names it.
+    A journal holds no functions: another process that resumes the run by its id passes the added
+    tools among the agent's `tools`.
     """
 
     messages: Sequence[MessageInput] | None = None
@@ -132,7 +132,7 @@ class StepChanges:
 
 @dataclass(frozen=True, slots=True)
 class AnswerInfo:
-    """The final answer, as the functions that check it receive it.
+    """The final answer, for `done_when` and `verify` functions.
 
     Attributes:
         text: the answer.
@@ -152,10 +152,10 @@ class AnswerInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """The judgement of a `verify` function about an answer.
+class Review:
+    """The result of a `verify` function: whether the answer is good, and how to improve it.
 
-    `feedback` is read by the model in its next turn; without `retry` the answer is taken as it is.
+    The model reads the `feedback` in its next turn. Without `retry` the answer is taken as it is.
     """
 
     ok: bool
@@ -164,7 +164,7 @@ class Verdict:
 
 
 def check_run_id(name: str, run_id: str) -> None:
-    """Refuse an id that no run can have: stores make file names and keys of it.
+    """Refuse an id that no store can use as a file name and a key.
 
     Raises:
         ConfigError: it is empty or too long, or has a slash or half a surrogate pair.
@@ -178,7 +178,7 @@ def check_run_id(name: str, run_id: str) -> None:
         raise ConfigError(
             f"`{name}`: expected at most {RUN_ID_CHARS_MAX} characters, found {len(run_id)}"
         )
-    if any("\ud800" <= one <= "\udfff" for one in run_id):
+    if any("\ud800" <= character <= "\udfff" for character in run_id):
         raise ConfigError(
             f"`{name}`: expected text that can be written, found half a surrogate pair in "
             f"{run_id!r}"
@@ -189,23 +189,22 @@ def messages_of(messages: Sequence[MessageInput]) -> tuple[Message, ...]:
     """Return messages as values.
 
     Raises:
-        ConfigError: naming the message by its index, what was expected and what was found.
+        ConfigError: naming the message by its index, and the mistake in it.
     """
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(
             f"`messages` is a list of messages; found {type(messages).__name__}. "
             "For one question use `prompt=`"
         )
-    found = tuple(_message(at, one) for at, one in enumerate(messages))
+    found = tuple(_message(f"messages[{at}]", message) for at, message in enumerate(messages))
     if not found:
         raise ConfigError("`messages` is empty: a model needs at least one message")
     return found
 
 
-def _message(at: int, message: MessageInput) -> Message:
+def _message(place: str, message: MessageInput) -> Message:
     if isinstance(message, SystemMessage | UserMessage | AssistantMessage | ToolResult):
         return message
-    place = f"messages[{at}]"
     if not isinstance(message, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(f"{place}: expected a message, found {type(message).__name__}")
     role, content = message.get("role"), message.get("content")
@@ -285,8 +284,8 @@ def _part(place: str, part: object) -> UserPart:
 
 def _file(place: str, file: Mapping[str, object], data: str) -> FilePart:
     _nothing_else(place, file, ("file_data", "filename"))
-    kind, found, content = data.removeprefix("data:").partition(";base64,")
-    if not found:
+    kind, separator, content = data.removeprefix("data:").partition(";base64,")
+    if not separator:
         raise ConfigError(
             f"{place}: `file_data`: expected 'data:<type>;base64,…', found {data[:80]!r}"
         )
@@ -319,7 +318,7 @@ def _assistant(place: str, message: Mapping[str, object]) -> list[AssistantPart]
 
 
 def _extra(place: str, call: Mapping[str, object]) -> str:
-    """Return the server's own fields of a call, as a turn of the chat wire keeps them."""
+    """Return the server's own fields of a call, as the wire sends them back."""
     known = ("id", "type", "index", "function")
     extra = {name: value for name, value in call.items() if value and name not in known}
     try:
@@ -330,7 +329,7 @@ def _extra(place: str, call: Mapping[str, object]) -> str:
 
 
 def _details(place: str, message: Mapping[str, object]) -> str:
-    """Return structured reasoning as a turn of the chat wire keeps it, or nothing."""
+    """Return structured reasoning as the wire sends it back; empty if there is none."""
     details: object = message.get("reasoning_details") or ()
     if not details:
         return ""
@@ -342,10 +341,10 @@ def _details(place: str, message: Mapping[str, object]) -> str:
 
 
 def _nothing_else(place: str, given: object, known: Sequence[str]) -> None:
-    """Refuse fields that would be dropped; dumps of SDKs hold empty fields, which say nothing.
+    """Refuse unknown fields with a value; dumps of SDKs hold many empty fields.
 
     Raises:
-        ConfigError: naming each such field, with the nearest that is known.
+        ConfigError: naming each unknown field, with the nearest known name.
     """
     fields = _fields(given)
     unknown = [str(name) for name, value in fields.items() if value and name not in known]

@@ -1,4 +1,4 @@
-"""Stored runs: their journals, read without driving them, and made ready to be resumed."""
+"""Journals: stored runs are read without being driven, forked, and made ready to resume."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ S = TypeVar("S")
 
 
 def opening_of(events: Sequence[Event]) -> tuple[Message, ...]:
-    """Return the conversation that a run began with, by its journal."""
+    """Return the conversation in the first event of a journal."""
     first = events[0] if events else None
     return tuple(first.messages) if isinstance(first, Started) else ()
 
 
 def state_after(graph: NodeGraph[S], events: Sequence[Event], upto: int | None = None) -> Run[S]:
-    """Return the run as it stood after event `upto`, or after the last; nothing is performed.
+    """Return the run after event `upto`, or after the last event; nothing is performed.
 
     Raises:
         ConfigError: `upto` is no whole number.
         StoreError: there is no such event, the journal is of another graph, or a state in it is
             not of the graph's type.
-        IllegalEvent: an event does not fit the graph: it has changed since.
+        IllegalEvent: an event does not fit, since the graph has changed.
     """
     number = len(events) if upto is None else _whole(upto, events)
     if not 1 <= number <= len(events):
@@ -65,14 +65,9 @@ def state_after(graph: NodeGraph[S], events: Sequence[Event], upto: int | None =
 
 
 def children_at(graph: NodeGraph[S], events: Sequence[Event], at: int) -> tuple[str, ...]:
-    """Return the keys of the child runs that may have started, and not ended, by event `at`.
-
-    Raises:
-        StoreError: there is no such event, or the journal is of another graph.
-        IllegalEvent: an event does not fit the graph.
-    """
+    """Return the keys of the child runs that were pending after event `at`."""
     pending = state_after(graph, events, at).pending.values()
-    return tuple(one.key for one in pending if isinstance(one, StartRun))
+    return tuple(effect.key for effect in pending if isinstance(effect, StartRun))
 
 
 async def fork_run(
@@ -88,26 +83,26 @@ async def fork_run(
 
     Args:
         graph: the run's graph; None only for a run without children.
-        store: where the run is.
+        store: the store of the run.
         run_id: the run.
-        at: after which event the copy goes on.
-        new_id: the copy's id; made up if not given.
-        share: whether the copy may act on what people have approved of the run.
+        at: the last event of the copy.
+        new_id: the copy's id; by default a random one.
+        share: whether the copy may act on approvals of the run.
 
     Raises:
         StoreError: there is no such run or event, or the id is taken.
-        ConfigError: the id cannot be one, or `at` is no whole number, or the run has children and
-            there is no graph; or the copy would act on an approval, and may not.
+        ConfigError: no run can have the id, `at` is no whole number, the run has children and there
+            is no graph, or the copy would act on an approval without `share`.
     """
     copy = uuid4().hex if new_id is None else new_id
     check_run_id("new_id", copy)
     events, known = await store.load(run_id), await those_within(store, run_id)
     if graph is None and len(known) > 1:
         raise ConfigError(
-            f"run {run_id!r} has child runs: only its graph tells which of them were running after "
-            f"event {at}, so give it"
+            f"run {run_id!r} has child runs, and only its graph tells which of them were running "
+            f"after event {at}. Fix: give the graph."
         )
-    within = 1 <= _whole(at, events) <= len(events)  # If not, `fork` says what is wrong.
+    within = 1 <= _whole(at, events) <= len(events)  # Otherwise `fork` raises the error.
     children = children_at(graph, events, at) if graph is not None and within else ()
     if within and not share:
         _refuse_approved(run_id, graph, events[:at])
@@ -123,7 +118,7 @@ async def fork_run(
 
 
 def _begun(graph: NodeGraph[Any], events: Sequence[Event], key: str) -> int:
-    """Return the last event of a run after which its present child had not started."""
+    """Return the last event after which this child of a run was not pending."""
     before = range(len(events) - 1, 0, -1)
     return next((at for at in before if key not in children_at(graph, events, at)), 1)
 
@@ -133,20 +128,22 @@ def _refuse_approved(
 ) -> None:
     """Refuse a copy that would act on an approval of the run.
 
-    An approved call that has its result acts no more, nor does a run that is over; without a graph,
-    neither is known.
+    An approved call with its result acts no more, nor does a run that is over.
 
     Args:
         run_id: the run.
-        graph: its graph; None for a child's.
+        graph: its graph; None for a child run: then every approval counts.
         events: its events.
-        begun: of a child, the last event of the forked run before the child started.
+        begun: the last event of the forked run before this child started.
     """
-    said = enumerate(events)
-    given = {at: one.effect for at, one in said if isinstance(one, Decided) and one.approved}
+    given = {
+        at: event.effect
+        for at, event in enumerate(events)
+        if isinstance(event, Decided) and event.approved
+    }
     if not given:
         return
-    runs = [] if graph is None else [one.run for one in replay_steps(graph, typed(graph, events))]
+    runs = [] if graph is None else [step.run for step in replay_steps(graph, typed(graph, events))]
     if runs and runs[-1].ending is not None:
         return
     for at, effect in given.items():
@@ -165,13 +162,13 @@ def _refuse_approved(
 
 
 def root_of(run_id: str, key: str) -> tuple[str, str]:
-    """Return the run to answer, and the key: a child's calls are answered at its root run."""
+    """Return the root run, and the key of a call there; a child run takes no answers."""
     root, slash, path = run_id.partition("/")
     return root, f"{path}/{key}" if slash else key
 
 
 def typed(graph: NodeGraph[S], events: Sequence[Event]) -> Sequence[Event]:
-    """Return a graph's events with states of its type, however the store has read them."""
+    """Return a graph's events with states of its type, in place of plain JSON."""
     return typed_events(known_state_type(graph), events)
 
 
@@ -185,23 +182,22 @@ def _whole(number: int, events: Sequence[Event]) -> int:
 
 
 async def record_of(store: Catalog, run_id: str) -> RunRecord:
-    """Return how a run stands, as the store says.
+    """Return the store's record of a run.
 
     Raises:
         UnknownRun: there is no such run.
     """
-    for one in await store.overview(run_id):
-        if one.run_id == run_id:
-            return one
-    known = [one.run_id for one in await store.overview()]
+    for record in await store.overview(run_id):
+        if record.run_id == run_id:
+            return record
+    known = [record.run_id for record in await store.overview()]
     raise UnknownRun(f"no run {run_id!r} in this store.{nearest(run_id, known)}")
 
 
 async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumption[S]:
-    """Return a run with its children, and every answer at the run that waits for it.
+    """Return a run with its children, and each answer at the run that waits for it.
 
-    Each answer is first put into the store's mailbox, if it has one: of two answers to one call,
-    the first counts.
+    The answers go through the store's mailbox, if it has one: of two answers, the first counts.
 
     Raises:
         ConfigError: an answer, a model or a tool does not fit; nothing has changed.
@@ -220,11 +216,11 @@ async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumpti
     _check_resumable(run, ports)
     tree, toolboxes = await _tree(run, ports)
     below = descendants(tree)
-    answers.check({one.key: one.kind for one in pending_of(run, below, None)})
+    answers.check({asked.key: asked.kind for asked in pending_of(run, below, None)})
     if ports.secret is not None:
         answers.refuse_unsigned()
-    for one in (run, *below.values()):
-        answers.refuse_bad_edits(one, toolboxes[one.id])
+    for each in (run, *below.values()):
+        answers.refuse_bad_edits(each, toolboxes[each.id])
     if isinstance(ports.store, Mailbox):
         for key, data in answers.posts(ports.clock()):
             await ports.store.post(run.id, key, uuid4().hex, data)
@@ -233,57 +229,52 @@ async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumpti
 
 
 def refuse_unattended(run: Run[Any]) -> None:
-    """Refuse to iterate a run that does not stop at its turns.
+    """Refuse to iterate a run that `iter` has not started.
 
     Raises:
-        ConfigError: the call that started the run does not iterate it.
+        ConfigError: another call has started the run.
     """
     if not (run.setup.attended or run.ended):
         raise ConfigError(
-            f"run {run.id!r} was not begun by `iter`, so it hands no turn over: take it up by "
-            "`resume` or `resume_stream`"
+            f"run {run.id!r} was not started by `iter`, so it has no turns to iterate. Fix: use "
+            "`resume` or `resume_stream`."
         )
 
 
 async def not_over(known: Run[S], store: Store, graph: NodeGraph[S]) -> None:
-    """Refuse a result that the run has gone on from already.
+    """Refuse an old result of a run that has gone on since.
 
     Raises:
-        ConfigError: saying how far the run is, and what to do.
+        ConfigError: the run has gone on.
         StoreError: its journal cannot be read.
     """
     events = await store.load(known.id)
     if len(events) == known.seq:
         return
-    run = state_after(graph, events)
+    run, later = state_after(graph, events), "it waits further on. Fix: use its id or latest result"
     raise ConfigError(
-        f"run {run.id!r} was resumed from this result before: "
-        + (
-            _over(run)
-            if run.ended
-            else "it waits further on. Resume it by the result that this gave, or by its id"
-        )
+        f"run {run.id!r} was resumed from this result before: {_over(run) if run.ended else later}"
     )
 
 
 def _over(run: Run[Any]) -> str:
     how = run.ending.reason.value if run.ending is not None else "ended"
     return (
-        f"it is over ({how}). Go on with the conversation by messages=[*history, *result.messages, "
-        "…], of its last result"
+        f"it is over ({how}). To go on with the conversation, start a run with "
+        "messages=[*history, *result.messages, …]"
     )
 
 
 async def refuse_edits(run: Run[S], ports: Ports[S], answers: Answers) -> None:
-    """Refuse edited arguments that a tool of the run, or of a child, would not take.
+    """Refuse edited arguments that a tool of the run, or of a child, does not take.
 
     Raises:
-        ConfigError: naming the approval, and what its tool says.
+        ConfigError: naming the approval, and the mistake.
         StoreError: a journal cannot be read.
     """
     tree, toolboxes = await _tree(run, ports)
-    for one in (run, *descendants(tree).values()):
-        answers.refuse_bad_edits(one, toolboxes[one.id])
+    for each in (run, *descendants(tree).values()):
+        answers.refuse_bad_edits(each, toolboxes[each.id])
 
 
 def descendants(tree: Resumption[Any]) -> dict[str, Run[Any]]:
@@ -296,12 +287,7 @@ def descendants(tree: Resumption[Any]) -> dict[str, Run[Any]]:
 
 
 async def waiting(run: Run[S], ports: Ports[S]) -> tuple[Pending, ...]:
-    """Return the questions of a run and its children, as their journals say.
-
-    Raises:
-        ConfigError: an agent that the run waits for is not here.
-        StoreError: a journal cannot be read.
-    """
+    """Return the questions of a run and its children, by their journals."""
     tree, _ = await _tree(run, ports)
     return tuple(pending_of(run, descendants(tree), ports.secret))
 
@@ -316,8 +302,8 @@ async def _tree(run: Run[Any], ports: Ports[Any]) -> tuple[Resumption[Any], dict
         plan = ports.children.get(effect.agent)
         if plan is None:
             raise ConfigError(
-                f"run {run.id!r} waits for agent {effect.agent!r}, which is not here: resume it "
-                "with the agents that it was started with"
+                f"run {run.id!r} waits for agent {effect.agent!r}, which is not here. Fix: resume "
+                "it with the agents that it was started with."
             )
         opened = plan.open(effect, run, ports)
         try:
@@ -344,21 +330,20 @@ def _answered(
 
 
 def _check_resumable(run: Run[Any], ports: Ports[Any]) -> None:
-    """Refuse before anything is journaled: a run must not end over a forgotten tool."""
+    """Refuse to resume a run without its secret, models and tools."""
     if run.ended:
         return
     if run.setup.signed and ports.secret is None:
         raise ConfigError(
-            f"run {run.id!r} takes signed approvals only, and there is no `approval_secret` here: "
-            "resume it with the secret that it was started with"
+            f"run {run.id!r} takes signed approvals only, and there is no `approval_secret` here. "
+            "Fix: resume it with the secret that it was started with."
         )
-    labels = {run.setup.model} | {
-        one.model for one in run.pending.values() if isinstance(one, CallModel)
-    }
+    pending = run.pending.values()
+    labels = {run.setup.model, *[call.model for call in pending if isinstance(call, CallModel)]}
     for label in sorted(labels - ports.models.keys() - {""}):
         raise ConfigError(
             f"run {run.id!r} asks model {label!r}, which is not here "
-            f"(here: {', '.join(map(repr, ports.models))}): resume it with that model"
+            f"(here: {', '.join(map(repr, ports.models))}). Fix: resume it with that model."
         )
     missing = [
         repr(spec.name)
@@ -367,7 +352,6 @@ def _check_resumable(run: Run[Any], ports: Ports[Any]) -> None:
     ]
     if missing:
         raise ConfigError(
-            f"run {run.id!r} offers tools that are not here: {', '.join(missing)}. Resume it with "
-            "them among `tools`: those that it was started with, and those that its `prepare_step` "
-            "has added since"
+            f"run {run.id!r} offers tools that are not here: {', '.join(missing)}. Fix: resume it "
+            "with them among `tools`, also those that its `prepare_step` has added."
         )

@@ -1,4 +1,4 @@
-"""Result: a run from its first step to its outcome, and the warnings about it."""
+"""Result: the result of a run, the handle that drives it, and the warnings about it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import sub
 from typing import Any, Final, Generic, TypeVar, cast, final
+
+from msgspec.structs import astuple
 
 from ..conversation import latest_answer
 from ..driver import AsyncDriver, Pending, Ports, Seen, cancelled_inside, pending_of
@@ -21,8 +24,8 @@ from ..stores import Store
 from ..tools import AnyTool
 from ..turn import StepResult
 from ..values import FinishReason, Message, Usage
+from .conversation_answers import bind_token, conversation_digest
 from .final_answer import FinalAnswer, failure_of
-from .handed_in import bind_token, conversation_digest
 
 __all__ = ["RunHandle", "RunResult", "inform", "shortfalls", "spent_by", "unseen_costs"]
 
@@ -30,7 +33,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 ANSWERED: Final = {None, EndReason.COMPLETED, EndReason.ERROR}
-"""Endings of a run that has its output, or raises; None for a run without an `output_type`."""
+"""The endings that need no warning about a missing output; None without an `output_type`."""
 
 
 @final
@@ -38,11 +41,16 @@ ANSWERED: Final = {None, EndReason.COMPLETED, EndReason.ERROR}
 class RunResult(Generic[S]):
     """The result of a run that ended or parked.
 
-    `run` is the whole last state; everything else is read from it. `store` holds the journal.
-    `before` is the spending of earlier legs; `children` are the children at any depth that this
-    process has seen, by their ids; `output` is the answer as the agent's
-    `output_type`, or None. `added` are the tools that were added to the run, `opening` is the
-    conversation that it began with.
+    Attributes:
+        run: the last state of the run; the properties are read from it.
+        store: the store of its journal.
+        before: the spending of earlier legs.
+        warnings: options without their full effect, failed listeners, and doubts about the answer.
+        children: the child runs at any depth that this process has seen, by their ids.
+        output: the answer as the agent's `output_type`, or None.
+        secret: signs the tokens of approvals.
+        added: the tools that were added to the run.
+        opening: the conversation that the run began with.
     """
 
     run: Run[S]
@@ -71,33 +79,34 @@ class RunResult(Generic[S]):
 
     @property
     def steps(self) -> tuple[StepResult, ...]:
-        """All turns, in order, the last one included: also the one in which a run is parked.
+        """All turns in order, with the turn in which a run is parked.
 
-        That one has the results that are there already, and the same index once it is resumed.
+        The parked turn has the results so far, and keeps its index once the run is resumed.
         """
         return (*self.run.record.steps, *self._open)
 
     @property
     def text(self) -> str:
-        """The run's answer: of the last turn, as a person approved it, or the other agent's."""
+        """The run's answer: the text of the last turn, or the answer after a handoff."""
         return latest_answer(self.run)
 
     @property
     def partial_text(self) -> str:
-        """The text of a reply that was cut off when the run was stopped; no message holds it."""
+        """The text of a reply that a stop cut off; no message holds it."""
         return self.run.ending.said if self.run.ending is not None else ""
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The messages this run added, and only those: `history += result.messages`.
+        """The messages that this run added: `history += result.messages`.
 
-        A parked run's end in the calls that wait, and the results that are there already.
+        Those of a parked run end in the calls that wait, and the results so far.
         """
-        return (*self.run.record.added, *[one for step in self._open for one in step.messages])
+        pending = [message for step in self._open for message in step.messages]
+        return (*self.run.record.added, *pending)
 
     @property
     def _open(self) -> tuple[StepResult, ...]:
-        """The turn in which the run is parked, if it is in one."""
+        """The turn in which the run is parked, if any."""
         turn, reply = self.run.turn, self.run.turn.reply
         if self.run.ended or reply is None or turn.dropped or turn.number < 0:
             return ()
@@ -106,9 +115,9 @@ class RunResult(Generic[S]):
 
     @property
     def total_usage(self) -> Usage | None:
-        """Tokens of the whole run: retries, checks, summaries and child runs included.
+        """Tokens of the whole run, with retries, checks, summaries and child runs.
 
-        Where some servers told no usage, these are the tokens of the others; where none did, None.
+        Servers that reported no usage are left out; None if no server reported any.
         """
         return spent_by(self.run, self.children).told_usage
 
@@ -117,18 +126,10 @@ class RunResult(Generic[S]):
         """Tokens of this leg: since the start, or since the run was resumed."""
         spent, earlier = spent_by(self.run, self.children), self.before
         total, before = spent.usage, earlier.usage
-        untold = spent.unreported_calls - earlier.unreported_calls
-        if untold and total.total_tokens == before.total_tokens:
+        unreported = spent.unreported_calls - earlier.unreported_calls
+        if unreported and total.total_tokens == before.total_tokens:
             return None
-        return Usage(
-            total.input_tokens - before.input_tokens,
-            total.output_tokens - before.output_tokens,
-            total.cache_read_tokens - before.cache_read_tokens,
-            total.cache_write_tokens - before.cache_write_tokens,
-            total.reasoning_tokens - before.reasoning_tokens,
-            total.server_tool_calls - before.server_tool_calls,
-            total.untold_attempts - before.untold_attempts,
-        )
+        return Usage(*map(sub, astuple(total), astuple(before)))
 
     @property
     def cost_usd(self) -> float | None:
@@ -138,7 +139,7 @@ class RunResult(Generic[S]):
 
     @property
     def finish_reason(self) -> FinishReason | None:
-        """Why the model stopped in its last turn; None if it never answered."""
+        """Why the model stopped in its last turn; None if there was no turn."""
         return self.steps[-1].finish_reason if self.steps else None
 
     @property
@@ -148,31 +149,31 @@ class RunResult(Generic[S]):
 
     @property
     def stopped_by(self) -> tuple[str, ...]:
-        """Every bound and condition that tripped, by name."""
+        """The names of all bounds and conditions that stopped the run."""
         return self.run.ending.stopped_by if self.run.ending else ()
 
     @property
     def broken_rules(self) -> tuple[TemporalRule, ...]:
-        """The temporal rules of this run that were broken: no gate can stop a node."""
+        """The temporal rules that were broken; a gate can stop a call, but not a node."""
         return self.run.watch.monitor.broken
 
     @property
     def owed_rules(self) -> tuple[TemporalRule, ...]:
-        """The temporal rules that ask for something which has not happened; over, it never will."""
+        """The temporal rules that demand an event which has not happened."""
         return self.run.watch.monitor.owed
 
     @property
     def pending(self) -> tuple[Pending, ...]:
         """The questions of a parked run and its children, in request order.
 
-        A token is good for the run, and for `[*history, *messages]` handed in without it. Questions
-        of a child run are answered by `resume` only: no conversation tells that the child started.
+        A token is good in `resume`, and beside `messages=[*history, *result.messages]`. Only
+        `resume` answers a child run: a conversation does not tell that the child started.
         """
         if self.run.ended:
             return ()
         asked = tuple(pending_of(self.run, self.children, self.secret))
         conversation = conversation_digest((*self.opening, *self.messages)) if asked else ""
-        return tuple([bind_token(one, conversation, self.secret) for one in asked])
+        return tuple([bind_token(pending, conversation, self.secret) for pending in asked])
 
     @property
     def provider_metadata(self) -> str:
@@ -181,7 +182,7 @@ class RunResult(Generic[S]):
 
 
 def spent_by(run: Run[Any], children: Mapping[str, Run[Any]]) -> Spent:
-    """Return the spending of a run and of its parked children, which it has not counted yet."""
+    """Return the spending of a run with that of its parked children."""
     spent = run.spent
     for effect in run.pending.values():
         if isinstance(effect, StartRun) and (child := children.get(f"{run.id}/{effect.key}")):
@@ -197,14 +198,14 @@ class RunHandle(Generic[S]):
         graph: its graph.
         ports: its world.
         driver: drives it.
-        seen: its steps and deltas; the first read starts them.
+        seen: its steps and deltas; the first read starts the driver.
         before: the spending of earlier legs.
-        reported: how many turns were reported before.
+        reported: how many turns earlier legs have reported.
         on_step_finish: called with each further turn.
         warnings: the first warnings.
-        children: its children that started in earlier legs, by their ids.
-        final: how its final answer is given, where it has a form.
-        opening: the conversation that it began with.
+        children: the children of earlier legs, by their ids.
+        final: reads the final answer of an agent with an `output_type`.
+        opening: the conversation that the run began with.
     """
 
     graph: NodeGraph[S]
@@ -223,37 +224,40 @@ class RunHandle(Generic[S]):
     def waits(self) -> bool:
         """Whether the run waits for the caller who iterates it."""
         run = self.driver.run
-        return run is not None and any(isinstance(one, AwaitCaller) for one in run.pending.values())
+        pending = () if run is None else run.pending.values()
+        return any(isinstance(effect, AwaitCaller) for effect in pending)
 
     def has_taken(self, answer: Steered | None) -> bool:
-        """Whether the run has started, and no change of the caller's is lost."""
+        """Whether the run has started, and has read the caller's changes."""
         run = self.driver.run
         return run is not None and (answer is None or answer.effect not in run.pending)
 
     def again(self, answer: Steered | None = None, *, cut: bool = False) -> RunHandle[S]:
-        """Return the same, to be driven further from where its driver has left it.
+        """Return the handle of the same run, for its next steps.
 
         Args:
             answer: answers the pending effect.
             cut: whether its driver was cancelled, so that its effects were interrupted.
         """
         run = self.driver.run
-        assert run is not None, "what is driven further has started"
+        assert run is not None, "the run has started"
         answers = () if answer is None else (answer,)
         return replace(self, seen=self.driver.resume(run, answers, at_once=not cut))
 
     def findings(self, run: Run[S]) -> tuple[str, ...]:
-        """Return the warnings about a run that was driven."""
+        """Return the warnings about a run at its end."""
         below = {**self.children, **self.driver.children.descendants}
-        of_children = [f"{key}: {one}" for key, child in below.items() for one in shortfalls(child)]
+        of_children = [
+            f"{key}: {warning}" for key, child in below.items() for warning in shortfalls(child)
+        ]
         reason = run.ending.reason if self.final and run.ended and run.ending else None
         lacking = f"`output` is None: the run ended by `{reason}` before it had one"
         warned = run.record.warnings
-        told = warned if reason in ANSWERED else (lacking, *warned)
-        return (*told, *unseen_costs(self.graph, run), *shortfalls(run), *of_children)
+        doubts = warned if reason in ANSWERED else (lacking, *warned)
+        return (*doubts, *unseen_costs(self.graph, run), *shortfalls(run), *of_children)
 
     def ended(self, run: Run[S], warnings: Sequence[str]) -> RunResult[S] | Exception:
-        """Return the result of the run that was driven, or the error that it ended in."""
+        """Return the result of a run at its end, or the error that it ended in."""
         ports = self.ports
         result = RunResult(
             run,
@@ -276,15 +280,15 @@ class RunHandle(Generic[S]):
 def shortfalls(run: Run[Any]) -> tuple[str, ...]:
     """Return a warning for each rule that a run has not kept, and each answer that may be cut.
 
-    A server that ends a turn by a word that no wire knows may have cut its answer.
+    An answer may be cut if its finish reason is unknown.
     """
     monitor = run.watch.monitor
     broken = monitor.broken if monitor.automata else ()
     owed = monitor.owed if monitor.automata and run.ended else ()
-    cut = [one for one in run.record.steps if one.finish_reason is FinishReason.OTHER]
+    cut = [step for step in run.record.steps if step.finish_reason is FinishReason.OTHER]
     return (
-        *[f"the rule {describe_rule(one)!r} was broken" for one in broken],
-        *[f"the rule {describe_rule(one)!r} is still owed, and the run is over" for one in owed],
+        *[f"the rule {describe_rule(rule)!r} was broken" for rule in broken],
+        *[f"the rule {describe_rule(rule)!r} is still owed, and the run is over" for rule in owed],
         *[
             f"turn {step.index}: expected a finish reason that the wire knows, found "
             f"{step.raw_finish_reason!r}. The answer may be cut, so its calls did not run"
@@ -303,11 +307,11 @@ def unseen_costs(graph: NodeGraph[S], run: Run[S]) -> tuple[str, ...]:
         if isinstance(node, PrepareStep) and node.compaction is not None:
             bounds += [(f"Compaction(context_window={node.compaction.context_window})", untold)]
         for condition in node.conditions if isinstance(node, StopCheck) else ():
-            for one in parts_of(condition):
-                if isinstance(one, CostExceeds):
-                    bounds += [(f"stop.cost_exceeds({one.usd_max:g})", unpriced)]
-                elif isinstance(one, TotalTokensExceed):
-                    bounds += [(f"stop.total_tokens_exceed({one.tokens_max})", untold)]
+            for part in parts_of(condition):
+                if isinstance(part, CostExceeds):
+                    bounds += [(f"stop.cost_exceeds({part.usd_max:g})", unpriced)]
+                elif isinstance(part, TotalTokensExceed):
+                    bounds += [(f"stop.total_tokens_exceed({part.tokens_max})", untold)]
     why = "a server told no usage" if untold else "a price is not known"
     fix = "bound the run by steps or seconds" if untold else "give `prices=` or `price=`"
     if not limit.refuse_uncounted:
@@ -319,16 +323,16 @@ def unseen_costs(graph: NodeGraph[S], run: Run[S]) -> tuple[str, ...]:
     )
 
 
-async def inform(name: str, listener: Callable[[T], object], told: T) -> tuple[str, ...]:
+async def inform(name: str, listener: Callable[[T], object], argument: T) -> tuple[str, ...]:
     """Call a listener, and return a warning if it fails.
 
     Args:
-        name: what the listener is called in warnings.
+        name: the listener's name in warnings.
         listener: a function, which may be asynchronous.
-        told: its argument.
+        argument: its argument.
     """
     try:
-        answer = listener(told)
+        answer = listener(argument)
         if inspect.isawaitable(answer):
             await cast("Awaitable[object]", answer)
     except asyncio.CancelledError as error:

@@ -1,11 +1,11 @@
-"""Runs: the one door to stored runs, by their ids.
+"""Runs: access to stored runs by their ids.
 
     runs = Runs("runs.db", agent)
     for run in await runs.list(): print(run.run_id, run.status)
     await runs.approve(run_id, key)
     result = await runs.resume(run_id)
 
-A store given by its path is opened for each call and closed after it; an open store stays open.
+A store that is given by its path is open during a call only; an open store stays open.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from .starting import resume_run
 from .stream import RunStream
 from .terms import RunTerms
 
-__all__ = ["HasRuns", "Runs", "answer_call", "open_ask", "parameters_in", "recorded_asks"]
+__all__ = ["HasRuns", "Runs", "parameters_in"]
 
 S = TypeVar("S")
 
 
 class HasRuns(Protocol[S]):
-    """An agent, as the door to its runs sees it."""
+    """An agent or another owner of stored runs."""
 
     @property
     def runs(self) -> Runs[S]:
@@ -62,10 +62,10 @@ class Runs(Generic[S]):
     """The runs in one store.
 
     Args:
-        store: a `Store`, or the path of one; the agent's own if it is not given.
-        graph: the graph of the runs, or their agent; needed to replay them, and to fork one with
-            children. Only an agent can resume and cancel them.
-        terms: what they were started with, if they have no agent.
+        store: a `Store`, or the path of one; by default the store of the agent.
+        graph: the graph of the runs, or their agent. Replays need it, and forks of runs with
+            children. Only an agent can resume and cancel runs.
+        terms: the terms that the runs were started on, in place of an agent.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Runs(Generic[S]):
         self._graph = graph if isinstance(graph, NodeGraph) else terms.graph if terms else None
 
     async def list(self) -> Sequence[RunRecord]:
-        """Return how each run stands, in the order of their creation.
+        """Return the record of each run, in the order of their creation.
 
         Raises:
             ConfigError: the store keeps no catalog.
@@ -90,8 +90,8 @@ class Runs(Generic[S]):
         async with self._opened() as store:
             if not isinstance(store, Catalog):
                 raise ConfigError(
-                    f"{type(store).__name__} keeps no catalog of its runs: keep them in a "
-                    "database, store='runs.db'"
+                    f"{type(store).__name__} keeps no catalog of its runs. Fix: keep them in a "
+                    "database, store='runs.db'."
                 )
             return await store.overview()
 
@@ -100,7 +100,7 @@ class Runs(Generic[S]):
 
         Raises:
             UnknownRun: there is no such run.
-            ConfigError: the run asks no question, or only its agent knows them.
+            ConfigError: the run asks no question, or only its agent knows its questions.
         """
         async with self._opened() as store:
             return await self._asks(store, run_id)
@@ -118,44 +118,65 @@ class Runs(Generic[S]):
         Args:
             run_id: the run's id.
             key: the key of the pending call.
-            answer: the decision; an `Approval` without a token gets the one that the store keeps.
+            answer: the decision; without a token, it gets the token in the store.
 
         Returns:
-            "accepted", "duplicate" (this answer, by its id, was before), "answered" (another was).
+            "accepted"; "duplicate" after an answer with this id; "answered" after any other.
 
         Raises:
-            ConfigError: the run does not wait for this, the tool does not take the edited
-                arguments, or the store keeps no answers.
+            ConfigError: the run does not wait for this call, the store keeps no answers, or the
+                answer is no decision, comes too late, or has arguments that the tool refuses.
             UnknownRun: there is no such run.
         """
         run_id, key = root_of(run_id, key)
         terms = self._terms
         async with self._opened() as store:
-            ask = open_ask(await self._asks(store, run_id), run_id, key)
-            if terms is None:
-                return await answer_call(store, run_id, ask, answer=answer, now=time())
-            if approval_from(answer).edit:
+            ask = _ask_of(await self._asks(store, run_id), run_id, key)
+            if not isinstance(store, Mailbox):
+                raise ConfigError(
+                    f"{type(store).__name__} keeps no answers for later. Fix: pass them to "
+                    "resume(…, approvals=…), or keep the run in a database, store='runs.db'."
+                )
+            given = approval_from(answer)
+            if terms is not None and given.edit:
                 run = state_after(terms.graph, await store.load(run_id))
                 await refuse_edits(run, terms.ports(store), Answers({key: answer}))
-            now, secret = terms.clock(), terms.secret
-            return await answer_call(store, run_id, ask, answer=answer, now=now, secret=secret)
+            check_given_answer(f"the answer to {key!r}", answer)
+            _check_token(ask, given, None if terms is None else terms.secret)
+            refuse_edit(f"{key!r} of run {run_id!r}", given, unknown=ask.unknown)
+            if given.edit:
+                # The run, which has the tool, checks the edit again.
+                problem = unfit(ask.name, await parameters_in(store, run_id, ask), given.edit)
+                if problem is not None:
+                    raise ConfigError(problem)
+            now = time() if terms is None else terms.clock()
+            if given.approved and ask.expires_at is not None and now >= ask.expires_at:
+                raise ConfigError(
+                    f"the approval of {key!r} of run {run_id!r} comes too late, by "
+                    f"{now - ask.expires_at:.0f} seconds. Fix: decline it; the model may ask again."
+                )
+            token = given.token or ask.token
+            approval = Approval(given.approved, given.reason, given.edit or None, token)
+            ((key, data),) = Answers({key: approval}).posts(now)
+            signal_id = answer.signal_id if isinstance(answer, Approval) else ""
+            return await store.post(run_id, key, signal_id or uuid4().hex, data)
 
     async def decline(self, run_id: str, key: str, reason: str = "") -> Posted:
         """Deny a call that a parked run waits for; see `approve`."""
         return await self.approve(run_id, key, decline(reason))
 
     async def replay(self, run: str | Sequence[Event], *, upto: int | None = None) -> Run[S]:
-        """Return a run as it stood after event `upto`, or after the last: time travel.
+        """Return a run after event `upto`, or after its last event.
 
-        It is read from the journal: no model is asked, no tool runs, nothing is written.
+        The run is read from the journal: no model is asked, no tool runs, nothing is written.
 
         Args:
             run: the run's id, or its events.
-            upto: after which event.
+            upto: the number of the event, from 1.
 
         Raises:
             StoreError: there is no such run or event.
-            IllegalEvent: an event does not fit: the graph has changed since.
+            IllegalEvent: an event does not fit, since the graph has changed.
             ConfigError: there is no graph.
         """
         if self._graph is None:
@@ -168,39 +189,30 @@ class Runs(Generic[S]):
     async def fork(
         self, run_id: str, *, at: int, new_id: str | None = None, share_approvals: bool = False
     ) -> str:
-        """Copy a run up to event `at`, to go on differently; return the id to `resume`.
+        """Copy a run up to event `at`, and return the id of the copy, for `resume`.
 
-        Child runs that started later are not copied; those that were running are, as they are now.
+        Child runs that were running after that event are copied as they are now.
 
         Args:
             run_id: the run's id.
-            at: after which event the copy goes on.
-            new_id: the copy's id; made up if not given.
-            share_approvals: whether the copy may act on what people have approved of the run.
+            at: the last event of the copy.
+            new_id: the copy's id; by default a random one.
+            share_approvals: whether the copy may act on approvals of the run.
 
         Raises:
             StoreError: there is no such run or event, or the new id is taken.
-            ConfigError: the copy would act on an approval, and may not; or the run has children
-                and there is no graph.
+            ConfigError: the copy would act on an approval without `share_approvals`, or the run has
+                children and there is no graph.
         """
         async with self._opened() as store:
             return await fork_run(self._graph, store, run_id, at, new_id, share=share_approvals)
 
-    async def resume(
-        self,
-        run_id: str,
-        **answers: Unpack[AnswersInput],
-    ) -> RunResult[S]:
+    async def resume(self, run_id: str, **answers: Unpack[AnswersInput]) -> RunResult[S]:
         """Resume a run that parked, or whose process died, and return its result.
-
-        Args:
-            run_id: the run's id.
-            answers: see `AnswersInput`.
 
         Raises:
             StoreError: there is no such run, or its journal cannot be read.
-            ConfigError: an answer names a call that the run does not wait for, or there is no
-                agent.
+            ConfigError: an answer names a call that does not wait, or there is no agent.
         """
         async with self._opened() as store:
             return await self._resumed(store, run_id, answers).result()
@@ -226,16 +238,15 @@ class Runs(Generic[S]):
         return resume_run(self._terms, run_id, answers, store=store)
 
     async def _asks(self, store: Store, run_id: str) -> tuple[Ask, ...]:
-        asks = await recorded_asks(store, run_id)
-        if asks is not None:
-            return asks
+        if isinstance(store, Catalog) and isinstance(store, Leases):
+            return _asks_of(await record_of(store, run_id))
         if self._terms is None:
             raise ConfigError(
-                f"{type(store).__name__} does not know what runs wait for: pass the answer to "
-                "resume(…, approvals=…), or keep the run in a database: store='runs.db'"
+                f"{type(store).__name__} does not keep the questions of runs. Fix: pass the answer "
+                "to resume(…, approvals=…), or keep the run in a database, store='runs.db'."
             )
         run = state_after(self._terms.graph, await store.load(run_id))
-        return tuple([one.ask for one in await waiting(run, self._terms.ports(store))])
+        return tuple([asked.ask for asked in await waiting(run, self._terms.ports(store))])
 
     @asynccontextmanager
     async def _opened(self) -> AsyncGenerator[Store]:
@@ -243,7 +254,7 @@ class Runs(Generic[S]):
         if given is None and self._terms is not None:
             given = self._terms.shared.stored()
         if given is None:
-            raise ConfigError("a run is read by its id from a `store`: pass the one it is in")
+            raise ConfigError("`store`: expected the store of the runs, found none. Fix: pass it.")
         if not isinstance(given, str | Path):
             yield given
             return
@@ -255,35 +266,31 @@ class Runs(Generic[S]):
                 await store.aclose()
 
 
-async def recorded_asks(store: Store, run_id: str) -> tuple[Ask, ...] | None:
-    """Return the questions of a run, as the store has them; None where stores have none.
+def _asks_of(record: RunRecord) -> tuple[Ask, ...]:
+    """Return the questions of a parked run.
 
     Raises:
-        UnknownRun: there is no such run.
-        ConfigError: the run asks no question, as it stands.
+        ConfigError: the run is not parked.
     """
-    if not isinstance(store, Catalog) or not isinstance(store, Leases):
-        return None
-    record = await record_of(store, run_id)
     match record.status:
         case "parked":
             return record.asks
         case "running":
-            problem = "is being driven; answer its driver, or wait until it parks"
+            problem = "is being driven. Answer its driver, or wait until it parks"
         case "interrupted" | "ready":
-            problem = "waits for a driver: resume it first, and it will say what it asks"
+            problem = "waits for a driver. Resume it first; then it asks its questions"
         case "done" | "failed" | "cancelled":
             problem = f"is over ({record.status})"
-    raise ConfigError(f"run {run_id!r} takes no answers: it {problem}.")
+    raise ConfigError(f"run {record.run_id!r} takes no answers: it {problem}.")
 
 
-def open_ask(asks: Iterable[Ask], run_id: str, key: str) -> Ask:
-    """Return the question of a key, if an approval can answer it.
+def _ask_of(asks: Iterable[Ask], run_id: str, key: str) -> Ask:
+    """Return the question with this key, which an approval can answer.
 
     Raises:
         ConfigError: there is none, or it takes no approval.
     """
-    known = {one.key: one for one in asks}
+    known = {ask.key: ask for ask in asks}
     ask = known.get(key)
     if ask is None:
         raise ConfigError(
@@ -292,92 +299,37 @@ def open_ask(asks: Iterable[Ask], run_id: str, key: str) -> Ask:
         )
     if ask.kind != "approval":
         raise ConfigError(
-            f"{key!r} of run {run_id!r} waits for what the client tool {ask.name!r} returns, not "
-            f"for an approval: resume(…, tool_results={{{key!r}: …}})"
+            f"{key!r} of run {run_id!r} waits for the result of the client tool {ask.name!r}, not "
+            f"for an approval. Fix: resume(…, tool_results={{{key!r}: …}})."
         )
     return ask
 
 
-def _check_token(
-    ask: Ask,
-    answer: bool | Approval,  # noqa: FBT001 - as callbacks answer
-    secret: bytes | None = None,
-) -> None:
-    """Refuse an approval by the token of another question: accepted, it would be a denial.
-
-    Args:
-        ask: the question.
-        answer: the decision.
-        secret: signs tokens, where it is known here.
+def _check_token(ask: Ask, given: Approval, secret: bytes | None) -> None:
+    """Refuse an approval with the token of another question, while it can be corrected.
 
     Raises:
-        ConfigError: the token is not good, or is good for another question.
+        ConfigError: the token is not good for this question.
     """
-    given, asked = approval_from(answer), claimed(ask.token)
+    asked = claimed(ask.token)
     if not (given.approved and given.token) or asked is None:
         return
     found = claimed(given.token)
     refusal: str = "malformed"
     if secret is not None:
-        refusal = verify(given.token, asked, secret=secret, now=-inf)  # When is asked later.
+        refusal = verify(given.token, asked, secret=secret, now=-inf)
     elif found is not None:
-        # The token's own words can be read without the secret.
+        # Without the secret, the claim in the token is compared, not its signature.
         refusal = verify(issue(found, None), asked, secret=None, now=-inf)
     if refusal:
         raise ConfigError(
-            f"the approval of {ask.key!r} has a token that is {refusal}: answer with the "
-            "`pending.approve()` of this call, or without a token for the one that the store keeps"
+            f"the approval of {ask.key!r} has a token that is {refusal}. Fix: answer with the "
+            "`pending.approve()` of this call, or without a token."
         )
-
-
-async def answer_call(
-    store: Store,
-    run_id: str,
-    ask: Ask,
-    *,
-    answer: bool | Approval,
-    now: float,
-    secret: bytes | None = None,
-) -> Posted:
-    """Put an answer into the store's mailbox, where the run's next driver finds it.
-
-    An answer without a token gets the one that the store keeps with the question.
-
-    Raises:
-        ConfigError: the store keeps no answers, or an approval comes too late, or is none, or edits
-            a call that may have run.
-    """
-    if not isinstance(store, Mailbox):
-        raise ConfigError(
-            f"{type(store).__name__} keeps no answers for later: pass them to "
-            "resume(…, approvals=…), or keep the run in a database: store='runs.db'"
-        )
-    check_given_answer(f"the answer to {ask.key!r}", answer)
-    given = approval_from(answer)
-    _check_token(ask, answer, secret)
-    refuse_edit(f"{ask.key!r} of run {run_id!r}", given, unknown=ask.unknown)
-    if given.edit:
-        # The run has the tool itself, and checks every edit again.
-        problem = unfit(ask.name, await parameters_in(store, run_id, ask), given.edit)
-        if problem is not None:
-            raise ConfigError(problem)
-    if given.approved and ask.expires_at is not None and now >= ask.expires_at:
-        raise ConfigError(
-            f"the approval of {ask.key!r} of run {run_id!r} comes too late, by "
-            f"{now - ask.expires_at:.0f} seconds: deny it, and the model may ask anew"
-        )
-    token = given.token or ask.token
-    approval = Approval(given.approved, given.reason, given.edit or None, token)
-    ((key, data),) = Answers({ask.key: approval}).posts(now)
-    signal_id = answer.signal_id if isinstance(answer, Approval) and answer.signal_id else ""
-    return await store.post(run_id, key, signal_id or uuid4().hex, data)
 
 
 async def parameters_in(store: Store, run_id: str, ask: Ask) -> str:
-    """Return the schema of an edit, from the question or from the journal of the run that asks.
-
-    Empty if neither has it.
-    """
+    """Return the schema of an edit from the question, or from the journal; empty if unknown."""
     if ask.takes:
         return ask.takes
     path = ask.key.rpartition("/")[0]
@@ -388,4 +340,4 @@ async def parameters_in(store: Store, run_id: str, ask: Ask) -> str:
         if isinstance(event, Started | Steered) and event.setup is not None
     ]
     tools = setups[-1].tools if setups else ()
-    return next((one.parameters for one in tools if one.name == ask.name), "")
+    return next((tool.parameters for tool in tools if tool.name == ask.name), "")

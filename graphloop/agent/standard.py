@@ -1,4 +1,4 @@
-"""The standard loop of one agent: its nodes, its graph, and the terms of its runs."""
+"""The standard loop of an agent: its nodes, its graph, and the terms of its runs."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ from .callbacks import COMPACT, DONE_WHEN, PREPARE_STEP, STOP_WHEN, VERIFY, agen
 from .final_answer import OUTPUT, FinalAnswer
 from .graph import Graph
 from .inputs import Model
-from .known import attach_metadata
-from .options import (
-    AgentOptions,
-    Checks,
-    Limits,
-    Permissions,
-    group,
-    reject_unknown_options,
-    stop_input,
+from .metadata import attach_metadata
+from .options import AgentOptions, Options, reject_unknown_options, stop_input
+from .resources import (
+    AgentResources,
+    active_names,
+    check_gate,
+    checked_tool_names,
+    choice_of,
+    offered,
 )
 from .terms import RunTerms
-from .world import AgentResources, active_names, check_gate, checked_tool_names, choice_of, offered
 
-__all__ = ["agent_terms", "standard_nodes"]
+__all__ = ["agent_terms"]
 
 LONE: Final = {
     "output_mode": "output_type",
@@ -36,7 +35,7 @@ LONE: Final = {
     "max_done_retries": "done_when",
     "max_verify_retries": "verify",
 }
-"""Options that mean something beside another one, and nothing alone."""
+"""Options that have no effect alone, and the option that each needs."""
 
 
 def agent_terms(
@@ -48,149 +47,44 @@ def agent_terms(
         ConfigError: an option, the model or a tool cannot work.
     """
     reject_unknown_options(given, AgentOptions, "an agent")
-    options = _kept(given)
-    if options.get("agents"):
+    kept = _kept(given)
+    options = Options.read(kept)
+    if options.agents:
         raise ConfigError(
             "`agents` are for the Child nodes of a graph of your own; give an agent the agents "
             "that it may call among its `tools`"
         )
-    world = AgentResources(model, options, options.get("tools", ()))
-    fallbacks = [world.add_model(one) for one in options.get("fallback_models", ())]
-    final = _final_answer(options, [world.label, *fallbacks])
-    if final is not None and final.tool is not None:
-        world.answer_by(final.tool)
-    conditions, predicates = stop_input(options.get("stop_when", ()))
-    nodes = standard_nodes(options, world, conditions, predicates=bool(predicates))
-    graph: Graph[None] = Graph(options.get("name", "agent"), nodes.prepare, standard_edges(nodes))
+    world = AgentResources(model, options)
+    fallbacks = tuple([world.add_model(fallback) for fallback in options.fallback_models])
+    final = None
+    if options.output_type is not None:
+        final = FinalAnswer(
+            options.output_type,
+            options.output_mode,
+            [world.label, *fallbacks],
+            own_server=options.base_url is not None,
+        )
+        if final.tool is not None:
+            world.answer_by(final.tool)
+    conditions, predicates = stop_input(options.stop_when)
+    nodes = _nodes(options, world, fallbacks, conditions, has_predicates=bool(predicates))
+    graph: Graph[None] = Graph(options.name, nodes.prepare, standard_edges(nodes))
     attach_metadata(graph, world, options)
     terms = RunTerms(
         graph,
         options,
         world,
         callbacks=agent_callbacks(options, world, nodes.prepare, predicates, final),
-        own_gates=options.get("gate"),
+        own_gates=options.gate,
         final=final,
     )
-    return graph, terms, options
+    return graph, terms, kept
 
 
-def standard_nodes(
-    options: AgentOptions,
-    world: AgentResources,
-    conditions: tuple[StopCondition, ...],
-    *,
-    predicates: bool,
-) -> Standard:
-    """Return the nodes of the standard loop with the parameters of the options."""
-    specs, limits = world.toolbox.specs, group(options, Limits)
-    permissions = group(options, Permissions)
-    gate = permissions.gate
-    fallbacks = tuple([world.add_model(one) for one in options.get("fallback_models", ())])
-    compaction = _summarizing(options.get("compaction"), world)
-    parts = [part for one in conditions for part in parts_of(one)]
-    watched = [one.tool for one in parts if isinstance(one, HasToolCall)]
-    if (
-        options.get("prepare_step") is None
-    ):  # `prepare_step` may add the tool that `has_tool_call` names.
-        checked_tool_names("stop.has_tool_call", watched, specs)
-    if gate is not None:
-        check_gate(gate, world.callable_names)
-    _check_approvals(options, world)
-    given = options.get("active_tools")
-    if given is not None and not given and world.given and not world.own:
-        raise ConfigError(
-            "`active_tools`: expected a tool, found none, so no tool could ever run. Fix: leave it "
-            "out to offer all, or say tool_choice='none'."
-        )
-    active = None if given is None else active_names(given, specs, world)
-    compact = COMPACT if options.get("compact") else ""
-    if compact and compaction is None:
-        raise ConfigError(
-            "`compact` shortens a conversation that is too long, and `compaction` says when that "
-            "is: give `compaction=Compaction(context_window=…)`"
-        )
-    choice = _tool_choice(options, world, offered(specs, active))
-    callback = PREPARE_STEP if options.get("prepare_step") else ""
-    hold = not permissions.run_ungated
-    return Standard(
-        PrepareStep(
-            active_tools=active, tool_choice=choice, callback=callback, compaction=compaction
-        ),
-        Compact(compaction=compaction, callback=compact),
-        ModelCall(fallbacks=fallbacks),
-        Gate(rules=() if gate is None else (*world.allowed, *gate.rules), hold=hold),
-        Execute(concurrency=limits.max_tool_concurrency, hold=hold),
-        Verify(_checks(options)),
-        StopCheck(
-            max_steps=limits.max_steps,
-            max_tool_errors=limits.max_consecutive_tool_errors,
-            max_denials=limits.max_consecutive_denials,
-            conditions=conditions,
-            callback=STOP_WHEN if predicates else "",
-        ),
-    )
-
-
-def _tool_choice(
-    options: AgentOptions, world: AgentResources, tools: Sequence[ToolSpec]
-) -> ToolChoice:
-    """Return how freely the model may choose among these tools."""
-    # The tool that takes the answer is the only way to give it; a model that thinks, of those that
-    # only such a tool serves, takes no forced choice (Anthropic's page on extended thinking).
-    extra = options.get("provider_options")
-    forced = world.own and not (isinstance(extra, Mapping) and "thinking" in extra)
-    choice = choice_of(options.get("tool_choice", "required" if forced else "auto"), tools)
-    if choice.mode == "none" and choice.scope == "every_step" and world.own:
-        raise ConfigError(
-            "`tool_choice='none'` leaves no way to give an answer of the output_type, which a tool "
-            "takes: leave it out, or say output_mode='native'"
-        )
-    return choice
-
-
-def _summarizing(compaction: Compaction | None, world: AgentResources) -> Compaction | None:
-    """Make the model that summarises known, by its name or as one that is known already."""
-    if compaction is None or compaction.summary_model in {"", *world.models}:
-        return compaction
-    return evolve(compaction, summary_model=world.add_model(compaction.summary_model))
-
-
-def _check_approvals(options: AgentOptions, world: AgentResources) -> None:
-    """Refuse options about approvals where no call can ever need one."""
-    gate = options.get("gate")
-    tools = [world.toolbox.get(one.name) for one in world.toolbox.specs]
-    may_ask = (
-        bool(world.children)
-        or options.get("prepare_step") is not None
-        or any(one is not None and one.needs_approval is not False for one in tools)
-        or (gate is not None and any(rule.verdict == "ask" for rule in gate.rules))
-    )
-    for option in ("approval_ttl_s", "approval_secret"):
-        if options.get(option) is not None and not may_ask:
-            raise ConfigError(
-                f"`{option}` has no effect: no tool needs approval, and no rule of a gate asks for "
-                "one. Say needs_approval=True of a tool, or give gate=ask(…)"
-            )
-
-
-def _checks(options: AgentOptions) -> tuple[AnswerCheck, ...]:
-    given, checks = group(options, Checks), list[AnswerCheck]()
-    if given.output_type is not None:
-        checks.append(AnswerCheck(OUTPUT, given.max_output_retries, failure="OutputInvalid"))
-    if given.done_when is not None:
-        checks.append(AnswerCheck(DONE_WHEN, given.max_done_retries, given_up="false_finish"))
-    if given.verify is not None:
-        checks.append(AnswerCheck(VERIFY, given.max_verify_retries, given_up="unverified"))
-    for option, needed in LONE.items():
-        if option in options and options.get(needed) is None:
-            raise ConfigError(f"`{option}` has no effect without `{needed}`: give both, or neither")
-    return tuple(checks)
-
-
-def _kept(options: AgentOptions) -> AgentOptions:
-    """Return the options with tools that later changes to the caller's list do not reach."""
-    kept = options.copy()
-    tools = options.get("tools")
+def _kept(given: AgentOptions) -> AgentOptions:
+    """Return the options with a copy of the caller's list of tools."""
+    kept = given.copy()
+    tools = given.get("tools")
     if isinstance(tools, Mapping):
         kept["tools"] = dict(tools)
     elif isinstance(tools, Sequence):
@@ -198,9 +92,120 @@ def _kept(options: AgentOptions) -> AgentOptions:
     return kept
 
 
-def _final_answer(options: AgentOptions, labels: Sequence[str]) -> FinalAnswer | None:
-    checks = group(options, Checks)
-    if checks.output_type is None:
-        return None
-    own_server = options.get("base_url") is not None
-    return FinalAnswer(checks.output_type, checks.output_mode, labels, own_server=own_server)
+def _nodes(
+    options: Options,
+    world: AgentResources,
+    fallbacks: tuple[str, ...],
+    conditions: tuple[StopCondition, ...],
+    *,
+    has_predicates: bool,
+) -> Standard:
+    """Return the nodes of the standard loop with the parameters of the options."""
+    _refuse_idle(options, world, conditions)
+    gate, active = options.gate, options.active_tools
+    compaction = _summarizing(options.compaction, world)
+    specs, hold = world.toolbox.specs, not options.run_ungated
+    if active is not None:
+        active = active_names(active, specs, world)
+    choice = _tool_choice(options, world, offered(specs, active))
+    return Standard(
+        PrepareStep(
+            active_tools=active,
+            tool_choice=choice,
+            callback=PREPARE_STEP if options.prepare_step else "",
+            compaction=compaction,
+        ),
+        Compact(compaction=compaction, callback=COMPACT if options.compact else ""),
+        ModelCall(fallbacks=fallbacks),
+        Gate(rules=() if gate is None else (*world.allowed, *gate.rules), hold=hold),
+        Execute(concurrency=options.max_tool_concurrency, hold=hold),
+        Verify(_checks(options)),
+        StopCheck(
+            max_steps=options.max_steps,
+            max_tool_errors=options.max_consecutive_tool_errors,
+            max_denials=options.max_consecutive_denials,
+            conditions=conditions,
+            callback=STOP_WHEN if has_predicates else "",
+        ),
+    )
+
+
+def _refuse_idle(
+    options: Options, world: AgentResources, conditions: tuple[StopCondition, ...]
+) -> None:
+    """Refuse options that name tools that do not exist, or have no effect.
+
+    Raises:
+        ConfigError: naming the option, and the fix.
+    """
+    # `prepare_step` may add the tool that `has_tool_call` names.
+    if options.prepare_step is None:
+        parts = [part for condition in conditions for part in parts_of(condition)]
+        watched = [part.tool for part in parts if isinstance(part, HasToolCall)]
+        checked_tool_names("stop.has_tool_call", watched, world.toolbox.specs)
+    if options.gate is not None:
+        check_gate(options.gate, world.callable_names)
+    active = options.active_tools
+    if active is not None and not active and world.given and not world.own:
+        raise ConfigError(
+            "`active_tools`: expected a tool, found none, so no tool could ever run. Fix: leave it "
+            "out to offer all, or say tool_choice='none'."
+        )
+    if options.compact and options.compaction is None:
+        raise ConfigError(
+            "`compact` has no effect without `compaction`, which says when a conversation is too "
+            "long. Fix: give `compaction=Compaction(context_window=…)`."
+        )
+    for option in ("approval_ttl_s", "approval_secret"):
+        if options.given.get(option) is not None and not _may_ask(options, world):
+            raise ConfigError(
+                f"`{option}` has no effect: no tool needs approval, and no rule of a gate asks for "
+                "one. Fix: say needs_approval=True of a tool, or give gate=ask(…)."
+            )
+
+
+def _may_ask(options: Options, world: AgentResources) -> bool:
+    """Whether a call could ever need an approval."""
+    tools = [world.toolbox.get(spec.name) for spec in world.toolbox.specs]
+    return (
+        bool(world.children)
+        or options.prepare_step is not None
+        or any(tool is not None and tool.needs_approval is not False for tool in tools)
+        or (options.gate is not None and any(rule.verdict == "ask" for rule in options.gate.rules))
+    )
+
+
+def _tool_choice(options: Options, world: AgentResources, tools: Sequence[ToolSpec]) -> ToolChoice:
+    """Return how freely the model may choose among these tools."""
+    # Anthropic's API takes no forced choice beside extended thinking.
+    extra = options.provider_options
+    forced = world.own and not (isinstance(extra, Mapping) and "thinking" in extra)
+    choice = choice_of(options.tool_choice or ("required" if forced else "auto"), tools)
+    if choice.mode == "none" and choice.scope == "every_step" and world.own:
+        raise ConfigError(
+            "`tool_choice='none'` leaves no way to give an answer of the output_type, which a tool "
+            "takes. Fix: leave it out, or say output_mode='native'."
+        )
+    return choice
+
+
+def _summarizing(compaction: Compaction | None, world: AgentResources) -> Compaction | None:
+    """Add the model that summarises to the models of the runs."""
+    if compaction is None or compaction.summary_model in {"", *world.models}:
+        return compaction
+    return evolve(compaction, summary_model=world.add_model(compaction.summary_model))
+
+
+def _checks(options: Options) -> tuple[AnswerCheck, ...]:
+    """Return the checks of the final answer: its type, then whether it is done, then its review."""
+    for option, needed in LONE.items():
+        if option in options.given and options.given.get(needed) is None:
+            raise ConfigError(f"`{option}` has no effect without `{needed}`: give both, or neither")
+    checks: list[AnswerCheck] = []
+    if options.output_type is not None:
+        checks.append(AnswerCheck(OUTPUT, options.max_output_retries, failure="OutputInvalid"))
+    if options.done_when is not None:
+        checks.append(AnswerCheck(DONE_WHEN, options.max_done_retries, given_up="false_finish"))
+    if options.verify is not None:
+        checks.append(AnswerCheck(VERIFY, options.max_verify_retries, given_up="unverified"))
+    return tuple(checks)

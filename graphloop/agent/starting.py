@@ -1,10 +1,10 @@
-"""starting: from a question, or from a run that waits, to the stream of a run."""
+"""Starting: from a question, or from a run that waits, to the stream of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from ..conversation import Repaired, repaired
@@ -14,7 +14,7 @@ from ..events import Started
 from ..stores import Store
 from ..values import Message, SystemMessage, UserMessage, evolve
 from .answers import Answers, approver_alone
-from .handed_in import HandedIn
+from .conversation_answers import ConversationAnswers
 from .inherited_limits import refuse_other_rules
 from .inputs import (
     AnswersInput,
@@ -46,11 +46,11 @@ def start_run(
 ) -> RunStream[S]:
     """Return the stream of a new run; the run starts when a reader first looks at it.
 
-    The conversation is read now, so that later changes of the caller's lists change nothing.
+    The conversation is read now, so later changes of the caller's lists have no effect.
 
     Args:
         terms: the terms of the run.
-        state: the state that it begins with.
+        state: the state that the run begins with.
         prompt: the question; None where `question` has the messages.
         question: the conversation, and the answers to the calls that it ends in.
         attended: whether the caller iterates the run.
@@ -59,13 +59,14 @@ def start_run(
     known = ConversationInput if attended else QuestionInput
     if not question.keys() <= known.__annotations__.keys():
         reject_unknown_options(question, known, "a run")
-    options, given = terms.options, _read(terms, prompt, question)
+    # The stream shows the error, like every failure of a run.
+    read = _read(terms, prompt, question)
 
     async def open_run() -> RunHandle[S]:
-        if isinstance(given, ConfigError):
-            raise given
-        messages, warnings, handed = given
-        store, is_stored = terms.shared.store(), options.get("store") is not None
+        if isinstance(read, ConfigError):
+            raise read
+        messages, warnings, handed = read
+        store, is_stored = terms.shared.store(), terms.options.store is not None
         run_id = question.get("run_id")
         if run_id is None and handed is not None and is_stored:
             run_id = await handed.run_id(terms.graph.name, store)
@@ -87,7 +88,7 @@ def start_run(
             ports,
             driver,
             driver.start(started),
-            on_step_finish=options.get("on_step_finish"),
+            on_step_finish=terms.options.on_step_finish,
             warnings=warnings,
             final=terms.final,
             opening=messages,
@@ -111,11 +112,11 @@ def resume_run(
         terms: the terms that the run was started on.
         run: the run's id in the store, or the result of the leg that parked.
         answers: decisions about the calls that wait, and the results of client tools.
-        attended: whether the caller iterates the run, as the caller who started it did.
+        attended: whether the caller iterates the run, as the caller that started it did.
         keep: whether the stream keeps its parts for all readers.
-        store: where a run is that is given by its id; that of the terms if not given.
+        store: the store of a run that is named by its id; by default that of the terms.
     """
-    given = Answers.given(answers.get("approvals"), answers.get("tool_results"))
+    given = Answers.given(answers)
 
     async def open_run() -> RunHandle[S]:
         if isinstance(run, RunResult):
@@ -140,7 +141,7 @@ def resume_run(
             driver.resume(tree.run, tree.answers, tree.children),
             spent_by(tree.run, below),
             len(tree.run.record.steps),
-            on_step_finish=terms.options.get("on_step_finish"),
+            on_step_finish=terms.options.on_step_finish,
             children=below,
             final=terms.final,
             opening=opening,
@@ -151,29 +152,24 @@ def resume_run(
 
 def _read(
     terms: RunTerms[Any], prompt: str | None, question: QuestionInput
-) -> tuple[tuple[Message, ...], tuple[str, ...], HandedIn | None] | ConfigError:
-    """Return the conversation, what was repaired in it, and the answers handed in with it.
-
-    An error is returned, not raised: the stream shows it, as it shows every failure of a run.
-    """
-    approvals, results = question.get("approvals"), question.get("tool_results")
-    is_answered = approvals is not None or results is not None
+) -> tuple[tuple[Message, ...], tuple[str, ...], ConversationAnswers | None] | ConfigError:
+    """Return the conversation, its repairs, and the answers handed in with it; or the error."""
     run_id, options = question.get("run_id"), terms.options
+    is_answered = any(question.get(name) is not None for name in ("approvals", "tool_results"))
     try:
         if run_id is not None:
             check_run_id("run_id", run_id)
         messages, repairs = conversation(
             prompt,
             question.get("messages"),
-            options.get("instructions"),
+            options.instructions,
             keep_open=is_answered,
             may_be_empty=not terms.needs_messages,
-            repair=options.get("on_bad_history", "repair") == "repair",
+            repair=options.on_bad_history == "repair",
         )
         if not is_answered:
             return messages, repairs, None
-        answers = Answers.given(approvals, results)
-        handed = HandedIn(messages, answers, terms.secret, terms.clock)
+        handed = ConversationAnswers(messages, Answers.given(question), terms.secret, terms.clock)
         handed.check(terms.world.toolbox, terms.world.children)
     except ConfigError as error:
         return error
@@ -189,36 +185,33 @@ def conversation(
     may_be_empty: bool = False,
     repair: bool = True,
 ) -> tuple[tuple[Message, ...], tuple[str, ...]]:
-    """Return the messages that a run starts with, and what was repaired in them.
+    """Return the messages that a run starts with, and the repairs that were made in them.
 
     Args:
-        prompt: the question, or
-        messages: the conversation so far.
+        prompt: the question, or None.
+        messages: the conversation so far, or None.
         instructions: the system message, put first.
-        keep_open: whether the calls that the conversation ends in are answered by the run.
-        may_be_empty: whether neither is needed, since no model is asked.
-        repair: whether calls without results, and results without calls, are mended.
+        keep_open: whether the run answers the calls that the conversation ends in.
+        may_be_empty: whether a run without any message can work.
+        repair: whether calls without results, and results without calls, are repaired.
 
     Raises:
-        ConfigError: neither or both of prompt and messages, a message of the wrong form, or one
-            that needs mending where nothing is to be mended.
+        ConfigError: neither or both of prompt and messages, a message of the wrong form, or a
+            conversation that needs a repair where `repair` is False.
     """
     if prompt is None and messages is None and may_be_empty:
         return (), ()
-    if (prompt is None) == (messages is None):
-        both = "both" if prompt is not None else "neither"
-        raise ConfigError(f"give either `prompt=` or `messages=`; found {both}")
-    if prompt is not None:
+    if prompt is not None and messages is None:
         if not isinstance(prompt, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"`prompt` is a string; found {type(prompt).__name__}")
         mended = Repaired((UserMessage(prompt),))
+    elif messages is not None and prompt is None:
+        mended = repaired(messages_of(messages), keep_open=keep_open)
     else:
-        given = messages_of(
-            cast("Sequence[MessageInput]", messages)
-        )  # The caller gives `prompt` or `messages`.
-        mended = repaired(given, keep_open=keep_open)
+        both = "both" if prompt is not None else "neither"
+        raise ConfigError(f"give either `prompt=` or `messages=`; found {both}")
     if mended.findings and not repair:
-        found = "\n".join(f"  {number}. {one}" for number, one in enumerate(mended.findings, 1))
+        found = "\n".join(f"  {number}. {text}" for number, text in enumerate(mended.findings, 1))
         raise ConfigError(
             f"`messages` does not fit together, and on_bad_history='refuse':\n{found}"
         )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import date, time, timedelta
 from enum import Enum
 from functools import cached_property
-from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
+from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 
 from msgspec import Struct
 from pydantic import BaseModel
@@ -42,18 +42,18 @@ def fields_of(kind: object) -> frozenset[str] | None:
     if not isinstance(kind, type):
         return None
     if dataclasses.is_dataclass(kind):
-        return frozenset(one.name for one in dataclasses.fields(kind))
+        return frozenset(field.name for field in dataclasses.fields(kind))
     if issubclass(kind, BaseModel):
         return frozenset(kind.model_fields)
     if issubclass(kind, Struct):
         return frozenset(kind.__struct_fields__)
     # Named tuples and typed mappings.
-    told: Mapping[str, object] = getattr(cast("object", kind), "__annotations__", {})
-    return (frozenset(told) or None) if issubclass(kind, tuple | dict) else None
+    named: Mapping[str, object] = getattr(cast("object", kind), "__annotations__", {})
+    return (frozenset(named) or None) if issubclass(kind, tuple | dict) else None
 
 
 def is_frozen(state: object) -> bool:
-    """Whether a state can surely not be changed in place."""
+    """Whether it is certain that a state cannot be changed in place."""
     if isinstance(state, ATOMS):
         return True
     if isinstance(state, tuple | frozenset):
@@ -66,7 +66,7 @@ def is_frozen(state: object) -> bool:
 
 
 def _is_frozen_type(kind: type[object]) -> bool:
-    """Whether the fields of such an object stay the objects that they are."""
+    """Whether the fields of an object of this type cannot be assigned."""
     if issubclass(kind, BaseModel):
         return bool(kind.model_config.get("frozen"))
     if issubclass(kind, Struct):
@@ -76,12 +76,12 @@ def _is_frozen_type(kind: type[object]) -> bool:
 
 
 def lent(state: S) -> S:
-    """Return a state as functions are given it: a copy where it could be changed in place.
+    """Return the state for a user's function: a copy, unless the state is frozen.
 
-    No journal would see such a change.
+    The journal would not see a change in place.
 
     Raises:
-        ConfigError: it cannot be copied.
+        ConfigError: the state cannot be copied.
     """
     if is_frozen(state):
         return state
@@ -89,15 +89,15 @@ def lent(state: S) -> S:
         return copy.deepcopy(state)
     except Exception as error:
         raise ConfigError(
-            f"a state of type {type(state).__name__} cannot be copied, so nobody could tell "
-            f"whether a function changes it in place: {error}. Fix: keep clients, locks and "
-            "open files out of the state, and let the functions hold them"
+            f"a state of type {type(state).__name__} cannot be copied: {error}. A function gets a "
+            "copy, so that it cannot change the state in place. Fix: keep clients, locks and open "
+            "files out of the state, and let the functions hold them"
         ) from error
 
 
-def states_fit(one: object, other: object) -> bool:
+def states_fit(kind: object, other: object) -> bool:
     """Whether nodes of these state types can stand in one graph."""
-    return one == other or Any in (one, other)
+    return kind == other or Any in (kind, other)
 
 
 @runtime_checkable
@@ -106,28 +106,28 @@ class Stateful(Node[S, Outcome], Protocol[S]):
 
     @property
     def state_type(self) -> object:
-        """The state's type; None for no state, `Any` for whatever there is."""
+        """The state's type; None for no state, `Any` for every type."""
         ...
 
 
 def state_type_of(graph: NodeGraph[Any], given: object) -> object:
-    """Return the type of a graph's state: the one that is given, else the one its nodes tell.
+    """Return the type of a graph's state: the given type, else the first that a node names.
 
     Raises:
         GraphError: naming each node whose state is of another type.
     """
-    told = dict(_told(graph))
+    named = dict(_types_named(graph))
     kind = given
     if given is None:
-        kind = next((one for one in told.values() if one is not None), None)
+        kind = next((found for found in named.values() if found is not None), None)
     problems = [
         Problem(
             f"node {name!r}",
-            f"takes a state of type {_word(one)}, and the graph's is of type {_word(kind)}.",
+            f"takes a state of type {_word(found)}, and the graph's is of type {_word(kind)}.",
             "have all functions of a graph take the same type of state.",
         )
-        for name, one in told.items()
-        if not states_fit(one, kind)
+        for name, found in named.items()
+        if not states_fit(found, kind)
     ]
     if problems:
         raise GraphError(graph.name, problems)
@@ -135,14 +135,14 @@ def state_type_of(graph: NodeGraph[Any], given: object) -> object:
 
 
 def known_state_type(graph: NodeGraph[Any]) -> object:
-    """Return the type of a graph's state; None where no node tells it."""
+    """Return the type of a graph's state; None where no node names it."""
     return getattr(graph, "state_type", None)
 
 
-def _told(graph: NodeGraph[Any]) -> Iterator[tuple[str, object]]:
+def _types_named(graph: NodeGraph[Any]) -> Iterator[tuple[str, object]]:
     for node in unwrapped(graph.nodes.values()):
         if isinstance(node, Stateful):
-            # isinstance leaves the type of its state unknown, which is what is asked for here.
+            # isinstance cannot tell the type of the state.
             kind = cast("Stateful[object]", node).state_type
             if kind is not Any:
                 yield node.name, kind
@@ -152,27 +152,10 @@ def _word(kind: object) -> str:
     return kind.__name__ if isinstance(kind, type) else str(kind)
 
 
-CONTAINERS: Final = (dict, list, tuple, set, frozenset, deque)
-PYDANTIC: Final = ("__pydantic_extra__", "__pydantic_private__")
-"""The attributes of a model beside its fields."""
-
-Container: TypeAlias = (
-    dict[object, object]
-    | list[object]
-    | tuple[object, ...]
-    | set[object]
-    | frozenset[object]
-    | deque[object]
-)
-
-
 def changed_fields(kind: object, old: object, new: object, writes: Collection[str]) -> list[str]:
-    """Return the fields that differ and are not among `writes`, as far as the type tells."""
-    return [
-        one
-        for one in sorted((fields_of(kind) or frozenset()).difference(writes))
-        if not same_state(_value(old, one), _value(new, one))
-    ]
+    """Return the fields of the type that differ and are not among `writes`."""
+    names = (fields_of(kind) or frozenset()).difference(writes)
+    return [name for name in sorted(names) if not same_state(_value(old, name), _value(new, name))]
 
 
 def _value(state: object, name: str) -> object:
@@ -181,92 +164,87 @@ def _value(state: object, name: str) -> object:
     return cast("object", getattr(state, name))
 
 
-def same_state(one: object, other: object) -> bool:
-    """Whether two states say the same."""
-    return _Comparison().same(one, other)
+def same_state(state: object, other: object) -> bool:
+    """Whether two states hold equal values, however deep.
+
+    `==` would not do: it compares objects of many classes by their identity, and a state is
+    compared with its copy.
+    """
+    return _Comparison().same(state, other)
 
 
 class _Comparison:
-    """Compares two states, which may hold themselves."""
+    """Compares two states, which may contain themselves."""
 
     def __init__(self) -> None:
-        # The pairs are kept as well, so that no other object is given the id of one.
+        # The objects are kept, so that no later object gets the id of an earlier one.
         self._seen: dict[tuple[int, int], tuple[object, object]] = {}
 
-    def same(self, one: object, other: object) -> bool:
-        """Whether two values say the same."""
-        if one is other:
+    def same(self, left: object, right: object) -> bool:
+        """Whether two values hold equal parts."""
+        if left is right:
             return True
-        if type(one) is not type(other):
+        if type(left) is not type(right):
             return False
-        if isinstance(one, ATOMS):
-            return one == other or (one != one and other != other)  # noqa: PLR0124 - as NaN is.
-        pair = (id(one), id(other))
+        if isinstance(left, ATOMS):
+            return left == right or (left != left and right != right)  # noqa: PLR0124 - NaN
+        pair = (id(left), id(right))
         if pair in self._seen:
             return True
-        self._seen[pair] = (one, other)
-        same = self._same_parts(one, other)
+        self._seen[pair] = (left, right)
+        same = self._same_parts(left, right)
         if not same:
             del self._seen[pair]
         return same
 
-    def _same_parts(self, one: object, other: object) -> bool:
-        kind = type(one)
-        if issubclass(kind, CONTAINERS):
-            members = cast("Container", one), cast("Container", other)
-            return self._same_members(*members) and self._same_attributes(one, other)
-        fields = fields_of(kind)
-        if fields is not None:
-            return all(
-                self.same(getattr(one, name, None), getattr(other, name, None))
-                for name in (*fields, *PYDANTIC)
+    def _same_parts(self, left: object, right: object) -> bool:
+        if isinstance(left, set | frozenset):
+            ours, theirs = cast("Set[object]", left), cast("Set[object]", right)
+            rest = theirs - ours
+            return len(ours) == len(theirs) and all(
+                any(self.same(member, candidate) for candidate in rest) for member in ours - theirs
             )
-        if kind.__eq__ is object.__eq__:
-            return self._same_attributes(one, other)
-        return _are_equal(one, other) or (
-            bool(_attributes(one)) and self._same_attributes(one, other)
-        )
+        if isinstance(left, dict):
+            mine, its = cast("dict[object, object]", left), cast("dict[object, object]", right)
+            if mine.keys() == its.keys():
+                return all(self.same(value, its[key]) for key, value in mine.items())
+            return self._in_order(tuple(mine.items()), tuple(its.items()))
+        parts, others = _parts(left), _parts(right)
+        if parts is None or others is None:
+            return bool(left == right)
+        return self._in_order(parts, others)
 
-    def _same_members(self, one: Container, other: Container) -> bool:
-        if len(one) != len(other):
-            return False
-        if isinstance(one, dict) and isinstance(other, dict):
-            if one.keys() == other.keys():
-                return all(self.same(value, other[key]) for key, value in one.items())
-            # Keys may be equal to themselves alone; a copy keeps their order.
-            return self._in_order([*one.items()], [*other.items()])
-        if isinstance(one, set | frozenset) and isinstance(other, set | frozenset):
-            rest = other - one
-            return all(any(self.same(left, right) for right in rest) for left in one - other)
-        return self._in_order(one, other)
-
-    def _in_order(self, one: Iterable[object], other: Iterable[object]) -> bool:
-        return all(self.same(left, right) for left, right in zip(one, other, strict=True))
-
-    def _same_attributes(self, one: object, other: object) -> bool:
-        mine, others = _attributes(one), _attributes(other)
-        return mine.keys() == others.keys() and all(
-            self.same(value, others[name]) for name, value in mine.items()
-        )
+    def _in_order(self, parts: Sequence[object], others: Sequence[object]) -> bool:
+        return len(parts) == len(others) and all(map(self.same, parts, others))
 
 
-def _attributes(one: object) -> dict[str, object]:
-    """Return what an object holds, without what it keeps only to be faster."""
-    told = object.__getstate__(one)
-    # A dictionary, or one and that of the slots; None where there is none.
-    parts = cast(
-        "tuple[dict[str, object] | None, ...]", told if isinstance(told, tuple) else (told,)
-    )
+def _parts(value: object) -> tuple[object, ...] | None:
+    """Return the values that an object is made of, as `copy` and `pickle` find them.
+
+    None for an object that is known by its name alone, such as a function or a class.
+    """
+    if isinstance(value, tuple | list | deque):
+        return tuple(cast("Iterable[object]", value))
+    try:
+        reduced: str | tuple[Any, ...] = value.__reduce_ex__(4)
+    except TypeError:
+        return None
+    if isinstance(reduced, str):
+        return None
+    padded: tuple[Any, ...] = (*reduced, None, None)
+    arguments, state, *rest = padded[1:5]
+    # Slots stand in a dictionary of their own, beside that of the other attributes.
+    attributes = cast("tuple[object, ...]", state) if isinstance(state, tuple) else (state,)
+    kept = [_without_caches(type(value), member) for member in attributes]
+    return (*arguments, *kept, *[tuple(items) for items in rest if items is not None])
+
+
+def _without_caches(kind: type[object], attributes: object) -> object:
+    if not isinstance(attributes, dict):
+        return attributes
+    members = cast("dict[str, object]", attributes).items()
     return {
         name: value
-        for part in parts
-        for name, value in (part or {}).items()
-        if not isinstance(getattr(type(one), name, None), cached_property)
+        for name, value in members
+        if not isinstance(getattr(kind, name, None), cached_property)
     }
-
-
-def _are_equal(one: object, other: object) -> bool:
-    try:
-        return bool(one == other)
-    except Exception:  # noqa: BLE001 - two arrays, for one, are not simply equal.
-        return False

@@ -58,10 +58,8 @@ class RunStream(Generic[S]):
         has_objects: bool = False,
     ) -> None:
         self.on_over: Callable[[], Awaitable[None]] | None = None
-        self._open_run = open_run
-        self._graph = graph
-        self._keep = keep
-        self._has_objects = has_objects
+        self._open_run, self._graph = open_run, graph
+        self._keep, self._has_objects = keep, has_objects
         self._parts: list[Part] = []
         self.found: Run[S] | None = None
         self._opened: RunHandle[S] | None = None
@@ -133,7 +131,8 @@ class RunStream(Generic[S]):
             ProviderError: a model could not be asked, or did not answer completely.
             Exception: what a `prepare_step` function or a stop predicate raised.
         """
-        await self.consume()
+        while not self._over:
+            await self._pull(len(self._parts))
         if self._error is not None:
             raise self._error
         assert self._result is not None, "a stream that is over has a result or an error"
@@ -268,7 +267,6 @@ class RunStream(Generic[S]):
             yield result.output
 
     async def _until_rest(self) -> None:
-        """Wait until the reader that drives the run has something to show, or has left."""
         self._rests.clear()
         await self._rests.wait()
 
@@ -317,7 +315,8 @@ class RunStream(Generic[S]):
         self.found = opened.driver.run
         for tell in self._asides:
             tell(opened.driver)
-        self._warn(*opened.warnings)
+        if opened.warnings:
+            self._warn(*opened.warnings)
         self._reported = opened.reported
         if not self._keep:
             return opened
@@ -372,7 +371,8 @@ class RunStream(Generic[S]):
         if opened is None or run is None or opened.driver.state not in RESTING:
             self._fail(RunFailed(LEFT))
             return
-        self._warn(*[one for one in opened.findings(run) if one not in self._warnings])
+        if new := [one for one in opened.findings(run) if one not in self._warnings]:
+            self._warn(*new)
         result = opened.ended(run, self._warnings)
         if isinstance(result, Exception):
             self._fail(result)

@@ -1,8 +1,8 @@
 """Agents as tools of other agents: each call is a child run.
 
 The child has a journal of its own, and the store, the approver and the clock of its parent. The
-gates of all its parents hold beside its own, and its budget is a share of the parent's remaining
-one: it can do nothing that its parent may not.
+gates of all its parents hold beside its own gate. Its budget is a share of what the parent's budget
+has remaining.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 @final
 @dataclass(frozen=True)
 class Brief:
-    """The conversation and the state of a new child run; None is the opener's own state."""
+    """The conversation and the state of a new child run; None means the opener's state."""
 
     messages: tuple[Message, ...]
     state: object = None
@@ -47,12 +47,12 @@ class Brief:
 @final
 @dataclass(frozen=True)
 class Nesting:
-    """How deep a graph's nodes begin runs.
+    """How deep the child runs of a graph go.
 
     Attributes:
-        path: the agents of one of the deepest ways, outermost first.
-        problem: why a run would go too deep, in words; empty if none would.
-        called: the agents of one of the deepest ways by nodes and by calls, outermost first.
+        path: the agents that nodes run, along one of the deepest ways, outermost first.
+        problem: why a run would go too deep, in words; empty if it would not.
+        called: the agents that nodes run or models call, along one of the deepest ways.
     """
 
     path: tuple[str, ...] = ()
@@ -64,20 +64,20 @@ class ChildTerms(Protocol):
     """The facts of an agent's runs that a parent needs before it starts one."""
 
     tool_names: tuple[str, ...]
-    """The tools that may be called in such a run, or in those below it."""
+    """The tools that such a run, or its child runs, may call."""
     is_signed: bool
     """Whether approvals in such a run have to be signed."""
     reply_max: int | None
-    """How many tokens one reply may have, in such a run or in those below it."""
+    """How many tokens one reply may have, in such a run or in its child runs."""
     nesting: Nesting
-    """How deep the nodes of such a run begin runs."""
+    """How deep the child runs of such a run go."""
     resources: tuple[SharedResources, ...]
     """The resources that the agent, and the agents that it may call, share among their runs."""
     own_resources: tuple[SharedResources, ...]
-    """The resources of the agent itself, and of the agents made for its runs only."""
+    """The resources of the agent itself, and of the agents that were made only for its runs."""
 
     def bound(self, context_window: int | None = None, price: ModelPrice | None = None, /) -> Bound:
-        """Return the most that such a run can come to."""
+        """Return the worst case of such a run."""
         ...
 
 
@@ -97,7 +97,7 @@ class Opener(Protocol):
 
 
 class Plan(Protocol):
-    """An agent as a run knows it by its name: how to open its child runs."""
+    """An agent under the name that a run knows it by: how to open its child runs."""
 
     @property
     def opener(self) -> Opener:
@@ -110,10 +110,10 @@ class Plan(Protocol):
 
 
 class NamedAgent(Protocol):
-    """An agent or a graph, as runs are given it by a name (`agents={"writer": writer}`)."""
+    """An agent or a graph that a run is given under a name (`agents={"writer": writer}`)."""
 
     def as_sub_agent(self, name: str, options: Mapping[str, object]) -> AgentTool:
-        """Return it for one run; a graph asks the `model` of that run's options, as they say."""
+        """Return the agent for one run; a graph asks the `model` of the run's options."""
         ...
 
 
@@ -124,10 +124,10 @@ class AgentTool:
 
     Args:
         tool: the tool as the calling model sees it.
-        opener: begins the child runs.
-        takes_over: whether the child reads the whole conversation and gives its last answer
-            (a handoff, once the other calls of the turn are answered; one a turn); otherwise it is
-            told a task and answers its caller.
+        opener: opens the child runs.
+        takes_over: whether a call is a handoff: once the other calls of the turn are answered, the
+            child reads the whole conversation and gives the run's answer. Otherwise the child
+            reads a task and answers the call.
     """
 
     tool: Tool[..., object]
@@ -136,12 +136,12 @@ class AgentTool:
 
     @property
     def name(self) -> str:
-        """The name that the calling model calls it by."""
+        """The tool's name for the calling model."""
         return self.tool.name
 
     def as_sub_agent(
         self,
-        name: str,  # noqa: ARG002 - a node runs it by the name that it is given by
+        name: str,  # noqa: ARG002 - the caller keeps the name
         options: Mapping[str, object],  # noqa: ARG002 - an agent has its own
     ) -> AgentTool:
         """Return the agent itself."""
@@ -157,7 +157,7 @@ class AgentTool:
         if effect.arguments and not self.takes_over:
             prompt = json.loads(effect.arguments).get("prompt")
             if not isinstance(prompt, str):
-                raise ConfigError(f"agent {self.name!r} is told a `prompt`; found {prompt!r:.80}")
+                raise ConfigError(f"agent {self.name!r} takes a `prompt`; found {prompt!r:.80}")
             messages = (UserMessage(prompt),)
         brief = Brief(messages)
         return self.opener.child(lambda: brief, effect, run, ports)

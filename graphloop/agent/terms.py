@@ -1,7 +1,6 @@
-"""RunTerms: the models, tools, limits, rules and store that all runs of one graph start with.
+"""Terms: the models, tools, limits, rules and store that all runs of one graph start with.
 
-`starting` starts or resumes a run on these terms, and `child_runs` starts one as the child of
-another run.
+`starting` starts or resumes a run on these terms. `child_runs` starts one as a child run.
 """
 
 from __future__ import annotations
@@ -16,21 +15,21 @@ from typing import Any, Generic, TypeVar, final
 from weakref import WeakKeyDictionary
 
 from .. import stores
-from ..driver import Callback, Ports, check_state
+from ..driver import Callback, Ports
 from ..errors import ConfigError
 from ..events import Setup
 from ..graph import NodeGraph
 from ..policy import Policy
 from ..providers import Provider
-from ..stores import Codec, MemoryStore, Store, open_store, running_loop
+from ..stores import Codec, MemoryStore, Store, check_state, open_store, running_loop
 from ..tools import AnyTool, Toolbox
 from .answers import ToolApprover
 from .bindings import DEPTH_MAX, needs_messages, nesting_of, runs_one_at_a_time
 from .final_answer import FinalAnswer
 from .inherited_limits import inherited_rules, reply_max, run_bound
-from .options import Limits, Permissions, RunOptions, Sampling, clock_of, group
+from .options import Options
+from .resources import AgentResources
 from .states import known_state_type
-from .world import AgentResources, price_of
 
 __all__ = ["RunTerms", "SharedResources", "run_sync"]
 
@@ -42,13 +41,13 @@ T = TypeVar("T")
 class SharedResources:
     """Opens the store of the options, and closes it with the connections to the models.
 
-    Args:
-        given: the store of the options; its maker closes a store that is open already.
-        models: the models by label, also those that runs add later.
-        named: the labels of models that were given by name; makers close their other models.
+    Each event loop has a store of its own, so that a synchronous call closes only its own store.
+    No counter of users is kept: close an agent once its runs are over (`async with agent:`).
 
-    No counter of users is kept: close an agent once its runs are over (`async with agent:`). Each
-    event loop has a store of its own: a synchronous call closes its own store alone.
+    Args:
+        given: the store of the options; a store that is open already stays open.
+        models: the models by label, also those that runs add later.
+        named: the labels of models that were given by name.
     """
 
     def __init__(
@@ -61,7 +60,7 @@ class SharedResources:
         self._stores: WeakKeyDictionary[asyncio.AbstractEventLoop, Store] = WeakKeyDictionary()
 
     def store(self) -> Store:
-        """Return the store of the options, open; a new one in memory if there is none.
+        """Return the open store of the options; without one, a new store in memory.
 
         Raises:
             ConfigError: no event loop of asyncio runs here.
@@ -77,28 +76,28 @@ class SharedResources:
         if not isinstance(given, str | Path):
             return given
         if loop not in self._stores:
-            # A loop that was closed on its way left claims, which its store still holds.
-            left = next((one for one in tuple(self._stores) if one.is_closed()), None)
+            # The store of a closed loop may hold leases; a new store could not write these runs.
+            left = next((known for known in tuple(self._stores) if known.is_closed()), None)
             store = None if left is None else self._stores.pop(left, None)
-            # Each graph reads the states of its own runs: child runs have states of other types.
+            # Child runs have states of other types, so the store reads states as plain JSON.
             self._stores[loop] = store or open_store(given, Codec())
         return self._stores[loop]
 
     def stored(self) -> Store:
-        """Return the store of the options, open, for runs that are known by their id only.
+        """Return the open store of the options, for runs that are known by their id only.
 
         Raises:
-            ConfigError: there is none, so there are no such runs.
+            ConfigError: the options have no store.
         """
         if self._given is None:
             raise ConfigError(
-                "this agent has no `store`, so it knows no run by its id: give it one "
-                "(store='runs.db'), or resume with the RunResult"
+                "this agent has no `store`, so it knows no run by its id. Fix: give it one "
+                "(store='runs.db'), or resume with the RunResult."
             )
         return self.store()
 
     def reopened(self, store: Store) -> Store:
-        """Return a run's store, opened again where a synchronous call has closed it."""
+        """Return a run's store, opened again if a synchronous call has closed it."""
         if not isinstance(self._given, str | Path) or not isinstance(store, stores.SqliteStore):
             return store
         return self.store() if store.closed else store
@@ -131,17 +130,17 @@ class RunTerms(Generic[S]):
         world: the models, tools and agents.
         callbacks: makes the functions that nodes invoke, by name, for a run with this toolbox.
         own_gates: the rules of the graph's own gates, for the functions of their conditions.
-        gates: what every gate of the graph heeds beside its own rules.
-        final: how the final answer is given, where it has a form.
+        gates: the gates that hold beside the graph's own gates.
+        final: reads the final answer of an agent with an `output_type`.
 
     Raises:
         ConfigError: an option, the model or a tool cannot work.
     """
 
-    def __init__(  # noqa: PLR0913 - what a run needs but its question
+    def __init__(  # noqa: PLR0913 - all that a run needs beside its question
         self,
         graph: NodeGraph[S],
-        options: RunOptions,
+        options: Options,
         world: AgentResources,
         *,
         callbacks: Callable[[Toolbox], Mapping[str, Callback[S]]] | None = None,
@@ -150,44 +149,46 @@ class RunTerms(Generic[S]):
         final: FinalAnswer | None = None,
     ) -> None:
         self.graph, self.options, self.world, self.final = graph, options, world, final
-        self.told_graph: NodeGraph[Any] | None = None  # `known.graph_of` makes it once.
+        self.known_graph: NodeGraph[Any] | None = None  # `metadata.graph_of` makes it once.
         self._callbacks, self._gates, self._own_gates = callbacks, gates, own_gates
-        limits, permissions = group(options, Limits), group(options, Permissions)
-        decide = permissions.approve_tool_call
         rules = tuple([gate.rules for gate in gates])
+        decide = options.approve_tool_call
         self.approver = None if decide is None else ToolApprover(decide, own=rules)
-        self.secret = permissions.secret
+        self.secret = options.secret
         self.is_signed = self.secret is not None
-        self.clock, self._step_s = clock_of(options), limits.step_timeout_s
-        children = world.children.values()
+        self.clock = options.checked_clock
         self._refuse_unsigned()
-        self.shared = SharedResources(options.get("store"), world.models, world.named)
-        below = [one.opener.terms.resources for one in children]
-        self.resources = tuple(dict.fromkeys([*chain.from_iterable(below), self.shared]))
-        made = [one.opener.terms.own_resources for one in world.made]
-        self.own_resources: tuple[SharedResources, ...] = (*chain.from_iterable(made), self.shared)
+        self._share_resources()
+        depth = options.max_agent_depth
         self.setup = Setup(
             model=world.label,
             tools=world.toolbox.specs,
-            settings=group(options, Sampling).settings(one_at_a_time=runs_one_at_a_time(graph)),
-            budget=limits.allowance,
+            settings=options.settings(one_call_at_a_time=runs_one_at_a_time(graph)),
+            budget=options.allowance,
             output=None if final is None else final.spec,
             rules=rules,
             watch=inherited_rules(options, graph, world),
             own=world.own,
-            depth_max=DEPTH_MAX if limits.max_agent_depth is None else limits.max_agent_depth,
+            depth_max=DEPTH_MAX if depth is None else depth,
             signed=self.is_signed,
-            approval_ttl_s=permissions.approval_ttl_s,
+            approval_ttl_s=options.approval_ttl_s,
         )
         self.tool_names = world.callable_names
         self.needs_messages = needs_messages(graph)
-        self.nesting = nesting_of(graph, world.children, limits.max_agent_depth)
+        self.nesting = nesting_of(graph, world.children, depth)
         self.reply_max = reply_max(self.setup, world)
-        # An agent that many levels share is looked at once.
+        # An agent that many levels share is computed once.
         self.bound = cache(partial(run_bound, graph, self.setup, world))
-        own = world.models.get(world.label)
-        self.price = None if own is None else price_of(options, own)
+        self.price = world.price()
         self._state_type = known_state_type(graph)
+
+    def _share_resources(self) -> None:
+        world = self.world
+        self.shared = SharedResources(self.options.store, world.models, world.named)
+        below = [plan.opener.terms.resources for plan in world.children.values()]
+        made = [plan.opener.terms.own_resources for plan in world.made]
+        self.resources = tuple(dict.fromkeys([*chain.from_iterable(below), self.shared]))
+        self.own_resources: tuple[SharedResources, ...] = (*chain.from_iterable(made), self.shared)
 
     def ports(self, store: Store, added: Sequence[AnyTool] = ()) -> Ports[S]:
         """Return the world of a run as its driver sees it.
@@ -211,17 +212,17 @@ class RunTerms(Generic[S]):
             state_type=self._state_type,
             kept=type(store) is not MemoryStore,
             secret=self.secret,
-            step_s=self._step_s,
+            step_s=self.options.step_timeout_s,
             price=self.price,
             clock=self.clock,
         )
 
     def run_sync(self, ask: Callable[[], Awaitable[T]], instead: str) -> T:
-        """Run to the end for a caller without an event loop, and close what the run has opened.
+        """Run `ask` to its end without an event loop, and close everything that it opened.
 
         Args:
             ask: makes the awaited call.
-            instead: what to call where an event loop is running already.
+            instead: the call to await where an event loop is running.
         """
 
         async def closing() -> T:
@@ -233,7 +234,7 @@ class RunTerms(Generic[S]):
         return run_sync(closing(), instead)
 
     def check_start(self, state: object, *, kept: bool) -> None:
-        """Refuse a run that starts with a state of another type, or would go too deep.
+        """Refuse a run whose state has another type, or that would go too deep.
 
         Args:
             state: the state.
@@ -263,22 +264,22 @@ class RunTerms(Generic[S]):
                 closing.push_async_callback(resource.aclose, given=shared)
 
     def _refuse_unsigned(self) -> None:
-        """Refuse agents that take signed approvals only, where no secret signs them."""
+        """Refuse agents that demand signed approvals, where no secret signs them."""
         children = self.world.children.items()
         unsigned = [name for name, plan in children if plan.opener.terms.is_signed]
         if unsigned and self.secret is None:
             raise ConfigError(
-                f"agent {unsigned[0]!r} takes signed approvals only, and a child run takes those "
-                "of the run above it: give `approval_secret` to this one, too"
+                f"agent {unsigned[0]!r} takes signed approvals only, and a child run takes the "
+                "approvals of its parent. Fix: give `approval_secret` to the parent, too."
             )
 
 
 def run_sync(work: Coroutine[object, object, T], instead: str) -> T:
-    """Run `work` to its end and return its result.
+    """Run a coroutine to its end in a new event loop, and return its result.
 
     Args:
         work: the coroutine.
-        instead: what to call where an event loop is running already.
+        instead: the call to await where an event loop is running.
 
     Raises:
         ConfigError: an event loop is running in this thread.

@@ -1,13 +1,12 @@
-"""ToolRunner: a run, iterated turn by turn, whose caller has a say in every turn.
+"""ToolRunner: iterates a run turn by turn; its caller can change each turn.
 
     async for turn in agent.iter("…"):
         if turn.calls:
             turn.append_messages("Keep it short.")
 
-It follows the tool runner of Anthropic's SDKs, and keeps what that one loses. The assistant turn is
-part of the history before control returns. Appending and replacing are two things. A tool runs at
-most once whatever is changed. A run that is left early has a history in which every call is
-answered.
+Like the tool runner of Anthropic's SDKs, with three differences. The model's message is part of the
+history before the caller reads the turn. Appending and replacing messages are two methods. A run
+that is left early has a history in which every call is answered.
 """
 
 from __future__ import annotations
@@ -24,26 +23,26 @@ from ..parts import Part
 from ..providers import Provider
 from ..run import Run
 from ..values import Message, ToolCall, ToolResult
+from .pending_turn import FAILED, OVER, WAITS, PendingTurn
 from .result import RunResult
 from .stream import RunStream
 from .terms import RunTerms
-from .turn_in_hand import FAILED, OVER, WAITS, PendingTurn
 
 __all__ = ["ToolRunner"]
 
 
 @final
 class ToolRunner:
-    """Iterates a run turn by turn. Made by `Agent.iter` and `Agent.resume_iter`; iterate it once.
+    """Iterates a run turn by turn. `Agent.iter` and `Agent.resume_iter` make it; iterate it once.
 
-    `async with agent.iter(…) as runner:` closes it at the end, however that comes.
+    `async with agent.iter(…) as runner:` closes it at the end.
 
     Args:
         terms: the terms of the run.
-        stream: the run, before its first look.
+        stream: the stream of the run.
         is_new: whether the run begins here.
-        on_part: called with each part as it comes (`RunStream.full_stream` names them); its error
-            becomes a warning.
+        on_part: called with each part as it comes, as in `RunStream.full_stream`; its error becomes
+            a warning.
     """
 
     def __init__(
@@ -63,12 +62,12 @@ class ToolRunner:
 
     @property
     def run(self) -> Run[None] | None:
-        """The run as it stands; None before it has started."""
+        """The present state of the run; None before it has started."""
         return self._stream.run
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The conversation as it stands: valid whenever you look, also in the middle of a turn."""
+        """The present conversation, in which every call has a result, also during a turn."""
         run = self._stream.run
         if run is None:
             return ()
@@ -79,9 +78,9 @@ class ToolRunner:
         begun = effect is None or effect.tools_ran
         results = turn.results or (None,) * len(turn.calls)
         given = [
-            one if one is not None else _not_run(call)
-            for call, one in zip(turn.calls, results, strict=True)
-            if one is not None or not begun
+            _not_run(call) if result is None else result
+            for call, result in zip(turn.calls, results, strict=True)
+            if result is not None or not begun
         ]
         return repaired((*run.messages, reply.message, *given)).messages
 
@@ -94,7 +93,7 @@ class ToolRunner:
     async def __anext__(self) -> PendingTurn:
         turn = await self._next()
         if turn is None:
-            await self._stream.result()  # Raises what the run has failed with.
+            await self._stream.result()  # Raises the error of the run.
             raise StopAsyncIteration
         return turn
 
@@ -110,22 +109,21 @@ class ToolRunner:
         await self.aclose()
 
     async def until_done(self) -> RunResult[None]:
-        """Take the run to its end, without a further say, and return its result.
+        """Take the run to its end without further changes, and return its result.
 
-        Settles whatever was done before: iterated to the end, left early, cancelled, or not begun.
+        Works after any iteration: not begun, left early, cancelled, or at its end.
 
         Raises:
-            Exception: what `RunStream.result` raises.
+            Exception: the errors of `RunStream.result`.
         """
         while await self._next() is not None:
             pass
         return await self._stream.result()
 
     async def aclose(self) -> None:
-        """End the run here: it is aborted, with a history in which every call is answered.
+        """Abort the run, with a history in which every call is answered.
 
-        A parked run stays parked: no driver holds it, and it can be resumed. So does a run that was
-        to be resumed, and was not looked at.
+        A parked run stays parked, and so does a resumed run before its first look.
         """
         self._settle_turn()
         if self._stream.run is None and not self._is_new:
@@ -135,15 +133,15 @@ class ToolRunner:
         await self._go_on(None)
 
     def abort(self, reason: str = "", *, after_step: bool = False) -> None:
-        """Stop the run, at once or after the turn under way."""
+        """Stop the run, at once or after the present turn."""
         self._stream.abort(reason, after_step=after_step)
 
     def add_model(self, model: str | Provider) -> str:
-        """Make a model known to the run, and return its label."""
+        """Add a model that the run may ask, and return its label."""
         return self._terms.world.add_model(model)
 
     async def run_tools(self, turn: PendingTurn) -> tuple[ToolResult, ...] | None:
-        """Run the tools of the turn in hand, and stop before anything else happens."""
+        """Run the tools of the pending turn, and return their results; None if the run stops."""
         try:
             if self._stream.cut:
                 await self._go_on(None)
@@ -158,7 +156,7 @@ class ToolRunner:
         if run is None or self._handed_over() is None:
             turn.close(OVER if run is None or run.ended else WAITS)
             return None
-        return tuple(one for one in run.turn.results if one is not None)
+        return tuple(result for result in run.turn.results if result is not None)
 
     async def _next(self) -> PendingTurn | None:
         was_cut = self._stream.cut
@@ -174,7 +172,7 @@ class ToolRunner:
         while (effect := self._handed_over()) is not None:
             run = self._stream.run
             assert run is not None, "a run that hands over has started"
-            if not effect.tools_ran or self._was_in_hand(effect):
+            if not effect.tools_ran or self._was_pending(effect):
                 self._turn = PendingTurn(self, run, tools_ran=effect.tools_ran)
                 return self._turn
             await self._go_on(Steered(self._terms.clock(), effect.id))
@@ -188,16 +186,17 @@ class ToolRunner:
             self._turn.close()
             self._turn = None
 
-    def _was_in_hand(self, effect: AwaitCaller) -> bool:
-        """Whether the process died while its caller had the turn, whose tools had run."""
+    def _was_pending(self, effect: AwaitCaller) -> bool:
+        """Whether the process died during this turn, after its tools had run."""
         found = self._stream.found
         return found is not None and effect.id in found.pending
 
     def _handed_over(self) -> AwaitCaller | None:
         run = self._stream.run
         if run is None or self._stream.over:
-            return None  # A stream that failed takes no answer, though the run may wait for one.
-        return next((one for one in run.pending.values() if isinstance(one, AwaitCaller)), None)
+            return None  # A failed stream takes no answer, though its run may wait for it.
+        pending = run.pending.values()
+        return next((effect for effect in pending if isinstance(effect, AwaitCaller)), None)
 
 
 def _not_run(call: ToolCall) -> ToolResult:

@@ -7,6 +7,7 @@ An error is one sentence and a fix, without a traceback.
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from importlib import import_module
@@ -73,7 +74,9 @@ class _Commands(TyperGroup):
 
 
 def _settings() -> dict[str, object]:
-    return {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    # Without `terminal_width`, click makes help at least 50 columns wide.
+    width = min(shutil.get_terminal_size().columns, 100) - 2
+    return {"help_option_names": ["-h", "--help"], "terminal_width": width}
 
 
 def _help(text: str | None) -> str:

@@ -16,13 +16,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from typing import Annotated, TypeAlias
 
 import typer
 
-from ..agent import answer_call, open_ask, recorded_asks, root_of
+from ..agent import Runs, root_of
 from ..errors import ConfigError, StoreError, nearest
 from ..policy import Approval
 from ..stores import Ask, Mailbox
@@ -75,9 +74,10 @@ async def _approve(run: str, call: str, where: str | None, answer: Approval) -> 
                 f"{origin.resume_command(typed_id)}"
             )
         run_id, key = root_of(typed_id, call)
-        asks = await recorded_asks(store, run_id) or ()
+        runs: Runs[None] = Runs(store)
+        asks = await runs.pending(run_id)
         ask = _find_ask(asks, run_id, key, await answers_text(store, run_id))
-        posted = await answer_call(store, run_id, ask, answer=answer, now=time.time())
+        posted = await runs.approve(run_id, ask.key, answer)
         answers = await answers_text(store, run_id)
     if posted != "accepted":
         raise StoreError(
@@ -100,13 +100,14 @@ def _find_ask(asks: Sequence[Ask], run_id: str, call: str, answers: Mapping[str,
 
     The beginning or the name means an unanswered call; `answers` has the keys of the others.
     """
-    if call in [ask.key for ask in asks]:
-        return open_ask(asks, run_id, call)
+    named = [ask for ask in asks if ask.key == call]
+    if named:
+        return named[0]
     matches = [ask for ask in asks if ask.name == call or ask.key.startswith(call)]
     waiting = [ask for ask in asks if ask.key not in answers]
     candidates = [ask for ask in matches if ask in waiting]
     if len(candidates) == 1:
-        return open_ask(asks, run_id, candidates[0].key)
+        return candidates[0]
     if candidates:
         raise ConfigError(
             f"{call}: expected one call, found {len(candidates)}: {_listed(candidates)}. Fix: name "

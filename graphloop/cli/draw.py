@@ -114,8 +114,8 @@ def draw_command(  # noqa: PLR0913 - the options of a command are its parameters
         raise ConfigError("--text prints to the terminal. Fix: for a file, write -o loop.txt.")
     output = output or ("-.txt" if text else "-")
     journals = _journals(run or (), store)
-    found = load_target(target or (journals[0].target(None) if journals else STANDARD))
-    graph = graph_with_tools(found.loop(), found.tools)
+    loaded = load_target(target or (journals[0].target(None) if journals else STANDARD))
+    graph = graph_with_tools(loaded.loop(), loaded.tools)
     if in_order:
         return _draw_sequence(graph, journals[0], output)
     file = Destination.of("-o", output, (*PICTURES, *MACHINES))

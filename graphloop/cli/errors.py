@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
 from io import TextIOWrapper
+from typing import TextIO
 
 from ..errors import ConfigError, GraphloopError
 from .text import clean, wrapped
@@ -57,19 +58,20 @@ def delivered(work: Callable[[], None]) -> None:
     if sys.stdout is None:
         closed = "stdout: expected a place to write to, found it closed. Fix: send it to a file."
         raise SystemExit(complain(ConfigError(closed)))
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # A narrow encoding ends no command.
+    out: TextIO = sys.stdout
+    if isinstance(out, TextIOWrapper):
+        out.reconfigure(errors="replace")  # A narrow encoding ends no command.
     try:
         try:
             work()
         finally:
-            sys.stdout.flush()
+            out.flush()
     except OSError as error:
         if error.filename is not None:
             raise  # The error is about a file, not about stdout.
         with suppress(OSError, ValueError):
             # Python flushes stdout at exit, and must not fail again.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
         if error.errno != errno.EPIPE:  # After `… | head`, all is well.
             reason = error.strerror or error
             tell_error(f"error: stdout: expected it to take the output, found: {reason}")

@@ -72,10 +72,10 @@ def fuzz_command(  # noqa: PLR0913 - the options of a command are its parameters
         )
     drawing = findings_file(draw)
     refuse_mixed(drawing, as_json=as_json)
-    found = load_target(target)
-    loop = found.loop()
-    graph, tools = (loop.graph, ()) if isinstance(loop, Agent) else (loop, found.tools)
-    rules, state = rules_of_texts(rule or (), "--rule"), found.state
+    loaded = load_target(target)
+    loop = loaded.loop()
+    graph, tools = (loop.graph, ()) if isinstance(loop, Agent) else (loop, loaded.tools)
+    rules, state = rules_of_texts(rule or (), "--rule"), loaded.state
     if token is not None:
         report = fuzzing.replay_token(
             loop, token, rules=rules, tools=tools, state=state, events_max=events

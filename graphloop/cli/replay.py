@@ -82,7 +82,7 @@ def replay_command(
 
 @dataclass(frozen=True)
 class _Known:
-    """What a journal and its graph give: the run, effects by id, denials by event number."""
+    """A journal replayed on its graph: the run, effects by id, denials by event number."""
 
     run: Run[None]
     effects: Mapping[int, Effect]

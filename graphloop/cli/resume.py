@@ -69,20 +69,20 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
         start = start.over(journal.start or Start(journal.target(None)))
         # The files of --with replace the noted ones, which may have moved.
         register(start.registers)
-    found = load_target(start.target)
+    loaded = load_target(start.target)
     screen = screen_for(as_json=as_json)
     origin = origin_of(str(store), start)
     provider = None
-    if isinstance(found.ready, Agent):
-        refuse_options({"--base-url": start.base_url}, f"the agent in {found.place} has its model")
+    if isinstance(loaded.ready, Agent):
+        refuse_options({"--base-url": start.base_url}, f"the agent in {loaded.place} has its model")
     else:
         provider = _provider(journal, start.base_url)
-    loop = limited(found.loop(provider), start.max_steps, start.unbounded)
+    loop = limited(loaded.loop(provider), start.max_steps, start.unbounded)
     loop, options = with_approver(loop, {"store": origin.store}, approve, screen)
     if isinstance(loop, Agent):
         stream = loop.resume_stream(journal.run_id)
     else:
-        options["tools"] = found.tools
+        options["tools"] = loaded.tools
         stream = loop.resume_stream(journal.run_id, model=provider, **options)
     owner = loop if isinstance(loop, Agent) else provider
     return asyncio.run(watch(stream, screen, origin=origin, owner=owner))

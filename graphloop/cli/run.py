@@ -52,7 +52,7 @@ from msgspec.json import encode
 from ..agent import Agent, Graph, RunOptions
 from ..errors import ConfigError
 from ..proofs import Bound
-from ..providers import Provider, resolve
+from ..providers import Provider, resolve, usual_model
 from .approval import with_approver
 from .errors import Status, tell_error
 from .options import (
@@ -82,8 +82,6 @@ from .watch import watch
 
 __all__ = ["run_command"]
 
-ANTHROPIC: Final = "anthropic:claude-opus-4-8"
-OPENAI: Final = "openai:gpt-5"
 SCRIPT: Final = "script:"
 
 Question: TypeAlias = Annotated[
@@ -129,14 +127,14 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
         refuse_unreachable(store)
     if target == STANDARD and names_target(target):
         target = f"./{target}"  # A folder has the name of the standard loop.
-    found, question = _target(target, prompt)
+    loaded, question = _target(target, prompt)
     screen = screen_for(as_json=as_json)
-    provider, notice = _provider(found, model, script, base_url)
+    provider, notice = _provider(loaded, model, script, base_url)
     if notice:
         screen.note(notice)
-    loop = found.loop(provider)
+    loop = loaded.loop(provider)
     if isinstance(loop, Graph):
-        _refuse_state(loop, found.state)
+        _refuse_state(loop, loaded.state)
     loop = limited(loop, max_steps, unbounded)
     kept = store or (loop.options.get("store") if isinstance(loop, Agent) else None)
     origin = None
@@ -149,18 +147,18 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
         origin = origin_of(kept, start)
         options["store"] = origin.store
     loop, options = with_approver(loop, options, approve, screen)
-    if found.tools and not isinstance(loop, Agent):
-        options["tools"] = found.tools
+    if loaded.tools and not isinstance(loop, Agent):
+        options["tools"] = loaded.tools
     if explain:
         _explain(loop, provider, options, as_json=as_json)
     if isinstance(loop, Agent):
         stream = loop.stream(question)
     else:
         # `_refuse_state` has compared the state with the graph's type.
-        state = cast("None", found.state)
+        state = cast("None", loaded.state)
         stream = loop.stream(state, model=provider, prompt=question or None, **options)
     owner = loop if isinstance(loop, Agent) else provider
-    asked = None if prompt else found.prompt
+    asked = None if prompt else loaded.prompt
     return asyncio.run(watch(stream, screen, origin=origin, owner=owner, asked=asked))
 
 
@@ -168,25 +166,25 @@ def _target(target: str, prompt: str | None) -> tuple[Target, str]:
     """Return the target and its question."""
     if prompt is None and not names_target(target):
         return load_target(STANDARD), target
-    found = load_target(target)
-    question = found.prompt if prompt is None else prompt
-    if not question and found.state is None:
+    loaded = load_target(target)
+    question = loaded.prompt if prompt is None else prompt
+    if not question and loaded.state is None:
         raise ConfigError(
-            f"{found.place}: expected a question, found no PROMPT in it. Fix: add one, or ask it "
+            f"{loaded.place}: expected a question, found no PROMPT in it. Fix: add one, or ask it "
             f'here: graphloop run {shlex.quote(target)} "…"'
         )
-    return found, question or ""
+    return loaded, question or ""
 
 
 def _provider(
-    found: Target, model: str | None, script: str | None, base_url: str | None
+    loaded: Target, model: str | None, script: str | None, base_url: str | None
 ) -> tuple[Provider | None, str]:
     """Return the model to ask, and a notice about the choice.
 
     It is None for an agent with its own model, or a graph that asks no model.
     """
-    if not found.takes_model:
-        why = f"{found.place} has its model already, or asks none; write a function build(model)"
+    if not loaded.takes_model:
+        why = f"{loaded.place} has its model already, or asks none; write a function build(model)"
         refuse_options({"--model": model, "--script": script, "--base-url": base_url}, why)
         return None, ""
     if script is not None and model is not None:
@@ -195,7 +193,7 @@ def _provider(
             "out."
         )
     named = f"{SCRIPT}{script}" if script is not None else model
-    name, notice = _choice(named, base_url, os.environ, found.script)
+    name, notice = _choice(named, base_url, os.environ, loaded.script)
     return resolve(name, base_url=base_url, environ=os.environ), notice
 
 
@@ -204,17 +202,15 @@ def _choice(
 ) -> tuple[str, str]:
     """Return the name of the model to ask, and a notice about the choice.
 
-    The order: `--script`, `--model`, GRAPHLOOP_MODEL, `--base-url`, an Anthropic key, an OpenAI
-    key or URL, the `script.yaml` beside the target.
+    The order: `--script`, `--model`, GRAPHLOOP_MODEL, `--base-url`, the keys and URLs of the known
+    services, the `script.yaml` beside the target.
     """
     if named := named or environ.get("GRAPHLOOP_MODEL"):
         path = named.removeprefix(SCRIPT)
         # The whole path, because the run may be resumed in another directory.
         return (named if path == named else f"{SCRIPT}{Path(path).absolute()}"), ""
-    if base_url is None and environ.get("ANTHROPIC_API_KEY"):
-        return ANTHROPIC, ""
-    if base_url or environ.get("OPENAI_API_KEY") or environ.get("OPENAI_BASE_URL"):
-        return OPENAI, ""
+    if usual := usual_model(environ, own_server=bool(base_url)):
+        return usual, ""
     if beside is not None:
         return f"{SCRIPT}{beside.absolute()}", (
             f"no API key found: replaying {beside}; set ANTHROPIC_API_KEY or use --model to ask a "

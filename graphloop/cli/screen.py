@@ -185,8 +185,8 @@ class TextScreen:
         answer = clean(result.text).strip()
         if result.end_reason is EndReason.COMPLETED and answer not in self._answer:
             self._print(answer)
-        if said := state_text(result.run):
-            self._print(said)
+        if state := state_text(result.run):
+            self._print(state)
         elapsed = [] if self._console is None else [f"{time.monotonic() - self._started:.1f} s"]
         facts = [*_end_facts(result), *elapsed, *([kept] if kept else [])]
         self._print(" · ".join(facts), "dim")

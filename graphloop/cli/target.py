@@ -161,16 +161,16 @@ def limited(loop: Loop, max_steps: int | None, unbounded: str | None) -> Loop:
         raise ConfigError(f"--unbounded would have no effect: {error}. Leave it out.") from error
 
 
-def refuse_options(given: Mapping[str, object], why: str) -> None:
+def refuse_options(options: Mapping[str, object], why: str) -> None:
     """Refuse options that have no effect; None and False mean that one is not given."""
-    names = [name for name, value in given.items() if value is not None and value is not False]
+    names = [name for name, value in options.items() if value is not None and value is not False]
     if names:
         raise ConfigError(f"{' and '.join(names)} would have no effect: {why}. Fix: leave it out.")
 
 
-def register(given: Iterable[str] | None) -> None:
+def register(files: Iterable[str] | None) -> None:
     """Execute files and modules that register names for topologies, each file once."""
-    for text in given or ():
+    for text in files or ():
         if text.endswith(".py"):
             if not _exists(text):
                 raise _not_found(text)
@@ -290,22 +290,22 @@ def _from_name(place: str, module: ModuleType, name: str) -> Target:
             f"{place}: expected {name!r} in {place.rpartition(':')[0]}, found {_offers(module)}."
             f"{nearest(name, vars(module))}"
         )
-    found: object = getattr(module, name)
+    value: object = getattr(module, name)
     prompt: object = getattr(module, "PROMPT", None)
     if prompt is not None and not isinstance(prompt, str):
         raise ConfigError(f"{place}: expected PROMPT to be a string, found {prompt!r:.80}")
-    if isinstance(found, Topology) and prompt is None:
-        prompt = found.prompt or None
+    if isinstance(value, Topology) and prompt is None:
+        prompt = value.prompt or None
     tools = cast("Tools", getattr(module, "TOOLS", ()))  # Toolbox checks each tool.
     target = Target(place, prompt=prompt, tools=tools, state=getattr(module, "STATE", None))
-    if isinstance(found, Agent | Graph):
-        return replace(target, ready=cast("Loop", found))  # The state's type is not known.
-    if callable(found) and not isinstance(found, type):
-        build = cast("Callable[[Model], object]", found)  # `loop` checks the result.
+    if isinstance(value, Agent | Graph):
+        return replace(target, ready=cast("Loop", value))  # The state's type is not known.
+    if callable(value) and not isinstance(value, type):
+        build = cast("Callable[[Model], object]", value)  # `loop` checks the result.
         return replace(target, build=build)
     raise ConfigError(
         f"{place}: expected {name!r} to be an Agent, a Graph, or a function build(model), "
-        f"found {type(found).__name__}"
+        f"found {type(value).__name__}"
     )
 
 

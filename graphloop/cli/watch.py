@@ -51,7 +51,10 @@ async def watch(
     """
 
     def abort() -> None:
-        screen.note(INTERRUPTED)
+        # The terminal has just echoed `^C`, perhaps behind a question.
+        screen.note(
+            f"\n{INTERRUPTED}" if sys.stderr is not None and sys.stderr.isatty() else INTERRUPTED
+        )
         stream.abort("interrupted")
 
     async with AsyncExitStack() as closes:
@@ -113,8 +116,8 @@ async def _finished(stream: RunStream[None], origin: Origin | None, screen: Scre
             tell_error(line)
         return Status.PARKED
     if result.end_reason is EndReason.ABORTED and kept:
-        fork = kept.fork_command(result.run_id)
-        tell_error(f"the run is over. Go on from an earlier event with: {fork}")
+        tell_error("the run is over. To go on from an earlier event N, copy it:")
+        tell_error(f"  {kept.fork_command(result.run_id)}")
     failed = result.end_reason in NO_ANSWER or result.broken_rules or result.owed_rules
     return Status.FAILED if failed else Status.OK
 

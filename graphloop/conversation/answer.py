@@ -1,4 +1,4 @@
-"""The latest answer of a run, and the two ways on from it: further, or back to its author.
+"""The latest answer of a run, and the ways on from it.
 
 Every reader of a run's answer calls `latest_answer`, so a person's text in place of the model's
 words is read everywhere. A run that appended an answer is about to end by it: a node behind that
@@ -25,7 +25,7 @@ S = TypeVar("S")
 
 
 def latest_answer(run: Run[S]) -> str:
-    """Return the run's answer: a person's text, or else the text of the latest turn.
+    """Return the run's answer: a person's text, else the latest turn's.
 
     The words of an agent that took the conversation over come last. Before any answer the text is
     empty.
@@ -42,7 +42,7 @@ def latest_answer(run: Run[S]) -> str:
 
 
 def said_after_calls(run: Run[S]) -> bool:
-    """Whether a person, or an agent that took over, has spoken after the calls of the last turn."""
+    """Whether a person or agent has spoken after the last turn's calls."""
     if approved_answer(run) is not None:
         return True
     last = run.record.steps[-1]
@@ -50,7 +50,7 @@ def said_after_calls(run: Run[S]) -> bool:
 
 
 def approved_answer(run: Run[S]) -> str | None:
-    """Return the text that a person approved, unless a later turn has answered since."""
+    """Return the approved text, unless a later turn has answered since."""
     if run.record.approved is None:
         return None
     turn, text = run.record.approved
@@ -60,7 +60,7 @@ def approved_answer(run: Run[S]) -> str | None:
 
 
 def answer_at_hand(run: Run[S]) -> str:
-    """Return the run's answer, or the last answer of the conversation that it was given."""
+    """Return the run's answer, or else the last answer it was given."""
     if run.record.steps or run.turn.reply or run.record.approved:
         return latest_answer(run)
     answers = (said.text for said in reversed(run.messages) if isinstance(said, AssistantMessage))
@@ -68,14 +68,17 @@ def answer_at_hand(run: Run[S]) -> str:
 
 
 def clear_ending(run: Run[S]) -> Run[S]:
-    """Return the run without its ending by an answer; an ending of any other kind stays."""
+    """Return the run without its ending by an answer.
+
+    An ending of any other kind stays.
+    """
     if run.ending is None or run.ending.reason is not EndReason.COMPLETED:
         return run
     return evolve(run, ending=None)
 
 
 def reject_answer(run: Run[S], feedback: str, origin: str) -> Run[S]:
-    """Return the run with feedback on its answer, noted for the next turn.
+    """Return the run with feedback on its answer for the next turn.
 
     Args:
         run: the run.

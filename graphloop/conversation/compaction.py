@@ -118,7 +118,7 @@ class LayerEffect(Struct, frozen=True, gc=False):
 
 
 class Pruned(Struct, frozen=True, gc=False):
-    """A history after the pruning layers, the effect of each, and whether they are enough."""
+    """A history after the pruning layers, and the effect of each."""
 
     messages: tuple[Message, ...]
     layers: tuple[LayerEffect, ...]
@@ -129,7 +129,7 @@ class Pruned(Struct, frozen=True, gc=False):
 def remaining(
     tokens: int, before: Iterable[Message], after: Iterable[Message], calibration: Calibration
 ) -> int:
-    """Return the tokens of a request of `tokens` once `after` replaces `before` in it.
+    """Return the tokens of a request once `after` replaces `before`.
 
     Only the difference is estimated: tool descriptions and all else that was counted stay counted.
     """
@@ -161,24 +161,26 @@ def protected(messages: Sequence[Message], keep_recent_turns: int) -> frozenset[
 
 
 def prune_tool_results(messages: Sequence[Message], keep: int) -> tuple[Message, ...]:
-    """Return the messages with old tool results replaced by a note of their length.
+    """Return the messages with old tool results replaced by a note.
 
-    Results that are a note already, or no longer than one, stay the same objects.
+    The note tells the length of the result. Results that are a note already, or no longer than one,
+    stay the same objects.
     """
     return _changed(messages, keep, _without_content)
 
 
 def prune_reasoning(messages: Sequence[Message], keep: int) -> tuple[Message, ...]:
-    """Return the messages without the reasoning of old turns that have other parts."""
+    """Return the messages without the reasoning of old turns."""
     return _changed(messages, keep, _without_reasoning)
 
 
 def prune(
     messages: Sequence[Message], compaction: Compaction, calibration: Calibration, tokens: int
 ) -> Pruned:
-    """Return the messages after the pruning layers, which run in order until it is enough.
+    """Return the messages after the pruning layers, run in order.
 
-    A layer without an effect leaves no record. Summarising is not done here.
+    The first layer after which the estimate is low enough is the last. A layer without an effect
+    leaves no record. Summarising is not done here.
 
     Args:
         messages: the messages to send; never changed.
@@ -201,7 +203,7 @@ def prune(
 
 
 def to_summarize(messages: Sequence[Message], keep: int) -> slice | None:
-    """Return the oldest run of at least two messages that a summary may replace."""
+    """Return the oldest messages, at least two, that a summary may replace."""
     kept = protected(messages, keep)
     start = 0
     for at in range(len(messages) + 1):
@@ -260,7 +262,10 @@ def _check_layers(layers: Sequence[str]) -> None:
 
 
 def _question(every: tuple[Message, ...], asked: Sequence[int]) -> set[int]:
-    """Return the places of a person's latest words: old in a long turn, but still unanswered."""
+    """Return the places of a person's latest words.
+
+    They may be old in a long turn, but are still unanswered.
+    """
     at = next((at for at in reversed(asked) if _is_of_person(every[at])), -1)
     places: set[int] = set()
     while at >= 0 and _is_of_person(every[at]):
@@ -274,7 +279,7 @@ def _is_of_person(message: Message) -> bool:
 
 
 def _with_results(every: tuple[Message, ...], kept: set[int]) -> set[int]:
-    """Return the places, and those of results that follow a message at any of them."""
+    """Return the places, and those of the results behind them."""
     whole = set(kept)
     for at, message in enumerate(every):
         if isinstance(message, ToolResult) and at - 1 in whole:

@@ -1,4 +1,4 @@
-"""Repair of a history that came from outside: each call gets one result, in its place.
+"""Repair of a history from outside: each call gets one result.
 
 Callers hand in histories from databases, other libraries and browsers, where a crash left a call
 without a result, a retry left two, or a result came after the user had gone on. Wires refuse such a
@@ -37,18 +37,18 @@ UNKNOWN = (
 
 
 class Repaired(Struct, frozen=True):
-    """A history in which calls and results pair one to one, with the findings repaired."""
+    """A history in which calls and results pair one to one."""
 
     messages: tuple[Message, ...]
     findings: tuple[str, ...] = ()
 
 
 def repaired(messages: Sequence[Message], *, keep_open: bool = False) -> Repaired:
-    """Return the history with exactly one result after each call, in the order of the calls.
+    """Return the history with exactly one result after each call.
 
-    A call without a result is answered as unknown: it may have run. A result without a call, or a
-    second result, is dropped; a late result moves to its call. All else stays, as the same objects
-    in the same order.
+    The results stand in the order of the calls. A call without a result is answered as unknown: it
+    may have run. A result without a call, or a second result, is dropped; a late result moves to
+    its call. All else stays, as the same objects in the same order.
 
     Args:
         messages: any history; it is not changed.
@@ -82,7 +82,7 @@ def repaired(messages: Sequence[Message], *, keep_open: bool = False) -> Repaire
 
 
 def open_calls(messages: Sequence[Message]) -> tuple[tuple[int, ToolCall], ...]:
-    """Return the unanswered calls of the last turn, each with its place among the turn's calls.
+    """Return the unanswered calls of the last turn, with their places.
 
     There are none once any other message follows the turn: the conversation has gone on.
     """
@@ -102,7 +102,7 @@ def open_calls(messages: Sequence[Message]) -> tuple[tuple[int, ToolCall], ...]:
 
 
 def _is_paired(history: Sequence[Message]) -> bool:
-    """Whether the history is in order: true nearly always, and ten times faster than a repair."""
+    """Whether the history is in order: nearly always, and quickly known."""
     waiting: list[ToolCall] = []
     for message in history:
         if isinstance(message, ToolResult):
@@ -119,7 +119,7 @@ def _is_paired(history: Sequence[Message]) -> bool:
 
 
 def _open_turn(messages: Sequence[Message]) -> int | None:
-    """Return the index of the last assistant message, if only results follow it."""
+    """Return the index of the last turn, if only results follow."""
     for index in range(len(messages) - 1, -1, -1):
         if not isinstance(message := messages[index], ToolResult):
             return index if isinstance(message, AssistantMessage) else None
@@ -164,7 +164,10 @@ def _slots(calls: Sequence[ToolCall], results: Results) -> Slots:
 def _places_by_key(
     places: Sequence[int], results: Results, indexes: Sequence[int]
 ) -> Sequence[int] | None:
-    """Return the places in the keys of results; None unless all have one, each its own."""
+    """Return the places in the keys of results.
+
+    None unless each result has a key, and all are different.
+    """
     keys = [KEY.fullmatch(results[at].key) for at in indexes]
     named = [int(key[1]) for key in keys if key is not None]
     all_fit = len(named) == len(indexes) == len({*named} & {*places})
@@ -174,9 +177,10 @@ def _places_by_key(
 def _places_by_name(
     calls: Sequence[ToolCall], places: Sequence[int], results: Results, indexes: Sequence[int]
 ) -> Sequence[int]:
-    """Return the places of results among calls of one id: by name if all fit, else in order.
+    """Return the places of results among calls of one id.
 
-    All or nothing, because a history repaired twice must not change twice.
+    By name if all names fit, else in order. All or nothing, because a history repaired twice must
+    not change twice.
     """
     places_by_name: dict[str, list[int]] = {}
     for place in places:
@@ -194,7 +198,7 @@ def _places_by_name(
 def _answers(
     message: AssistantMessage, filled: Slots, results: Results, *, keep_open: bool
 ) -> Iterator[ToolResult]:
-    """Yield a turn's results in the order of its calls, and a result for each call without."""
+    """Yield a result for each call of a turn, in order."""
     for call, at in zip(message.calls, filled, strict=True):
         if at is not None:
             yield results[at]
@@ -203,7 +207,7 @@ def _answers(
 
 
 def _gaps(turn: int, message: AssistantMessage, filled: Slots, *, keep_open: bool) -> Iterator[str]:
-    """Yield the calls of a turn without a result, and whether other results were out of order."""
+    """Yield the findings about a turn's missing or disordered results."""
     for place, (call, at) in enumerate(zip(message.calls, filled, strict=True)):
         if at is None and not keep_open:
             finding = f"messages[{turn}]: call {place} ({_named(call.name, call.id)})"

@@ -1,4 +1,4 @@
-"""Steering: a caller's changes, and a conversation with open calls, become part of a run.
+"""Steering: a caller's changes become part of a run.
 
 An assistant turn is recorded before control returns to the caller, and each of its calls is
 answered exactly once, whatever the caller does.
@@ -47,7 +47,7 @@ def hand_over(run: Run[S], *, tools_ran: bool = False) -> Wait[S]:
 
 
 def apply_steering(run: Run[S]) -> Run[S]:
-    """Return the run with the messages of its inbox at the end of its conversation."""
+    """Return the run with its inbox at the end of the conversation."""
     if not run.inbox.steering:
         return run
     run = with_messages(run, *run.inbox.steering)
@@ -66,11 +66,11 @@ def steered(run: Run[S], event: Steered) -> Run[S]:
 
 
 def adopt_open_calls(run: Run[S], messages: Sequence[Message]) -> Run[S] | None:
-    """Return the run with the open calls that end `messages` as its turn's; None without any.
+    """Return the run with the open calls of `messages` as its turn.
 
-    The assistant message and its present results leave the history, to be appended again once the
-    turn is complete. Where the calls are those of the run's own turn, their results hold: a call
-    with a result is never run again.
+    None if no call is open. The assistant message and its present results leave the history, to be
+    appended again once the turn is complete. Where the calls are those of the run's own turn, their
+    results hold: a call with a result is never run again.
     """
     if not open_calls(messages):
         return None
@@ -99,7 +99,7 @@ def adopt_open_calls(run: Run[S], messages: Sequence[Message]) -> Run[S] | None:
 
 
 def _within(own: Setup, wanted: Setup) -> Setup:
-    """Return the setup with the caller's changes, without any to the bounds of the run."""
+    """Return the setup with the caller's changes within the run's bounds."""
     return evolve(
         own,
         model=wanted.model,
@@ -139,7 +139,7 @@ def _replaced(run: Run[S], messages: tuple[Message, ...], *, keep_open: bool) ->
 
 
 def _dropped(turn: Turn) -> Turn:
-    """Return the turn without its calls, unless they have run: those stay on record."""
+    """Return the turn without its calls, unless they have run."""
     if turn.verdicts and turn.results and None not in turn.results:
         return evolve(turn, verdicts=(), dropped=True)
     return evolve(turn, calls=(), verdicts=(), results=(), dropped=True)
@@ -159,9 +159,9 @@ def unanswered(run: Run[S]) -> str:
 
 
 def add_notes(run: Run[S], notes: Sequence[Note]) -> Run[S]:
-    """Return the run with these notes in its conversation, or waiting for the turn in hand.
+    """Return the run with these notes in its conversation.
 
-    The caller has checked `unanswered` before.
+    While a turn is in hand, the notes wait for its end. The caller has checked `unanswered` before.
     """
     if not notes:
         return run

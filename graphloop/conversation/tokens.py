@@ -1,4 +1,4 @@
-"""How many tokens a history costs a model: an estimate, corrected by the provider's last count.
+"""How many tokens a history costs: an estimate, corrected by counts.
 
 No tokenizer: each provider has its own, most keep it secret, and the decisions made by these
 numbers need only their size.
@@ -42,13 +42,13 @@ FACTOR_MIN, FACTOR_MAX = 0.5, 2.0
 
 
 class Calibration(Struct, frozen=True, gc=False):
-    """The factor by which the estimate of a conversation was off, applied to later estimates."""
+    """The factor by which an estimate was off, for later estimates."""
 
     factor: float = 1.0
 
     @classmethod
     def of(cls, estimated: int, measured: int) -> Calibration:
-        """Return the calibration that one measurement gives, within the range of the factor."""
+        """Return the calibration of one measurement, within the factor's range."""
         if estimated <= 0 or measured <= 0:
             return cls()
         return cls(min(FACTOR_MAX, max(FACTOR_MIN, measured / estimated)))

@@ -1,4 +1,4 @@
-"""A conversation as text, for a model that reads it as material and not as its own.
+"""A conversation as text, for a model that reads it as material.
 
 Reasoning is left out; images and files are named. Long pieces lose their middle, and so does a long
 whole: a beginning has the request, an end its outcome.
@@ -73,7 +73,7 @@ def _part_text(part: UserPart | AssistantPart) -> str:
 
 
 def _middle_out(text: str, chars_max: int = PIECE_CHARS_MAX) -> str:
-    """Return the text if it fits, else its two ends around a note of the missing length."""
+    """Return the text, without its middle if it is too long."""
     if len(text) <= chars_max:
         return text
     half = chars_max // 2

@@ -5,7 +5,6 @@ It decides nothing about a run, and knows stores and models by their seams only.
 Start with the loop in `driver.py`.
 """
 
-from .callback_results import check_state, gates_of
 from .cancellation import cancelled_inside
 from .children import child_unwanted
 from .driver import AsyncDriver, DriverState
@@ -42,10 +41,8 @@ __all__ = [
     "bad_edit",
     "cancelled_inside",
     "capability_of",
-    "check_state",
     "child_unwanted",
     "failed",
-    "gates_of",
     "pending_of",
     "question_of",
     "unfit",

@@ -14,7 +14,16 @@ from typing import Any, Final, Generic, TypeVar
 from msgspec import Struct, field
 
 from ..effects import CheckCalls
-from ..events import CallsChecked, Decided, EffectsStarted, Event, ModelReplied, Queued, Started
+from ..events import (
+    CallsChecked,
+    Decided,
+    EffectsStarted,
+    Event,
+    ModelReplied,
+    Queued,
+    Resumed,
+    Started,
+)
 from ..run import Run
 from ..step import Step
 from ..values import evolve
@@ -27,7 +36,7 @@ __all__ = ["Ahead", "first_events", "not_before"]
 S = TypeVar("S")
 
 HOLDABLE: Final = frozenset({ModelReplied, CallsChecked})
-"""Facts that a resumed run makes again, without harm. What a person said is none of them."""
+"""Facts that a resumed run makes again, without harm. The words of a person are not."""
 
 
 class Ahead(Struct, Generic[S], eq=False):
@@ -48,14 +57,16 @@ class Ahead(Struct, Generic[S], eq=False):
     heard: list[Event] = field(default_factory=list[Event])
     _noted: tuple[int, ...] = ()
 
-    def begin(self, first: Iterable[Event], *, over: bool) -> None:
-        """Make ready the first events of a leg; a run that is over hears none of them."""
-        asides, self.asides = self.asides, []
-        self.heard = [] if over else [*(first_events(first, asides) if asides else first)]
+    def first(self, events: Iterable[Event]) -> Iterable[Event]:
+        """Return the first events of a leg, with what was said before it."""
+        said, self.asides = self.asides, []
+        return first_events(events, said) if said else events
 
     def pop(self, run: Run[S] | None) -> Event:
         """Take the next of the events that are known."""
-        event = (self.asides or self.heard).pop(0)
+        # What was said before the leg has begun is journaled once it has.
+        resumes = self.heard and isinstance(self.heard[0], Resumed)
+        event = (self.heard if resumes else self.asides or self.heard).pop(0)
         return event if run is None or event.at >= run.at else not_before(run, event)
 
     def drain(self) -> list[Event]:

@@ -36,7 +36,6 @@ from ..events import (
 )
 from ..graph import NodeGraph
 from ..run import Run
-from ..stores import Ask
 from ..values import UserMessage, evolve
 from .ahead import Ahead
 from .cancellation import CancelScope, StepTimer
@@ -96,7 +95,9 @@ class AsyncDriver(Generic[S]):
             performer,
             lambda child, state: AsyncDriver(child.graph, child.ports, state, scope),
         )
-        self._recorder = recorder = Recorder(graph, ports, state, scope, models, asks=self._asks)
+        self._recorder = recorder = Recorder(
+            graph, ports, state, scope, models, asks=lambda: [one.ask for one in self.pending]
+        )
         self._in_flight = InFlight(
             performer,
             lambda effect: (
@@ -121,7 +122,8 @@ class AsyncDriver(Generic[S]):
     @property
     def state(self) -> DriverState:
         """How the run stands, once there is no more to be seen of it."""
-        return DriverState.ENDED if self._recorder.is_over else self._state
+        run = self._recorder.run
+        return self._state if run is None or run.node != "END" else DriverState.ENDED
 
     @property
     def exception(self) -> Exception | None:
@@ -139,9 +141,6 @@ class AsyncDriver(Generic[S]):
         if self.run is None or self.run.ended:
             return ()
         return tuple(pending_of(self.run, self.children.descendants, self._ports.secret))
-
-    def _asks(self) -> list[Ask]:
-        return [pending.ask for pending in self.pending]
 
     def abort(self, reason: str = "", *, after_step: bool = False) -> None:
         """Stop the run now: what is pending is cancelled, the history stays paired.
@@ -254,7 +253,7 @@ class AsyncDriver(Generic[S]):
                         await recorder.keep()
                         while recorder.unseen:
                             yield recorder.unseen.pop(0)
-                        if recorder.is_over:
+                        if (run := recorder.run) is not None and run.node == "END":
                             break
                         scope.enter()
                         item = await self._next()
@@ -295,8 +294,8 @@ class AsyncDriver(Generic[S]):
             await self._read_again()
             if recorder.run is not None:
                 first = [event for event in first if not isinstance(event, Started)]
-        self._ahead.begin(first, over=recorder.is_over)
-        heard = self._ahead.heard
+        is_over = recorder.run is not None and recorder.run.node == "END"
+        heard = self._ahead.heard = [] if is_over else [*self._ahead.first(first)]
         if resumed and not (heard or self._in_flight.todo):
             await recorder.refuse_outrun()
         elif resumed:

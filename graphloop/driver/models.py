@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from math import isfinite
 from typing import Any, Final, Generic, TypeVar
 
@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from ..effects import CallModel
 from ..errors import BadReply, ConfigError
-from ..events import EffectFailed, EffectsStarted, Event, ModelReplied
+from ..events import EffectFailed, ModelReplied
 from ..providers import (
     Live,
     ModelSession,
@@ -88,17 +88,6 @@ class Models(Struct, Generic[S], eq=False):
     def said(self) -> str:
         """The text of the replies that are not complete."""
         return "".join([text for call in self.calls.values() for text in call.said])
-
-    def are_journaled(self, events: Iterable[Event]) -> None:
-        """Forget the calls whose use the journal holds now."""
-        for event in events:
-            match event:
-                case ModelReplied(effect=effect) | EffectFailed(effect=effect):
-                    self.calls.pop(effect, None)
-                case EffectsStarted(effects=(effect,)):
-                    self.calls.pop(effect, None)
-                case _:
-                    pass
 
     def unfinished(self) -> Spent:
         """Forget the calls; return what they have used, as far as servers reported it."""

@@ -79,8 +79,8 @@ class Pending:
         refuse_edit(self.key, approval, unknown=self.unknown)
         return approval
 
-    def deny(self, reason: str = "") -> Approval:
-        """Return the denial of this call; the model reads the reason."""
+    def decline(self, reason: str = "") -> Approval:
+        """Return the refusal of this call; the model reads the reason."""
         return decline(reason)
 
     @property

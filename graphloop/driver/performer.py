@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct, field
@@ -38,18 +38,22 @@ from ..events import (
 )
 from ..policy import Approval, Policy, denial, verify
 from ..run import Run
-from ..tools import REPEATABLE, UNREAD, ToolContext, ToolOutcome, awaited, unknown_outcome
-from ..values import ToolCall, call_key, call_place
-from .callback_results import (
+from ..stores import check_callback_answer, check_state
+from ..tools import (
     NO_GATES,
+    REPEATABLE,
+    UNREAD,
     Gates,
+    ToolContext,
+    ToolOutcome,
     answer_of,
-    check_callback_answer,
-    check_state,
+    awaited,
     conditions_of,
     gates_of,
     rules_of,
+    unknown_outcome,
 )
+from ..values import ToolCall, call_key, call_place
 from .cancellation import cancelled_inside
 from .pending import bad_edit, capability_of
 from .ports import LeftOpen, Ports
@@ -60,7 +64,8 @@ S = TypeVar("S")
 
 Performed: TypeAlias = CheckCalls | CallTool | AskHuman | Invoke | AwaitCaller
 
-UNGATED: Final = CallCheck()
+FREE: Final = CallCheck()
+GATED: Final = CallCheck(needs_approval=True)
 
 PARKING: Final = frozenset({CallTool, AskHuman, AwaitCaller})
 """Effects that another process, a person or the caller may have to answer."""
@@ -277,36 +282,37 @@ class Performer(Struct, Generic[S], eq=False):
         return ""
 
     def checked(self, effect: CheckCalls, run: Run[S]) -> CallsChecked | None:
-        """Return the check of calls about which neither a rule nor an approval decides, else None.
+        """Return the check of calls about which no function of the user's decides, else None.
 
-        No function of the user's is called but what their arguments are parsed by.
+        Only their arguments are parsed, and what they are parsed by may be the user's.
         """
         ports = self._ports
-        if ports.own is not None or run.setup.rules or ports.gates:
+        if ports.own is not None or run.setup.rules or ports.gates or effect.key:
             return None
         for call in effect.calls:
             tool = ports.toolbox.get(call.name)
-            if tool is not None and tool.policy.needs_approval is not False:
+            if tool is not None and callable(tool.policy.needs_approval):
                 return None
-        checks = [self._unfit(key, call) or UNGATED for key, call in self._open_calls(effect)]
+        self._values.clear()  # They are another turn's.
+        # Two calls may be equal, even the same object: their places tell them apart.
+        checks = [
+            self._parsed(call_key(effect.turn, at), call)
+            for at, call in zip(effect.places, effect.calls, strict=True)
+        ]
         return CallsChecked(ports.clock(), effect.id, tuple(checks))
 
     async def _check_calls(self, effect: CheckCalls, run: Run[S]) -> Answering:
         checks: list[CallCheck] = []
-        for key, call in self._open_calls(effect):
-            unfit = self._unfit(key, call)
-            checks.append(unfit or await self._check_rules(key, call, run))
+        if not effect.key:
+            self._values.clear()
+        for at, call in zip(effect.places, effect.calls, strict=True):
+            key = call_key(effect.turn, at)
+            check = self._parsed(key, call)
+            checks.append(check if check.problem else await self._check_rules(key, call, run))
         return CallsChecked(self._ports.clock(), effect.id, tuple(checks))
 
-    def _open_calls(self, effect: CheckCalls) -> Iterator[tuple[str, ToolCall]]:
-        """Yield the calls to check, by their keys: two calls may be equal, even the same object."""
-        if not effect.key:
-            self._values.clear()  # They are another turn's.
-        for at, call in zip(effect.places, effect.calls, strict=True):
-            yield call_key(effect.turn, at), call
-
-    def _unfit(self, key: str, call: ToolCall) -> CallCheck | None:
-        """Return the check of a call that cannot run; keep what another's arguments say.
+    def _parsed(self, key: str, call: ToolCall) -> CallCheck:
+        """Return the check of a call by its tool alone, and keep its parsed arguments.
 
         They are kept beside the journal, never in it: a process that resumes the run parses the
         text again.
@@ -318,7 +324,7 @@ class Performer(Struct, Generic[S], eq=False):
         if problem is not None:
             return CallCheck(problem)
         self._values[key] = call.arguments, value
-        return None
+        return FREE if tool.policy.needs_approval is False else GATED
 
     def _gates(self, run: Run[S]) -> Gates:
         rules, given = run.setup.rules, self._ports.gates

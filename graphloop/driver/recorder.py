@@ -23,7 +23,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from ..effects import CallModel
 from ..errors import Fenced, IllegalEvent, ProviderError, RunBusy, StoreError, UnknownRun
-from ..events import EffectFailed, EffectsStarted, Event, Started
+from ..events import EffectFailed, EffectsStarted, Event, ModelReplied, Started
 from ..graph import NodeGraph
 from ..replay import replay_steps
 from ..run import EndReason, Run
@@ -120,7 +120,8 @@ class Recorder(Generic[S]):
             RunBusy: the run has a live driver already; nothing has happened.
             StoreError: the store could not note the lease.
         """
-        self._drop()  # An error has broken off what came before.
+        if self.held:
+            self._drop()  # An error has broken off what came before.
         if self._leases is not None:
             try:
                 await self._leases.claim(self.run_id)
@@ -176,11 +177,13 @@ class Recorder(Generic[S]):
         Raises:
             Exception: the kernel or a node refuses the event, which is journaled all the same.
         """
+        run = self.current or (None if isinstance(event, Started) else self.driven)
         try:
-            if isinstance(event, Started) and not self.held:
+            if run is None:
+                assert isinstance(event, Started), "any other needs a run"
                 taken = begin(self._graph, event, self._state)
             else:
-                taken = step(self._graph, self.current or self.driven, event)
+                taken = step(self._graph, run, event)
         except Exception:
             self._ends = True
             await self._append([*[step.event for step in self.held], event])
@@ -253,8 +256,15 @@ class Recorder(Generic[S]):
         """Take the run to stand after the steps that were held."""
         self.run = self.current
         self.unseen += self.held
-        if self._models.calls:
-            self._models.are_journaled([kept.event for kept in self.held])
+        # The journal knows now what the model calls have used that these events answer.
+        for kept in self.held if self._models.calls else ():
+            match kept.event:
+                case ModelReplied(effect=effect) | EffectFailed(effect=effect):
+                    self._models.calls.pop(effect, None)
+                case EffectsStarted(effects=(effect,)):
+                    self._models.calls.pop(effect, None)
+                case _:
+                    pass
         self.held.clear()
 
     def _interruption(self, event: EffectFailed, taken: Step[S]) -> ProviderError | None:

@@ -1,4 +1,4 @@
-"""Capacity: the calls of a turn that the bounds of a run have room for.
+"""Capacity: the calls of a turn that a run has room for.
 
 A gate reads it before a person is asked about a call, so that no question is in vain; an executor
 reads it before the call runs. Tools and agents get the remaining calls in request order; child runs
@@ -41,14 +41,14 @@ NO_TOOL: Final = ToolSpec("", "", "")
 
 
 class CallOverLimit(NamedTuple):
-    """The result of a call that is over a limit; `limit` names a limit of calls that was hit."""
+    """The result of a call over a limit, and the limit of calls."""
 
     result: ToolResult
     limit: str = ""
 
 
 def queued(turn: Turn, places: Iterable[int]) -> tuple[Queue, ...]:
-    """Return calls of a turn, given in request order, as one queue for each tool."""
+    """Return calls of a turn as one queue for each tool."""
     waiting: dict[str, list[int]] = {}
     for place in places:
         waiting.setdefault(turn.calls[place].name, []).append(place)
@@ -71,7 +71,7 @@ def answer(turn: Turn, place: int, content: str, status: ResultStatus) -> ToolRe
 
 
 def refusals(run: Run[S], queues: Sequence[Queue]) -> dict[int, CallOverLimit]:
-    """Return results for the waiting calls that no bound of the run has room for."""
+    """Return results for the waiting calls that have no room."""
     agents = [queue for queue in queues if queue.tool.kind == "agent"]
     refused = _agents_beyond(run, agents) if agents else {}
     most = run.setup.budget.tool_calls
@@ -85,7 +85,7 @@ def refusals(run: Run[S], queues: Sequence[Queue]) -> dict[int, CallOverLimit]:
 
 
 def no_start(run: Run[S], agents: Iterable[str]) -> Ending | None:
-    """Return the ending of a run whose node may not start these agents; None if it may."""
+    """Return the ending of a run that may not start these agents, or None."""
     setup = run.setup
     if (failure := too_deep(setup, agents)) is not None:
         return Ending(EndReason.ERROR, failure=failure)
@@ -94,7 +94,7 @@ def no_start(run: Run[S], agents: Iterable[str]) -> Ending | None:
 
 
 def too_deep(setup: Setup, agents: Iterable[str]) -> Failure | None:
-    """Return why a run of this setup may not start these agents; None if it may."""
+    """Return why a run may not start these agents, or None."""
     most = setup.depth_max
     if setup.depth < most:
         return None
@@ -102,31 +102,31 @@ def too_deep(setup: Setup, agents: Iterable[str]) -> Failure | None:
 
 
 def deeper(agents: Iterable[str], most: int, needed: int) -> str:
-    """Return, in words, that these agents would be too deep, and the depth that they need."""
+    """Return the message that these agents would be too deep."""
     named = ", ".join(sorted({repr(agent) for agent in agents}))
     return f"{named} would be more than {most} agents deep. Fix: max_agent_depth={needed}"
 
 
 def tools_waiting(queues: Iterable[Queue]) -> int:
-    """Return how many of the waiting calls are of tools, not of agents."""
+    """Return how many of the waiting calls are not of agents."""
     return sum([len(queue.places) for queue in queues if queue.tool.kind != "agent"])
 
 
 def starts(queues: Iterable[Queue]) -> int:
-    """Return how many of these calls may start agents: of those that take over, only one."""
+    """Return how many of these calls may start agents; one takeover counts."""
     agents = [queue for queue in queues if queue.tool.kind == "agent"]
     handoffs = [queue for queue in agents if queue.tool.takes_over]
     return sum([len(queue.places) for queue in agents if queue not in handoffs]) + bool(handoffs)
 
 
 def note_limits(turn: Turn, refused: Iterable[CallOverLimit]) -> Turn:
-    """Return the turn with a note of the limits that these calls were refused for."""
+    """Return the turn with the limits that these calls are over."""
     limits = [*turn.beyond_budget, *[refusal.limit for refusal in refused if refusal.limit]]
     return evolve(turn, beyond_budget=tuple(dict.fromkeys(limits))) if limits else turn
 
 
 def budget_remaining(run: Run[S], tool_calls: int, agent_calls: int = 0) -> Budget:
-    """Return the budget that remains beside reservations for children and for these calls."""
+    """Return the budget beside reservations for children and these calls."""
     left = run.setup.budget.left(run.spent)
     for effect in run.pending.values():
         if isinstance(effect, StartRun):
@@ -143,7 +143,7 @@ def has_capacity(run: Run[S]) -> bool:
 
 
 def _agents_beyond(run: Run[S], agents: Sequence[Queue]) -> dict[int, CallOverLimit]:
-    """Return results for the calls of agents that cannot start a child run."""
+    """Return results for the agents' calls that cannot start a run."""
     setup, turn = run.setup, run.turn
     if setup.depth >= setup.depth_max:
         problem = f"Not run: agents may call agents {setup.depth_max} deep, and no deeper."

@@ -1,4 +1,4 @@
-"""The caller's own price of a model: for models without a table, and for negotiated prices."""
+"""The caller's own price of a model, such as a negotiated one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ModelPrice:
                 )
 
     def cost_usd(self, usage: Usage) -> float:
-        """Return the cost of `usage`; reasoning is in its output and is not counted again."""
+        """Return the cost of `usage`; reasoning is part of its output."""
         read, write = self.cache_read_usd, self.cache_write_usd
         dollars = (
             usage.input_tokens * self.input_usd

@@ -96,7 +96,10 @@ class StepCountIs:
 
 @dataclass(frozen=True, slots=True)
 class HasToolCall:
-    """Stop after a turn that called `tool`; denied and failed calls count too."""
+    """Stop after a turn that called `tool`, also if it failed.
+
+    Denied calls count, too.
+    """
 
     tool: str
     name: str = "has_tool_call"
@@ -109,7 +112,7 @@ class HasToolCall:
 
 @dataclass(frozen=True, slots=True)
 class TotalTokensExceed:
-    """Stop once the run has used at least `tokens_max` tokens, as providers reported them."""
+    """Stop once the run has used at least `tokens_max` tokens."""
 
     tokens_max: int
     name: str = "total_tokens_exceed"
@@ -124,7 +127,10 @@ class TotalTokensExceed:
 
 @dataclass(frozen=True, slots=True)
 class CostExceeds:
-    """Stop once the model calls of known price have cost at least `usd_max` US dollars."""
+    """Stop once the run has cost at least `usd_max` US dollars.
+
+    Only model calls of known price count.
+    """
 
     usd_max: float
     name: str = "cost_exceeds"
@@ -139,7 +145,7 @@ class CostExceeds:
 
 @dataclass(frozen=True, slots=True)
 class DurationExceeds:
-    """Stop at the next boundary once the run has worked for at least `seconds_max` seconds.
+    """Stop once the run has worked for at least `seconds_max` seconds.
 
     Waiting for people does not count.
     """
@@ -223,7 +229,7 @@ not_ = Not
 
 
 def parts_of(condition: StopCondition) -> tuple[StopCondition, ...]:
-    """Return the conditions combined in this condition, at any depth; itself if it is simple."""
+    """Return the simple conditions in this condition, at any depth."""
     match condition:
         case AnyOf(conditions=conditions) | AllOf(conditions=conditions):
             return tuple([part for inner in conditions for part in parts_of(inner)])

@@ -59,7 +59,7 @@ def ask_model(
 
 
 def ask_person(question: str) -> Generator[AskPerson, Answer, PersonSaid]:
-    """Ask a person; the run parks until the answer comes, for days if need be.
+    """Ask a person; the run parks until the answer comes.
 
     A person answers as for a call: `approve()`, `decline("why")`, or, in words,
     `approve(edit={"answer": "…"})`.
@@ -75,7 +75,7 @@ def ask_person(question: str) -> Generator[AskPerson, Answer, PersonSaid]:
 def ask_agent(
     agent: str, prompt: str, *, conversation: bool = False
 ) -> Generator[AskAgent, Answer, str]:
-    """Return an agent's answer, from a child run behind its own gate and its parents'.
+    """Return an agent's answer, from a child run behind all gates.
 
     Args:
         agent: the agent's name, declared by `@node(agents={"…": 1})`.
@@ -91,7 +91,7 @@ def ask_agent(
 
 
 def tell(message: str | Note) -> Generator[Tell, Answer, None]:
-    """Add a message to the run's conversation; a string is a user's message.
+    """Add a message to the conversation; a string is a user's message.
 
     While a turn is in hand, the message comes after the reply and the results of its calls.
     """

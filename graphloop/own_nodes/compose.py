@@ -1,4 +1,4 @@
-"""Compose: nodes made of other nodes and of whole agents, in words short enough for a table.
+"""Compose: short words for nodes made of other nodes and agents.
 
 Each function returns a plain node of `graphloop.nodes`, or rows of a table: a composed node can be
 drawn, checked and bounded like any other.
@@ -89,7 +89,7 @@ def parallel(
     concurrency: int = 5,
     name: str = "parallel",
 ) -> Parallel:
-    """Return a node that runs several agents side by side, and joins their answers.
+    """Return a node that runs agents side by side and joins their answers.
 
         vote = parallel("judge", "judge", "judge", join="majority")
 
@@ -119,7 +119,7 @@ def retry(
     *,
     name: str = "",
 ) -> Retrying[S]:
-    """Return a node that is entered again when it has failed, up to `times` times.
+    """Return a node that is tried again, up to `times` times.
 
         writer = retry(Child("writer"), 2)
 
@@ -142,7 +142,7 @@ def fallback(
     *,
     name: str = "",
 ) -> Fallback[S]:
-    """Return a node that is `first`, and `second` when the first has failed.
+    """Return a node that is `first`, and after its failure `second`.
 
         answer = fallback(Child("expert"), Child("generalist"))
 
@@ -167,7 +167,7 @@ def loop_until(
     after: Target[S] = END,
     given_up: Target[S] = END,
 ) -> Edges[S]:
-    """Return the rows of a loop: `body` answers until `check` accepts, a bounded number of times.
+    """Return the rows of a bounded loop: `body` answers until `check` accepts.
 
         graph = Graph("essay", writer, loop_until(writer, Critique("Is it good?"), 3))
 

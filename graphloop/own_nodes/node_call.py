@@ -1,4 +1,4 @@
-"""NodeCall: one call of a node's function, and the checks of its answer."""
+"""NodeCall: one call of a node's function, with its answer checked."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from msgspec import Struct, ValidationError
 from msgspec.json import Decoder, Encoder, encode
 
 from ..agent import changed_fields, lent, same_state
-from ..driver import check_state
 from ..effects import Ask, Note
 from ..errors import MISTAKES, AskFailed, ConfigError, NotDeterministic
 from ..events import Failure, NodeReturned, RequestYielded
 from ..outcomes import Outcome
 from ..run import Run
+from ..stores import check_state
 from ..tools import TooLate, within
 from ..turn import Exchange
 from .node_signature import NodeContext, NodeSignature
@@ -96,7 +96,7 @@ class NodeCall:
     def _returned(
         self, answer: object, state: object, copy: object, notes: tuple[Note, ...]
     ) -> NodeReturned:
-        """Return the event of an answer: an outcome, or an outcome and the new state."""
+        """Return the event of an outcome, perhaps with the new state."""
         # isinstance cannot tell what is in it.
         pair = cast("tuple[object, ...]", answer) if isinstance(answer, tuple) else (answer,)
         outcome = pair[0] if len(pair) == (2 if isinstance(answer, tuple) else 1) else pair
@@ -165,7 +165,7 @@ class Returned(Struct, frozen=True):
 def played(
     generator: object, exchanges: Sequence[Exchange], name: str
 ) -> RequestYielded | Returned:
-    """Return the next request of a generator after these exchanges, or its return value.
+    """Return the next request of a generator, or its return value.
 
     Args:
         generator: the return value of the node's function.
@@ -190,7 +190,7 @@ def played(
 
 
 def _close(generator: Generator[object, object, object], name: str) -> None:
-    """Leave a generator at its request: it will run again from its beginning."""
+    """Close a generator: it will run again from its beginning."""
     try:
         generator.close()
     except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""@node: a function as a node; its annotations are its outcomes, its body is one effect.
+"""@node: a function as a node; its annotations are its outcomes.
 
     @node
     async def route(ticket: Ticket) -> Billing | Technical:
@@ -76,7 +76,7 @@ class OwnNode(Generic[S, Out]):
 
     @property
     def contract(self) -> Contract:
-        """The node's promises: its caps, and the fields of the state that it reads and writes."""
+        """The node's caps, and the fields that it reads and writes."""
         return self.kernel.contract
 
     @property
@@ -86,7 +86,7 @@ class OwnNode(Generic[S, Out]):
 
     @property
     def state_type(self) -> object:
-        """The type of the state that the function takes; None for no state."""
+        """The type of the function's state; None for no state."""
         return self.call.signature.state
 
     @property
@@ -117,7 +117,7 @@ class OwnNode(Generic[S, Out]):
         ],
         /,
     ) -> Row[S]:
-        """Return this node's row as it is; a type checker sees that the outcomes are its own."""
+        """Return this node's row; a type checker checks its outcomes."""
         return cast("Row[S]", row)
 
 

@@ -1,4 +1,4 @@
-"""The options of `@node`, checked against the annotations of the function that it decorates."""
+"""The options of `@node`, checked against the annotations of the function."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class NodeOptions:
         return None if names is None else frozenset(names)
 
     def written(self, writes: Collection[str] | None) -> frozenset[str] | None:
-        """Return the fields that the function may change: none if it returns no state."""
+        """Return the fields that the function may change."""
         if self.signature.changes:
             return self.known("writes", writes)
         if writes:
@@ -76,7 +76,7 @@ class NodeOptions:
         return frozenset()
 
     def asks(self, model_calls: int | None, agents: Mapping[str, int]) -> Asks | None:
-        """Return how often one visit asks for what at most; None for a plain function."""
+        """Return the limits of a generator; None for a plain function."""
         kinds = self.signature.asks
         for option, is_set, kind in (
             ("model_calls", model_calls is not None, AskModel),

@@ -41,7 +41,7 @@ ABOUT_CALLS: Final = (AnsweredCalls, Calls, Done, Held, Settled)
 
 @final
 class NodeContext(Struct, frozen=True):
-    """A run as a node's function sees it; the second parameter receives it.
+    """The run, as the second parameter of a node's function.
 
     Attributes:
         run_id: the run's id; that of a child run begins with its parent's.
@@ -63,7 +63,7 @@ class NodeContext(Struct, frozen=True):
 
     @classmethod
     def of(cls, run: Run[Any], node: str) -> NodeContext:
-        """Return the context of the visit of `node` that waits for its function.
+        """Return the context of the visit of `node` in progress.
 
         Each time a generator runs again, it gets the context of its first run.
         """
@@ -82,7 +82,7 @@ class NodeContext(Struct, frozen=True):
         )
 
     def tell(self, *messages: str | Note) -> None:
-        """Add messages to the conversation once the node is left; a string is a user's message.
+        """Add messages to the conversation once the node is left.
 
         While a turn is in hand, they come after the reply and the results of its calls.
 
@@ -109,7 +109,7 @@ class NodeContext(Struct, frozen=True):
 
     @property
     def idempotency_key(self) -> str:
-        """A key for services that ask for one: the same for each attempt at this visit."""
+        """A key for services, the same for each attempt at this visit."""
         return sha256(f"{self.run_id}\0{self.key}".encode()).digest()[:16].hex()
 
 

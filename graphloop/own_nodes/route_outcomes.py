@@ -21,7 +21,7 @@ CLASS_NAME: Final = re.compile(r"(?:[A-Z][a-z0-9]*)+")
 
 
 def route_outcomes(names: Iterable[str]) -> tuple[type[Outcome], ...]:
-    """Return one outcome type for each name, in the order of the names.
+    """Return one outcome type for each name, in order.
 
     Raises:
         ConfigError: see `route_outcome`; or a name stands there twice.
@@ -34,7 +34,7 @@ def route_outcomes(names: Iterable[str]) -> tuple[type[Outcome], ...]:
 
 
 def route_outcome(name: str) -> type[Outcome]:
-    """Return the outcome type of a name in snake case: always the same for one name.
+    """Return the outcome type of a name; equal names give one type.
 
     Raises:
         ConfigError: the name is not in snake case, so tables and diagrams could not show it; or it
@@ -55,7 +55,7 @@ def route_outcome(name: str) -> type[Outcome]:
 
 
 def __getattr__(name: str) -> type[Outcome]:
-    """Return the type of a class name: this is where pickle looks for it."""
+    """Return the type of a class name, for pickle."""
     if not CLASS_NAME.fullmatch(name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _made(name)

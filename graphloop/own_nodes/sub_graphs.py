@@ -1,4 +1,4 @@
-"""sub_graph: a whole graph, or an agent, as one node of another graph, by an explicit contract.
+"""sub_graph: a graph or an agent as one node of another graph.
 
 The child's question, its first state and the parent's next state are functions of the parent's
 state. Its gate and its budget hold beside its parents'. Each visit is a child run: it is journaled,
@@ -52,7 +52,7 @@ Prompt = Callable[[S], "str | Sequence[MessageInput]"]
 @final
 @dataclass(frozen=True)
 class SubGraph(Generic[S]):
-    """A node that runs a graph or an agent. Make one with `sub_graph`.
+    """A node that runs a graph or an agent: see `sub_graph`.
 
     It is left by `Answered`, by `Failed` when the child failed, and by `Aborted`. The answer is
     also the reply of this turn: lead `Answered` to an `Append` to add it to the conversation.
@@ -173,7 +173,7 @@ def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
     writes: Collection[str] | None = None,
     options: RunOptions | None = None,
 ) -> SubGraph[Any]:
-    """Return a node that runs an agent, or a whole graph, as a child run.
+    """Return a node that runs an agent or a graph as a child.
 
         def ask(essay: Essay) -> str:
             return f"Write about {essay.topic}."

@@ -1,4 +1,4 @@
-"""SubPlan: a child run made of its parent's state, and the parent's state made of its result.
+"""SubPlan: the functions between a parent's state and its child run.
 
 The functions are pure mappings. The child's journal keeps its question, the parent's the new state:
 neither a replay nor a resumed run calls the functions again.
@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast, final
 
 from ..agent import Brief, MessageInput, Opener, changed_fields, lent, messages_of
-from ..driver import ChildRun, Ports, check_state
+from ..driver import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
 from ..events import ChildEnded
 from ..policy import Policy
 from ..run import EndReason, Run
 from ..spending import Budget
+from ..stores import check_state
 from ..values import Message, Usage, UserMessage, evolve
 
 __all__ = ["ChildResult", "SubPlan"]

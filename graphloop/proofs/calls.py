@@ -166,7 +166,10 @@ class CallProduct(Generic[S]):
         # Calls that are dropped here are a fault of this node, so they are not followed further.
         if not self._drops(state.node, outcome):
             calls = _calls_after(state, self.kind(state.node), contract, outcome)
-        return None if calls is None else (*calls, _in_turn(state, contract, outcome))
+        if calls is None:
+            return None
+        gated, status = calls
+        return gated, status, _in_turn(state, contract, outcome)
 
 
 def _calls_after(  # noqa: PLR0911 - one way out for each kind of node

@@ -44,13 +44,9 @@ class Comparison:
     """The differences between two graphs; `str` makes them readable.
 
     Attributes:
-        before: the earlier graph's name.
-        after: the later graph's name.
+        before: the earlier graph's name; `after` is the later graph's.
         changes: the differences, losses first.
-        nodes_added: nodes that only the later graph has.
-        nodes_removed: nodes that only the earlier graph has.
-        rows_added: transitions that only the later graph has.
-        rows_removed: transitions that only the earlier graph has.
+        rows_added: the transitions that only the later graph has.
         children: the comparisons of agents that differ, by the first path of names to each.
     """
 
@@ -107,10 +103,7 @@ def compare(
 ) -> Comparison:
     """Return the differences between two graphs, and between their agents.
 
-    Args:
-        before: the earlier graph.
-        after: the later graph.
-        rules: temporal rules, which are decided on both graphs.
+    Temporal `rules` are decided on both graphs, beside the graphs' own.
 
     Raises:
         ConfigError: a rule means nothing in either graph.
@@ -212,20 +205,17 @@ def _finding_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Chan
     """Yield the findings of `check` that are new or gone, except those about rules."""
     old, new = check(before), check(after)
     was, now = (
-        {
-            (finding.code, finding.node or finding.message, finding.outcome): finding
-            for finding in report.findings
-            if finding.code != "GL12"
-        }
-        for report in (old, new)
+        {(fault.code, fault.node or fault.message, fault.outcome): fault for fault in faults}
+        for faults in (old.findings, new.findings)
     )
     for key, finding in now.items():
-        if key not in was:
+        if key not in was and finding.code != "GL12":
             said = f"{finding.code} fails at {finding.place}: {finding.message.rstrip('.')}"
             path = (finding.witness, finding.outcomes) if finding.outcomes else ((), ())
             effect: Effect = "weaker" if finding.severity == "error" else "changed"
             yield Change(effect, finding.code, said, finding.node, *path)
-    for finding in (gone for key, gone in was.items() if key not in now):
+    gone = [finding for key, finding in was.items() if key not in now]
+    for finding in [finding for finding in gone if finding.code != "GL12"]:
         said = f"{finding.code} at {finding.place} is mended: {finding.message.rstrip('.')}"
         yield Change("stronger", finding.code, said, finding.node)
     for unknown in new.unknown:
@@ -284,11 +274,9 @@ def _option_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Chang
     for node, code in dict.fromkeys((*before.ignore, *after.ignore)):
         why, why_now = (side.ignore.get((node, code)) for side in (before, after))
         if why != why_now:
-            effect: Effect = (
-                "weaker" if why is None else "stronger" if why_now is None else "changed"
-            )
+            effect: Effect = "stronger" if why_now is None else "changed"
             said = f"{code} of {node or 'the graph'!r} is set aside: {why!r} -> {why_now!r}"
-            yield Change(effect, "ignore", said, node)
+            yield Change("weaker" if why is None else effect, "ignore", said, node)
 
 
 def _agent_changes(

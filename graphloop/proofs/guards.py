@@ -54,23 +54,14 @@ class _Side(Generic[S]):
         self.dominance = Dominance(graph, answers=True)
         self.guards = self.guards_of({"gate", "check", "human", "stop"})
         self.acting = frozenset(name for name in graph.reached if self._acts(name))
-        ends = {END} & {*graph.parents}
-        self.guarded = self.acting | self.guards_of({"gate", "check", "human"}) | ends
+        self.guarded = self.acting | self.guards_of({"gate", "check", "human"})
+        self.guarded |= {END} & {*graph.parents}
 
     def guards_of(self, kinds: Set[Kind]) -> frozenset[str]:
         """Return the reachable guards of some kinds."""
         nodes = self.graph.nodes
         known = [name for name in self.graph.reached if nodes[name].kind in kinds]
         return frozenset(name for name in known if is_guard(nodes[name]))
-
-    def arcs_into(self) -> dict[str, list[Arc]]:
-        """Return the arcs into each node, except those that end a run without an answer."""
-        into: dict[str, list[Arc]] = {}
-        for name in self.graph.reached:
-            for outcome, target in self.graph.table[name].items():
-                if target != END or outcome not in {Aborted, Failed}:
-                    into.setdefault(target, []).append(Arc(name, outcome, target))
-        return into
 
     def _acts(self, name: str) -> bool:
         """Return whether a node may have an effect; a node without a contract may."""
@@ -119,7 +110,12 @@ def _new_exits(old: _Side[S], new: _Side[S], node: str) -> Iterator[Change]:
 
 def _last_exits(side: _Side[S], node: str, guards: Set[str]) -> dict[Exit, TablePath]:
     """Return the last exits of guards on paths to a node, each with a shortest path from there."""
-    into, start = side.arcs_into(), side.graph.start
+    into: dict[str, list[Arc]] = {}
+    for name in side.graph.reached:
+        for outcome, target in side.graph.table[name].items():
+            # A run that ends so has no answer, which a guard would have judged.
+            if target != END or outcome not in {Aborted, Failed}:
+                into.setdefault(target, []).append(Arc(name, outcome, target))
 
     def arcs_from(name: str) -> Iterator[tuple[Arc, str]]:
         return ((arc, arc.source) for arc in into.get(name, ()) if arc.source not in guards)
@@ -128,8 +124,8 @@ def _last_exits(side: _Side[S], node: str, guards: Set[str]) -> dict[Exit, Table
     exits: dict[Exit, TablePath] = {}
     for name in parents:
         path = path_to(parents, name)[::-1]
-        if name == start:
-            exits[start, ""] = path
+        if name == side.graph.start:
+            exits[name, ""] = path
         for arc in into.get(name, ()):
             if arc.source in guards:
                 exits.setdefault((arc.source, arc.word), (arc, *path))
@@ -141,11 +137,7 @@ def gate_changes(
 ) -> Iterator[Change]:
     """Yield the tools that the rules of a gate decide differently.
 
-    Args:
-        owner: the gate in words.
-        old: its earlier rules.
-        new: its later rules.
-        added: the tools that only the later graph has.
+    `owner` is the gate in words. Tools that only the later graph has, in `added`, are left out.
     """
     if old == new:
         return

@@ -6,7 +6,7 @@ of one name are equal here: no comparison looks at what functions do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast, final
@@ -27,25 +27,21 @@ S = TypeVar("S")
 
 Effect: TypeAlias = Literal["weaker", "changed", "stronger"]
 
-LIMITS: Final = frozenset(
-    {
-        *("max_steps", "max_tool_errors", "max_denials", "max_pauses", "max_items", "max_tokens"),
-        *("max_agent_depth", "times", "count", "tokens_max", "usd_max", "seconds_max", "ttl_s"),
-        *("timeout_s", "step_timeout_s", "approval_ttl_s", "attempts_max", "tokens", "usd"),
-        *("seconds", "tool_calls", "agent_calls", "retries", "caps"),
-    }
-)
+LIMITS: Final = {
+    *("max_steps", "max_tool_errors", "max_denials", "max_pauses", "max_items", "max_tokens"),
+    *("max_agent_depth", "times", "count", "tokens_max", "usd_max", "seconds_max", "ttl_s"),
+    *("timeout_s", "step_timeout_s", "approval_ttl_s", "attempts_max", "tokens", "usd"),
+    *("seconds", "tool_calls", "agent_calls", "retries", "caps"),
+}
 """Parameters that allow more the higher they are; None is no limit."""
 
-GUARDING: Final = frozenset(
-    {
-        *("active_tools", "approve_tool_call", "done_when", "hold", "needs_approval"),
-        *("output_type", "price", "prices", "reconcile", "signed", "stop_when", "verify"),
-    }
-)
+GUARDING: Final = {
+    *("active_tools", "approve_tool_call", "done_when", "hold", "needs_approval"),
+    *("output_type", "price", "prices", "reconcile", "signed", "stop_when", "verify"),
+}
 """Parameters that prevent something, in whatever value they stand."""
 
-COLLECTED: Final = frozenset({"checks", "conditions", "stop_when"})
+COLLECTED: Final = {"checks", "conditions", "stop_when"}
 """Parameters of which each member prevents something by itself."""
 
 CARE: Final = {"at_least_once": 0, "idempotent": 1, "pure": 1, "at_most_once": 2, "reconcile": 2}
@@ -58,13 +54,10 @@ class Change:
     """A difference between two graphs.
 
     Attributes:
-        effect: whether the later graph promises less, more, or something else.
         subject: `guard`, `acts`, `gate`, `bound`, `rule`, `node`, `tool`, `given`, `agent`,
             `ignore`, `start`, or the code of a property of `check`.
-        message: the change in words.
-        node: the node in question; empty for none.
         witness: the nodes of a shortest path of the later graph that shows it; empty for none.
-        outcomes: the outcomes along the witness.
+            `outcomes` are the outcomes along it.
     """
 
     effect: Effect
@@ -121,13 +114,7 @@ def value_changes(
 ) -> Iterator[Change]:
     """Yield the parameters of two values whose written forms differ.
 
-    Args:
-        subject: the subject of the changes.
-        owner: the node or tool that has the value, in words.
-        path: the name of the parameter, with dots.
-        old: the earlier value.
-        new: the later value.
-        guards: whether the owner prevents something.
+    `path` names the parameter of `owner`, with dots. `guards` says that `owner` prevents something.
     """
     sides = written(old), written(new)
     if sides[0] == sides[1]:
@@ -137,10 +124,8 @@ def value_changes(
     changes: list[Change] = []
     for key, was, now in _pairs(name, old, new):
         changes += value_changes(subject, owner, f"{path}{key}", was, now, guards=guards)
-    if not changes:
-        said = f"{path} of {owner}: {sides[0]:.60} -> {sides[1]:.60}"
-        changes = [Change(_effect(name, old, new, guards=guards), subject, said)]
-    yield from changes
+    said = f"{path} of {owner}: {sides[0]:.60} -> {sides[1]:.60}"
+    yield from changes or [Change(_effect(name, old, new, guards=guards), subject, said)]
 
 
 def _pairs(name: str, old: object, new: object) -> Iterator[tuple[str, object, object]]:
@@ -158,8 +143,7 @@ def _pairs(name: str, old: object, new: object) -> Iterator[tuple[str, object, o
 
 def written(value: object) -> str:
     """Return the text form of a value, the same each time its file is loaded."""
-    parts = _fields(value)
-    sort: str = type(value).__qualname__
+    parts, sort, plain = _fields(value), type(value).__qualname__, value
     if isinstance(value, NodeGraph):
         return f"graph {value.name!r}"
     if isinstance(value, type) and issubclass(value, Outcome):
@@ -172,8 +156,8 @@ def written(value: object) -> str:
         said = [f"{name}={written(part)}" for name, part in parts.items()]
         return f"{sort}({', '.join(sorted(said) if isinstance(value, Mapping) else said)})"
     # The default `repr` shows an address, which differs each time.
-    other = sort if type(value).__repr__ is object.__repr__ else repr(value)
-    return str(getattr(value, "__qualname__", other))
+    other = sort if type(plain).__repr__ is object.__repr__ else repr(plain)
+    return str(getattr(plain, "__qualname__", other))
 
 
 def _fields(value: object) -> Mapping[str, object] | None:
@@ -184,25 +168,26 @@ def _fields(value: object) -> Mapping[str, object] | None:
             return {**(_fields(tool.spec) or {}), **(_fields(tool.policy) or {})}
         case partial():
             return {"func": value.func, "args": value.args, "keywords": value.keywords}
-        case Mapping() | list() | tuple():
-            items = value.items() if isinstance(value, Mapping) else enumerate(value)
-            parts = cast("Iterable[tuple[object, object]]", items)
+        case list() | tuple():
+            members = enumerate(cast("Sequence[object]", value))
+            return {str(number): member for number, member in members}
+        case Mapping():
+            parts = cast("Mapping[object, object]", value).items()
             return {key if isinstance(key, str) else written(key): part for key, part in parts}
         case Struct():
-            return {name: getattr(value, name) for name in value.__struct_fields__}
+            names = value.__struct_fields__
         case _ if is_dataclass(value) and not isinstance(value, type):
-            compared = [field.name for field in fields(value) if field.compare]
-            return {name: getattr(value, name) for name in compared}
+            names = tuple(field.name for field in fields(value) if field.compare)
         case _:
             return None
+    return {name: getattr(value, name) for name in names}
 
 
 def _includes(value: object, part: object) -> bool:
     """Return whether a list has all members of another list."""
-    if not isinstance(value, list | tuple) or not isinstance(part, list | tuple):
-        return False
-    members, needed = (set(map(written, (_fields(x) or {}).values())) for x in (value, part))
-    return needed <= members
+    sides: list[object] = [value, part]
+    members, needed = (set(map(written, (_fields(side) or {}).values())) for side in sides)
+    return all(isinstance(side, list | tuple) for side in sides) and needed <= members
 
 
 def _effect(name: str, old: object, new: object, *, guards: bool) -> Effect:

@@ -308,21 +308,39 @@ def shortest_path(
         excluded: the paths that are left out; their marks make a product with the states.
         suffix: arcs that follow the path, and are no part of it.
     """
-    begun = [(state, excluded.start) for state in starts]
-    parents: dict[tuple[Q, Mark], tuple[Arc, tuple[Q, Mark]] | None] = dict.fromkeys(begun)
-    if any(is_goal(state, None) and excluded.allows(mark, suffix) for state, mark in begun):
+    if not excluded:
+        return _first_path(starts, arcs_from, is_goal)
+
+    def product_arcs(state: tuple[Q, Mark]) -> Iterator[tuple[Arc, tuple[Q, Mark]]]:
+        for arc, target in arcs_from(state[0]):
+            mark = excluded.extended(state[1], arc)
+            if mark is not None:
+                yield arc, (target, mark)
+
+    return _first_path(
+        [(state, excluded.start) for state in starts],
+        product_arcs,
+        lambda state, arc: is_goal(state[0], arc) and excluded.allows(state[1], suffix),
+    )
+
+
+def _first_path(
+    starts: Iterable[Q],
+    arcs_from: Callable[[Q], Iterable[tuple[Arc, Q]]],
+    is_goal: Callable[[Q, Arc | None], bool],
+) -> TablePath | None:
+    parents: dict[Q, tuple[Arc, Q] | None] = dict.fromkeys(starts)
+    if any(is_goal(state, None) for state in parents):
         return ()
     queue = deque(parents)
     while queue:
-        here = queue.popleft()
-        for arc, target in arcs_from(here[0]):
-            mark = excluded.extended(here[1], arc)
-            if mark is None or (target, mark) in parents:
-                continue
-            parents[target, mark] = arc, here
-            if is_goal(target, arc) and excluded.allows(mark, suffix):
-                return path_to(parents, (target, mark))
-            queue.append((target, mark))
+        state = queue.popleft()
+        for arc, target in arcs_from(state):
+            if target not in parents:
+                parents[target] = arc, state
+                if is_goal(target, arc):
+                    return path_to(parents, target)
+                queue.append(target)
     return None
 
 

@@ -292,7 +292,8 @@ class Ranking(Generic[S]):
         contract = self._contract(arc.source)
         moved, may = self.moved(arc), self.may_move(arc)
         if contract is None:
-            yield from ((arc.target, state) for state in ONGOING)
+            states: list[State] = [(arc.target, state) for state in ONGOING]
+            yield from states
         elif turn == "ended" or turn == "broken":  # noqa: PLR1714 - a set narrows no type
             known = self._outcomes_after(self.node(arc.source), turn)
             if known is None:

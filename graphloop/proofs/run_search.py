@@ -15,7 +15,7 @@ from itertools import product, takewhile
 from operator import eq, itemgetter
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast, final
 
-from ..contract import contract_of
+from ..contract import Cap, contract_of
 from ..errors import GraphError
 from ..events import Started
 from ..graph import NodeGraph
@@ -59,6 +59,8 @@ ROUNDS_MAX: Final = 30
 """The highest bound that a path goes round a loop to reach."""
 
 NO_RUN: Final = "no run of this way was found"
+
+NO_CAPS: Final[Mapping[type[Outcome], Cap]] = {}
 
 _ANY: Final = ""
 """An arc that no exclusion begins with."""
@@ -193,7 +195,7 @@ class RunSearch(Generic[S]):
         """Leave out the last arc of a path until its node's bounds are reached, else the path."""
         arc = path[-1]
         contract = contract_of(self.graph.nodes[arc.source])
-        caps = {} if contract is None else contract.caps
+        caps = NO_CAPS if contract is None else contract.caps
         times = sum(cap.times for cap in caps.values())
         if arc in excluded.after or arc.outcome in caps or not 0 < times <= ROUNDS_MAX:
             return replace(excluded, prefixes=(*excluded.prefixes, path))
@@ -279,8 +281,9 @@ class RunSearch(Generic[S]):
 
 def _exclude_pair(excluded: Exclusions, path: TablePath) -> Exclusions:
     """Leave out the last arc of a path wherever it follows the arc before it."""
-    before = path[-2] if len(path) > 1 else None
-    return replace(excluded, pairs=excluded.pairs | {(before, path[-1])})
+    *earlier, last = path
+    before = earlier[-1] if earlier else None
+    return replace(excluded, pairs=excluded.pairs | {(before, last)})
 
 
 def _initial_state(graph: NodeGraph[S]) -> S:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from .openai_chat.messages import CHAT_REASONING, CHAT_WIRE
     from .prices import price, price_with
-    from .registry import Service, resolve, service_of
+    from .registry import Service, resolve, service_of, usual_model
     from .retries import Retries
     from .script import ScriptedModel
     from .timeouts import Timeouts
@@ -62,6 +62,7 @@ __all__ = [
     "price_with",
     "resolve",
     "service_of",
+    "usual_model",
 ]
 
 __getattr__ = front_door(
@@ -96,6 +97,7 @@ __getattr__ = front_door(
             "Service",
             "resolve",
             "service_of",
+            "usual_model",
         ),
         ".retries": ("Retries",),
         ".script": ("ScriptedModel",),

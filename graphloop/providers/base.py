@@ -1,4 +1,4 @@
-"""The seam between a run and a model: a wire that codes, a provider that streams.
+"""The seam between a run and a model: wire and provider.
 
 A **wire** is pure: its encoder turns a request into bytes, its decoder turns server-sent events
 into deltas and one reply. A **provider** performs the exchange. Streaming is the only path; a
@@ -36,7 +36,7 @@ __all__ = [
 
 
 class TextDelta(Struct, frozen=True, tag_field="type", tag="text-delta", gc=False):
-    """A piece of the answer's text, live. Never ends in half a surrogate pair."""
+    """A live piece of the answer's text, in whole characters."""
 
     text: str
     type: ClassVar[Literal["text-delta"]] = "text-delta"
@@ -50,9 +50,10 @@ class ReasoningDelta(Struct, frozen=True, tag_field="type", tag="reasoning-delta
 
 
 class ToolCallDelta(Struct, frozen=True, tag_field="type", tag="tool-call-delta", gc=False):
-    """A piece of a call's arguments, live. `index` counts the calls of the turn from 0.
+    """A live piece of a call's arguments.
 
-    `id` and `name` are set on the first piece of a call and empty afterwards.
+    `index` counts the calls of the turn from 0. `id` and `name` are set on the first piece of a
+    call and empty afterwards.
     """
 
     index: int
@@ -66,7 +67,7 @@ Delta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta
 
 
 class Restarted(Struct, frozen=True, gc=False):
-    """The stream broke off and the model is asked again: the deltas so far are void."""
+    """The model is asked again: the deltas so far are void."""
 
 
 Live: TypeAlias = Delta | Restarted
@@ -89,14 +90,14 @@ StreamItem: TypeAlias = Live | UsageSoFar | Reply
 
 
 class ServerEvent(Struct, frozen=True, gc=False):
-    """A server-sent event: its `event:` name (empty when absent) and its joined `data:`."""
+    """A server-sent event: its `event:` name and its joined `data:`."""
 
     name: str
     data: bytes
 
 
 class Encoder(Protocol):
-    """Encodes the requests of one run, and keeps the bytes of encoded messages."""
+    """Encodes the requests of one run, each message once."""
 
     def encode(self, request: ModelRequest) -> list[bytes]:
         """Return the request body in parts; their join is one JSON object.
@@ -112,7 +113,7 @@ class Decoder(Protocol):
     """Decodes the events of one stream."""
 
     def feed(self, event: ServerEvent) -> Iterable[Live | UsageSoFar]:
-        """Take an event; return the deltas to show at once, and the usage if it reports one.
+        """Take an event; return deltas to show, and usage if reported.
 
         `Restarted` makes the earlier deltas of the same stream void.
 
@@ -124,12 +125,12 @@ class Decoder(Protocol):
 
     @property
     def content_started(self) -> bool:
-        """Whether any content has come: from then on a retry makes shown deltas void."""
+        """Whether content has come, so that a retry voids shown deltas."""
         ...
 
     @property
     def complete(self) -> bool:
-        """Whether the terminal marker has come and nothing more needs to be read."""
+        """Whether the terminal marker has come."""
         ...
 
     def reply(self) -> Reply:
@@ -172,7 +173,7 @@ class Wire(Protocol):
         ...
 
     def error(self, status: int, body: bytes) -> ProviderError:
-        """Return the error that an HTTP answer without a stream means; never raises."""
+        """Return the error that an HTTP refusal means; never raises."""
         ...
 
 
@@ -180,7 +181,7 @@ class ModelSession(Protocol):
     """A provider's memory of one run: the messages that it has encoded."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
-        """Ask the model; yield deltas as they come and, last, exactly one `Reply`.
+        """Ask the model; yield deltas and, last, exactly one `Reply`.
 
         A session that asks again after content yields `Restarted` before the new deltas.
         Where the wire reports usage before the end, `UsageSoFar` comes in between. The usage of the

@@ -1,4 +1,4 @@
-"""The encoder of every wire: the requests of one run, each message encoded once.
+"""The encoder of every wire: each message is encoded once.
 
 A wire writes the head of a request (settings, tools) and each message. This module keeps the bytes
 of both, so that while a run only appends, a request is a byte prefix of the next one.
@@ -19,7 +19,7 @@ __all__ = ["EncodedHistory", "PrefixEncoder"]
 
 
 class EncodedHistory(ABC):
-    """A history that only grows, and its bytes in few parts; each wire has its own subclass.
+    """A growing history and its bytes; each wire has a subclass.
 
     Attributes:
         parts: the bytes of the encoded messages.
@@ -33,7 +33,7 @@ class EncodedHistory(ABC):
 
     @abstractmethod
     def add(self, position: int, message: Message) -> None:
-        """Encode the message at this position of the history, and `push` its bytes.
+        """Encode the message at this position, and `push` its bytes.
 
         Raises:
             ConfigError: this wire has no form for the message.
@@ -41,7 +41,7 @@ class EncodedHistory(ABC):
 
     @abstractmethod
     def end(self, request: ModelRequest) -> bytes:
-        """Return the end of the body: messages that may still change, and the last brackets."""
+        """Return the end of the body: open messages and closing brackets."""
 
     @final
     def is_start_of(self, messages: Sequence[Message]) -> bool:
@@ -62,7 +62,7 @@ class EncodedHistory(ABC):
 
     @final
     def push(self, message: bytes) -> None:
-        """Add an encoded message; parts merge like a binary counter, so there are few."""
+        """Add an encoded message; small parts merge, so there are few."""
         parts = self.parts
         parts.append(b"," + message if parts else message)
         while len(parts) > 1 and len(parts[-2]) <= len(parts[-1]):

@@ -1,4 +1,4 @@
-"""One HTTP request and its response: the bytes, or the error if they do not come.
+"""One HTTP request and its response, or the error instead.
 
 Reads one response under a `Watch`, and translates each failure on the way into a `ProviderError`.
 It retries nothing: the session does.
@@ -52,7 +52,7 @@ QUOTE_BYTES = 200
 
 @final
 class HttpExchange:
-    """An attempt at a model call. The caller closes it, also if `open` failed.
+    """An attempt at a model call; the caller closes it.
 
     Attributes:
         decoder: the wire's decoder of this response.
@@ -106,7 +106,7 @@ class HttpExchange:
             raise self._failure(await self._body())
 
     async def begin(self) -> bool:
-        """Receive until the reply's content has started, or all of it came: then return True.
+        """Receive until the reply's content starts, then return True.
 
         Return False as soon as the server reports usage before that: `spent` holds it, and the
         caller calls `begin` again. The caller pays for an attempt that fails from then on.
@@ -152,20 +152,20 @@ class HttpExchange:
         return events
 
     async def drain(self) -> None:
-        """Wait a moment for the response to end: only then the connection is reusable."""
+        """Wait a moment for the end, which makes the connection reusable."""
         self._watch.at_most(DRAIN_S)
         with suppress(ProviderError, StopAsyncIteration):
             while True:
                 await self._watched(self._read)
 
     async def close(self) -> None:
-        """Release the connection: for another request if the response has ended, else for good."""
+        """Release the connection, for good unless the response has ended."""
         self._watch.stop()
         if self._response is not None:
             await self._response.aclose()
 
     async def _watched(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Await `call()` under the watch; the end of an iteration comes out as it is."""
+        """Await `call()` under the watch; the end of an iteration passes."""
         watch = self._watch
         watch.begin()
         try:
@@ -190,7 +190,7 @@ class HttpExchange:
         return body[:BODY_BYTES_MAX]
 
     def _decode_to_content(self, events: list[ServerEvent]) -> bool:
-        """Decode up to the event that starts the content, and keep the rest for the listener.
+        """Decode up to the content's first event, and keep the rest.
 
         An error later in the same chunk must lose neither shown deltas nor usage. Usage before the
         content ends the decoding too: then return True.
@@ -218,7 +218,7 @@ class HttpExchange:
             self._head = None
 
     def _last_events(self) -> list[ServerEvent]:
-        """Return the last event if it is whole but lacks its empty line.
+        """Return the last event if it only lacks its empty line.
 
         The decoder decides whether a stream may end there.
         """
@@ -242,7 +242,7 @@ class HttpExchange:
         return error
 
     def _begins_stream(self, head: bytes) -> bool:
-        """Whether these first bytes start a stream of events, with no whole event yet."""
+        """Whether these first bytes start a stream of events."""
         if not head.strip():  # A stream that was cut before its first event.
             return self._headers.get("content-type", "").startswith("text/event-stream")
         start = head.lstrip(b"\xef\xbb\xbf\r\n")
@@ -278,7 +278,7 @@ class HttpExchange:
 
 
 def _is_whole(data: bytes) -> bool:
-    """Whether the last data of a stream is complete: JSON, or the marker that is no JSON."""
+    """Whether the last data of a stream is JSON or the marker."""
     try:
         parse_json(data)
     except ValueError:

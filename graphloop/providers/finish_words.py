@@ -1,4 +1,4 @@
-"""The words by which servers end an answer; each wire has a closed table of its own.
+"""The words by which servers end an answer, and their meanings.
 
 Capitals do not matter. An unknown word ends an answer without meaning: the calls of the answer
 never run, and its text comes with a warning. A word for a server that broke off ends no answer.
@@ -16,10 +16,10 @@ __all__ = ["FinishWord", "FinishWords", "meaning", "worst"]
 
 
 class FinishWord(NamedTuple):
-    """The meaning of a word (None: the server broke off), and the services that send it."""
+    """The meaning of a word, and the services that send it."""
 
     means: FinishReason | None
-    said_by: str
+    services: str
 
 
 FinishWords: TypeAlias = Mapping[str, FinishWord]
@@ -38,7 +38,7 @@ _BADNESS: Final[Mapping[FinishReason | None, int]] = {
 
 
 def worst(words: FinishWords, earlier: str, word: str) -> str:
-    """Return the worse of two words of one answer; of equals the later."""
+    """Return the worse of two words; of equals the later."""
     before, after = [
         _BADNESS.get(words.get(raw.lower(), _UNKNOWN).means, 0) for raw in (earlier or word, word)
     ]
@@ -46,7 +46,9 @@ def worst(words: FinishWords, earlier: str, word: str) -> str:
 
 
 def meaning(words: FinishWords, raw: str) -> FinishReason:
-    """Return the meaning of a server's last word; an empty text means no word.
+    """Return the meaning of a server's last word.
+
+    An empty text means no word.
 
     Raises:
         StreamTruncated: the server broke off.

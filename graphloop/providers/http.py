@@ -39,7 +39,7 @@ _KEY_PART_MIN = 8
 @final
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The URL of a server, and its key, which no `repr` and no error shows."""
+    """The URL of a server, and its key, which nothing shows."""
 
     base_url: str
     api_key: str = field(default="", repr=False)
@@ -66,7 +66,10 @@ class Endpoint:
             )
 
     def hide_key(self, error: ProviderError) -> None:
-        """Remove the key from `error` and its causes: servers repeat it, and journals keep it."""
+        """Remove the key from `error` and its causes.
+
+        Servers repeat it, and journals keep it.
+        """
         link: BaseException | None = error if self.api_key else None
         while link is not None:
             link.args = tuple(
@@ -93,7 +96,7 @@ class HttpEnvironment:
 
 @final
 class HttpProvider:
-    """A model behind HTTP, on any wire; shared by all runs of an event loop, or of several.
+    """A model behind HTTP, on any wire; all runs share it.
 
     Args:
         wire: the format of requests and replies.
@@ -192,7 +195,7 @@ class _Client:
 
 
 async def _keep(client: httpx.AsyncClient) -> AsyncGenerator[httpx.AsyncClient, None]:
-    """Yield `client`; close it at the end, at the latest when the event loop ends.
+    """Yield `client`, and close it when its event loop ends.
 
     A closed loop cannot close its connections. But `asyncio.run` ends the loop's generators before
     it closes the loop, so this generator resumes from its `yield` in time.
@@ -264,7 +267,7 @@ class HttpSession:
 
 @final
 class _Attempts:
-    """The attempts of one model call, and the usage of the failed attempts."""
+    """The attempts of one model call, and their usage."""
 
     def __init__(self, provider: HttpProvider, body: bytes) -> None:
         self._provider = provider
@@ -297,7 +300,10 @@ class _Attempts:
         return self._exchange
 
     async def again(self, error: ProviderError) -> bool:
-        """End the failed attempt; wait, and return True, if another attempt is due."""
+        """End the failed attempt; return whether another one is due.
+
+        The wait between the two is over then.
+        """
         retries, world = self._provider.retries, self._provider.world
         wait_s = retries.wait_s(self._count, error, world.jitter())
         if not (retries.allows(self._count, error) and self._watch.allows(wait_s)):
@@ -307,7 +313,7 @@ class _Attempts:
         return True
 
     def decoded(self, decoder: Decoder, events: Iterable[ServerEvent]) -> Iterable[StreamItem]:
-        """Yield the items of the events; most are deltas, which cost no call."""
+        """Yield the items of the events; deltas pass uncounted."""
         for event in events:
             for item in decoder.feed(event):
                 yield self.counted(item) if type(item) is UsageSoFar else item

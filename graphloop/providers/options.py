@@ -28,7 +28,7 @@ _OWNED: Final[Mapping[str, str]] = {
 
 
 def options_of(settings: Settings, owned: Mapping[str, str]) -> tuple[JsonObject, list[object]]:
-    """Return the fields to merge, and the tools that the server itself runs.
+    """Return the fields to merge, and the server's own tools.
 
     Args:
         settings: the settings of the request.

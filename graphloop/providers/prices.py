@@ -1,4 +1,4 @@
-"""Prices: the cost of a reply by the caller's table, else by that of `genai-prices`.
+"""Prices: a reply's cost by the caller's table, or genai-prices.
 
 The import of `genai-prices` takes a third of a second, so only runs of real models load this file.
 """
@@ -24,7 +24,10 @@ _is_same_model = re.compile(
 
 
 def price(reply: Reply) -> float | None:
-    """Return the cost of a reply in US dollars, or None for a model without a known price."""
+    """Return the cost of a reply in US dollars.
+
+    None for a model without a known price.
+    """
     usage = reply.usage
     # The table's input count includes cached tokens; the count of `Usage` does not.
     priced = PricedUsage(

@@ -1,4 +1,4 @@
-"""The errors that a server's refusal means, by HTTP status or inside a stream of status 200.
+"""The errors that a server's refusals mean.
 
 Servers agree on little, and mix the dialects of the wires: a report is `{"error": {...}}`, with
 or without a `type` beside it, `{"error": "text"}`, `{"detail": ...}`, the bare error object, a page
@@ -38,7 +38,7 @@ _KIND_OF_WORD: Final = {word: kind for kind, words in _KINDS.items() for word in
 _OVERFLOW_WORDS: Final = frozenset(
     {"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded"}
 )
-# Sent with 429 like a rate limit, but no wait of minutes brings money into an account.
+# Servers send these with 429 like a rate limit, but waiting adds no credit.
 _UNPAID_WORDS: Final = frozenset(
     {"insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"}
 )
@@ -67,7 +67,7 @@ _hide_keys = re.compile(r"(?:\b(?:sk|gsk|xai|hf|pk)[-_]|\bBearer\s+)[\w.*-]{6,}"
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """A server's report: its text, its words for the kind, a status and a wait if any."""
+    """A server's report: text, words for the kind, status, wait."""
 
     message: str
     words: frozenset[str] = frozenset()
@@ -76,7 +76,7 @@ class _Report:
 
 
 def http_error(wire: str, status: int, body: bytes) -> ProviderError:
-    """Return the error that an HTTP answer without a stream means; never raises."""
+    """Return the error that an HTTP refusal means; never raises."""
     report = _read(body)
     # A proxy may send 200 with an error report.
     kind, advice = _meaning(status if status >= 300 else report.status, report)
@@ -85,7 +85,7 @@ def http_error(wire: str, status: int, body: bytes) -> ProviderError:
 
 
 def stream_error(wire: str, data: bytes) -> ProviderError:
-    """Return the error that an event inside a stream of status 200 reports; never raises."""
+    """Return the error that an event in a stream reports; never raises."""
     report = _read(data)
     kind, advice = _meaning(report.status, report)
     text = f"{wire}: the server broke off the stream with {_quoted(report)}. {advice}"
@@ -93,7 +93,7 @@ def stream_error(wire: str, data: bytes) -> ProviderError:
 
 
 def is_report(body: bytes) -> bool:
-    """Whether the body of a successful answer is an error report, not an answer."""
+    """Whether the body of a successful answer is an error report."""
     try:
         report = _unwrapped(parse_json(body))
     except ValueError:
@@ -164,7 +164,7 @@ def _unwrapped(parsed: object) -> object:
 
 
 def _retry_delay_s(details: object) -> float | None:
-    """Return the wait of a `google.rpc.RetryInfo`, which Gemini sends instead of a header."""
+    """Return the wait of a `google.rpc.RetryInfo`."""
     for detail in details if is_list(details) else ():
         delay = detail.get("retryDelay") if is_object(detail) else None
         seconds = _delay(delay) if isinstance(delay, str) else None

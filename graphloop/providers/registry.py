@@ -1,4 +1,4 @@
-"""The registry: the services that a model's name leads to, each with its wire.
+"""The registry: services by name, each with its wire.
 
 A new wire is a folder, and a row for its first service; a new service of a known wire is a row. A
 wire, and httpx, are imported only for a model that needs them.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # These load httpx.
     from .script import ScriptedModel
     from .timeouts import Timeouts
 
-__all__ = ["SERVICES", "Service", "resolve", "service_of"]
+__all__ = ["SERVICES", "Service", "resolve", "service_of", "usual_model"]
 
 ANTHROPIC: Final = ".anthropic.wire:AnthropicMessages"
 OPENAI_CHAT: Final = ".openai_chat.wire:OpenAIChat"
@@ -29,7 +29,7 @@ OPENAI_CHAT: Final = ".openai_chat.wire:OpenAIChat"
 @final
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A server that a model's name leads to, and how it differs from others of its wire.
+    """A server that a name leads to, and its differences.
 
     Args:
         wire: the class of the wire that it speaks, as `module:class`.
@@ -39,6 +39,7 @@ class Service:
         quirks: keyword arguments of the wire's class, such as `finish_words` for words that only
             this server sends.
         keeps_output: whether the server keeps an answer to the form that a request names.
+        usual_model: the model that a command line asks where none is named; empty for none.
         output_limits: `module:function` that names the part of a JSON Schema which the server
             refuses as that form; empty for a server that takes every schema.
     """
@@ -49,6 +50,7 @@ class Service:
     url_variable: str = ""
     quirks: Mapping[str, object] = field(default_factory=dict[str, object])
     keeps_output: bool = True
+    usual_model: str = ""
     output_limits: str = ""
 
     def model(self, name: str) -> Wire:
@@ -56,7 +58,7 @@ class Service:
         return cast("Wire", _load(self.wire)(name, **self.quirks))
 
     def refused_output(self, schema: str, *, place: str) -> str:
-        """Return the part of `schema` that the server refuses as a form, or nothing.
+        """Return the part of `schema` that the server refuses, or nothing.
 
         Raises:
             ConfigError: `schema` is no JSON object; the message names `place`.
@@ -72,6 +74,7 @@ SERVICES: Final[dict[str, Service]] = {
         base_url="https://api.anthropic.com",
         key_variable="ANTHROPIC_API_KEY",
         url_variable="ANTHROPIC_BASE_URL",
+        usual_model="claude-opus-4-8",
         output_limits=".anthropic.output_schema:refused_part",
     ),
     "openai": Service(
@@ -79,6 +82,7 @@ SERVICES: Final[dict[str, Service]] = {
         base_url="https://api.openai.com/v1",
         key_variable="OPENAI_API_KEY",
         url_variable="OPENAI_BASE_URL",
+        usual_model="gpt-5",
     ),
 }
 """The services by the name that stands before the colon of `"service:model"`."""
@@ -87,8 +91,20 @@ SCRIPT: Final = "script"
 
 
 def service_of(label: str) -> Service | None:
-    """Return the service that a model's label names; None for a provider without one."""
+    """Return the service that a model's label names, or None."""
     return SERVICES.get(label.partition(":")[0])
+
+
+def usual_model(environ: Mapping[str, str], *, own_server: bool = False) -> str:
+    """Return the label of the model that the environment has a key or a URL for.
+
+    Empty if there is none. An `own_server` is asked on the wire that most servers speak.
+    """
+    for name, service in SERVICES.items():
+        named = environ.get(service.key_variable) or environ.get(service.url_variable)
+        if service.usual_model and (service.wire == OPENAI_CHAT if own_server else named):
+            return f"{name}:{service.usual_model}"
+    return ""
 
 
 def resolve(
@@ -100,7 +116,7 @@ def resolve(
     retries: Retries | None = None,
     environ: Mapping[str, str],
 ) -> Provider:
-    """Return the provider that `model` names, or `model` itself if it is a provider.
+    """Return the provider that `model` names or is.
 
     Args:
         model: `"anthropic:NAME"`, `"openai:NAME"`, `"script:PATH"`, or a provider.

@@ -19,7 +19,7 @@ __all__ = ["Retries", "retry_after_s"]
 @final
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How often a model call is sent, and how long to wait in between.
+    """How often a model call is sent, and the waits between.
 
     The wait is the server's own, or a random part (full jitter, so that many clients do not come
     back together) of `delay_s` doubled with every attempt; never above `delay_max_s`. A server
@@ -62,10 +62,10 @@ class Retries:
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
-    """Return the wait that the headers ask for, or None; `now` is Unix time.
+    """Return the wait that the headers ask for, or None.
 
-    `Retry-After` holds seconds or a date (RFC 9110, section 10.2.3); any other value counts as
-    absent. `retry-after-ms`, the finer field of OpenAI and Azure, wins.
+    `now` is Unix time. `Retry-After` holds seconds or a date (RFC 9110, section 10.2.3); any other
+    value counts as absent. `retry-after-ms`, the finer field of OpenAI and Azure, wins.
     """
     milliseconds = _number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:

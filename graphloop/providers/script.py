@@ -1,4 +1,4 @@
-"""A model that answers from a list: for tests, examples, benchmarks and offline runs.
+"""A model that answers from a list, offline.
 
 Holds the order of the replies and the record of the requests. Replies without a function are built
 when the script is read, so a mistake is found before a run.
@@ -78,7 +78,9 @@ class ScriptedModel:
 
     @classmethod
     def from_file(cls, path: str | Path) -> ScriptedModel:
-        """Return the model scripted in a YAML or JSON file; each run starts it anew.
+        """Return the model scripted in a YAML or JSON file.
+
+        Each run starts with its first reply.
 
         Raises:
             ScriptError: the file cannot be read or does not have the form of a script.
@@ -175,7 +177,7 @@ class ScriptSession:
 @final
 @dataclass(slots=True, eq=False)
 class _Cursor:
-    """The number of the next reply; None until the first request decides it."""
+    """The number of the next reply; None before the first request."""
 
     at: int | None
 

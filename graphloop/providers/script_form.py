@@ -87,7 +87,9 @@ class ReadyReply:
 
 
 def load_script(path: Path) -> tuple[list[object], str]:
-    """Return the entries of a YAML or JSON file, and the name of its model.
+    """Return the entries of a file, and the name of its model.
+
+    The file is YAML or JSON.
 
     Raises:
         ScriptError: the file cannot be read, or is neither a list nor a mapping of `replies`.
@@ -105,7 +107,7 @@ def load_script(path: Path) -> tuple[list[object], str]:
 
 
 def ready_reply(entry: object, place: str, model: str) -> ReadyReply:
-    """Return the reply of an `entry` of a script; `model` is the model's name in it.
+    """Return the reply of a script's `entry`, by this `model`.
 
     Raises:
         ScriptError: the entry does not have the form of a reply.

@@ -18,7 +18,7 @@ _BOM = b"\xef\xbb\xbf"
 
 @final
 class SseDecoder:
-    """Turns the bytes of one stream into events, wherever the chunks are cut.
+    """Turns the bytes of one stream into events, however cut.
 
     Work is linear in the bytes: an unended line is kept in pieces, not joined anew for each.
     """
@@ -49,10 +49,10 @@ class SseDecoder:
         return self._take(lines)
 
     def close(self) -> list[ServerEvent]:
-        """End the stream; return the event that was not ended by an empty line, if it has data.
+        """End the stream; return an event without its empty line.
 
-        The standard drops such an event. Real servers forget the last empty line, and whether
-        the stream was whole depends on the wire's terminal marker.
+        There is none if it has no data. The standard drops such an event. Real servers forget the
+        last empty line, and whether the stream was whole depends on the wire's terminal marker.
         """
         line = b"".join(self._pieces)
         self._pieces.clear()
@@ -98,7 +98,10 @@ class SseDecoder:
         return start.removeprefix(_BOM)
 
     def _with_lf_only(self, chunk: bytes) -> bytes:
-        """Make every line end an LF; a CR ends its line at once, even if its LF is yet to come."""
+        """Make every line end an LF.
+
+        A CR ends its line at once, even if its LF is yet to come.
+        """
         if not chunk:
             return chunk
         if self._after_cr:

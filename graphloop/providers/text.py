@@ -9,17 +9,9 @@ from __future__ import annotations
 import re
 from typing import final
 
-__all__ = ["TextJoiner", "utf8", "whole_text"]
+__all__ = ["TextJoiner", "whole_text"]
 
 _has_surrogate = re.compile("[\ud800-\udfff]").search
-
-
-def utf8(text: str) -> bytes:
-    """Return `text` as valid UTF-8, also with halves of characters in it."""
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return whole_text(text).encode()
 
 
 def whole_text(text: str) -> str:
@@ -31,7 +23,7 @@ def whole_text(text: str) -> str:
 
 @final
 class TextJoiner:
-    """Joins the text pieces of a stream; no character is ever shown in halves.
+    """Joins the text pieces of a stream in whole characters.
 
     The join of everything `push` and `flush` returned is `text`, and `text` can always be encoded.
     """
@@ -43,7 +35,7 @@ class TextJoiner:
         self._half = ""
 
     def push(self, piece: str) -> str:
-        """Take the next piece; return the whole characters so far (a trailing half waits)."""
+        """Take the next piece; return the whole characters so far."""
         if self._half:
             piece, self._half = self._half + piece, ""
         if not piece.isascii():

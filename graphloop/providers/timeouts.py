@@ -1,4 +1,4 @@
-"""The time limits of one model call, and the one timer that watches them.
+"""The time limits of one model call, and their one timer.
 
 `asyncio.timeout` around every read would cost as much as reading itself, and around the whole
 stream it would have to yield inside its scope. So a `Watch` sets a single timer and interrupts
@@ -22,7 +22,7 @@ Layer: TypeAlias = Literal["connect", "first_content", "silence", "total"]
 @final
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long a model call may take, in seconds; 0 disables a layer.
+    """The time limits of a model call in seconds; 0: none.
 
     Attributes:
         connect_s: until the connection stands.
@@ -47,7 +47,7 @@ class Timeouts:
 
 @final
 class Watch:
-    """Watches one model call: at most one timer, a few attribute writes for each read.
+    """Watches one model call with at most one timer.
 
     Every awaited read stands between `begin` and `end`. A `CancelledError` that comes out of it
     goes to `verdict`, which tells the watch's own interruption from any other.
@@ -89,7 +89,7 @@ class Watch:
         self._arm()
 
     def content_started(self) -> None:
-        """Switch from the limit for the first content to the limit for silence."""
+        """Switch from the first content's limit to that for silence."""
         self._first_content_at = inf
         self._quiet_s = self._timeouts.silence_s or inf
         self._arm()
@@ -128,10 +128,11 @@ class Watch:
         self._task = None
 
     def verdict(self) -> ProviderTimeout | None:
-        """Take back this watch's own cancellation; return its error, or None if not its own.
+        """Take back this watch's own cancellation; return its error.
 
-        Call it while handling a `CancelledError`, before `end`. If another cancellation hit the
-        task as well, that one counts: the answer is None, and the cancellation goes on.
+        None if the cancellation is not its own. Call it while handling a `CancelledError`, before
+        `end`. If another cancellation hit the task as well, that one counts: the answer is None,
+        and the cancellation goes on.
         """
         task, layer = self._task, self._layer
         if not self._interrupted or task is None or layer is None:
@@ -146,7 +147,10 @@ class Watch:
             self._handle = self._loop.call_at(when, self._tick)
 
     def _silent_at(self) -> float:
-        """When the silence will have been too long; a slow reader is not a silent server."""
+        """Return when the silence will have been too long.
+
+        A slow reader is not a silent server.
+        """
         return (self._loop.time() if self._task is None else self._since) + self._quiet_s
 
     def _tick(self) -> None:

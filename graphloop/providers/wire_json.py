@@ -1,4 +1,4 @@
-"""JSON as servers really write it: loose types, halves of characters, broken arguments.
+"""JSON as servers write it: loose types, halves, broken arguments.
 
 Every wire reads events and errors and writes requests with it. No function here knows the meaning
 of a field. JSON is never repaired: a call's arguments are an object as they stand, or not.
@@ -57,7 +57,7 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
 
 
 def is_object_text(text: str) -> bool:
-    """Whether `text` is one JSON object to every server: no NaN, no halves of characters."""
+    """Whether `text` is one JSON object to every server."""
     try:
         return isinstance(from_json(text.encode(), allow_inf_nan=False), dict)
     except ValueError:
@@ -92,14 +92,14 @@ def as_list(value: object, place: str) -> list[Any]:
 
 
 def count_of(fields: object, key: str) -> int:
-    """Return the count at `key`; 0 for anything that is no positive whole number."""
+    """Return the count at `key`; 0 unless positive and whole."""
     value = fields.get(key) if is_object(fields) else None
     # True is an int to Python, but not to a reader of the journal.
     return value if isinstance(value, int) and value is not True and value > 0 else 0
 
 
 def parse_json(data: bytes) -> object:
-    r"""Parse `data`; escapes of half a character (`"\ud83d"`) come through as they are.
+    """Parse `data`; halves of characters come through as they are.
 
     The depth is limited below the stack's: parsed values can always be written again.
 
@@ -113,7 +113,7 @@ def parse_json(data: bytes) -> object:
         # deltas. The slow parser accepts them; no other error is worth a second try.
         if b"\\ud" not in data and b"\\uD" not in data:
             raise
-    # Whole but for the halves? Then the slow parser can neither fail nor run out of stack.
+    # If the rest is valid, the slow parser can neither fail nor run out of stack.
     from_json(data.replace(b"\\ud", b"\\u0").replace(b"\\uD", b"\\u0"))
     return cast("object", json.loads(data))  # json's result is Any
 
@@ -135,7 +135,7 @@ def parse_object(data: bytes) -> JsonObject:
 
 
 def object_in(text: str, *, place: str) -> JsonObject:
-    """Return the JSON object in `text` of ours, also with halves of characters.
+    """Return the JSON object in `text`, also with halves of characters.
 
     Raises:
         ConfigError: it is no JSON object; the message names `place`.
@@ -150,7 +150,7 @@ def object_in(text: str, *, place: str) -> JsonObject:
 
 
 def object_text(text: str, *, place: str) -> str:
-    """Return `text`, to be sent as it is, if it is a JSON object to any server.
+    """Return `text` if it is a JSON object to any server.
 
     Raises:
         ConfigError: it is none; the message names `place`.
@@ -162,7 +162,7 @@ def object_text(text: str, *, place: str) -> str:
 
 
 def json_bytes(value: object) -> bytes:
-    """Write `value` as compact JSON; values without a JSON form are replaced, not refused.
+    """Write `value` as compact JSON; never refuses a value.
 
     Characters in halves are joined or replaced; NaN and the infinities become null.
     """
@@ -188,16 +188,16 @@ def object_or_empty(arguments: str) -> str:
 
 
 def sent_name(name: str) -> str:
-    """Return the name of a call in a form that every server accepts; a legal name is kept.
+    """Return a call's name in a form that every server accepts.
 
-    Models invent names (`functions.get weather`, or none). A server with a pattern for names would
-    refuse every later request of a history that holds one.
+    A legal name is kept. Models invent names (`functions.get weather`, or none). A server with a
+    pattern for names would refuse every later request of a history that holds one.
     """
     return name if _is_legal_name(name) else _ILLEGAL.sub("_", name)[:64] or "_"
 
 
 def quoted(data: bytes | str) -> str:
-    """Return the beginning of `data` for a message: bounded and printable; never raises."""
+    """Return the beginning of `data`, printable; never raises."""
     text = data if isinstance(data, str) else data[: QUOTE_CHARACTERS * 4].decode(errors="replace")
     cut = text[:QUOTE_CHARACTERS]
     return repr(cut) if cut == text else f"{cut!r}…"

@@ -154,7 +154,7 @@ def automaton_of(rule: TemporalRule) -> Automaton:
         if word.partition(":")[0] not in KINDS or not word.partition(":")[2]:
             raise ConfigError(
                 f"rule {describe_rule(rule)!r}: the word {word!r} has not been looked up in a "
-                "graph. Fix: pass the rules through `resolve` first."
+                "graph. Fix: pass the rules through `resolve_words` first."
             )
     start, broken, owing = _shape(rule)
     meant, apart = tuple(_meant(rule)), tuple(_apart(words))

@@ -14,7 +14,7 @@ expressions, no functions and no negation, so that a rule can stand in a file of
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, TypeAlias, assert_never, final
+from typing import Final, TypeAlias, assert_never, cast, final
 
 from msgspec import Struct
 
@@ -43,22 +43,23 @@ TIMES_MAX: Final = 1_000
 """How high a rule may count: its automaton, which a proof walks, has that many states."""
 
 
+class _Rule(Struct, frozen=True, gc=False):
+    def __post_init__(self) -> None:
+        """Refuse a rule without a meaning."""
+        _refuse_odd_rule(cast("TemporalRule", self))
+
+
 @final
-class Never(Struct, frozen=True, tag="never", tag_field="form", gc=False):
+class Never(_Rule, frozen=True, tag="never", tag_field="form", gc=False):
     """`what` does not happen; with `before`, not until `before` has happened once."""
 
     what: str
     before: str = ""
     reason: str = ""
 
-    def __post_init__(self) -> None:
-        """Refuse a rule without a meaning."""
-        _refuse_odd_words(self)
-        _refuse_odd_reason(self.reason)
-
 
 @final
-class AtMost(Struct, frozen=True, tag="at_most", tag_field="form", gc=False):
+class AtMost(_Rule, frozen=True, tag="at_most", tag_field="form", gc=False):
     """`what` happens so many `times` at most; with `per`, so often after each `per`.
 
     An unused allowance lapses with the next `per`; before the first there is none.
@@ -69,16 +70,9 @@ class AtMost(Struct, frozen=True, tag="at_most", tag_field="form", gc=False):
     per: str = ""
     reason: str = ""
 
-    def __post_init__(self) -> None:
-        """Refuse a rule without a meaning."""
-        _refuse_odd_words(self)
-        _refuse_odd_reason(self.reason)
-        if whole_number("times", self.times) > TIMES_MAX:
-            raise ConfigError(f"`times`: expected at most {TIMES_MAX}, found {self.times}.")
-
 
 @final
-class OnlyAfter(Struct, frozen=True, tag="only_after", tag_field="form", gc=False):
+class OnlyAfter(_Rule, frozen=True, tag="only_after", tag_field="form", gc=False):
     """`what` happens only if `after` has happened before; with `since`, after the last `since`."""
 
     what: str
@@ -86,24 +80,14 @@ class OnlyAfter(Struct, frozen=True, tag="only_after", tag_field="form", gc=Fals
     since: str = ""
     reason: str = ""
 
-    def __post_init__(self) -> None:
-        """Refuse a rule without a meaning."""
-        _refuse_odd_words(self)
-        _refuse_odd_reason(self.reason)
-
 
 @final
-class Followed(Struct, frozen=True, tag="followed", tag_field="form", gc=False):
+class Followed(_Rule, frozen=True, tag="followed", tag_field="form", gc=False):
     """No run ends while a `what` has no `by` after it."""
 
     what: str
     by: str
     reason: str = ""
-
-    def __post_init__(self) -> None:
-        """Refuse a rule without a meaning."""
-        _refuse_odd_words(self)
-        _refuse_odd_reason(self.reason)
 
 
 TemporalRule: TypeAlias = Never | AtMost | OnlyAfter | Followed
@@ -237,7 +221,7 @@ def describe_rule(rule: TemporalRule) -> str:
     return f"{text} ({rule.reason})" if rule.reason else text
 
 
-def _refuse_odd_words(rule: TemporalRule) -> None:
+def _refuse_odd_rule(rule: TemporalRule) -> None:
     what, *others = words_of(rule)
     needed = [what, others[0]] if isinstance(rule, OnlyAfter | Followed) else [what]
     for word in (what, *others):
@@ -247,14 +231,14 @@ def _refuse_odd_words(rule: TemporalRule) -> None:
                 f"a rule: expected the name of a node, outcome, tool or approval, found {word!r}. "
                 "Fix: write a word such as 'review', 'review.accepted' or 'tool:deploy'."
             )
-    given = [word for word in (what, *others) if word]
-    if len(set(given)) < len(given):
+    words = [word for word in (what, *others) if word]
+    if len(set(words)) < len(words):
         raise ConfigError(
             f"a rule: expected different happenings, found {what!r} and "
-            f"{', '.join(map(repr, filter(None, others)))}. Fix: name another happening."
+            f"{', '.join(map(repr, words[1:]))}. Fix: name another happening."
         )
-
-
-def _refuse_odd_reason(reason: str) -> None:
-    if not isinstance(reason, str) or reason.splitlines() not in ([], [reason]):  # pyright: ignore[reportUnnecessaryIsInstance] - types can be ignored
-        raise ConfigError(f"`reason`: expected one line of text, found {reason!r}.")
+    if isinstance(rule, AtMost) and whole_number("times", rule.times) > TIMES_MAX:
+        raise ConfigError(f"`times`: expected at most {TIMES_MAX}, found {rule.times}.")
+    # A rule is told as one line, to people and to models.
+    if not isinstance(rule.reason, str) or rule.reason.splitlines() not in ([], [rule.reason]):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"`reason`: expected one line of text, found {rule.reason!r}.")

@@ -29,7 +29,7 @@ class Monitor(Struct, frozen=True):
         """Return the monitor of a run in which nothing has happened.
 
         Raises:
-            ConfigError: a word has not been looked up (`names.resolve`).
+            ConfigError: a word is not resolved (`resolve_words`).
         """
         automata = tuple([automaton_of(rule) for rule in rules])
         return cls(automata, tuple([automaton.start for automaton in automata]))

@@ -55,16 +55,16 @@ def resolve_words(rules: Rules, names: Vocabulary) -> Rules:
     Raises:
         ConfigError: with every word without a meaning, or with several.
     """
-    found: list[TemporalRule] = []
+    resolved: list[TemporalRule] = []
     problems: list[str] = []
     for rule in rules:
         try:
-            found.append(_looked_up(rule, names))
+            resolved.append(_looked_up(rule, names))
         except ConfigError as error:
             problems.append(f"rule {describe_rule(rule)!r}: {error}")
     if problems:
         raise ConfigError("\n".join(problems))
-    return Rules(tuple(dict.fromkeys(found)))
+    return Rules(tuple(dict.fromkeys(resolved)))
 
 
 def spelled_tools(rules: Rules) -> tuple[str, ...]:
@@ -104,15 +104,15 @@ def guarded_tools(rules: Rules) -> tuple[str, ...]:
 def _looked_up(rule: TemporalRule, names: Vocabulary) -> TemporalRule:
     """Return a rule with its words looked up; a bare `approval` is of the rule's own tool."""
     what, *others = words_of(rule)
-    found = _meaning(what, names)
-    kind, _, tool = found.partition(":")
+    subject = _meaning(what, names)
+    kind, _, tool = subject.partition(":")
     words = [_meaning(word, names) for word in others]
     if kind == "tool":
         words = [
             f"approval:{tool}" if (word, meaning) == ("approval", f"approval:{_ANY}") else meaning
             for word, meaning in zip(others, words, strict=True)
         ]
-    return _with_words(rule, [found, *words])
+    return _with_words(rule, [subject, *words])
 
 
 def _with_words(rule: TemporalRule, words: list[str]) -> TemporalRule:

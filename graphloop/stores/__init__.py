@@ -13,6 +13,7 @@ from .codec import Codec, typed_events
 from .journals import fork, graph_name_of, parent_of, those_within
 from .memory import MemoryStore, running_loop
 from .opening import open_store
+from .round_trip import check_callback_answer, check_state
 
 if TYPE_CHECKING:
     from .jsonl import LOCK, SUFFIX, JsonlStore
@@ -33,6 +34,8 @@ __all__ = [
     "RunRecord",
     "SqliteStore",
     "Store",
+    "check_callback_answer",
+    "check_state",
     "fork",
     "graph_name_of",
     "open_store",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from sqlite3 import Connection
-from typing import Final
 
 from msgspec import Struct
 
@@ -15,13 +14,6 @@ from .sqlite_leases import Tenant, fence
 from .sqlite_schema import entry_id
 
 __all__ = ["Addition", "append", "note_target", "post"]
-
-ADVANCE: Final = (
-    "UPDATE run SET next_seq = ?1, updated = ?2, lease_until = iif(owner IS NULL, 0.0, ?3), "
-    "graph = iif(next_seq = 1, ?4, graph) WHERE run_id = ?5 AND next_seq = ?6 "
-)
-CLAIMED: Final = ADVANCE + "AND owner = ?7 AND epoch = ?8 RETURNING number"
-UNCLAIMED: Final = ADVANCE + "AND ?8 IS NULL AND (owner IS NULL OR owner = ?7) RETURNING number"
 
 
 class Addition(Struct, frozen=True, gc=False):
@@ -57,21 +49,24 @@ def _advance(connection: Connection, tenant: Tenant, addition: Addition) -> int 
     The row fits if the tenant has the run's latest claim, or there is no claim of another, and the
     first of the events is the next one. It is one statement: a driver that goes on reads nothing.
     """
-    epoch = tenant.epochs.get(addition.run_id)
-    row: tuple[int] | None = connection.execute(
-        CLAIMED if epoch is not None else UNCLAIMED,
-        (
-            addition.seq + len(addition.events),
-            tenant.clock(),
-            tenant.until(),
-            addition.graph,
-            addition.run_id,
-            addition.seq,
-            tenant.name,
-            epoch,
-        ),
-    ).fetchone()
-    return None if row is None else row[0]
+    run_id, epoch, seq = addition.run_id, tenant.epochs.get(addition.run_id), addition.seq
+    now, until, after = tenant.clock(), tenant.until(), seq + len(addition.events)
+    values = after, now, until, addition.graph, run_id, seq, tenant.name
+    if epoch is None:
+        row = connection.execute(
+            "UPDATE run SET next_seq = ?, updated = ?, lease_until = iif(owner IS NULL, 0.0, ?), "
+            "graph = iif(next_seq = 1, ?, graph) "
+            "WHERE run_id = ? AND next_seq = ? AND (owner IS NULL OR owner = ?) RETURNING number",
+            values,
+        ).fetchone()
+    else:
+        row = connection.execute(
+            "UPDATE run SET next_seq = ?, updated = ?, lease_until = ?, "
+            "graph = iif(next_seq = 1, ?, graph) "
+            "WHERE run_id = ? AND next_seq = ? AND owner = ? AND epoch = ? RETURNING number",
+            (*values, epoch),
+        ).fetchone()
+    return None if row is None else int(row[0])
 
 
 def _admit(connection: Connection, tenant: Tenant, addition: Addition) -> None:

@@ -91,7 +91,7 @@ def untrue_additions(trace: Trace[S]) -> Iterator[Violation]:
         sent = new_in(move.run.messages, move.before.messages)
         added = new_in(move.run.record.added, move.before.record.added)
         if sent is not None and added is not None and ledger.own(sent) != ledger.own(added):
-            text = f"{by} adds other messages to the conversation than to what the run has added"
+            text = f"{by} adds other messages to the conversation than to the record"
             yield Violation("history", text, move.number)
         problems = [
             *ledger.in_turn(move),
@@ -232,13 +232,11 @@ class _Ledger:
         if in_turn is not None:
             if in_turn != result:
                 yield f"{text}, and its turn has {_end(in_turn)}"
-        elif end is not None:
-            if not end.fits(result):
-                yield f"{text}, and {end} came of it"
-        elif result.status == "ok" and (
-            result.key or (result.name, result.content) not in self.by_tool
-        ):
-            yield f"{text}, and nothing came of it"
+        elif result.status == "ok":
+            # A result without a key belongs to any call of its tool.
+            known = not result.key and (result.name, result.content) in self.by_tool
+            if not (known if end is None else end.fits(result)):
+                yield f"{text}, and {end or 'nothing'} came of it"
 
     def _why_not(self, move: Move[S], key: str) -> str:
         """Return why a call without an end cannot have gone well; empty if it can."""

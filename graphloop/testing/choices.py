@@ -48,7 +48,7 @@ class Choices:
         return cls(random.Random(seed).randrange)  # noqa: S311
 
     @classmethod
-    def given(cls, values: Iterable[int]) -> Choices:
+    def replayed(cls, values: Iterable[int]) -> Choices:
         """Return choices that were taken before; too large a number wraps round."""
         numbers = chain(values, repeat(0))
         return cls(lambda count: next(numbers) % count)

@@ -11,7 +11,6 @@ So each request begins with the request before it, and prompt caches hit. A call
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
@@ -35,7 +34,7 @@ S = TypeVar("S")
 
 
 def unpaired_conversations(trace: Trace[S]) -> Iterator[Violation]:
-    """Yield the unpaired calls of what models were sent, and of the run's record."""
+    """Yield the unpaired calls of the conversations, and of what models were sent."""
     judged: History[Message] = History()
     for number, step in enumerate(trace.steps, 1):
         requests = [effect.request for effect in step.effects if isinstance(effect, CallModel)]
@@ -46,11 +45,6 @@ def unpaired_conversations(trace: Trace[S]) -> Iterator[Violation]:
                 yield Violation("history", text, number)
                 return
         judged = step.run.messages
-    added = trace.run.record.added if trace.run else ()
-    keys = Counter(message.key for message in added if isinstance(message, ToolResult))
-    for key, count in keys.items():
-        if key and count > 1:
-            yield Violation("history", f"call {key} has {count} results")
 
 
 def unpaired(history: Sequence[Message]) -> Iterator[str]:

@@ -51,7 +51,7 @@ def repeated_calls(trace: Trace[S]) -> Iterator[Violation]:
 
 
 def crowded(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
-    """Yield each time when more is under way than there is room for.
+    """Yield each event that starts more than there is room for.
 
     The calls of a turn wait for its client tools, an `Execute` runs `concurrency` calls at once,
     and child runs share the remaining budget.
@@ -61,7 +61,8 @@ def crowded(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
         if not new:
             continue
         run, node = step.run, subject.graph.nodes[step.run.node]
-        calls = [one for one in run.pending.values() if isinstance(one, CallTool | StartRun)]
+        pending = run.pending.values()
+        calls = [effect for effect in pending if isinstance(effect, CallTool | StartRun)]
         local = [effect for effect in calls if not _is_client(effect)]
         if isinstance(node, Execute):
             clients = len(calls) - len(local)
@@ -150,16 +151,13 @@ class _Desk:
     @staticmethod
     def _lacking(verdicts: list[Verdict], ran: dict[str, bool]) -> str:
         """Return the verdict of a gate that lets fewer of these equal calls run than have run."""
-        allowed, asked = verdicts.count("allow"), verdicts.count("ask")
-        if sum(not approved for approved in ran.values()) > allowed:
-            if asked:
-                return "and no person has approved it"
-            if "invalid" in verdicts:
-                return "although its check found it invalid"
-            return "although its gate's rules deny it"
-        if len(ran) > allowed + asked:
-            return f"and only {allowed + asked} such call(s) were let through"
-        return ""
+        if sum(not approved for approved in ran.values()) <= verdicts.count("allow"):
+            return ""
+        if "ask" in verdicts:
+            return "and no person has approved it"
+        if "invalid" in verdicts:
+            return "although its check found it invalid"
+        return "although its gate's rules deny it"
 
 
 def _verdict(levels: tuple[tuple[Rule, ...], ...], call: ToolCall, check: CallCheck) -> Verdict:

@@ -1,4 +1,4 @@
-"""Fuzzing: tries the worlds of many seeds, and makes each kind of failure as simple as it goes."""
+"""Fuzzing: runs a graph in the worlds of many seeds, and shrinks each kind of failure."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ Judged: TypeAlias = tuple[Trial[S], tuple[Violation, ...]]
 """A run, and its violations."""
 
 EVENTS_MAX: Final = 1_000
-"""After how many events a run counts as endless, where no bound is proven."""
+"""The number of events after which a run counts as endless, where no bound is proven."""
 
 EVENTS_PER_REPLY: Final = 300
-"""How many events one reply leads to at most: its calls are checked, asked about, started, run."""
+"""The most events that follow a reply: its calls are checked, asked about, started and run."""
 
 FAILED_MAX: Final = 10
-"""After how many failing seeds the search is over: more of them say little more."""
+"""The number of failing seeds after which the search ends: more of them say little more."""
 
 REPEATED_EVERY: Final = 16
-"""Every so many seeds a world is made twice: its two runs have to be the same."""
+"""Every 16th world runs twice, to find nodes that decide by more than their run."""
 
 CHANGED: Final = "the table or the tools have changed since this token was made"
 OTHER_RULES: Final = "other rules than this token was made with: give the same ones"
@@ -54,20 +54,21 @@ def fuzz(  # noqa: PLR0913 - each keyword is one dial
     state: object = None,
     events_max: int = EVENTS_MAX,
 ) -> FuzzReport:
-    """Run a graph in many simulated worlds, and return its failures, as simple as they go.
+    """Run a graph in many hostile simulated worlds, and return its failures, shrunk.
 
-    An adversary plays the model, the tools, the people, the child runs and the user's functions;
-    processes die, and runs are stopped, at any moment. Nothing real is called. A seed always makes
+    An adversary plays the model, the tools, the people, the child runs and the user's functions.
+    Processes die, and runs are stopped, at any moment. Nothing real is called. A seed always makes
     the same world.
 
     Args:
-        subject: a graph, or an agent; one without tools gets some.
-        seeds: how many worlds.
-        first_seed: the first of the seeds, which follow one another.
+        subject: a graph, or an agent; an agent without tools gets some.
+        seeds: the number of worlds.
+        first_seed: the first seed; the others follow it.
         rules: temporal rules that must hold as well (`graphloop.rules`).
-        tools: the tools on offer, for a graph; some are invented if none are given.
-        state: the state that each run begins with; made by its type, if not given.
-        events_max: after how many events a run counts as endless; more where more are proven.
+        tools: the tools on offer, for a graph; by default, some are invented.
+        state: the state that each run begins with; by default, its type makes it.
+        events_max: the number of events after which a run counts as endless; a proven bound may
+            allow more.
 
     Raises:
         ConfigError: a rule, a tool or a number cannot work.
@@ -96,25 +97,20 @@ def replay_token(
 
 @final
 class Fuzzer(Generic[S]):
-    """Fuzzes one subject.
-
-    Args:
-        subject: the graph, with the input of its runs.
-        events_max: after how many events a run counts as endless; more where more are proven.
-    """
+    """Fuzzes one subject; `events_max` is that of `fuzz`."""
 
     def __init__(self, subject: Subject[S], events_max: int = EVENTS_MAX) -> None:
         whole_number("events_max", events_max)
         self.subject = subject
         self._bounds: dict[Budget, Bound] = {}
         proven = self._bound(subject.setup.budget)
-        # Agents that are tools are answered, not run: their replies are not this run's.
+        # The adversary answers in place of agents that are tools: they have no replies here.
         replies = proven.alone if proven.ends else None
         self._events_max = events_max + (replies or 0) * EVENTS_PER_REPLY
         self._recording = Recording()
 
     def search(self, first_seed: int, seeds: int) -> FuzzReport:
-        """Try seeds, and shrink the first failure of each code; Ctrl-C ends the search early."""
+        """Try seeds, and shrink the first failure of each code, until Ctrl-C."""
         coverage = Coverage.of(self.subject.graph)
         first: dict[str, tuple[int, Judged[S]]] = {}
         failing: list[Failing] = []
@@ -160,7 +156,7 @@ class Fuzzer(Generic[S]):
             mark: the mark of the subject that they were made for.
         """
         coverage = Coverage.of(self.subject.graph)
-        trial, wrong = self.tried(Choices.given(values))
+        trial, wrong = self.tried(Choices.replayed(values))
         coverage.add(self.subject.graph, trial.trace)
         judged = replace(trial, choices=values), wrong
         failing = [self._failing(violation.code, None, judged) for violation in wrong[:1]]
@@ -178,7 +174,7 @@ class Fuzzer(Generic[S]):
         )
 
     def tried(self, choices: Choices, events_max: int | None = None) -> Judged[S]:
-        """Return one run, and its violations in the order that they happened."""
+        """Return a run, and its violations in the order of their events."""
         self._recording = recording = Recording()
         wrong: list[Violation] = []
         trial: Trial[S] = Trial((), (), Trace(()), recording)
@@ -201,7 +197,7 @@ class Fuzzer(Generic[S]):
         return self._beside(judged, self._repeated(judged)) if twice else judged
 
     def _repeated(self, judged: Judged[S]) -> Trial[S]:
-        return self.tried(Choices.given(judged[0].choices))[0]
+        return self.tried(Choices.replayed(judged[0].choices))[0]
 
     @staticmethod
     def _beside(judged: Judged[S], again: Trial[S], *, surely: bool = False) -> Judged[S]:
@@ -210,7 +206,7 @@ class Fuzzer(Generic[S]):
         Args:
             judged: the run.
             again: the other run.
-            surely: the runs differ, if not in a reaction of a node.
+            surely: the runs differ, even if no reaction of a node does.
         """
         trial, wrong = judged
         reason = "the same choices made another run"
@@ -220,7 +216,7 @@ class Fuzzer(Generic[S]):
         return trial, (differs or Violation("replay", reason), *wrong)
 
     def _bound(self, budget: Budget) -> Bound:
-        """Return the proven bound of runs with a budget; some worlds have one."""
+        """Return the proven bound of runs with this budget."""
         if budget not in self._bounds:
             self._bounds[budget] = bound(self.subject.graph, budget=budget)
         return self._bounds[budget]
@@ -232,16 +228,16 @@ class Fuzzer(Generic[S]):
         most = event + 1 if event and code != "endless" else None
 
         def fails(candidate: tuple[int, ...]) -> tuple[int, ...] | None:
-            shorter, violations = self.tried(Choices.given(candidate), most)
+            shorter, violations = self.tried(Choices.replayed(candidate), most)
             return shorter.choices if any(v.code == code for v in violations) else None
 
         values = trial.choices
         if fails(values) is not None:
             values = shrunk(values, fails)
-        again = self.tried(Choices.given(values))
+        again = self.tried(Choices.replayed(values))
         if any(violation.code == code for violation in again[1]):
             return again
-        # It has not failed again, or no more: it is told as it was seen.
+        # The run has not failed again, so it is reported as it was seen.
         return self._beside(judged, again[0], surely=True)
 
     def _failing(self, code: str, seed: int | None, judged: Judged[S]) -> Failing:

@@ -1,4 +1,4 @@
-"""Report: the failures that fuzzing has found, and how far it has looked."""
+"""Report: the failures that the fuzzer has found, and what its runs have reached."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from .violation import Violation
 __all__ = ["Coverage", "Failing", "FuzzReport"]
 
 HEAD, TAIL = 24, 4
-"""How many lines of a trace are printed: its beginning, and its end."""
+"""The number of lines that are printed of a trace: at its beginning, and at its end."""
 
 UNSEEN_MAX: Final = 12
-"""How many of the nodes and outcomes that no run has reached are printed."""
+"""The most unreached nodes and outcomes that are printed."""
 
 
 @final
 @dataclass
 class Coverage:
-    """Counts over all runs so far; a row of the table that no run has taken counts 0.
+    """Counts over all runs so far, with 0 for each row that no run has taken.
 
     Attributes:
         nodes: visits, by name.
         edges: transitions, by the names of a node and an outcome.
-        endings: how many runs ended for each reason; `parked` for those that wait.
-        runs: how many runs were counted.
+        endings: the number of runs that ended for each reason; `parked` for runs that wait.
+        runs: the number of runs.
     """
 
     nodes: Counter[str] = field(default_factory=Counter[str])
@@ -41,7 +41,7 @@ class Coverage:
 
     @classmethod
     def of(cls, graph: NodeGraph[Any]) -> Coverage:
-        """Return the coverage of no run at all."""
+        """Return the coverage of a graph before its first run."""
         edges = {(edge.source, edge.outcome): 0 for edge in graph.edges}
         return cls(Counter(dict.fromkeys((*graph.nodes, "END"), 0)), Counter(edges))
 
@@ -67,7 +67,7 @@ class Coverage:
 
     @property
     def marks(self) -> Marks:
-        """The counts, laid over the graph's diagram: pale where no run has been."""
+        """The counts as marks of the graph's diagram: pale where no run has been."""
         weak: Tone = "weak"
         return Marks(
             title=f"{self.runs} runs",
@@ -78,7 +78,7 @@ class Coverage:
         )
 
     def to_builtins(self) -> Mapping[str, object]:
-        """Return the counts as JSON has them."""
+        """Return the counts as values of JSON."""
         return {
             "nodes": dict(self.nodes),
             "outcomes": {f"{node}.{way}": count for (node, way), count in self.edges.items()},
@@ -101,13 +101,13 @@ class Coverage:
 @final
 @dataclass(frozen=True)
 class Failing:
-    """A run with violations, as simple as it could be made.
+    """A run with violations, shrunk.
 
     Args:
-        violations: the first is the one that it was found by.
-        seed: the seed that it was found with; None for a replayed token.
-        token: brings exactly this run back: `graphloop fuzz TARGET --replay TOKEN`.
-        trace: the run, a line an event.
+        violations: the first is the violation that the search has found.
+        seed: the seed that made the run before it was shrunk; None for a replayed token.
+        token: makes exactly this run again: `graphloop fuzz TARGET --replay TOKEN`.
+        trace: the run, a line for each event.
         repeats: whether the same choices fail again, as far as the fuzzer can tell.
     """
 
@@ -118,7 +118,7 @@ class Failing:
     repeats: bool = True
 
     def lines(self, again: str) -> Iterator[str]:
-        """Yield the lines that are printed; `again` brings the run back."""
+        """Yield the printed lines; `again` is the command that makes the run again."""
         yield from map(str, self.violations)
         if self.seed is not None:
             yield f"  found with seed {self.seed}{'; at its simplest' if self.repeats else ''}:"
@@ -136,17 +136,18 @@ class Failing:
 @final
 @dataclass(frozen=True)
 class FuzzReport:
-    """The failures that fuzzing a graph has found; print it to read it.
+    """The failures that the fuzzer has found; print the report to read it.
 
     Args:
         graph: the graph's name.
-        seeds: how many seeds were tried, from `first_seed` on.
-        failing: one run for each code of violations.
-        failed: how many seeds failed.
+        seeds: the number of tried seeds.
+        first_seed: the first of them.
+        failing: a run for each code of violations.
+        failed: the number of seeds that failed.
         coverage: the nodes and outcomes that the runs reached.
         notes: further remarks.
         interrupted: whether Ctrl-C ended the search early.
-        other_rules: whether a token was replayed that was made with other rules.
+        other_rules: whether the replayed token was made with other rules.
     """
 
     graph: str
@@ -172,7 +173,7 @@ class FuzzReport:
         return dumps(told, indent=2, ensure_ascii=False)
 
     def text(self, target: str = "") -> str:
-        """Return the report for people, with a command that brings each failure back.
+        """Return the report for people, with a command that replays each failure.
 
         Args:
             target: the target and options of the command; without them, a call in Python is told.

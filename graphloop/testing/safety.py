@@ -1,4 +1,4 @@
-"""assert_safe: a test fails with the whole report if a proof finds an error."""
+"""assert_safe: raises an `AssertionError` with the report if a proof finds an error."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def assert_safe(
     """Assert that no proof finds an error in a graph, and return the report.
 
     Args:
-        graph: a graph, or an agent, whose graph is meant.
+        graph: a graph, or an agent with its graph.
         rules: temporal rules of your own.
-        ignore: the reasons for which findings are set aside, by node and code.
+        ignore: the reasons for setting findings aside, by node and code.
         proven: codes for which "unknown" is an error, too.
 
     Raises:
-        AssertionError: with the whole report: an error was found, or one of `proven` is not.
+        AssertionError: a proof found an error, or a code of `proven` is unknown.
         ConfigError: an argument cannot work.
     """
     wanted_codes = codes("proven", proven)

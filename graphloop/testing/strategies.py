@@ -39,12 +39,12 @@ choices = st.lists(st.integers(0, 255), max_size=CHOICES_MAX)
 
 
 def replies(tools: Sequence[ToolSpec] = ()) -> st.SearchStrategy[Reply]:
-    """Return any answer of a model that is offered these tools: good, bad and strange."""
+    """Return any answer of a model that is offered these tools."""
     request = ModelRequest((UserMessage("Go."),), tuple(tools))
 
     def answered(values: list[int]) -> Reply | None:
         try:
-            return answered_by_a_model(CallModel(1, "model", request), Choices.given(values))
+            return answered_by_a_model(CallModel(1, "model", request), Choices.replayed(values))
         except Exception:  # noqa: BLE001 - a request that fails has no reply.
             return None
 
@@ -59,13 +59,13 @@ def simulations(
     state: object = None,
     events_max: int = EVENTS_MAX,
 ) -> st.SearchStrategy[Simulation[Any]]:
-    """Return any run of a graph in a hostile world, as `graphloop.testing.fuzz` makes it.
+    """Return any run of a graph in a hostile world of `graphloop.testing.fuzz`.
 
     Args:
         graph: a graph, or an agent.
-        tools: the tools on offer, for a graph; some are invented if none are given.
+        tools: the tools on offer, for a graph; by default, some are invented.
         state: the state that each run begins with.
-        events_max: after how many events a run is given up, with an error.
+        events_max: the number of events after which a run is given up, with an error.
 
     Raises:
         ConfigError: the tools or the state cannot work.
@@ -73,7 +73,7 @@ def simulations(
     subject = subject_of(graph, tools, state)
 
     def simulated(values: list[int]) -> Simulation[Any]:
-        trial = tried(subject, Choices.given(values), events_max)
+        trial = tried(subject, Choices.replayed(values), events_max)
         if trial.simulation is None:
             assert trial.error is not None, "a simulation ends, or raises"
             raise trial.error

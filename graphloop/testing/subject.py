@@ -28,7 +28,7 @@ __all__ = ["RULES_MARK", "Subject", "furnished", "invented_tools", "rules_of_gat
 S = TypeVar("S")
 
 RULES_MARK: Final = 0xFFFF
-"""The bits of a mark that tell the rules; the others tell the table and the tools."""
+"""The bits of a mark for the rules; the other bits are for the table and the tools."""
 
 NO_RULES: Final = Rules()
 SCHEMA: Final = {"type": "object", "properties": {"text": {"type": "string"}}}
@@ -200,6 +200,6 @@ def _tools_in(rules: Rules) -> Iterator[str]:
 
 
 def _terms(rule: TemporalRule) -> Iterator[str]:
-    """Yield the terms of a rule without its reason, which changes no run."""
+    """Yield the terms of a rule without its reason, because a reason changes no run."""
     yield from map(str, words_of(rule))
     yield str(rule.times) if isinstance(rule, AtMost) else ""

@@ -35,9 +35,9 @@ S = TypeVar("S")
 
 CRASHES: Final = (0, 0, 0, 1, 1, 2, 3)
 CUTS: Final = (4, 8, 16, 64)
-"""Within how many events a crash or an abort comes: most runs are short."""
+"""A crash or an abort comes within so many events: most runs are short."""
 TTLS: Final = (None, None, None, 5.0)
-"""A simulated answer takes up to ten seconds: some come too late."""
+"""Times to live of approvals; a simulated answer takes up to ten seconds: some come too late."""
 INTERJECTIONS: Final = (0, 0, 0, 1, 2)
 MEANWHILE: Final[tuple[Queued | Cancelled, ...]] = (
     Queued(0.0, UserMessage("Wait.")),
@@ -52,7 +52,7 @@ BUDGETS: Final = (
     *(Budget(usd=0.5), Budget(tokens=900, usd=2.0, seconds=90.0, tool_calls=3)),
 )
 EXCHANGES: Final = 6
-"""How many exchanges a long conversation had before the run."""
+"""The number of exchanges of a long conversation before the run."""
 
 
 @final
@@ -82,8 +82,8 @@ def tried(
     Args:
         subject: the graph, with the input of its runs.
         choices: make the world.
-        events_max: after how many events the run is given up.
-        recording: filled while the run goes on, to be read also after Ctrl-C.
+        events_max: the number of events after which the run is given up.
+        recording: filled while the run goes on; it is there also after Ctrl-C.
     """
     recording = recording or Recording()
     journal = recording.journal
@@ -149,12 +149,12 @@ def _difference(trial: Trial[S]) -> Violation | None:
 
 
 def _event(choices: Choices) -> int:
-    """Return after which event something happens."""
+    """Return the number of the event after which something happens."""
     return 1 + choices.draw(choices.pick(CUTS))
 
 
 def _conversation(subject: Subject[S], choices: Choices) -> tuple[Message, ...]:
-    """Return the input of a run: now and then with unanswered calls, or a long past."""
+    """Return the input of a run; sometimes with unanswered calls, or a long past."""
     start = contract_of(subject.graph.nodes[subject.graph.start])
     if start is None or not start.takes_up_calls:
         return subject.messages
@@ -169,7 +169,7 @@ def _conversation(subject: Subject[S], choices: Choices) -> tuple[Message, ...]:
 
 
 def _long_ago(tools: Sequence[ToolSpec]) -> Iterator[Message]:
-    """Yield a long conversation that is over, for nodes that shorten it."""
+    """Yield a long earlier conversation, for nodes that shorten it."""
     name = next((tool.name for tool in tools if tool.kind == "function"), "gone")
     for number in range(EXCHANGES):
         call = ToolCall(f"old_{number}", name, "{}")

@@ -6,6 +6,7 @@ Start with `tool`; `outcome` has the answers that a model reads.
 """
 
 from .execution import UNREAD, TooLate, awaited, leave, within, yes_or_no
+from .gates import NO_GATES, Gates, answer_of, conditions_of, gates_of, rules_of
 from .options import NOT_DONE, REPEATABLE, UNKNOWN, Approval, Found, legal_name
 from .outcome import (
     ArgumentsRejected,
@@ -33,6 +34,7 @@ from .toolbox import Toolbox
 
 __all__ = [
     "NOT_DONE",
+    "NO_GATES",
     "REPEATABLE",
     "UNKNOWN",
     "UNREAD",
@@ -40,6 +42,7 @@ __all__ = [
     "Approval",
     "ArgumentsRejected",
     "Found",
+    "Gates",
     "JsonSchema",
     "Parameters",
     "TooLate",
@@ -48,9 +51,12 @@ __all__ = [
     "ToolOutcome",
     "Toolbox",
     "accepts",
+    "answer_of",
     "arguments_parser",
     "awaited",
+    "conditions_of",
     "error_text",
+    "gates_of",
     "is_async",
     "join_issues",
     "leave",
@@ -61,6 +67,7 @@ __all__ = [
     "provider_tool",
     "rejection",
     "result_content",
+    "rules_of",
     "schema_of",
     "schema_text",
     "shorten",

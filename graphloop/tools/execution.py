@@ -1,4 +1,4 @@
-"""How a user's function is called: inline, awaited or in a thread, and for how long.
+"""How a user's function is called, and for how long.
 
 Exceptions of the function pass through: `Tool` is the boundary. A call that is given up is
 cancelled, has a grace period to end in, and is then left behind: its answer is ignored.
@@ -10,14 +10,16 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from threading import Event
-from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from ..errors import ConfigError, ToolDefinitionError
 from .options import Reconcile, ToolPolicy
 from .outcome import ToolOutcome, error_text, result_content
 from .schema import Parameters
 from .signature import accepts, is_async, refuse_generator
+
+if TYPE_CHECKING:
+    from .tool import ToolContext
 
 __all__ = [
     "GRACE_S",
@@ -49,15 +51,6 @@ GRACE_S: Final = 2.0
 
 LEFT_BEHIND: Final[set[asyncio.Task[object]]] = set()
 """Tasks left behind: the event loop holds them weakly, and they must not be collected half-way."""
-
-
-class _Context(Protocol):
-    """The part of a `ToolContext` that an execution reads."""
-
-    @property
-    def aborted(self) -> Event: ...
-
-    def of_a_thread(self) -> _Context: ...
 
 
 class TooLate(TimeoutError):
@@ -93,7 +86,7 @@ async def awaited(answer: object) -> object:
 
 
 def yes_or_no(answer: object) -> bool:
-    """Return the answer of a predicate: only True is a yes, and only False a no.
+    """Return the answer of a predicate, which must be a bool.
 
     Raises:
         ConfigError: it is anything else; a forgotten `return` must not pass for a no.
@@ -106,9 +99,9 @@ def yes_or_no(answer: object) -> bool:
 
 
 async def execute_call(
-    name: str, call: Caller, policy: ToolPolicy, value: object, context: _Context
+    name: str, call: Caller, policy: ToolPolicy, value: object, context: ToolContext
 ) -> ToolOutcome:
-    """Run a call of the tool `name`; return its outcome, or that it took too long."""
+    """Run a call of the tool `name` within its time limit."""
     try:
         return await within(policy.timeout_s, _outcome(call, policy, value, context), name)
     except TooLate:
@@ -120,15 +113,15 @@ async def execute_call(
 
 
 def raised(name: str, error: Exception) -> ToolOutcome:
-    """Return the outcome of an exception; the log keeps its traceback, at level INFO."""
+    """Return the outcome of an exception; log its traceback at INFO."""
     LOG.info("tool %r raised", name, exc_info=error)
     return ToolOutcome(error_text(error), "error")
 
 
 async def look_up(
-    reconcile: Reconcile, policy: ToolPolicy, value: object, context: _Context
+    reconcile: Reconcile, policy: ToolPolicy, value: object, context: ToolContext
 ) -> object:
-    """Return the answer of `reconcile` about a call, within the tool's own time limit.
+    """Return the answer of `reconcile` within the tool's time limit.
 
     Raises:
         TimeoutError: it took longer.
@@ -139,7 +132,7 @@ async def look_up(
 
 
 def leave(tasks: Iterable[asyncio.Task[T]]) -> None:
-    """Leave tasks behind that outlived their grace period, with a warning for each."""
+    """Leave tasks behind that outlived their grace period; warn of each."""
     for task in tasks:
         LEFT_BEHIND.add(task)
         task.add_done_callback(_forget)
@@ -158,7 +151,7 @@ def _forget(task: asyncio.Task[T]) -> None:
 
 
 async def within(timeout_s: float | None, work: Coroutine[object, object, T], name: str) -> T:
-    """Await work within its time limit, in a task of its own that can be left behind.
+    """Await work within its time limit, in its own task.
 
     Raises:
         TooLate: it took longer.
@@ -189,13 +182,13 @@ async def _give_up(task: asyncio.Task[T]) -> None:
 
 
 async def _outcome(
-    call: Caller, policy: ToolPolicy, value: object, context: _Context
+    call: Caller, policy: ToolPolicy, value: object, context: ToolContext
 ) -> ToolOutcome:
     result = await _called(call, value, context, in_thread=policy.thread)
     return ToolOutcome(result_content(result, policy.result_chars_max), "ok")
 
 
-async def _called(call: Caller, value: object, context: _Context, *, in_thread: bool) -> object:
+async def _called(call: Caller, value: object, context: ToolContext, *, in_thread: bool) -> object:
     if in_thread:
         context = context.of_a_thread()
         try:

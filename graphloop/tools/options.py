@@ -1,4 +1,4 @@
-"""The definition of a tool beside its parameters: name, kind, effect policy and other options.
+"""The name, the kind and the options of a tool.
 
 Every option takes effect or is refused when the tool is defined.
 """
@@ -127,14 +127,14 @@ class ToolPolicy:
     ends_run: bool = False
 
     def lock(self, name: str) -> str:
-        """Return the lock that the calls of the tool `name` hold, or "" for none."""
+        """Return the lock of the tool `name`'s calls, or nothing."""
         if isinstance(self.sequential, str):
             return self.sequential
         return name if self.sequential else ""
 
 
 def check_name(name: object) -> None:
-    """Refuse a name that some wire would refuse, and offer a legal name.
+    """Refuse a name that a wire would refuse; offer a legal name.
 
     Raises:
         ToolDefinitionError: the name is not 1 to 64 letters, digits, '_' or '-'.
@@ -148,7 +148,7 @@ def check_name(name: object) -> None:
 
 
 def legal_name(name: object) -> str:
-    """Return the nearest name that every wire takes; a legal name stays itself."""
+    """Return the nearest name that every wire takes."""
     if isinstance(name, str) and NAME.fullmatch(name):
         return name
     plain = unicodedata.normalize("NFKD", str(name)).encode("ascii", "ignore").decode("ascii")
@@ -156,7 +156,9 @@ def legal_name(name: object) -> str:
 
 
 def kind_of(kind: ToolKind | None, execute: Callable[..., object] | None, place: str) -> ToolKind:
-    """Return the kind of a tool: without a `kind`, a function if it has an executor, else a client.
+    """Return the kind of a tool.
+
+    Without a `kind` it is a function if it has an executor, else a client.
 
     Raises:
         ToolDefinitionError: the kind and the executor contradict each other.
@@ -173,7 +175,7 @@ def kind_of(kind: ToolKind | None, execute: Callable[..., object] | None, place:
 
 
 def definition_text(kind: ToolKind, definition: Mapping[str, object] | None, name: str) -> str:
-    """Return the definition of a provider's tool as JSON text, as its wire will send it.
+    """Return a provider tool's definition as its wire sends it.
 
     Raises:
         ToolDefinitionError: it is not JSON, has no `type` or another `name`; or the provider does
@@ -232,7 +234,10 @@ def reject_unknown(options: Iterable[str], place: str) -> None:
 
 
 def _wrong_values(policy: ToolPolicy) -> Problems:
-    """Return the values that no tool can have; a wrong approval or effect could let a call run."""
+    """Return the values that no tool can have.
+
+    A wrong approval or effect could let a call run.
+    """
     approval, timeout_s, effect = policy.needs_approval, policy.timeout_s, policy.effect
     hint = "" if effect in POLICIES else nearest(str(effect), POLICIES)
     return (
@@ -272,7 +277,7 @@ def _wrong_values(policy: ToolPolicy) -> Problems:
 def _without_effect(
     policy: ToolPolicy, kind: ToolKind, execute: Callable[..., object] | None
 ) -> Problems:
-    """Return the options that would have no effect on a tool of this kind."""
+    """Return the options without effect on a tool of this kind."""
     effect, timed, threaded = policy.effect, policy.timeout_s is not None, policy.thread
     is_plain = execute is not None and not is_async(execute)
     runs_elsewhere = kind != "provider" and execute is None

@@ -1,4 +1,4 @@
-"""Outcomes: the result, the error, or the refusal of arguments, as the model reads it.
+"""Outcomes of calls, as the model reads them.
 
 Nothing here raises: every returned value and every exception becomes an answer. Text is cut to a
 limit, and made encodable as UTF-8, because it ends up in a request body and in a journal. A
@@ -41,7 +41,7 @@ Content: TypeAlias = str | tuple[UserPart, ...]
 
 
 class ToolOutcome(Struct, frozen=True, gc=False):
-    """How an execution ended: the content that the model reads, and its status."""
+    """How an execution ended: content for the model, and status."""
 
     content: Content
     status: ResultStatus
@@ -61,9 +61,10 @@ def unknown_outcome(name: str) -> ToolOutcome:
 
 
 def result_content(value: object, chars_max: int) -> Content:
-    """Return the result of a tool as text (JSON unless it is text already) or as parts.
+    """Return the result of a tool as text or as parts.
 
-    Text beyond `chars_max` characters, over all parts together, is cut and marked.
+    Text is JSON unless the result is text already. Text beyond `chars_max` characters, over all
+    parts together, is cut and marked.
     """
     if type(value) is str and len(value) <= chars_max and value.isascii():
         return value
@@ -106,12 +107,12 @@ def join_issues(issues: Sequence[tuple[str, str]]) -> str:
 
 
 def not_json(arguments: str, reason: str) -> str:
-    """Return the finding that a text is not JSON, with a bounded excerpt of it."""
+    """Return the finding that a text is not JSON."""
     return f"not valid JSON ({reason}): {_excerpt(arguments)!r}"
 
 
 def shorten(text: str, chars_max: int) -> str:
-    """Return `text` if it fits, else its first `chars_max` characters and a marker.
+    """Return `text`, cut and marked beyond `chars_max` characters.
 
     Half surrogate pairs, which no UTF-8 text can hold, become question marks.
     """
@@ -150,7 +151,7 @@ def _json_text(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """Return a struct's fields, or the repr of any other object unknown to pydantic."""
+    """Return a struct's fields, or the repr of another object."""
     return to_builtins(value) if isinstance(value, Struct) else _repr(value)
 
 

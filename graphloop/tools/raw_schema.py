@@ -1,4 +1,4 @@
-r"""Parameters that are given as JSON Schema itself, checked by the jsonschema library.
+r"""Parameters given as JSON Schema, checked by jsonschema.
 
 A module of its own, because jsonschema takes long to import: `schema` imports this module for the
 first tool that needs it. Nothing is fetched: a schema that refers to another document is refused.
@@ -42,7 +42,9 @@ DRAFT202012_ID = "https://json-schema.org/draft/2020-12/schema"
 
 
 def raw_parameters(schema: Mapping[str, object], place: str) -> Parameters:
-    """Return the parameters that a JSON Schema describes; later changes to it have no effect.
+    """Return the parameters that a JSON Schema describes.
+
+    Later changes to the schema have no effect.
 
     Raises:
         ToolDefinitionError: the schema is not JSON, not valid in its draft, not of an object, or
@@ -70,9 +72,9 @@ def raw_parameters(schema: Mapping[str, object], place: str) -> Parameters:
 
 
 def is_pattern(text: object) -> bool:
-    """Whether an engine can search for `text`; True for a value of another type.
+    """Whether an engine can search for `text`.
 
-    A format is a rule for texts only (JSON Schema 2020-12 §7.1).
+    True for a value of another type. A format is a rule for texts only (JSON Schema 2020-12 §7.1).
     """
     if not isinstance(text, str):
         return True
@@ -119,14 +121,7 @@ def _validator(schema: JsonSchema, place: str) -> Validator:
             f"{place}: the parameters are not a valid JSON Schema, "
             f"at {_path(wrong.absolute_path) or 'the top'}: {wrong.message}. Fix: correct it there."
         )
-    resource = specification.create_resource(checked)
-    _check_property_patterns(resource, place)
-    lost = sorted(set(_lost_references(resource)))
-    if lost:
-        raise ToolDefinitionError(
-            f"{place}: '$ref': expected definitions in the schema itself, "
-            f"found references to {', '.join(lost)}. Fix: put them under '$defs'."
-        )
+    _check_parts(specification.create_resource(checked), place)
     extended = cast("Extend", extend)(draft, {"pattern": _pattern})
     # At a reference to a schema that names its draft, jsonschema forgets what extends that draft.
     unnamed = {name: value for name, value in schema.items() if name != "$schema"}
@@ -134,7 +129,7 @@ def _validator(schema: JsonSchema, place: str) -> Validator:
 
 
 def _formats(draft: type[Validator]) -> FormatChecker:
-    """Return the formats of a draft, with `is_pattern` as its rule for patterns."""
+    """Return the formats of a draft, with a rule for patterns."""
     formats = FormatChecker(())
     formats.checkers = {**draft.FORMAT_CHECKER.checkers, "regex": (is_pattern, ())}
     return formats
@@ -148,14 +143,21 @@ def _pattern(
         yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
 
-def _check_property_patterns(root: SchemaResource, place: str) -> None:
-    # jsonschema itself searches for these, in several keywords, and knows no engine but `re`.
-    for _, resource in _subresources(root):
+def _check_parts(root: SchemaResource, place: str) -> None:
+    """Refuse a reference to another document, and names of properties that no engine finds."""
+    lost: set[str] = set()
+    for lookup, resource in _subresources(root):
         contents = resource.contents
-        patterns = contents.get("patternProperties") if isinstance(contents, Mapping) else None
-        if not isinstance(patterns, Mapping):
+        if not isinstance(contents, Mapping):
             continue
-        for pattern in cast("Mapping[str, object]", patterns):
+        reference, patterns = contents.get("$ref"), contents.get("patternProperties")
+        if isinstance(reference, str):
+            try:
+                lookup(reference)
+            except Unresolvable:
+                lost.add(repr(reference))
+        # jsonschema itself searches for these, in several keywords, and knows no engine but `re`.
+        for pattern in cast("Mapping[str, object]", patterns or {}):
             try:
                 re.compile(pattern)
             except re.error as error:
@@ -163,17 +165,11 @@ def _check_property_patterns(root: SchemaResource, place: str) -> None:
                     f"{place}: patternProperties: expected patterns that Python can read, found "
                     f"{pattern!r}: {error}. Fix: write it with character ranges."
                 ) from error
-
-
-def _lost_references(root: SchemaResource) -> Iterator[str]:
-    for lookup, resource in _subresources(root):
-        contents = resource.contents
-        reference = contents.get("$ref") if isinstance(contents, Mapping) else None
-        if isinstance(reference, str):
-            try:
-                lookup(reference)
-            except Unresolvable:
-                yield repr(reference)
+    if lost:
+        raise ToolDefinitionError(
+            f"{place}: '$ref': expected definitions in the schema itself, "
+            f"found references to {', '.join(sorted(lost))}. Fix: put them under '$defs'."
+        )
 
 
 def _subresources(root: SchemaResource) -> Iterator[tuple[Callable[[str], object], SchemaResource]]:

@@ -1,4 +1,4 @@
-"""The parameters of a tool: a JSON Schema as text, and a compiled parser of arguments.
+"""The parameters of a tool: schema text and parser.
 
 Everything slow happens once, when a tool is defined; `Parameters` is the result. Arguments are
 strict JSON objects, and equal schemas are the same bytes. A pydantic model class is
@@ -41,7 +41,7 @@ _may_not_be_json: Final = re.compile(r"NaN|Infinity|\d[eE]\+?\d{3}|\d{309}").sea
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """The parameters of a tool: the JSON Schema as text, and the parser of arguments.
+    """The parameters of a tool: schema text and parser.
 
     `parse` returns checked arguments or raises. With `keywords` they are a dict of keyword
     arguments, else a single value. `context` names the parameter that receives the context, if
@@ -113,7 +113,7 @@ def arguments_parser(validate_json: Callable[[str], object]) -> Callable[[str], 
 
 
 def schema_of(adapter: pydantic.TypeAdapter[object]) -> JsonSchema:
-    """Return the JSON Schema of a type, without the titles that pydantic adds.
+    """Return the JSON Schema of a type, without pydantic's titles.
 
     Raises:
         PydanticUserError: the type has no JSON Schema.
@@ -122,9 +122,10 @@ def schema_of(adapter: pydantic.TypeAdapter[object]) -> JsonSchema:
 
 
 def schema_text(schema: Mapping[str, object], place: str) -> str:
-    """Return the schema of an object as compact JSON, the same for equal schemas.
+    """Return an object's schema as compact, ordered JSON.
 
-    Keywords are sorted; properties keep their order, because models answer in that order.
+    Equal schemas give equal texts. Keywords are sorted; properties keep their order, because models
+    answer in that order.
 
     Raises:
         ToolDefinitionError: the top level is not `type: object`.
@@ -148,7 +149,7 @@ _SORTER: Final = GenerateJsonSchema()  # To make it costs a tenth of a tool's de
 
 
 class _Untitled(GenerateJsonSchema):
-    """Leaves out titles: each repeats the name of its property and costs tokens."""
+    """Leaves out titles: each repeats a name and costs tokens."""
 
     def field_title_should_be_set(self, schema: object) -> bool:
         del schema

@@ -31,7 +31,7 @@ FINITE: typing.Final = ConfigDict(allow_inf_nan=False)
 
 
 def function_parameters(function: Callable[..., object], injected: type) -> Parameters:
-    """Return the parameters of a function; one annotated `injected` is left out of the schema.
+    """Return the parameters of a function, without the `injected` one.
 
     Raises:
         ToolDefinitionError: a parameter cannot be described to a model; names it and the fix.
@@ -85,7 +85,7 @@ def accepts(function: object, count: int) -> bool:
 
 
 def is_async(function: Callable[..., object]) -> bool:
-    """Whether a call of `function`, or of an object with `__call__`, returns a coroutine."""
+    """Whether a call of `function` returns a coroutine."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         type(function).__call__
     )

@@ -1,4 +1,4 @@
-"""Tools: functions a model can call, checked before they run, with an outcome for every call.
+"""Tools: functions that a model can call, checked before they run.
 
 A `Tool` is a name, a description, parameters and, if this process runs it, an executor. `validate`
 returns the message for a model about wrong arguments; `run` executes a call; `reconciled` looks up
@@ -61,7 +61,7 @@ NEVER: Final = Event()
 
 
 class ToolContext(Struct, frozen=True):
-    """The call that a tool serves; a parameter of this type receives it.
+    """The call that a tool serves, for a parameter of this type.
 
     `key` is graphloop's own key of the call, unique in its run; `call_id` the provider's id, which
     may repeat; `messages` the conversation up to this turn's calls; `path` the keys of the calls,
@@ -78,18 +78,18 @@ class ToolContext(Struct, frozen=True):
     aborted: Event = NEVER
 
     def of_a_thread(self) -> ToolContext:
-        """Return the context for a call in a thread of its own, which may be given up."""
+        """Return the context for a call in its own thread."""
         return evolve(self, aborted=Event())
 
     @property
     def idempotency_key(self) -> str:
-        """A key that each attempt at this call shares with no other call."""
+        """A key that only the attempts at this call share."""
         return sha256(f"{self.run_id}\0{self.key}".encode()).digest()[:16].hex()
 
 
 @final
 class Tool(Generic[P, R_co]):
-    """A tool, immutable; without `execute` a client tool, whose calls the caller answers.
+    """A tool, immutable; without `execute` the caller answers its calls.
 
     `parameters` is a pydantic model class (`execute` gets an instance of it) or a JSON Schema
     (`execute` gets a dict). If `execute` takes a second parameter, it gets the `ToolContext`.
@@ -115,7 +115,7 @@ class Tool(Generic[P, R_co]):
         definition: Mapping[str, object] | None = None,
         **options: Unpack[ToolOptions],
     ) -> None:
-        """Check and compile everything now, so that a call costs next to nothing."""
+        """Check and compile now, so that a call costs little."""
         place = f"tool {name!r}"
         check_name(name)
         own_kind = kind_of(kind, execute, place)
@@ -179,7 +179,7 @@ class Tool(Generic[P, R_co]):
         )
 
     def validate(self, arguments: str) -> str | None:
-        """Return None if a call with these arguments may run, else the message for the model."""
+        """Return the message about wrong arguments, or None."""
         return self.read(arguments)[1]
 
     def read(self, arguments: str) -> tuple[object, str | None]:
@@ -201,7 +201,7 @@ class Tool(Generic[P, R_co]):
         return yes_or_no(await awaited(condition(self._parameters.parse(arguments), context)))
 
     async def run(self, arguments: str, context: ToolContext, read: object = UNREAD) -> ToolOutcome:
-        """Execute a call, with its arguments as `read` parsed them; never raises an `Exception`.
+        """Execute a call with its read arguments; never raises an `Exception`.
 
         A plain function blocks the event loop unless the tool has `thread=True`. A thread, or a
         function that swallows its cancellation, cannot be stopped: it runs on, and its answer is
@@ -273,7 +273,7 @@ def tool(
     description: str | None = None,
     **options: Unpack[ToolOptions],
 ) -> Tool[Q, T] | Callable[[Callable[Q, T]], Tool[Q, T]]:
-    """Make a tool of a plain or async function, as `@tool` or `@tool(needs_approval=True)`.
+    """Make a tool of a function, as `@tool` or `@tool(needs_approval=True)`.
 
     The name is the function's; the description its docstring's first paragraph; the parameters
     come from its annotations, their descriptions from the docstring's `Args:`. A parameter
@@ -301,11 +301,11 @@ AnyTool: TypeAlias = Tool[..., object]
 
 
 class _NoParameters(BaseModel):
-    """The empty parameters of a provider's tool: only its server knows the real parameters."""
+    """The parameters of a provider's tool: only its server knows them."""
 
 
 def provider_tool(definition: Mapping[str, object]) -> AnyTool:
-    """Return a tool that the model's server runs, by its definition in the words of that server.
+    """Return a tool that the model's server runs, by its definition.
 
     No call of it reaches this process.
 

@@ -19,9 +19,10 @@ __all__ = ["Toolbox"]
 
 @final
 class Toolbox:
-    """The tools of one run, by name. Functions become tools; a mapping's keys rename its tools.
+    """The tools of one run, by name.
 
-    `specs` are the tools as a model sees them, in the order given; `added` those that came later.
+    Functions become tools; a mapping's keys rename its tools. `specs` are the tools as a model sees
+    them, in the order given; `added` those that came later.
 
     Raises:
         ToolDefinitionError: two tools share a name (the message has all such names), or an item
@@ -60,7 +61,7 @@ class Toolbox:
         return same
 
     def add(self, tools: Iterable[Callable[..., object]]) -> tuple[AnyTool, ...]:
-        """Add tools and return them; a tool replaces another of the same name.
+        """Add tools and return them; a tool replaces its namesake.
 
         Raises:
             ToolDefinitionError: as when a toolbox is made; no tool is added.

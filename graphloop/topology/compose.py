@@ -1,4 +1,4 @@
-"""Compose: the bytes of a topology as a tree of values, each with its line and column.
+"""Compose: the bytes of a topology as a tree with places.
 
 YAML and JSON become the same parser events, so one composer holds both to the same bounds. It
 makes no object of a tag, and refuses anchors, aliases, tags, directives and a second document.
@@ -42,7 +42,7 @@ _token = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s,:{}\[\]"]+').finditer
 
 
 def bytes_of(path: Path, diagnostics: Diagnostics) -> bytes:
-    """Return the content of a file, or one byte more than its limit.
+    """Return the content of a file, cut after its limit.
 
     Raises:
         ParseError: the path is no file's, or the file cannot be read.
@@ -138,7 +138,7 @@ def compose(text: str, diagnostics: Diagnostics, *, must_be_json: bool = False) 
 
 
 def _json_error(text: str) -> json.JSONDecodeError | None:
-    """Return the error of a text that is no JSON by RFC 8259."""
+    """Return the error of a text that is no JSON (RFC 8259)."""
 
     def refuse(word: str) -> NoReturn:
         raise json.JSONDecodeError(f"{word} is no value", text, text.index(word))
@@ -218,7 +218,7 @@ class _Composer:
             return Scalar(0, mark, written)
 
     def _text(self, text: str, mark: Mark) -> str:
-        """Return a text in quotes; two escapes may make a character beyond U+FFFF."""
+        """Return a text in quotes; two escapes may make one character."""
         try:
             return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
         except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Conditions: the rules of a gate, the stop conditions and the temporal rules of a file.
+"""Conditions: a file's gate rules, stop conditions and temporal rules.
 
 rules: [{ask: refund, when: over_limit, ttl_s: 3600}, {allow: "*"}]
 conditions: [{any_of: [{step_count_is: 5}, {has_tool_call: done}]}]
@@ -175,7 +175,7 @@ def read_rules(
 
 
 def rules_of_texts(texts: Sequence[str], title: str) -> Rules:
-    """Return the rules of these texts, each one rule in YAML or JSON.
+    """Return the rules of texts, each one rule in YAML or JSON.
 
     Messages call a text by the title, and by its number if there are several.
 

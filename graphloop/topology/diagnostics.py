@@ -1,4 +1,4 @@
-"""Diagnostics: every problem of a topology's file at once, each with line, column and fix.
+"""Diagnostics: the problems of a file, each with line, column and fix.
 
 pydantic names a value by the keys that lead to it; `report` looks up its place in the file's tree.
 """
@@ -69,7 +69,7 @@ class TopologyError(GraphError):
 
 
 class ParseError(Exception):
-    """A part of a file has no value; the diagnostics hold the reason."""
+    """A part of a file is unreadable; the diagnostics hold the reason."""
 
 
 @final
@@ -91,7 +91,7 @@ class Diagnostics:
             self.problems.append(Problem(place, _shown(problem), _shown(fix)))
 
     def note_last(self, mark: Mark, problem: str, fix: str) -> None:
-        """Add a problem and close its place for others that follow from it."""
+        """Add a problem and close its place for further ones."""
         self.note(mark, problem, fix)
         self.closed.add(mark)
 
@@ -101,7 +101,7 @@ class Diagnostics:
         return ParseError(problem)
 
     def nearest(self, name: str, names: Iterable[str]) -> str:
-        """Return " Did you mean 'x'?" while the report has room for it."""
+        """Return " Did you mean 'x'?" while the report has room."""
         if len(self.problems) >= PROBLEMS_MAX or len(name) > NAME_MAX:
             return ""
         return nearest(name, names)
@@ -171,7 +171,7 @@ def _blamed(value: Value, problem: str) -> Mark:
 
 
 def _shown(text: str) -> str:
-    """Return a message, without its middle if a name in it is long."""
+    """Return a message, without its middle if it is long."""
     shown = escaped(text)
     return shown if len(shown) <= TEXT_MAX else f"{shown[:TEXT_HEAD]}…{shown[-TEXT_TAIL:]}"
 

@@ -1,4 +1,4 @@
-"""Document: all that a topology's file says, as values; the graph is one of them.
+"""Document: all that a topology's file says, as values.
 
 A run knows agents by name; the proofs need their graphs as well. So a node that runs agents of the
 file stands in the graph as `Included`: that node, with the graphs of its agents in its contract.
@@ -44,7 +44,7 @@ Ignore: TypeAlias = Mapping[tuple[str, str], str]
 @final
 @dataclass(frozen=True)
 class AgentEntry:
-    """An agent that a file declares; each run brings an agent without document.
+    """An agent of a file; each run brings one without document.
 
     Models that may call the agent as a tool read the description.
     """
@@ -87,7 +87,7 @@ class Document:
 
 
 def documents_below(agents: Mapping[str, AgentEntry]) -> Iterator[Document]:
-    """Yield the documents of agents, and of theirs at any depth, each once."""
+    """Yield the documents of agents at any depth, each once."""
     seen: set[int] = set()
     todo = list(agents.values())
     while todo:
@@ -105,7 +105,7 @@ def document_of(graph: NodeGraph[Any]) -> Document:
 
 
 def _document_of(graph: NodeGraph[Any], made: dict[int, Document]) -> Document:
-    """Return the document of a graph from Python, made once even if many agents share it."""
+    """Return the document of a graph from Python, made once."""
     if id(graph) not in made:
         graphs: dict[str, NodeGraph[Any]] = {}
         names: set[str] = set()
@@ -184,7 +184,7 @@ def agents_of(node: object) -> tuple[str, ...]:
 
 
 def graphs_run(nodes: Iterable[AnyNode]) -> dict[str, NodeGraph[Any] | None]:
-    """Return the graphs that nodes run by name; None for an unknown graph."""
+    """Return the graphs that nodes run by name; None if unknown."""
     graphs: dict[str, NodeGraph[Any] | None] = {}
     for node in unwrapped(nodes):
         contract = contract_of(node) or Contract()
@@ -195,7 +195,7 @@ def graphs_run(nodes: Iterable[AnyNode]) -> dict[str, NodeGraph[Any] | None]:
 
 
 def with_graphs(node: AnyNode, graphs: Mapping[str, NodeGraph[Any]]) -> AnyNode:
-    """Return the node with these graphs of its agents, in place of earlier ones.
+    """Return the node with new graphs of its agents.
 
     A node that runs none of the agents stays as it is.
     """

@@ -1,4 +1,4 @@
-"""Includes: files that a topology's file names, all in the folder of the first or below it."""
+"""Includes: the files that a topology's file names."""
 
 from __future__ import annotations
 
@@ -12,38 +12,37 @@ from .diagnostics import Diagnostics, ParseError
 from .document import Document
 from .tree import Mark
 
-__all__ = ["FILES_MAX", "SUFFIXES", "IncludeCache", "IncludePlace"]
+__all__ = ["FILES_MAX", "SUFFIXES", "IncludePlace"]
 
 FILES_MAX: Final = 64
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
 @final
-@dataclass
-class IncludeCache:
-    """The files of one topology by path; all lie in `root`."""
-
-    root: Path | None
-    read: dict[Path, Document | None] = field(default_factory=dict[Path, "Document | None"])
-
-
-@final
 @dataclass(frozen=True)
 class IncludePlace:
-    """The file that is being read, and the chain of includes to it."""
+    """The file in work, and the chain of includes to it.
 
-    cache: IncludeCache
-    path: Path | None
+    Args:
+        root: the folder of the first file; None for a text, which has no folder.
+        path: the file in work.
+        chain: the files that include one another, down to this one.
+        read: the documents of all files so far, shared by all places; None while one is read.
+    """
+
+    root: Path | None = None
+    path: Path | None = None
     chain: tuple[Path, ...] = ()
+    read: dict[Path, Document | None] = field(default_factory=dict[Path, "Document | None"])
 
     def find(self, name: str, mark: Mark, diagnostics: Diagnostics) -> tuple[Path, IncludePlace]:
-        """Return the file of this name, which stands at `mark`, and its place.
+        """Return the file of the name at `mark`, and its place.
 
         Raises:
             ParseError: a file cannot have this name, or the file is being read already.
         """
         error = partial(diagnostics.error, mark)
-        root, own, shown = self.cache.root, self.path, f"`include`: {name!r:.80}"
+        root, own, shown = self.root, self.path, f"`include`: {name!r:.80}"
         if root is None or own is None:
             fix = "write the graph itself (`graph:`), or load the topology from its file."
             raise error("`include`: a text has no folder to include from.", fix)
@@ -67,10 +66,10 @@ class IncludePlace:
             names = [file.name for file in (*self.chain[self.chain.index(path) :], path)]
             problem = f"includes go round in a circle: {' → '.join(names)}."
             raise error(problem, "take one of them out.")
-        if path not in self.cache.read and len(self.cache.read) >= FILES_MAX:
+        if path not in self.read and len(self.read) >= FILES_MAX:
             problem = f"a topology has at most {FILES_MAX} files, found more."
             raise error(problem, "put graphs together (`graph:`).")
-        return path, IncludePlace(self.cache, path, (*self.chain, path))
+        return path, IncludePlace(root, path, (*self.chain, path), self.read)
 
 
 def _missing(

@@ -1,4 +1,4 @@
-"""Topology: a graph from a file, with all that its file names: load it, dump it.
+"""Topology: a graph from a file, with all that the file names.
 
     graph = load("support.yaml")
     result = await graph.run(None, model="anthropic:claude-opus-4-8", prompt="…")
@@ -101,7 +101,7 @@ class Topology(Graph[Any]):
             self._ignore |= _within(name, agent.ignore) if name in run else {}
 
     def _describe_runs(self) -> None:
-        """Set what the proofs and drawings read of the file beside its table."""
+        """Set what proofs and drawings read of the file."""
         document = self.document
         tools = {name: self.registry.get("tool", name) for name in document.tools}
         agents = {
@@ -142,7 +142,7 @@ class Topology(Graph[Any]):
 
     @property
     def needs_model(self) -> bool:
-        """Whether a node asks the model of the run, or an agent does."""
+        """Whether a node or an agent asks the model of the run."""
         agents = [agent for name, agent in self._agents.items() if not self._has_model(name)]
         return asks_model(self) or any(agent.needs_model for agent in agents)
 
@@ -153,7 +153,7 @@ class Topology(Graph[Any]):
 
     @cached_property
     def is_endless(self) -> bool:
-        """Whether a cycle of the graph or of its agents has no bound."""
+        """Whether the graph or an agent has an unbounded cycle."""
         return bool(self.endless) or any(agent.is_endless for agent in self._agents.values())
 
     def unbounded(self, reason: str) -> Topology:
@@ -167,7 +167,7 @@ class Topology(Graph[Any]):
         return self.with_document(replace(self.document, ignore=ignore))
 
     def _reasons(self, reason: str) -> Ignore:
-        """Return the cycles to set aside, named from this file, with the reason."""
+        """Return the unbounded cycles, named from this file, with the reason."""
         own = super().unbounded(reason).ignore if self.endless else dict[tuple[str, str], str]()
         reasons = {place: why for place, why in own.items() if place not in self.ignore}
         for name, agent in self._agents.items():
@@ -175,7 +175,7 @@ class Topology(Graph[Any]):
         return reasons
 
     def with_document(self, document: Document, own_agents: OwnAgents | None = None) -> Topology:
-        """Return the graph of another document with the same names, and with more agents."""
+        """Return the graph of another document, with more agents."""
         agents = {**self.own_agents, **(own_agents or {})}
         return Topology(document, self.registry, own_agents=agents)
 
@@ -213,7 +213,7 @@ class Topology(Graph[Any]):
         return terms
 
     def _own_gates(self) -> Policy | None:
-        """Return the conditional rules of the gates, with the predicates that they name.
+        """Return the conditional rules of the gates with their predicates.
 
         Rules without a condition are left out: one before another would keep the predicate of a
         second gate from being asked.
@@ -289,7 +289,7 @@ def dump(graph: NodeGraph[Any], *, registry: Registry = registry) -> str:
 
 
 def fingerprint(graph: NodeGraph[Any], *, registry: Registry = registry) -> str:
-    """Return the SHA-256 of a graph's meaning, however it was written; see `dump`.
+    """Return the SHA-256 of a graph's meaning; see `dump`.
 
     Raises:
         GraphError: naming each node that no file can hold, and why.
@@ -316,7 +316,7 @@ def _within(agent: str, ignore: Ignore) -> dict[tuple[str, str], str]:
 
 
 def _with_reasons(document: Document, agent: str, ignore: Ignore) -> Document:
-    """Return an agent's document with the reasons of the outer file for its nodes."""
+    """Return an agent's document with the reasons of the outer file."""
     prefix = f"{agent}/"
     reasons = {
         (node.removeprefix(prefix), code): reason

@@ -1,4 +1,4 @@
-"""Models: the pydantic types of the words, numbers, names and mappings of a topology's file.
+"""Models: the pydantic types of the values in a topology's file.
 
 A type reads plain data, and tells its JSON Schema. It looks up the names of functions and agents in
 the context, a `Reading`.
@@ -247,7 +247,7 @@ CapsForm: TypeAlias = Annotated[
 @final
 @dataclass(frozen=True)
 class Model:
-    """A mapping whose keys are known, read as the values of these keys.
+    """A mapping with known keys, read as their values.
 
     Args:
         form: the type of the mapping, a TypedDict: it can have any key, and adds no defaults.
@@ -295,7 +295,7 @@ def validated(model: Model, data: object, reading: Reading) -> dict[str, Any]:
 
 
 def _detailed(details: Mapping[str, Any], model: Model) -> InitErrorDetails:
-    """Return an error again; one about an unknown key gets the known keys."""
+    """Return an error; one about an unknown key has the known."""
     kind, loc, context = details["type"], details["loc"], details.get("ctx", {})
     if kind == "extra_forbidden" and len(loc) == 1:
         context, kind, loc = {"known": [*model.forms]}, UNKNOWN_KEY, (*loc, "[key]")

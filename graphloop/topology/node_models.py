@@ -1,4 +1,4 @@
-"""Node models: one pydantic model for each `use`, made of the fields of the node's own class.
+"""Node models: a pydantic model for each `use`, made of its class.
 
 A file can use a new field of a node at once. `FORMS` has the types that annotations do not say:
 bounds, names, and values with a form of their own.
@@ -136,7 +136,7 @@ NODE: Final[TypeAdapter[AnyNode]] = TypeAdapter(Annotated[Any, PlainValidator(_n
 
 
 def meaning_of(use: str, registry: Registry) -> NodeKind | AnyNode | None:
-    """Return the library's meaning of a `use`, else a registered one; None without one.
+    """Return the meaning of a `use`; None without one.
 
     Raises:
         ConfigError: a registered class has a field that no file can hold.
@@ -168,7 +168,7 @@ def _named_model(use: str) -> Model:
 
 @cache
 def _kind(use: str, made: type) -> NodeKind:
-    """Return the kind of a class of nodes: the library's, or a registered one."""
+    """Return the kind of a class of nodes."""
     fields = dict(class_fields(made))
     if "use" in fields:
         raise ConfigError(
@@ -189,7 +189,7 @@ def _kind(use: str, made: type) -> NodeKind:
 
 
 def _left_by_name(made: type) -> Callable[..., AnyNode]:
-    """Return a maker of nodes whose `after` may hold the names of outcomes."""
+    """Return a maker of nodes whose `after` may hold names."""
 
     def make(after: Iterable[object] = (Failed,), **values: Form) -> AnyNode:
         inner = values.get("node") or values["first"]
@@ -215,7 +215,7 @@ def _outcomes_of(node: AnyNode, after: Iterable[object]) -> frozenset[type[Outco
 
 
 def _record(made: type, *, is_library: bool) -> Form:
-    """Return the type of the values of a class that stand within nodes."""
+    """Return the type of a class's values within nodes."""
     fields, short = dict(class_fields(made)), SHORT.get(made, "")
     forms = _forms(made, fields, is_library=is_library)
     needed = [name for name, must in fields.items() if must]
@@ -256,7 +256,7 @@ def _forms(made: type, fields: Mapping[str, bool], *, is_library: bool) -> dict[
 
 
 def _form_of(annotation: Form, *, is_library: bool) -> Form | None:
-    """Return the type of a field's value in a file; None if no file can write it."""
+    """Return the type of a field in a file; None without one."""
     origin: object = get_origin(annotation)
     arguments = get_args(annotation)
     form: Form | None = SIMPLE.get(annotation) if origin is None else None
@@ -272,7 +272,7 @@ def _form_of(annotation: Form, *, is_library: bool) -> Form | None:
 
 
 def _inner_form(origin: Form, arguments: tuple[Form, ...], *, is_library: bool) -> Form | None:
-    """Return the type of a list, or of a value that may be null."""
+    """Return the type of a list, or of a nullable value."""
     first, *rest = [argument for argument in arguments if argument is not NoneType]
     inner = _form_of(first, is_library=is_library)
     if inner is None or rest != ([...] if origin is tuple else []):

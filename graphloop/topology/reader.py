@@ -1,4 +1,4 @@
-"""Reader: a topology's file as a `Document`, or all problems of it and of its includes.
+"""Reader: a topology's file as a `Document`, or all its problems.
 
 It knows every key, evaluates nothing and imports no module.
 """
@@ -19,7 +19,7 @@ from .compose import bytes_of, compose, text_at
 from .conditions import read_rules
 from .diagnostics import Diagnostics, ParseError
 from .document import AgentEntry, AnyNode, Document
-from .includes import IncludeCache, IncludePlace
+from .includes import IncludePlace
 from .models import (
     Form,
     Model,
@@ -53,7 +53,7 @@ LISTED: Final = TypeAdapter(list[object])
 
 
 def _keys_of(model: Model) -> Model:
-    """Return the model that knows the keys of another, and takes any values."""
+    """Return a model's keys with any values."""
     return model_of("keys", dict.fromkeys(model.forms, Any), model.needed)
 
 
@@ -68,7 +68,7 @@ def read_path(path: Path, registry: Registry) -> Document:
         TopologyError: with every problem of the file and of those that it includes.
     """
     own = path.resolve()
-    place = IncludePlace(IncludeCache(own.parent), own, (own,))
+    place = IncludePlace(own.parent, own, (own,))
     diagnostics = Diagnostics(str(path))
     return _whole(diagnostics, lambda: _file(own, place, diagnostics, registry))
 
@@ -79,9 +79,8 @@ def read_text(text: str | bytes, registry: Registry, title: str = "topology") ->
     Raises:
         TopologyError: with every problem of the text.
     """
-    place = IncludePlace(IncludeCache(None), None)
     diagnostics = Diagnostics(title)
-    return _whole(diagnostics, lambda: _text(text, place, diagnostics, registry))
+    return _whole(diagnostics, lambda: _text(text, IncludePlace(), diagnostics, registry))
 
 
 def _whole(diagnostics: Diagnostics, read: Callable[[], Document]) -> Document:
@@ -163,7 +162,7 @@ class _Reader:
             raise ParseError("a topology")
 
     def _part(self, key: str, read: Callable[[Value], T], default: T) -> T:
-        """Return the part at a key; `default` if it is missing or its problem was noted."""
+        """Return the part at a key; `default` if missing or unreadable."""
         entry = entry_at(self._tree, key)
         if entry is None:
             return default
@@ -173,7 +172,7 @@ class _Reader:
             return default
 
     def _value(self, key: str) -> Form:
-        """Return the value of a key of `FIELDS`; "" if it has none."""
+        """Return the value of a key; "" if missing or unreadable."""
         return self._part(key, lambda value: parse(FIELDS[key], value, self._reading, key), "")
 
     def _refuse_any(self) -> None:
@@ -192,7 +191,7 @@ class _Reader:
         return made_graph(name, start, rows, place, self._diagnostics)
 
     def _note_references(self, document: Document, rules: dict[TemporalRule, Mark]) -> None:
-        """Note names in tools and rules that mean nothing, and a graph that is too large."""
+        """Note unknown names in tools and rules, and a large graph."""
         registry = self._reading.registry
         note_tools(value_at(self._tree, ("tools",)), document, self._diagnostics)
         nodes = value_at(self._tree, ("nodes",))
@@ -277,13 +276,12 @@ class _Reader:
 
     def _included(self, name: str, mark: Mark) -> Document:
         path, place = self._place.find(name, mark, self._diagnostics)
-        cache = place.cache
-        if path not in cache.read:
-            cache.read[path] = None
+        if path not in place.read:
+            place.read[path] = None
             title = str(Path(self._diagnostics.file).parent / name)
             inner = Diagnostics(title, self._diagnostics.problems)
-            cache.read[path] = _file(path, place, inner, self._reading.registry)
-        document = cache.read[path]
+            place.read[path] = _file(path, place, inner, self._reading.registry)
+        document = place.read[path]
         if document is None:
             raise ParseError("it could not be read before")
         return document

@@ -1,4 +1,4 @@
-"""References: names of tools and agents that a file uses, looked up once all nodes are read.
+"""References: the names that rules use, looked up in a whole document.
 
 A rule about a misspelt tool protects nothing, so a gate's rule is refused where it stands. The
 checker and the start of a run look up the names in stop conditions, options and `ignore`.
@@ -33,13 +33,13 @@ __all__ = [
 
 
 def known_tools(document: Document, registry: Registry) -> tuple[str, ...] | None:
-    """Return the tools of a file's runs; None if the runs bring them."""
+    """Return the tools of a file; None if runs bring them."""
     is_open = any(entry.document is None for entry in document.agents.values())
     return None if is_open or not document.tools else (*_brought_tools(document, registry),)
 
 
 def _brought_tools(document: Document, registry: Registry) -> dict[str, None]:
-    """Return the tools of a file and of its agents at any depth, each once."""
+    """Return the tools of a file and of its agents, each once."""
     tools: dict[str, None] = {}
     for part in (document, *documents_below(document.agents)):
         tools |= dict.fromkeys(part.tools)
@@ -60,7 +60,7 @@ def conditional_rules(nodes: Iterable[AnyNode]) -> list[Rule]:
 def refuse_unknown_words(
     rules: Rules, graph: NodeGraph[Any], document: Document, registry: Registry
 ) -> None:
-    """Refuse temporal rules with a word that means nothing, or more than one thing.
+    """Refuse temporal rules with a word without a single meaning.
 
     A rule may speak of a tool that only a run brings, as `tool:name`.
 
@@ -77,7 +77,7 @@ def note_rules(
     registry: Registry,
     diagnostics: Diagnostics,
 ) -> None:
-    """Note temporal rules with a word that means nothing, or more than one thing."""
+    """Note temporal rules with a word without a single meaning."""
     for rule, mark in rules.items():
         try:
             refuse_unknown_words(Rules((rule,)), document.graph, document, registry)
@@ -107,7 +107,7 @@ def note_tools(value: Value, document: Document, diagnostics: Diagnostics) -> No
 def note_gate_rules(
     nodes: Value, document: Document, registry: Registry, diagnostics: Diagnostics
 ) -> None:
-    """Note the rules of gates that name no tool of the graph, or decide nothing.
+    """Note the rules of gates that protect no tool.
 
     A gate's rules hold for all runs below it too, so the tools of agents count.
     """
@@ -133,7 +133,7 @@ def note_gate_rules(
 
 
 def _callable_below(document: Document, registry: Registry) -> Collection[str] | None:
-    """Return the tools of all runs; None if the file cannot know them."""
+    """Return the tools of all runs; None if they are unknown."""
     if not document.tools:
         return None
     tools = {**_brought_tools(document, registry), **dict.fromkeys(document.agents)}

@@ -1,4 +1,4 @@
-"""Registry: the names that a topology's file may use, with their meaning in Python.
+"""Registry: the names for topology files, with their meaning in Python.
 
     @registry.node
     @node
@@ -61,7 +61,7 @@ class Registry:
         self._known: dict[Category, dict[str, object]] = {key: {} for key in get_args(Category)}
 
     def node(self, value: T, /, *, name: str = "") -> T:
-        """Register a node, or a frozen dataclass of nodes; return it as it is.
+        """Register a node, or a frozen dataclass of nodes; return it.
 
         The fields of a class are the parameters in a file.
 
@@ -83,7 +83,7 @@ class Registry:
         return self._keep("node", value, own)
 
     def predicate(self, function: T, /, *, name: str = "") -> T:
-        """Register a function of (arguments, context) for the `when` of a gate's rule."""
+        """Register a function of (arguments, context) for a gate's `when`."""
         return self._keep("predicate", _callable(function), name)
 
     def function(self, function: T, /, *, name: str = "") -> T:
@@ -91,7 +91,7 @@ class Registry:
         return self._keep("function", _callable(function), name)
 
     def tool(self, tool: T, /, *, name: str = "") -> T:
-        """Register a tool, or a function that becomes one; return it as it is."""
+        """Register a tool, or a function that becomes one; return it."""
         return self._keep("tool", tool, name or getattr(tool, "name", ""))
 
     def get(self, category: Category, name: str) -> object | None:
@@ -104,7 +104,7 @@ class Registry:
 
     @contextmanager
     def set_back(self) -> Generator[None]:
-        """Forget new registrations at the end, so that another version of a file can follow."""
+        """Forget new registrations at the end, for another version of a file."""
         before: dict[Category, dict[str, object]] = {
             category: dict(known) for category, known in self._known.items()
         }

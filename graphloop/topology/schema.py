@@ -1,4 +1,4 @@
-"""The models of a whole topology, and the JSON Schema of all models, for editors.
+"""The model of a whole topology, and the JSON Schema for editors.
 
 The reader refuses all that the schema refuses, and more: a schema knows neither the outcomes of a
 node nor the registered names.
@@ -140,7 +140,7 @@ AGENT: Final = model_of(
 
 
 def topology_schema(registry: Registry, *, open_to_others: bool = False) -> Schema:
-    """Return the schema of topologies of the library's nodes and of registered ones.
+    """Return the schema of topologies with the library's and registered nodes.
 
     With `open_to_others`, it takes nodes of other kinds as they are: they may be registered where
     the file is read.

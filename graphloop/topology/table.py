@@ -1,4 +1,4 @@
-"""The table of a topology's file: for each node, where each of its outcomes leads.
+"""The table of a topology's file: the target of each outcome.
 
 It refuses the same rows as `graphloop.graph`, with the lines and the words of the file.
 """
@@ -80,7 +80,7 @@ def made_graph(
 
 
 def _lines(edges: Value, graph: NodeGraph[Any]) -> Mapping[tuple[str, str], int]:
-    """Return the lines of cells by node and outcome, of rows by `""`."""
+    """Return the lines of cells by outcome, of rows by `""`."""
     lines: dict[tuple[str, str], int] = {}
     for entry in edges.entries if isinstance(edges, Fields) else ():
         lines[entry.key, ""] = entry.mark.line
@@ -119,7 +119,7 @@ def _row(entry: Entry, nodes: Nodes, reading: Reading) -> Row:
 def _note_gaps(
     entry: Entry, cells: tuple[Entry, ...], missing: list[str], reading: Reading
 ) -> None:
-    """Note the outcomes that lead nowhere, and an `else` that stands for none."""
+    """Note outcomes that lead nowhere, and an idle `else`."""
     rest = next((cell for cell in cells if cell.key == ELSE), None)
     if rest is not None and not missing:
         problem = f"row of {entry.key!r}: `else` covers no outcome: all are named."

@@ -1,4 +1,4 @@
-"""Tree: the values of a file, each with its line and column, and the meaning of plain words.
+"""Tree: the values of a file, each with its line and column.
 
 Plain words follow the core schema of YAML 1.2: `true` and `false` are the only booleans, so `yes`,
 `no`, `on`, `off`, dates, `1_000` and `12:30:00` are text. Leading zeros mean two things in two

@@ -160,7 +160,7 @@ def _nodes_data(document: Document, registry: Registry) -> dict[str, Data]:
 
 
 def _row(row: Mapping[type[Outcome], str], *, shortened: bool) -> dict[str, Data]:
-    """Return a row; `else` replaces the cells at its end that it would read as."""
+    """Return a row; `else` replaces equal cells at its end."""
     cells = [(outcome_name(outcome), target) for outcome, target in row.items()]
     at = len(cells)
     while (
@@ -253,7 +253,7 @@ def _reason(details: Mapping[str, Any]) -> str:
 
 
 def _node(node: AnyNode, registry: Registry, *, is_part: bool) -> dict[str, Data]:
-    """Return the data of a node; a part of another may need its name."""
+    """Return the data of a node, with its name within another."""
     plain = node.node if isinstance(node, Included) else node
     name = str(getattr(plain, "name", ""))
     for use in (*LIBRARY, *registry.names("node")):
@@ -333,7 +333,7 @@ def _single(items: list[Data]) -> Data:
 
 
 def _object_data(value: object, registry: Registry) -> Data:
-    """Return the data of a value that has fields, or of a class."""
+    """Return the data of an object, or of a class."""
     made: type = type(value)
     if isinstance(value, type):
         return outcome_name(cast("type[Outcome]", value))

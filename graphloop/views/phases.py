@@ -154,7 +154,8 @@ def _shape(
         words = marks.node_words(box.nodes[0])
         return Shape(shape_id, words, box.look, tuple(slip), tones[0], shaded)
     # A thick or red line inside shows on the box; a pale one does not make the box pale.
-    tones += [tone for way in within if (tone := marks.way_tones.get(way, "weak")) != "weak"]
+    loud = [way for way in within if marks.way_tones.get(way, "weak") != "weak"]
+    tones.extend(marks.way_tones[way] for way in loud)
     moved = total(marks.passages[way] for way in within if way in marks.passages)
     visits = total(marks.visits[name] for name in box.nodes if name in marks.visits)
     # Runs that move inside a box do not enter it again.

@@ -100,7 +100,7 @@ class Picture:
     @property
     def kinds(self) -> frozenset[Look]:
         """The looks of all shapes, also in child graphs."""
-        own = {shape.kind for shape in self.shapes if shape.kind is not None}
+        own: set[Look] = {shape.kind for shape in self.shapes if shape.kind is not None}
         return frozenset(own).union(*(child.picture.kinds for child in self.inner))
 
 

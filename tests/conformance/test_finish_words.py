@@ -95,7 +95,8 @@ def test_a_finish_word_comes_to_what_the_page_says(word: str, call: bool, stream
 def listed(words: dict[str, FinishWord]) -> list[str]:
     """Return the lines of a table of words."""
     return [
-        f"| `{name}` | {one.means or 'broken off'} | {one.said_by} |" for name, one in words.items()
+        f"| `{name}` | {word.means or 'broken off'} | {word.services} |"
+        for name, word in words.items()
     ]
 
 

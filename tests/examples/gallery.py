@@ -107,7 +107,7 @@ class Exhibit:
 
 def approve(call: Pending) -> bool | Approval:
     """Decide like a careful person."""
-    return call.deny("Promise no money.") if "400" in str(call.arguments) else True
+    return call.decline("Promise no money.") if "400" in str(call.arguments) else True
 
 
 @contextmanager

@@ -97,9 +97,7 @@ def test_the_gallerys_commands_work_where_it_lies(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_file_of_the_gallery_runs_with_what_registers_its_names(
-    name: str, tmp_path: Path
-) -> None:
+def test_every_file_of_the_gallery_runs_with_its_registrations(name: str, tmp_path: Path) -> None:
     """From the command line, without a line of Python that loads it."""
     file, python = GALLERY / name / "topology.yaml", GALLERY / name / "topology.py"
     own = ("--with", str(python))

@@ -8,7 +8,7 @@ from typing import Any, Literal, Unpack
 
 from pydantic import BaseModel
 
-from graphloop import AnswerInfo, Compaction, PendingTurn, StepChanges, StepInfo, Verdict, budget
+from graphloop import AnswerInfo, Compaction, PendingTurn, Review, StepChanges, StepInfo, budget
 from graphloop.agent.options import AgentOptions
 from graphloop.errors import RateLimited, ToolError
 from graphloop.limits import stop
@@ -249,8 +249,8 @@ _typed(
 
 @scenario
 async def verified(world: World) -> None:
-    def verify(info: AnswerInfo) -> Verdict:
-        return Verdict(ok="source" in info.text, feedback="Name the source.")
+    def verify(info: AnswerInfo) -> Review:
+        return Review(ok="source" in info.text, feedback="Name the source.")
 
     agent = world.agent(says("It rains."), says("It rains; source: BBC."), verify=verify)
     await world.run(agent.stream("Weather?"))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -88,17 +89,21 @@ def importers(trees: Mapping[str, ast.Module], package: str) -> list[str]:
     rooms = {
         path.split("/")[1].removesuffix(".py")
         for path, tree in trees.items()
-        if module in {name.partition(".")[0] for name in imports(tree)}
+        if module in imports(tree)
     }
     return sorted(rooms)
 
 
-def imports(tree: ast.Module) -> Iterator[str]:
+@cache
+def imports(tree: ast.Module) -> frozenset[str]:
+    """Return the top-level modules that a module imports from elsewhere."""
+    names: list[str] = []
     for node in ast.walk(tree):
         match node:
-            case ast.Import(names=found):
-                yield from (each.name for each in found)
+            case ast.Import(names=aliases):
+                names += [alias.name for alias in aliases]
             case ast.ImportFrom(module=str(name), level=0):
-                yield name
+                names.append(name)
             case _:
                 pass
+    return frozenset(name.partition(".")[0] for name in names)

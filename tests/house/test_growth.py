@@ -91,8 +91,8 @@ OPTION = {
         "    max_consecutive_denials: int = 5\n": "    max_words: int = 1_000_000\n",
     },
     "agent/standard.py": {
-        "            max_denials=limits.max_consecutive_denials,\n": (
-            "            max_words=limits.max_words,\n"
+        "            max_denials=options.max_consecutive_denials,\n": (
+            "            max_words=options.max_words,\n"
         ),
     },
 }

@@ -505,7 +505,7 @@ def test_with_a_secret_the_signed_answer_counts(approved: bool, handed_in: bool)
         agent = bank.agent([pay(call_id="p")], approval_secret=SECRET)
         parked = await agent.generate("go")
         (one,) = parked.pending
-        given = one.approve() if approved else one.deny()
+        given = one.approve() if approved else one.decline()
         if handed_in:
             history: list[Message] = [UserMessage("go"), *parked.messages]
             return await agent.generate(messages=history, approvals={"p": given})
@@ -674,7 +674,7 @@ def test_what_is_not_answered_in_a_conversation_is_denied(answers: dict[str, boo
     history: list[Message] = [UserMessage("go"), assistant, done]
     agent = bank.agent([])
     if answers:
-        with pytest.raises(ConfigError, match="does not wait for"):
+        with pytest.raises(ConfigError, match="expected the key or the unique id of an open call"):
             asyncio.run(agent.generate(messages=history, approvals=answers))
         return
 

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 from graphloop import Agent, AnswerInfo, EndReason, RunResult, Tool, ToolContext, allow, deny
 from graphloop.events import EffectsStarted, Event, Resumed
+from graphloop.parts.parts import ToolResultPart
 from graphloop.replay import replay, replay_steps
 from graphloop.run import Run
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.tools.options import EffectPolicy
-from graphloop.values import Reply, ToolResult, evolve
+from graphloop.values import Reply, ToolCall, ToolResult, evolve
 from tests.agents import CLIENT, any_read
 from tests.mortal_store import Died, Fate, MortalStore
 from tests.planned_model import Line, PlannedModel, call
@@ -116,7 +117,7 @@ async def to_the_end(agent: Agent, disk: MemoryStore) -> RunResult[None]:
     result = await (agent.resume("r") if begun else agent.generate("go", run_id="r"))
     while result.pending:
         approvals = {
-            one.key: one.deny() if one.unknown else one.approve()
+            one.key: one.decline() if one.unknown else one.approve()
             for one in result.pending
             if one.kind == "approval"
         }
@@ -216,6 +217,54 @@ def moments(plans: Mapping[str, Sequence[Line]]) -> int:
 def test_processes_may_die_one_after_the_other(name: str, deaths: list[int]) -> None:
     """Also while they recover from the one before."""
     assert_the_same(PLANS[name], lived(PLANS[name], []), deaths)
+
+
+acts = st.sampled_from(["send", "note", "helper"]).map(
+    lambda name: call(name, prompt="help") if name == "helper" else call(name)
+)
+turns_of_acts = st.lists(st.lists(acts, min_size=1, max_size=3), min_size=1, max_size=3)
+
+
+async def shown(agent: Agent, disk: MemoryStore, told: dict[str, object]) -> None:
+    """Take a run to its end, and note each result of a tool that its reader is shown."""
+    begun = "r" in await disk.runs()
+    stream = agent.resume_stream("r") if begun else agent.stream("go", run_id="r")
+    async for part in stream.full_stream:
+        if isinstance(part, ToolResultPart):
+            told[part.result.key] = part.result.content
+
+
+@settings(max_examples=sized(15))
+@given(lines=turns_of_acts, helped=turns_of_acts)
+@example(lines=[[call("send")], [call("send"), call("note")]], helped=[[call("send")]])
+@example(lines=[[call("helper", prompt="help"), call("send")]], helped=[[call("send")]])
+def test_a_death_at_any_commit_repeats_no_act_and_loses_no_result(
+    lines: list[list[ToolCall]], helped: list[list[ToolCall]]
+) -> None:
+    """Neither a tool that acts runs twice, nor does a result change that a reader was shown."""
+    below = [[one for one in line if one.name != "helper"] for line in helped]
+    plans: dict[str, Sequence[Line]] = {
+        "go": [*lines, "done"],
+        "help": [*[line for line in below if line], "helped"],
+    }
+
+    for after in range(moments(plans)):
+        disk, told = MemoryStore(), dict[str, object]()
+        WORLD.enter(plans)
+        WORLD.fate = Fate(after)
+        with pytest.raises(Died):
+            asyncio.run(shown(WORLD.agent(disk), disk, told))
+        WORLD.fate = Fate()
+        asyncio.run(to_the_end(WORLD.agent(disk), disk))
+
+        for run_id, run in histories(disk).items():
+            for message in run.record.added:
+                if isinstance(message, ToolResult) and message.name == "send":
+                    times = WORLD.ran[f"{run_id}:{message.key}"]
+                    assert times <= 1, (after, run_id)
+                    assert times == 1 or message.status == "unknown", (after, run_id)
+                if isinstance(message, ToolResult) and run_id == "r" and message.key in told:
+                    assert message.content == told[message.key], after
 
 
 scripts = st.lists(model_moves, max_size=4).map(tuple)

@@ -6,11 +6,9 @@ Every leg of a run is a process of its own here: new agents and new drivers over
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import get_args
 
 from hypothesis import example, given, settings
@@ -26,11 +24,11 @@ from graphloop.nodes.parallel import Branch
 from graphloop.replay import replay
 from graphloop.stores.base import Store
 from graphloop.stores.memory import MemoryStore
-from graphloop.stores.sqlite import SqliteStore
 from graphloop.values import Usage
 from tests.agent_tree import Ledger, Plans, batch, tree
 from tests.mortal_store import Died, Fate, MortalStore
 from tests.planned_model import Line, PlannedModel
+from tests.property.test_contract_approvals import on_disk
 from tests.property.test_contract_pairing import assert_paired
 from tests.sizes import sized
 
@@ -112,21 +110,6 @@ async def answered_in_rounds(
             tool_results={one.key: "theirs" for one in some if one.kind == "client_tool"},
         )
     raise AssertionError(f"still parked after {ROUNDS_MAX} rounds: {result.pending}")
-
-
-def on_disk(work: Callable[[Store], Awaitable[None]], *, file: bool) -> None:
-    """Run `work` over a database file or over memory."""
-
-    async def scenario() -> None:
-        if not file:
-            await work(MemoryStore())
-            return
-        with TemporaryDirectory() as folder:
-            store = SqliteStore(Path(folder) / "runs.db", durability="process")
-            await work(store)
-            await store.aclose()
-
-    asyncio.run(scenario())
 
 
 @settings(max_examples=sized(30))

@@ -1,4 +1,4 @@
-"""What a diagram shows is what the engine executes: drawn, and read back, nothing is different."""
+"""A diagram shows the table that runs: every notation can be read back as the table."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MERMAID_LINE = re.compile(r'    (n\d+) (?:==>|-->|-\.->)\|"([^"]*)"\| (\w+)')
 
 
 def table(graph: NodeGraph[None]) -> Counter[Edge]:
-    """Return the executable table in visible words; counted, for two words may look alike."""
+    """Return the counted rows of the table in visible words; two rows may look alike."""
     return Counter(
         Edge(visible(edge.source), visible(edge.outcome), visible(edge.target))
         for edge in graph.edges
@@ -45,14 +45,14 @@ def table(graph: NodeGraph[None]) -> Counter[Edge]:
 
 
 def dot_words(label: str) -> list[str]:
-    """Read a label as Graphviz does: `\\n` ends a line, and any other sign escaped is itself."""
+    """Read a label as Graphviz does: `\\n` ends a line, and other escaped signs are themselves."""
     signs = re.findall(r"\\.|[^\\]", label)
     text = "".join("\n" if sign == "\\n" else sign[-1] for sign in signs)
     return [unescape(line) for line in text.split("\n")]
 
 
 def mermaid_words(label: str) -> list[str]:
-    """Read a label as Mermaid does: `#35;` is a sign by its number, `<br/>` ends a line."""
+    """Read a label as Mermaid does: `#35;` is a character by its code, `<br/>` ends a line."""
     return [
         re.sub(r"#(\d+);", lambda entity: chr(int(entity[1])), line)
         for line in label.split("<br/>")
@@ -60,7 +60,7 @@ def mermaid_words(label: str) -> list[str]:
 
 
 def text_table(shown: str) -> Counter[Edge]:
-    """Read a text for terminals: blocks of nodes, rows of outcomes, the last with the target."""
+    """Read a text picture: blocks of nodes, with rows of outcomes that end with a target."""
     found: Counter[Edge] = Counter()
     source, outcomes = "", list[str]()
     for line in shown.split("\n")[3:]:
@@ -76,7 +76,7 @@ def text_table(shown: str) -> Counter[Edge]:
 
 
 def text_pairs(shown: str) -> set[tuple[str, str]]:
-    """Return which nodes are joined in a text for terminals."""
+    """Return the pairs of nodes that a text picture joins."""
     found: set[tuple[str, str]] = set()
     source = ""
     for line in shown.split("\n")[3:]:
@@ -89,7 +89,7 @@ def text_pairs(shown: str) -> set[tuple[str, str]]:
 
 def words_of(row: str) -> list[str]:
     """Return the outcomes of a row."""
-    return [unquoted(one[1]) for one in TEXT_WORD.finditer(row)]
+    return [unquoted(match[1]) for match in TEXT_WORD.finditer(row)]
 
 
 def unquoted(word: str) -> str:
@@ -97,11 +97,12 @@ def unquoted(word: str) -> str:
 
 
 @given(any_graphs())
-def test_a_dot_diagram_read_back_is_the_executable_table(graph: NodeGraph[None]) -> None:
-    """A reviewer approves the picture; the engine must not run anything else."""
+def test_dot_text_read_back_is_the_table(graph: NodeGraph[None]) -> None:
     text = dot_of(picture(graph)).split("\n")
 
-    nodes = [match for one in text if (match := DOT_NODE.fullmatch(one[: one.find(" shape=") + 7]))]
+    nodes = [
+        match for line in text if (match := DOT_NODE.fullmatch(line[: line.find(" shape=") + 7]))
+    ]
     names = {node[1]: dot_words(node[2])[0] for node in nodes} | {"last": "END"}
     found = Counter(
         Edge(names[line[1]], outcome[2:-2], names[line[2]])
@@ -115,8 +116,7 @@ def test_a_dot_diagram_read_back_is_the_executable_table(graph: NodeGraph[None])
 
 
 @given(any_graphs())
-def test_a_mermaid_diagram_read_back_is_the_executable_table(graph: NodeGraph[None]) -> None:
-    """A reviewer approves the picture; the engine must not run anything else."""
+def test_mermaid_text_read_back_is_the_table(graph: NodeGraph[None]) -> None:
     text = mermaid_of(picture(graph)).split("\n")
 
     nodes = [match for match in map(MERMAID_NODE.fullmatch, text) if match]
@@ -134,7 +134,7 @@ def test_a_mermaid_diagram_read_back_is_the_executable_table(graph: NodeGraph[No
 
 @st.composite
 def marked_graphs(draw: st.DrawFn) -> tuple[NodeGraph[None], Marks]:
-    """Draw a graph, and marks for it whose words and tones are anything."""
+    """Draw a graph and any marks on it."""
     graph = draw(any_graphs())
     names = st.sampled_from([*graph.nodes, "END", "nowhere"])
     ways = st.sampled_from([(edge.source, edge.outcome) for edge in graph.edges])
@@ -151,27 +151,25 @@ def marked_graphs(draw: st.DrawFn) -> tuple[NodeGraph[None], Marks]:
 
 
 @given(marked_graphs())
-def test_an_overlay_adds_no_line_and_hides_none(drawn: tuple[NodeGraph[None], Marks]) -> None:
-    """Whatever is laid over a diagram, in any theme, and whatever it says."""
+def test_marks_add_and_hide_no_line(drawn: tuple[NodeGraph[None], Marks]) -> None:
     graph, marks = drawn
     names = {f"n{number}": name for number, name in enumerate(graph.nodes)} | {"last": "END"}
     expected = Counter((line.source, line.target) for line in lines(graph))
 
-    dotted = [DOT_LINE.fullmatch(one) for one in dot_of(picture(graph, marks), DARK).split("\n")]
-    assert expected == Counter((names[one[1]], names[one[2]]) for one in dotted if one)
-    flow = [MERMAID_LINE.fullmatch(one) for one in mermaid_of(picture(graph, marks)).split("\n")]
-    assert expected == Counter((names[one[1]], names[one[3]]) for one in flow if one)
+    dotted = [DOT_LINE.fullmatch(line) for line in dot_of(picture(graph, marks), DARK).split("\n")]
+    assert expected == Counter((names[match[1]], names[match[2]]) for match in dotted if match)
+    flow = [MERMAID_LINE.fullmatch(line) for line in mermaid_of(picture(graph, marks)).split("\n")]
+    assert expected == Counter((names[match[1]], names[match[3]]) for match in flow if match)
 
 
 @given(any_graphs())
-def test_a_text_read_back_is_the_executable_table(graph: NodeGraph[None]) -> None:
-    """On a terminal, too: no name can draw a line, or look like another."""
+def test_a_text_picture_read_back_is_the_table(graph: NodeGraph[None]) -> None:
+    """No name can look like a line, or like another name."""
     assert table(graph) == text_table(text_of(picture(graph)))
 
 
 @given(marked_graphs())
-def test_a_text_with_an_overlay_has_the_same_lines(drawn: tuple[NodeGraph[None], Marks]) -> None:
-    """However hostile what is laid over it."""
+def test_a_text_picture_with_marks_has_the_same_lines(drawn: tuple[NodeGraph[None], Marks]) -> None:
     graph, marks = drawn
     found = text_pairs(text_of(picture(graph, marks)))
 
@@ -180,11 +178,10 @@ def test_a_text_with_an_overlay_has_the_same_lines(drawn: tuple[NodeGraph[None],
 
 @settings(max_examples=15)
 @given(any_graphs())
-def test_a_rendered_diagram_holds_every_line_and_every_name(graph: NodeGraph[None]) -> None:
-    """The program that draws must read the text as it was meant, whatever the names hold."""
+def test_an_svg_has_every_line_and_every_name(graph: NodeGraph[None]) -> None:
     svg = ElementTree.fromstring(render(dot_of(picture(graph)), "svg"))  # noqa: S314 - we made it ourselves
     titles = Counter(
-        # A line that starts or ends at a side of its nodes says so in its title.
+        # A title has the side of a node at which its line begins or ends.
         (title.text or "").replace(":e", "").replace(":w", "")
         for title in svg.iter("{http://www.w3.org/2000/svg}title")
     )
@@ -201,8 +198,8 @@ def test_a_rendered_diagram_holds_every_line_and_every_name(graph: NodeGraph[Non
 
 
 @given(any_graphs())
-def test_every_pair_of_nodes_is_joined_by_one_line_at_most(graph: NodeGraph[None]) -> None:
-    """Nine outcomes drawn as nine lines are a knot; nothing may be lost by joining them."""
+def test_two_nodes_are_joined_by_one_line_at_most(graph: NodeGraph[None]) -> None:
+    """No outcome is lost when outcomes are joined to one line."""
     drawn = lines(graph)
     pairs = Counter((line.source, line.target) for line in drawn)
 
@@ -212,7 +209,7 @@ def test_every_pair_of_nodes_is_joined_by_one_line_at_most(graph: NodeGraph[None
 
 @given(any_graphs())
 def test_the_same_table_gives_the_same_text(graph: NodeGraph[None]) -> None:
-    """A diagram in a repository must change only when the table does."""
+    """A diagram in a repository changes only when the table changes."""
     edges: Edges[None] = {
         node: {
             outcome: END if target == "END" else graph.nodes[target]
@@ -227,14 +224,12 @@ def test_the_same_table_gives_the_same_text(graph: NodeGraph[None]) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["C", "Zl", "Zp"])))
-def test_words_without_control_characters_are_drawn_as_they_are(text: str) -> None:
-    """Names are the user's own; only what cannot be seen is changed."""
+def test_printable_names_are_drawn_unchanged(text: str) -> None:
     assert text == visible(text)
 
 
 @given(st.text(st.characters()))
-def test_visible_words_stay_on_one_line_and_can_be_written(text: str) -> None:
-    """A name that breaks a line, or a file's encoding, would break the diagram."""
+def test_visible_names_have_one_line_and_can_be_encoded(text: str) -> None:
     shown = visible(text)
 
     assert len(shown.splitlines()) <= 1

@@ -96,7 +96,7 @@ class Scenario:
         """Answer everything that a run waits for."""
         asks = [one for one in pending.pending if one.kind == "approval"]
         return (
-            {one.key: one.approve() if self.approved else one.deny("no") for one in asks},
+            {one.key: one.approve() if self.approved else one.decline("no") for one in asks},
             {one.key: "theirs" for one in pending.pending if one.kind == "client_tool"},
         )
 

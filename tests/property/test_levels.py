@@ -1,4 +1,4 @@
-"""What is drawn from far is true: every line of the table is there, and every count adds up."""
+"""Every level draws all lines of the table, and its counts add up."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MERMAID_LINE = re.compile(r'    (n\d+) (?:==>|-->|-\.->)\|".*"\| (\w+)')
 
 
 def drawn_lines(drawn: Picture) -> Counter[tuple[str, str, str]]:
-    """Return the lines between boxes, each as often as it stands for one of the table."""
+    """Return the lines between boxes, each with the number of table rows that it stands for."""
     found: Counter[tuple[str, str, str]] = Counter()
     for stroke in drawn.strokes:
         for word in stroke.words:
@@ -40,25 +40,24 @@ def drawn_lines(drawn: Picture) -> Counter[tuple[str, str, str]]:
 
 
 def taken(more: str) -> int:
-    """Return how often something was done, by its words."""
+    """Return the count in a text such as `3x (2+1)`."""
     said = TIMES.search(SEVERAL.sub("", more))
     return int(said[1].replace(",", "")) if said else 0
 
 
 def counted_inside(drawn: Picture) -> tuple[int, int]:
-    """Return how many lines are inside boxes, and how often they were taken."""
+    """Return the number of lines inside boxes, and how often runs took them."""
     lines = passages = 0
     for shape in drawn.shapes:
-        # A node may be called anything, but the names of a box stand before its count.
-        for said in [one for one in map(INSIDE.fullmatch, shape.details) if one][:1]:
+        # A node may have any name, but the names of a box come before its count.
+        for said in [match for match in map(INSIDE.fullmatch, shape.details) if match][:1]:
             lines += int(said[1])
             passages += int((said[2] or "0").replace(",", ""))
     return lines, passages
 
 
 @given(any_graphs())
-def test_every_line_of_the_table_is_between_two_boxes_or_inside_one(graph: NodeGraph[None]) -> None:
-    """No more and no fewer: a reviewer who looks from far is told the truth."""
+def test_each_line_is_between_two_boxes_or_inside_one(graph: NodeGraph[None]) -> None:
     boxes = phases(graph)
     drawn = picture(graph, level="phase")
     ids = {
@@ -71,7 +70,7 @@ def test_every_line_of_the_table_is_between_two_boxes_or_inside_one(graph: NodeG
     between = Counter(edge for edge in graph.edges if edge not in within)
 
     assert {1} >= set(within.values())
-    assert Counter((ids[one.source], one.outcome, ids[one.target]) for one in between) == (
+    assert Counter((ids[edge.source], edge.outcome, ids[edge.target]) for edge in between) == (
         drawn_lines(drawn)
     )
     assert len(graph.edges) == drawn_lines(drawn).total() + within.total()
@@ -79,23 +78,22 @@ def test_every_line_of_the_table_is_between_two_boxes_or_inside_one(graph: NodeG
 
 @given(any_graphs())
 def test_every_notation_has_the_lines_of_the_picture(graph: NodeGraph[None]) -> None:
-    """From far, from near and in detail, in any theme."""
     for level in LEVELS:
         drawn = picture(graph, level=level)
-        pairs = {(one.source, one.target) for one in drawn.strokes}
+        pairs = {(line.source, line.target) for line in drawn.strokes}
         dotted = map(DOT_LINE.match, dot_of(drawn, DARK).split("\n"))
         flow = map(MERMAID_LINE.fullmatch, mermaid_of(drawn, DARK).split("\n"))
 
-        assert pairs == {(one[1], one[2]) for one in dotted if one}
-        assert pairs == {(one[1], one[2]) for one in flow if one}
+        assert pairs == {(match[1], match[2]) for match in dotted if match}
+        assert pairs == {(match[1], match[2]) for match in flow if match}
         assert text_of(drawn).count("▶ ") >= len(pairs)
 
 
 @st.composite
 def walked(draw: st.DrawFn) -> tuple[NodeGraph[None], Marks, int]:
-    """Draw a graph, what some walks over it have counted, and how many steps they took."""
+    """Draw a graph, the counts of random walks on it, and the number of their steps."""
     graph = draw(any_graphs(st.sampled_from("abcdefgh")))
-    targets = {(one.source, one.outcome): one.target for one in graph.edges}
+    targets = {(edge.source, edge.outcome): edge.target for edge in graph.edges}
     visits: Counter[str] = Counter()
     ways: Counter[Way] = Counter()
     for _ in range(draw(st.integers(1, 3))):
@@ -118,28 +116,27 @@ def walked(draw: st.DrawFn) -> tuple[NodeGraph[None], Marks, int]:
 
 @given(walked())
 def test_counts_add_up_at_every_level(found: tuple[NodeGraph[None], Marks, int]) -> None:
-    """What was done is the same, from wherever one looks."""
     graph, marks, steps = found
-    tokens = sum(one.tokens for one in marks.visits.values())
+    tokens = sum(tally.tokens for tally in marks.visits.values())
     for level in LEVELS:
         drawn = picture(graph, marks, level)
-        between = sum(taken(word.more) for one in drawn.strokes for word in one.words)
+        between = sum(taken(word.more) for line in drawn.strokes for word in line.words)
         _, within = counted_inside(drawn)
         assert steps == between + within
-        told = [line for one in drawn.shapes for line in one.words if line.endswith(" tokens")]
-        assert tokens == sum(int(line.split()[0].replace(",", "")) for line in told)
+        words = [line for shape in drawn.shapes for line in shape.words if line.endswith(" tokens")]
+        assert tokens == sum(int(line.split()[0].replace(",", "")) for line in words)
 
 
 @given(walked())
-def test_a_box_is_come_to_as_often_as_lines_lead_to_it(
+def test_a_box_is_visited_as_often_as_lines_lead_to_it(
     found: tuple[NodeGraph[None], Marks, int],
 ) -> None:
-    """And where runs begin, as often more as runs have begun."""
+    """The box of the start is entered once more for each run."""
     graph, marks, _ = found
     begun = marks.visits[graph.start].total - sum(
-        marks.passages[one.source, one.outcome].total
-        for one in graph.edges
-        if one.target == graph.start and (one.source, one.outcome) in marks.passages
+        marks.passages[edge.source, edge.outcome].total
+        for edge in graph.edges
+        if edge.target == graph.start and (edge.source, edge.outcome) in marks.passages
     )
     drawn = picture(graph, marks, "phase")
     for shape in drawn.shapes:
@@ -157,10 +154,9 @@ def test_a_box_is_come_to_as_often_as_lines_lead_to_it(
 def test_marks_hide_and_add_no_line_at_any_level(
     graph: NodeGraph[None], data: st.DataObject
 ) -> None:
-    """Whatever is laid over a picture."""
     level: Level = data.draw(st.sampled_from(LEVELS))
     names = st.sampled_from([*graph.nodes, "END"])
-    ways = st.sampled_from([(one.source, one.outcome) for one in graph.edges])
+    ways = st.sampled_from([(edge.source, edge.outcome) for edge in graph.edges])
     tones: st.SearchStrategy[Tone] = st.sampled_from(get_args(Tone))
     words = st.text("xyz", min_size=1, max_size=5)
     marks = Marks(
@@ -172,17 +168,17 @@ def test_marks_hide_and_add_no_line_at_any_level(
     plain, marked = picture(graph, level=level), picture(graph, marks, level)
 
     assert drawn_lines(plain) == drawn_lines(marked)
-    # Every word about a way is told, beside its line or in the box that holds it.
-    told = " ".join(
-        [word.more for one in marked.strokes for word in one.words]
-        + [line for one in marked.shapes for line in one.details]
+    # The words of a mark are beside its line, or in the box that contains the line.
+    text = " ".join(
+        [word.more for line in marked.strokes for word in line.words]
+        + [line for shape in marked.shapes for line in shape.details]
     )
-    assert all(word in told for word in marks.ways.values())
+    assert all(word in text for word in marks.ways.values())
 
 
 @st.composite
 def grown(draw: st.DrawFn) -> tuple[NodeGraph[None], NodeGraph[None], str]:
-    """Draw a graph, and the same with one node more anywhere in its table."""
+    """Draw a graph, and the same graph with one more node in its table."""
     rows = draw(
         st.dictionaries(
             st.sampled_from("abcdefgh"),
@@ -191,7 +187,8 @@ def grown(draw: st.DrawFn) -> tuple[NodeGraph[None], NodeGraph[None], str]:
         )
     )
     known = {
-        name: [one if one in rows else "END" for one in row][:12] for name, row in rows.items()
+        name: [target if target in rows else "END" for target in row][:12]
+        for name, row in rows.items()
     }
     where = draw(st.integers(1, len(known)))
     items = list(known.items())
@@ -200,37 +197,37 @@ def grown(draw: st.DrawFn) -> tuple[NodeGraph[None], NodeGraph[None], str]:
 
 
 def in_order(drawn: Picture, text: str) -> list[str]:
-    """Return the names of nodes in the order in which a text states them."""
+    """Return the names of nodes in the order of a text."""
     names = {shape.id: shape.words[0] for shape in drawn.shapes}
     stated = re.findall(r"^ +(n\d+)(?: \[label|\[|\(|\{|>)", text, re.MULTILINE)
-    return [names[one] for one in stated]
+    return [names[shape_id] for shape_id in stated]
 
 
 @given(grown())
-def test_a_node_more_moves_none_of_the_others(
+def test_a_new_node_moves_no_other_node(
     found: tuple[NodeGraph[None], NodeGraph[None], str],
 ) -> None:
-    """Layouts go by the order of the source: two versions of a picture can be laid side by side."""
+    """So two versions of a picture can be compared by eye."""
     before, after, new = found
     for level in ("node", "detail"):
         old, now = picture(before, level=level), picture(after, level=level)
         for written in (dot_of, mermaid_of):
             assert in_order(old, written(old)) == [
-                one for one in in_order(now, written(now)) if one != new
+                name for name in in_order(now, written(now)) if name != new
             ]
-        ends = {shape.id: shape.words[0] for one in (old,) for shape in one.shapes}
+        ends = {shape.id: shape.words[0] for shape in old.shapes}
         later = {shape.id: shape.words[0] for shape in now.shapes}
-        lines = [(ends[one.source], ends[one.target]) for one in old.strokes]
+        lines = [(ends[line.source], ends[line.target]) for line in old.strokes]
         assert lines == [
-            (later[one.source], later[one.target])
-            for one in now.strokes
-            if new not in (later[one.source], later[one.target])
+            (later[line.source], later[line.target])
+            for line in now.strokes
+            if new not in (later[line.source], later[line.target])
         ]
 
 
 @given(any_graphs())
-def test_names_of_boxes_are_safe_in_a_text(graph: NodeGraph[None]) -> None:
-    """Whatever nodes are called, a line of a box cannot be taken for a line of the table."""
+def test_no_name_of_a_box_looks_like_a_line(graph: NodeGraph[None]) -> None:
+    """No name of a node looks like a line of the table."""
     for line in text_of(picture(graph, level="phase")).split("\n"):
         assert line == visible(line)
         if line[:1] in {"├", "└"}:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphloop import Agent, AnswerInfo, Verdict, tool
+from graphloop import Agent, AnswerInfo, Review, tool
 from tests.sizes import sized
 from tests.transcripts import any_text
 from tests.unit.testing.kernel_faults import FAULTS
@@ -98,8 +98,8 @@ ENCODED = {"anthropic": on_anthropic, "openai": on_openai}
 def bodies(wire: str, turns: list[Turn], instructions: str) -> list[bytes]:
     """Return what a server was sent that answers an agent with these turns."""
 
-    def last(info: AnswerInfo) -> Verdict:
-        return Verdict(ok=info.text == turns[-1][0], feedback="Go on.")
+    def last(info: AnswerInfo) -> Review:
+        return Review(ok=info.text == turns[-1][0], feedback="Go on.")
 
     async def main() -> list[bytes]:
         answers = [ENCODED[wire](said, calls, at) for at, (said, calls) in enumerate(turns)]

@@ -228,7 +228,7 @@ def said(pending: Pending, answer: Answer) -> object:
         return answer.text
     if answer.kind == "deny":
         # A forged token is no approval either.
-        return Approval(True, token=answer.text) if answer.text else pending.deny("no")
+        return Approval(True, token=answer.text) if answer.text else pending.decline("no")
     return pending.approve(edit={"text": answer.text} if answer.text else None)
 
 

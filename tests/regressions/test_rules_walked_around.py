@@ -153,9 +153,7 @@ def test_a_word_that_only_a_child_can_make_happen_is_refused() -> None:
     """The rule would be weaker, or forbid for ever, and nobody would say why."""
     kid = Agent(ScriptedModel(["x"]), tools=[made("edit")]).as_tool(name="kid", description="edits")
 
-    with pytest.raises(
-        ConfigError, match="only the agents that this run calls have the tool 'edit'"
-    ):
+    with pytest.raises(ConfigError, match="only child runs have the tool 'edit'"):
         agent([], made("test"), made("merge"), kid, rules=only_after("merge", "test", since="edit"))
     assert agent([], kid, rules=never("edit"))
 

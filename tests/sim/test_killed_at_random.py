@@ -126,7 +126,7 @@ async def left_by(directory: Path) -> Histories:
 
 
 @pytest.mark.timeout(0 if NIGHTLY else 300)
-def test_a_run_that_is_killed_again_and_again_ends_as_if_it_had_not_been(
+def test_a_run_killed_again_and_again_ends_as_if_undisturbed(
     tmp_path: Path, server: ForkServerContext, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """This is the promise that everything else is built for, kept by real processes."""

@@ -43,9 +43,7 @@ def taken_over(path: Path) -> int:
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_a_run_whose_loop_was_closed_is_taken_over_while_its_process_lives(
-    store: str, tmp_path: Path
-) -> None:
+def test_a_run_whose_loop_was_closed_can_be_taken_over(store: str, tmp_path: Path) -> None:
     """The store's own thread went on renewing the lease: the run was busy for ever."""
     with process("close loop", tmp_path / store) as owner:
         assert "closed" == hear(owner)
@@ -55,9 +53,7 @@ def test_a_run_whose_loop_was_closed_is_taken_over_while_its_process_lives(
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_a_run_of_a_killed_process_is_taken_over_while_its_child_lives(
-    store: str, tmp_path: Path
-) -> None:
+def test_a_killed_process_s_run_is_taken_over_beside_its_child(store: str, tmp_path: Path) -> None:
     """A forked child shares the open files of its parent, and must not share its locks."""
     with process("claim and fork", tmp_path / store) as owner:
         child = int(hear(owner))
@@ -71,9 +67,7 @@ def test_a_run_of_a_killed_process_is_taken_over_while_its_child_lives(
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_a_run_is_claimed_again_through_the_store_whose_loop_was_closed(
-    store: str, tmp_path: Path
-) -> None:
+def test_a_store_whose_loop_was_closed_claims_a_run_again(store: str, tmp_path: Path) -> None:
     """As notebooks do, and synchronous programs: one event loop for each thing they want."""
     kept = leasing(tmp_path / store)
 
@@ -90,7 +84,7 @@ def test_a_run_is_claimed_again_through_the_store_whose_loop_was_closed(
     asyncio.run(twice())
 
 
-def test_a_process_that_is_forked_in_a_commit_keeps_no_other_waiting(tmp_path: Path) -> None:
+def test_a_process_forked_in_a_commit_keeps_no_other_waiting(tmp_path: Path) -> None:
     """As by a tool that uses `multiprocessing`: its children live on, and the file is free."""
     path = tmp_path / "runs.db"
     with process("fork in a commit", path) as forking, process("append all", path) as other:

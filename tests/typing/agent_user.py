@@ -24,6 +24,7 @@ from graphloop import (
     Pending,
     PendingTurn,
     Policy,
+    Review,
     RunResult,
     RunStream,
     StepChanges,
@@ -34,7 +35,6 @@ from graphloop import (
     ToolContext,
     ToolRunner,
     Usage,
-    Verdict,
     agent_tool,
     allow,
     approve,
@@ -177,8 +177,8 @@ def is_done(info: AnswerInfo) -> bool:
     return info.attempt > 0 or "done" in info.text
 
 
-async def judge(info: AnswerInfo) -> bool | Verdict:
-    return True if info.output else Verdict(ok=False, feedback="Answer.")
+async def judge(info: AnswerInfo) -> bool | Review:
+    return True if info.output else Review(ok=False, feedback="Answer.")
 
 
 def shorten(info: StepInfo) -> Sequence[Message]:
@@ -232,7 +232,7 @@ async def answer_later() -> None:
     assert_type(parked.output, object)
     approvals = {one.key: one.approve(edit={"amount": 1}) for one in parked.pending}
     assert_type(await boss.resume(parked, approvals=approvals), RunResult[None])
-    denials = {one.key: one.deny("no") for one in parked.pending}
+    denials = {one.key: one.decline("no") for one in parked.pending}
     assert_type(boss.resume_sync(parked, approvals=denials), RunResult[None])
     stateless = await boss.generate(
         messages=parked.messages, approvals={"a": True}, tool_results={"b": {"x": 1}}

@@ -1,4 +1,4 @@
-"""Content blocks of a streamed Anthropic turn, each assembled from its own deltas.
+"""Content blocks of a streamed turn, each assembled from its deltas.
 
 A block knows its start, takes any number of deltas, and becomes a part. Blocks may overlap, so no
 block knows of others. Unknown fields are kept as JSON. A field of the wrong type raises TypeError,
@@ -33,7 +33,7 @@ def new_block(start: JsonObject, calls: int) -> Block:
 
 
 def string(fields: JsonObject, key: str) -> str:
-    """Return the string at `key`, in whole characters; absent and null are the empty string."""
+    """Return the string at `key`; absent and null are empty."""
     value = fields.get(key)
     if value is None:
         return ""
@@ -43,7 +43,7 @@ def string(fields: JsonObject, key: str) -> str:
 
 
 class Block:
-    """A block under assembly; this class keeps a block that only this wire understands.
+    """A block under assembly; this class keeps blocks of unknown kinds.
 
     Such blocks are server tools and their results, fallbacks, and new kinds.
 
@@ -94,7 +94,7 @@ class Block:
         return OpaquePart(f'{json_text(fields)[:-1]},"input":{object_or_empty(arguments)}}}')
 
     def unknown_fields(self, *known: str) -> str:
-        """Return the fields that are not `known` as JSON text; null is left out."""
+        """Return the fields that are not `known` as JSON text."""
         fields = self.start.items()
         more = {key: value for key, value in fields if key not in known and value is not None}
         return json_text(more) if more else ""
@@ -121,7 +121,6 @@ class _Prose(Block):
 
     def take_beside(self, delta: JsonObject) -> None:
         """Take a delta of another kind."""
-        raise NotImplementedError
 
     def _show(self, text: str) -> Delta | None:
         return self.shown(text) if text else None
@@ -139,7 +138,7 @@ class _TextBlock(_Prose):
     def take_beside(self, delta: JsonObject) -> None:
         if delta["type"] == "citations_delta":
             if not is_list(self.start.get("citations")):
-                self.start["citations"] = []
+                self.start["citations"] = list[object]()
             self.start["citations"].append(delta["citation"])
 
     def part(self) -> TextPart:
@@ -183,7 +182,7 @@ class _RedactedBlock(Block):
 
 @final
 class _CallBlock(Block):
-    """A call of a tool that is not Anthropic's own; its arguments stay the text of the model."""
+    """A call; its arguments stay the text of the model."""
 
     is_call = is_shown = True
 

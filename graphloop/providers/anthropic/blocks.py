@@ -1,4 +1,4 @@
-"""Messages and parts as content blocks of the Anthropic Messages wire: JSON text, part by part.
+"""Messages and parts as content blocks of the Anthropic wire.
 
 Pure functions of one part each; which blocks form a message is the encoder's business. A block the
 API would refuse (blank text) becomes the empty string, and the encoder leaves it out.
@@ -31,7 +31,10 @@ WIRE = "anthropic"
 
 
 def system_block(message: SystemMessage) -> str:
-    """Return later instructions as a text block: this wire moves system messages to the top."""
+    """Return later instructions as a text block.
+
+    The API takes system messages at the top only.
+    """
     content = message.content
     return _text_block(f"<system>\n{content}\n</system>") if content.strip() else ""
 
@@ -54,7 +57,7 @@ def result_block(result: ToolResult, wire_id: str) -> str:
 
 
 def assistant_blocks(message: AssistantMessage, wire_ids: Sequence[str]) -> list[str]:
-    """Return a turn's blocks in their order; `wire_ids` are the ids of its calls.
+    """Return a turn's blocks in order; its calls get `wire_ids`.
 
     Reasoning, opaque blocks and unknown fields go back only to the wire they came from.
     """

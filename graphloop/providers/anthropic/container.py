@@ -1,4 +1,4 @@
-"""The container of Anthropic's server tools: a turn reports it, the next request sends it.
+"""The container of Anthropic's server tools, from turn to request.
 
 Without it a paused turn cannot go on, and files that the model wrote are gone. The turn's message
 keeps the id, so any process can send it from the history. A container that the caller names wins,
@@ -24,7 +24,7 @@ def container_to_keep(container: object) -> str:
 
 
 def kept_id(message: AssistantMessage, *, place: str) -> str:
-    """Return the id of the container that a message of this wire keeps, or nothing.
+    """Return the id of the container that a message keeps, if any.
 
     Raises:
         ConfigError: the message's `extra` is no JSON object; the error names `place`.
@@ -36,7 +36,7 @@ def kept_id(message: AssistantMessage, *, place: str) -> str:
 
 
 def names_container(options: JsonObject) -> bool:
-    """Whether the caller's options choose the container: by its id, or a new container.
+    """Whether the caller's options choose the container, or a new container.
 
     An object without an id only lists skills to load.
     """
@@ -45,7 +45,7 @@ def names_container(options: JsonObject) -> bool:
 
 
 def container_member(request: ModelRequest, kept: str) -> str:
-    """Return the member of the request that holds the id `kept`, and the caller's skills.
+    """Return the member of the request that names the container.
 
     Nothing is sent where the caller chose a container, nor to a request without server tools.
 

@@ -1,4 +1,4 @@
-"""The decoder of the Anthropic Messages wire: server-sent events to deltas and one reply.
+"""The decoder of the Anthropic wire: events to deltas and a reply.
 
 Blocks are assembled by their index, for servers let them overlap. The stream is an answer only
 after `message_stop`, and only if each call is whole and a stop reason came. Events before
@@ -80,7 +80,7 @@ class AnthropicDecoder:
         self._flowing_index = 0
 
     def feed(self, event: ServerEvent) -> _Shown:
-        """Take an event; return the deltas to show at once, and the usage if it reports one.
+        """Take an event; return deltas to show, and usage if reported.
 
         Raises:
             BadReply: the event is not of this wire.
@@ -169,7 +169,7 @@ class AnthropicDecoder:
         return self._shown(block.opened())
 
     def _fall_back(self, start: JsonObject) -> None:
-        """Go on with the fallback model; the calls of the model that declined are dropped.
+        """Go on with the fallback model, without the earlier model's calls.
 
         The API wants neither these calls nor results for them when the turn is sent back.
         """
@@ -225,7 +225,7 @@ class AnthropicDecoder:
 
 
 def _more_text(data: bytes, index: int) -> str | None:
-    """Return the text of an event that only extends the block at `index`, or None."""
+    """Return the text of an event that only extends this block."""
     try:
         event = _decode(data)
     except (DecodeError, UnicodeDecodeError, RecursionError):
@@ -234,7 +234,7 @@ def _more_text(data: bytes, index: int) -> str | None:
 
 
 def _is_error(name: str, fields: JsonObject) -> bool:
-    """Whether an event of an unknown kind reports an error, in any form."""
+    """Whether an event of an unknown kind reports an error."""
     kind = fields.get("type")
     if kind == "error" or fields.get("error"):
         return True
@@ -246,7 +246,7 @@ def _is_error(name: str, fields: JsonObject) -> bool:
 
 
 def _usage(fields: JsonObject) -> Usage:
-    """Return the tokens of a turn; where the server sampled several times, their sum."""
+    """Return the tokens of a turn, summed over the server's iterations."""
     iterations, server_calls = fields.get("iterations"), fields.get("server_tool_use")
     rounds = iterations if is_list(iterations) and iterations else [fields]
 

@@ -1,4 +1,4 @@
-"""The messages of an Anthropic request: stretches of one role, each message encoded once.
+"""The messages of an Anthropic request, each encoded once.
 
 The API knows two roles. Every maximal stretch of tool results, user and later system messages is
 one user message, results first; it stays open until the next turn of the model closes it. Ids are
@@ -24,7 +24,6 @@ from ...values import (
     UserMessage,
 )
 from ..encoder import EncodedHistory, PrefixEncoder
-from ..text import utf8
 from .blocks import WIRE, assistant_blocks, result_block, system_block, user_blocks
 from .container import container_member, kept_id
 from .head import head_bytes
@@ -70,7 +69,7 @@ class _AnthropicHistory(EncodedHistory):
 
     def end(self, request: ModelRequest) -> bytes:
         # The container stands behind the messages: the prefix stays the same once its id is known.
-        closed = utf8(f"]{container_member(request, self._container)}}}")
+        closed = f"]{container_member(request, self._container)}}}".encode()
         message = self._open_message()
         return (b"," + message if self.parts and message else message) + closed
 
@@ -113,4 +112,4 @@ class _AnthropicHistory(EncodedHistory):
 
 
 def _message(role: str, blocks: Sequence[str]) -> bytes:
-    return utf8(f'{{"role":"{role}","content":[{",".join(blocks)}]}}')
+    return f'{{"role":"{role}","content":[{",".join(blocks)}]}}'.encode()

@@ -12,7 +12,6 @@ from typing import Final
 from ...errors import ConfigError, nearest
 from ...values import ModelRequest, OutputSpec, Settings, ToolChoice, ToolSpec
 from ..options import options_of
-from ..text import utf8
 from ..wire_json import JsonObject, is_object, json_text, object_text
 from .container import names_container
 from .output_schema import closed_schema
@@ -29,7 +28,7 @@ _OWNED: Final[Mapping[str, str]] = {
 def head_bytes(
     request: ModelRequest, instructions: Sequence[str], *, model: str, max_tokens_default: int
 ) -> bytes:
-    """Return the body up to and with the bracket that opens the messages.
+    """Return the body up to and with the bracket before the messages.
 
     Raises:
         ConfigError: this wire has no form for a setting, tool or option.
@@ -49,7 +48,7 @@ def head_bytes(
     if system := "\n\n".join(filter(None, instructions)):
         fields["system"] = json_text(system)
     members = "".join(f"{json_text(name)}:{text}," for name, text in fields.items())
-    return utf8(f'{{{members}"messages":[')
+    return f'{{{members}"messages":['.encode()
 
 
 def _sampling(settings: Settings) -> dict[str, str]:
@@ -69,7 +68,7 @@ def _sampling(settings: Settings) -> dict[str, str]:
 
 
 def _output_config(output: OutputSpec | None, options: JsonObject) -> dict[str, str]:
-    """Return the field that makes the model answer in the form of `output`.
+    """Return the field that names the form of the answer.
 
     Its other settings (effort) stand beside it; they come from the options.
     """

@@ -10,6 +10,7 @@ from __future__ import annotations
 from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
+from ..text import whole_text
 from ..wire_json import JsonObject, is_list, is_object, json_text, object_in
 
 __all__ = ["closed_schema", "refused_part"]
@@ -38,14 +39,14 @@ def closed_schema(text: str, *, place: str, description: str = "") -> str:
     closed = _closed(schema)
     if description and not closed.get("description"):
         closed["description"] = description
-    return text if closed == schema else json_text(closed)
+    return whole_text(text) if closed == schema else json_text(closed)
 
 
 def refused_part(text: str, *, place: str) -> str:
-    """Return the part of the schema `text` that Anthropic's own API refuses, or nothing.
+    """Return the part of the schema that Anthropic's API refuses.
 
-    `closed_schema` cannot mend such a part without excluding valid answers. Other servers of this
-    wire accept it.
+    Nothing if it takes the whole. `closed_schema` cannot mend such a part without excluding valid
+    answers. Other servers of this wire accept it.
 
     Raises:
         ConfigError: `text` is no JSON object; the message names `place`.
@@ -113,12 +114,12 @@ def _closed(schema: JsonObject) -> JsonObject:
     closed = {key: _closed_value(key, value) for key, value in schema.items()}
     if closed.get("type") == "object":
         closed.setdefault("additionalProperties", False)
-    # Of alternatives the API knows one form, and no pointer to what tells them apart.
+    # The API knows `anyOf` only, and no `discriminator`.
     if "oneOf" in closed and "anyOf" not in closed:
         closed["anyOf"] = closed.pop("oneOf")
         closed.pop("discriminator", None)
     described = {word: closed.pop(word) for word in _DESCRIBED_WORDS if word in closed}
-    # Of a least number of items the API enforces 0 and 1.
+    # The API enforces a `minItems` of 0 or 1 only.
     if closed.get("minItems") not in {None, 0, 1}:
         described["minItems"] = closed.pop("minItems")
     if described:

@@ -24,7 +24,10 @@ CodeVersion: TypeAlias = Literal["20250825", "20260120", "20260521"]
 
 
 class UserLocation(TypedDict, total=False):
-    """Roughly where the user is; `country` is an ISO code of two letters, `timezone` IANA's."""
+    """Roughly where the user is.
+
+    `country` is an ISO code of two letters, `timezone` an IANA name.
+    """
 
     city: str
     region: str
@@ -68,7 +71,7 @@ def anthropic_web_fetch(
     max_content_tokens: int | None = None,
     version: FetchVersion = "20250910",
 ) -> AnyTool:
-    """Return Anthropic's web fetch: it reads pages whose address stands in the conversation.
+    """Return Anthropic's web fetch: it reads pages that the conversation names.
 
     Args:
         max_uses: how many pages one model call may read; None for the server's own limit.
@@ -90,7 +93,7 @@ def anthropic_web_fetch(
 
 
 def anthropic_code_execution(*, version: CodeVersion = "20250825") -> AnyTool:
-    """Return Anthropic's code execution: shell commands and files, in the server's own sandbox.
+    """Return Anthropic's code execution, in the server's own sandbox.
 
     Args:
         version: of the tool; later versions keep a Python session alive, on later models only.

@@ -82,5 +82,5 @@ class AnthropicMessages:
         return AnthropicDecoder({**ANTHROPIC_WORDS, **self.finish_words})
 
     def error(self, status: int, body: bytes) -> ProviderError:
-        """Return the error that an HTTP answer without a stream means; never raises."""
+        """Return the error that an HTTP refusal means; never raises."""
         return http_error(WIRE, status, body)

@@ -1,4 +1,4 @@
-"""Tool calls of one turn, assembled from the fragments of the OpenAI chat wire.
+"""Tool calls of one turn, assembled from fragments.
 
 Servers disagree on how a fragment names its call. Proxies count from 1, Mistral sends
 no index, Gemini's compatible endpoint sends every call at index 0 under a new id, some send no id
@@ -24,7 +24,7 @@ _FUNCTION_FIELDS: Final = frozenset({"name", "arguments"})
 
 @final
 class CallDraft:
-    """A call while its fragments come; its deltas wait until its name is known."""
+    """A call under assembly; its deltas wait for its name."""
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -49,7 +49,7 @@ class CallDraft:
         return self._show(self._arguments.push(piece) if piece else "")
 
     def ends_before(self, fragment: JsonObject) -> bool:
-        """Whether `fragment` starts another call: it has a name, and this call is whole."""
+        """Whether `fragment` starts another call."""
         function = _function_of(fragment)
         name = _word(function.get("name"))
         if not (name and self.name):
@@ -87,7 +87,7 @@ class CallAssembler:
         self._by_id: dict[tuple[int | None, str], CallDraft] = {}
 
     def add(self, fragment: JsonObject) -> tuple[CallDraft | None, Sequence[Delta]]:
-        """Take a fragment; return the draft if it started a new call, and the deltas to show."""
+        """Take a fragment; return the call it started, and its deltas."""
         at = fragment.get("index")
         index = at if isinstance(at, int) else None
         call_id = _word(fragment.get("id"))
@@ -122,7 +122,7 @@ class CallAssembler:
 
 
 def add_field(into: JsonObject, name: str, value: object) -> None:
-    """Keep a field this wire's codec does not know: arrays and objects grow, the rest replaces."""
+    """Keep an unknown field: arrays and objects grow, the rest replaces."""
     kept = into.get(name)
     if is_list(kept) and is_list(value):
         kept.extend(value)

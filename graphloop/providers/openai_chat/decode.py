@@ -1,4 +1,4 @@
-"""Streams of the OpenAI chat wire: server-sent chunks become deltas and one reply.
+"""Streams of the OpenAI chat wire: chunks to deltas and a reply.
 
 The answer is over at its finish reason, which `[DONE]` follows on most servers. A stream without a
 finish reason is truncated, even with `[DONE]`. Of several finish reasons the worst counts.
@@ -120,7 +120,7 @@ class ChatDecoder:
         return bool(self._parts)
 
     def feed(self, event: ServerEvent) -> Iterable[Delta | UsageSoFar]:
-        """Take an event; return the deltas to show at once, and the usage if it reports one.
+        """Take an event; return deltas to show, and usage if reported.
 
         Raises:
             BadReply: the event's JSON does not parse or is not of this wire.
@@ -303,7 +303,7 @@ class ChatDecoder:
 
 
 def _more_text(data: bytes) -> str | None:
-    """Return the text of a chunk that holds only more text, or None."""
+    """Return the text of a chunk without anything else, or None."""
     try:
         return _decode(data).choices[0].delta.content
     except (DecodeError, UnicodeDecodeError, RecursionError):
@@ -346,7 +346,10 @@ def _grow(kept: JsonObject, piece: JsonObject) -> None:
 
 
 def _usage(usage: JsonObject) -> Usage:
-    """Return the tokens of a turn; input excludes what a cache gave, output includes reasoning."""
+    """Return the tokens of a turn.
+
+    Input excludes tokens from a cache; output includes reasoning.
+    """
     prompt = count_of(usage, "prompt_tokens")
     completion = count_of(usage, "completion_tokens")
     # DeepSeek and Moonshot name the cached tokens beside the details, not in them.

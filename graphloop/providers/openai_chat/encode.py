@@ -1,4 +1,4 @@
-"""Requests of the OpenAI chat wire: the head of a request, and its history.
+"""Requests of the OpenAI chat wire: head and history.
 
 The form of a message depends only on that message and on those before it, never on later ones.
 """
@@ -84,7 +84,7 @@ class _ChatHistory(EncodedHistory):
 def _head(
     model: str, max_tokens_field: str, request: ModelRequest, instructions: Sequence[str]
 ) -> bytes:
-    """Return the body up to and with the bracket that opens the messages."""
+    """Return the body up to and with the bracket before the messages."""
     del instructions  # This wire sends system messages in their places.
     settings = request.settings
     options, server_tools = options_of(settings, _OWNED)

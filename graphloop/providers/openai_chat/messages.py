@@ -51,7 +51,7 @@ _NOTHING: Final[tuple[JsonObject, ...]] = ()
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The state of the results: the ids of the last turn's calls, how many are answered.
+    """The calls of the last turn, and how many are answered.
 
     `parts` are images and files of results. This wire's tool messages hold text only, so they
     follow in one user message, after the last result: pairing stays intact.
@@ -62,14 +62,14 @@ class Batch:
     parts: tuple[JsonObject, ...] = ()
 
     def waiting(self) -> tuple[JsonObject, ...]:
-        """Return the user message of the parts that wait, if there are any."""
+        """Return the user message of the parts that wait, if any."""
         return ({"role": "user", "content": list(self.parts)},) if self.parts else _NOTHING
 
 
 def encode_message(
     batch: Batch, index: int, message: Message, *, reasoning: bool = True
 ) -> tuple[Batch, tuple[JsonObject, ...]]:
-    """Return the wire's messages for message `index`, and the state of the results after it.
+    """Return the wire's messages for a message, and the next `Batch`.
 
     `reasoning` is whether a turn's reasoning may go back to the server.
     """
@@ -161,7 +161,7 @@ def _assistant(message: AssistantMessage, ids: tuple[str, ...], *, reasoning: bo
 
 
 def _typed_content(message: AssistantMessage, *, thinking: bool) -> list[JsonObject]:
-    """Return the content as typed parts where plain text would lose some (Mistral)."""
+    """Return the content as typed parts where text loses some."""
     typed: list[JsonObject] = []
     needed = False
     for part in message.parts:

@@ -102,5 +102,5 @@ class OpenAIChat:
         return ChatDecoder({**CHAT_WORDS, **self.finish_words})
 
     def error(self, status: int, body: bytes) -> ProviderError:
-        """Return the error that an HTTP answer without a stream means; never raises."""
+        """Return the error that an HTTP refusal means; never raises."""
         return http_error(CHAT_WIRE, status, body)

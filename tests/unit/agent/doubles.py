@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import Unpack
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar, Unpack
 
-from graphloop import Agent, Approval, EndReason, RunResult, RunStream, Tool
+from graphloop import Agent, Approval, EndReason, RunResult, RunStream, StepChanges, StepInfo, Tool
 from graphloop.agent.options import AgentOptions
 from graphloop.events import Event
 from graphloop.parts.parts import Part
@@ -23,11 +23,13 @@ __all__ = [
     "AMOUNT",
     "CLIENT",
     "PAY",
+    "Hanging",
     "Kept",
     "Silent",
     "Till",
     "asked_of",
     "every",
+    "first_only",
     "free",
     "gated",
     "kinds",
@@ -36,9 +38,12 @@ __all__ = [
     "ran",
     "read",
     "statuses",
+    "stream",
     "tasks_left",
     "texts",
     "to_agent",
+    "tool_of",
+    "within",
     "write",
 ]
 
@@ -113,7 +118,7 @@ def tasks_left() -> int:
 
 
 class Silent:
-    """A model that answers only when it is told to."""
+    """A model that answers once its event is set."""
 
     label = "silent"
 
@@ -136,7 +141,7 @@ class Silent:
 
 
 class Kept:
-    """A store like the one in memory, for those below to change."""
+    """A store in memory whose subclasses change single methods."""
 
     def __init__(self) -> None:
         self.kept = MemoryStore()
@@ -201,7 +206,7 @@ def model(*replies: Reply) -> ScriptedModel:
 def asked_of(
     agent: Agent, prompt: str = "go"
 ) -> list[tuple[tuple[str, ...], ToolChoice, Settings]]:
-    """Run, and return what each request offered, in whatever way it ended."""
+    """Run to any end, and return what each request offered."""
     model = agent.model
     assert isinstance(model, ScriptedModel)
     asyncio.run(agent.stream(prompt).consume())
@@ -209,3 +214,51 @@ def asked_of(
         (tuple(tool.name for tool in one.tools), one.tool_choice, one.settings)
         for one in model.requests
     ]
+
+
+DEADLINE_S = 5.0
+
+
+T = TypeVar("T")
+
+
+def within(work: Awaitable[T]) -> T:
+    """Run to the end, or fail if it does not come."""
+
+    async def bounded() -> T:
+        async with asyncio.timeout(DEADLINE_S):
+            return await work
+
+    return asyncio.run(bounded())
+
+
+def tool_of(name: str, execute: Callable[[dict[str, object]], object]) -> Tool:
+    """Return a tool that takes anything."""
+    return Tool(name=name, parameters={"type": "object"}, execute=execute)
+
+
+class Hanging:
+    """Tools that begin and never end, with an event for "they have begun"."""
+
+    def __init__(self, *names: str) -> None:
+        self.begun = asyncio.Event()
+        self.runs = 0
+        self.tools = tuple(tool_of(name, self._hang) for name in names)
+        self.calls = reply(*(call(name) for name in names))
+
+    async def _hang(self, arguments: dict[str, object]) -> str:
+        self.runs += 1
+        if self.runs == len(self.tools):
+            self.begun.set()
+        await asyncio.Event().wait()
+        return "never"
+
+
+def stream(*script: Entry) -> RunStream[None]:
+    """Return the stream of a run with this script."""
+    return Agent(ScriptedModel(script)).stream("go")
+
+
+def first_only(changes: StepChanges) -> Callable[[StepInfo], StepChanges | None]:
+    """Return a function that changes the first turn and no other."""
+    return lambda info: changes if info.step_index == 0 else None

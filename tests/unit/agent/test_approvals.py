@@ -1,4 +1,4 @@
-"""Approvals: what a gate holds, who is asked, and what an answer lets happen."""
+"""Approvals: the calls that wait at a gate, the person who is asked, and the answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from graphloop import (
     deny,
     tool,
 )
-from graphloop.agent.answers import Decide, ToolApprover, approver_alone, approver_below
+from graphloop.agent.answers import ToolApprover, approver_alone, approver_below
+from graphloop.agent.options import Decide
 from graphloop.driver.ports import LeftOpen
 from graphloop.effects import AskHuman
 from graphloop.errors import ConfigError, ToolError
@@ -71,7 +72,6 @@ def is_first(arguments: object, context: ToolContext) -> bool:
     ],
 )
 def test_a_gate_decides_about_every_call(gate: Policy, statuses: list[str]) -> None:
-    """The first rule that matches; what none matches is denied."""
     assert statuses == behind(gate, "read", "again")[1]
 
 
@@ -95,7 +95,6 @@ def yes(_: Pending) -> bool:
 def test_an_answer_lets_a_parked_call_run_or_not(
     answer: object, paid: list[int], status: str
 ) -> None:
-    """Nothing runs that was not approved, and it runs with the arguments that were approved."""
     till = Till(PAY, "done")
 
     result = till.resumed(till.parked(), {"c0.0": cast("bool", answer)})
@@ -104,8 +103,7 @@ def test_an_answer_lets_a_parked_call_run_or_not(
     assert [status] == [one.status for one in result.steps[0].tool_results]
 
 
-def test_the_reason_of_a_denial_is_told_to_the_model() -> None:
-    """A denial that says why lets the model do better."""
+def test_the_model_reads_the_reason_of_a_denial() -> None:
     till = Till(PAY, "done")
 
     result = till.resumed(till.parked(), {"c0.0": Approval(approved=False, reason="too much")})
@@ -115,7 +113,6 @@ def test_the_reason_of_a_denial_is_told_to_the_model() -> None:
 
 @pytest.mark.parametrize("answer", [None, "yes", 1, Approval(wrong("no"))])
 def test_what_is_neither_a_yes_nor_a_no_lets_nothing_run(answer: object) -> None:
-    """An approver in this process denies by it; who resumes, or hands in, is told."""
     till = Till(PAY, "denied", PAY, "done")
     denied = till.agent.with_options(approve_tool_call=lambda _: wrong(answer)).generate_sync("go")
     assert ["denied"] == statuses(denied)
@@ -126,11 +123,6 @@ def test_what_is_neither_a_yes_nor_a_no_lets_nothing_run(answer: object) -> None
         till.agent.resume_sync(leg, approvals={"c0.0": wrong(answer)})
     with pytest.raises(ConfigError, match=r"approvals\['c-1.0'\] is True, False or an Approval"):
         till.agent.generate_sync(messages=history, approvals={"c-1.0": wrong(answer)})
-    for given in ([Approval(True)], "c0.0", True):
-        with pytest.raises(ConfigError, match="`approvals` is a mapping"):
-            till.agent.resume_sync(leg, approvals=wrong(given))
-    with pytest.raises(ConfigError, match="`tool_results` is a mapping"):
-        till.agent.resume_sync(leg, tool_results=wrong("x"))
 
     assert [] == till.paid
     till.agent.resume_sync(leg, approvals={"c0.0": True})
@@ -138,7 +130,6 @@ def test_what_is_neither_a_yes_nor_a_no_lets_nothing_run(answer: object) -> None
 
 
 def test_an_edit_that_does_not_fit_leaves_the_run_waiting() -> None:
-    """The person at the keyboard mistyped: nothing is journaled, and they can answer again."""
     store = MemoryStore()
     till = Till(PAY, "done", store=store)
     first = till.parked("r")
@@ -157,7 +148,6 @@ PAY_TWICE = reply(call("pay", arguments='{"amount": 1}'), call("pay", arguments=
 
 
 def test_what_is_not_answered_keeps_the_run_parked() -> None:
-    """Approvals arrive one by one; tools run only when their gate has spoken about all of them."""
     till = Till(PAY_TWICE, "done", store=MemoryStore())
 
     first = till.parked("r")
@@ -186,7 +176,6 @@ def test_what_is_not_answered_keeps_the_run_parked() -> None:
 def test_a_client_tool_s_result_is_what_the_model_reads(
     value: object, text: str, status: str
 ) -> None:
-    """Plain values become text the way a tool's own result does; an exception says it failed."""
     till = Till(reply(call("client")), "done")
 
     result = till.resumed(till.parked(), tool_results={"c0.0": value})
@@ -196,7 +185,6 @@ def test_a_client_tool_s_result_is_what_the_model_reads(
 
 
 def test_client_tools_can_be_answered_one_by_one() -> None:
-    """Two browsers, two answers, and results in request order."""
     till = Till(reply(call("client"), call("client")), "done")
 
     second = till.resumed(till.parked(), tool_results={"c0.1": "second"})
@@ -217,7 +205,6 @@ def test_client_tools_can_be_answered_one_by_one() -> None:
 def test_a_wrong_key_undoes_the_right_one_beside_it(
     approvals: dict[str, bool | Approval], tool_results: dict[str, object], message: str
 ) -> None:
-    """An approval for the wrong call must not vanish: all or nothing is journaled."""
     store = MemoryStore()
     till = Till(PAY, "done", store=store)
     first = till.parked("r")
@@ -262,7 +249,6 @@ def no_mind(_: Pending) -> bool:
 def test_an_approver_in_this_process_decides_at_once(
     decide: Callable[[Pending], bool], paid: list[int]
 ) -> None:
-    """It fails closed: only True, or an Approval that says so, lets a call run."""
     till = Till(PAY, "done")
 
     result = asyncio.run(till.agent.with_options(approve_tool_call=decide).generate("go"))
@@ -270,8 +256,7 @@ def test_an_approver_in_this_process_decides_at_once(
     assert (paid, EndReason.COMPLETED) == (till.paid, result.end_reason)
 
 
-def test_an_approver_is_told_what_it_decides_about() -> None:
-    """The same value that a parked run's result holds."""
+def test_an_approver_reads_the_call_it_decides_about() -> None:
     till = Till(reply(call("pay", "id-1", '{"amount": 7}')), "done")
     told: list[Pending] = []
 
@@ -303,8 +288,7 @@ def paid(decide: Decide) -> ToolResult:
     return result_of(Agent(model, tools=[pay], approve_tool_call=decide).generate_sync("pay"))
 
 
-def test_who_decides_is_told_the_conversation_of_the_call() -> None:
-    """What was asked, and the reply with the says; a parked run's request holds the same."""
+def test_an_approver_reads_the_conversation_of_the_call() -> None:
     told: list[Pending] = []
 
     def decide(pending: Pending) -> bool:
@@ -322,7 +306,6 @@ def test_who_decides_is_told_the_conversation_of_the_call() -> None:
 
 
 def test_an_edit_of_a_call_that_may_have_run_is_a_mistake() -> None:
-    """It could not run, and its author should hear of it."""
     approver = ToolApprover(lambda _: Approval(approved=True, arguments='{"amount": 2}'))
     ask = AskHuman(7, "c0.0", ToolCall("p", "pay", '{"amount": 5}'), unknown=True)
 
@@ -352,8 +335,7 @@ def under(*gates: Policy, depth: int = 1) -> Run[None]:
     return evolve(fresh(), setup=Setup(rules=tuple([one.rules for one in gates]), depth=depth))
 
 
-def test_an_agent_s_approver_is_asked_where_nobody_is_above() -> None:
-    """But not about what gates above ask, today or by the journal; then the question stays open."""
+def test_an_agent_s_own_approver_is_asked_without_a_parent() -> None:
     own = ToolApprover(lambda _: True)
 
     today = approver_below(None, own, "payer", fresh(), [READS])
@@ -368,7 +350,6 @@ def test_an_agent_s_approver_is_asked_where_nobody_is_above() -> None:
 
 
 def test_what_its_own_gates_ask_it_answers_below_too() -> None:
-    """Those are not above whoever brings it; who answers at the top answers everything."""
     own = ToolApprover(lambda _: True, own=(ASKS.rules,))
     lenient = allow("*")
     bringer = approver_below(None, own, "lead", fresh(), [lenient])
@@ -390,7 +371,6 @@ GATED: Tool = Tool(name="read", parameters={"type": "object"}, execute=same, nee
 
 
 def test_only_a_signed_approval_of_this_call_counts() -> None:
-    """Whoever can write into the store, or guess a key, cannot approve."""
     agent = Agent(
         ScriptedModel([reply(call()), "done"], restart=True),
         tools=[GATED],

@@ -5,22 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 import pytest
 
 from graphloop import Agent, EndReason, PendingTurn, RunResult, Tool, ToolRunner
 from graphloop.effects import AwaitCaller
-from graphloop.errors import ConfigError, RunFailed, StoreError
+from graphloop.errors import ConfigError
 from graphloop.events import Event, Steered
 from graphloop.parts.parts import Finish, Part, RunStart, ToolResultPart
 from graphloop.providers.base import TextDelta
 from graphloop.providers.script import Entry
 from graphloop.stores.memory import MemoryStore
-from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import AssistantMessage, FinishReason, Message, ToolResult, UserMessage
 from tests.strategies import call, reply, wrong
+from tests.unit.agent.doubles import within
 
 TOOLS = reply("let me see", call("read", "a"), call("write", "b"))
 
@@ -50,7 +50,6 @@ def agent(
 
 
 async def test_each_turn_of_the_model_is_yielded_before_its_tools_run() -> None:
-    """Who looks at a turn can still keep its tools from running."""
     ran: list[str] = []
 
     assert [
@@ -73,32 +72,13 @@ def told(messages: tuple[Message, ...]) -> list[str]:
 
 
 async def test_the_conversation_includes_the_turn_in_hand() -> None:
-    """CONTRACT §9 #29: an assistant turn is recorded before control returns."""
     first, second = [told(one.messages) async for one in agent(TOOLS, "done").iter("go")]
 
     assert ["user: go", "assistant: let me see"] == first
     assert [*first, "read: read is done", "write: write is done", "assistant: done"] == second
 
 
-DEADLINE_S = 5.0
-
-
-T = TypeVar("T")
-
-
-def within(work: Awaitable[T]) -> T:
-    """Run to the end, or fail if it does not come."""
-
-    async def bounded() -> T:
-        async with asyncio.timeout(DEADLINE_S):
-            return await work
-
-    return asyncio.run(bounded())
-
-
 def test_the_history_is_valid_at_every_moment() -> None:
-    """Whoever saves it in the middle of a turn saves something that a server takes."""
-
     async def iterate() -> list[str]:
         runner = agent(TOOLS, "done").iter("go")
         assert () == runner.messages
@@ -129,7 +109,6 @@ async def first_turn(runner: ToolRunner) -> None:
 
 
 async def test_a_runner_is_iterated_once() -> None:
-    """R01: a second loop would ask the model again, or hang; an early break asks nothing more."""
     model = ScriptedModel([TOOLS, "done"])
     runner = Agent(model, tools=[counting("read", []), counting("write", [])]).iter("go")
     await first_turn(runner)
@@ -181,10 +160,9 @@ async def whole_context(runner: ToolRunner) -> None:
         (closed_unseen, EndReason.ABORTED, 0),
     ],
 )
-async def test_until_done_settles_whatever_was_done_before(
+async def test_until_done_works_after_any_iteration(
     look: Callable[[ToolRunner], Awaitable[None]], end_reason: EndReason, ran: int
 ) -> None:
-    """R08, §9 #32: the seed's `done` hangs for ever when its caller has left the loop."""
     executed: list[str] = []
 
     runner = agent(TOOLS, "done", ran=executed).iter("go")
@@ -200,7 +178,6 @@ async def test_until_done_settles_whatever_was_done_before(
 
 
 async def test_a_model_that_fails_ends_the_loop_with_its_error() -> None:
-    """A loop that just stops looks like an answer."""
     seen: list[int] = []
 
     async def look(runner: ToolRunner) -> None:
@@ -217,18 +194,8 @@ async def test_a_model_that_fails_ends_the_loop_with_its_error() -> None:
     assert ["read: read is done", "write: write is done"] == told(runner.messages)[2:]
 
 
-@pytest.mark.parametrize(("prompt", "found"), [(None, "neither"), (3, "string")])
-async def test_a_wrong_question_is_told_on_the_first_look(prompt: object, found: str) -> None:
-    """Nothing has been sent."""
-    with pytest.raises(ConfigError, match=found):
-        await all_turns(agent("done").iter(wrong(prompt)))
-    with pytest.raises(ConfigError, match=found):
-        await agent("done").iter(wrong(prompt)).until_done()
-
-
 @pytest.mark.parametrize("name", ["pay", "client"])
 def test_a_run_that_parked_is_iterated_further(tmp_path: Path, name: str) -> None:
-    """In another process, by its id: the next turn is steered as if nothing had been between."""
     ran: list[str] = []
     path = str(tmp_path / "runs.db")
 
@@ -270,7 +237,6 @@ def test_a_run_that_parked_is_iterated_further(tmp_path: Path, name: str) -> Non
 
 @pytest.mark.parametrize("ahead", [False, True])
 def test_the_turn_in_hand_when_a_process_died_is_in_hand_again(tmp_path: Path, ahead: bool) -> None:
-    """What its caller had not said is said now; what has run does not run again."""
     ran: list[str] = []
     path = str(tmp_path / "runs.db")
 
@@ -313,32 +279,16 @@ def test_the_turn_in_hand_when_a_process_died_is_in_hand_again(tmp_path: Path, a
     ] == told(tuple(result.run.messages))
 
 
-async def test_a_run_that_nobody_iterated_is_not_resumed_so() -> None:
-    """It stops at no turn; the message says what to call, and nothing is recorded."""
+async def test_only_a_run_of_iter_is_iterated_further() -> None:
     one = agent(reply(call("pay", "p")), "done")
     parked = await one.generate("go")
     before = await parked.store.load(parked.run_id)
-    with pytest.raises(ConfigError, match=r"not begun by `iter`.*`resume_stream`"):
+    with pytest.raises(ConfigError, match=r"not started by `iter`.*`resume_stream`"):
         await all_turns(one.resume_iter(parked, approvals={"c0.0": True}))
     assert before == await parked.store.load(parked.run_id)
 
 
-async def test_a_run_without_a_further_turn_is_not_iterated() -> None:
-    """It waits on, or is over: its result can be had again."""
-    one = agent(reply(call("pay", "p")), "done")
-    parked = await one.iter("go").until_done()
-    again = one.resume_iter(parked)
-    assert [] == await all_turns(again)
-    assert EndReason.PARKED is (await again.until_done()).end_reason
-
-    ended = await agent("done").generate("go")
-    over = agent().resume_iter(ended)
-    assert [] == await all_turns(over)
-    assert "done" == (await over.until_done()).text
-
-
 async def test_closing_leaves_a_run_that_waits_as_it_is() -> None:
-    """It is not thrown away because its caller leaves, before it is resumed or after."""
     one = agent(reply(call("pay", "p")), "done")
     async with one.iter("go") as runner:
         await all_turns(runner)
@@ -352,24 +302,7 @@ async def test_closing_leaves_a_run_that_waits_as_it_is() -> None:
     assert "done" == (await one.resume(parked, approvals={"c0.0": True})).text
 
 
-async def test_between_two_turns_the_run_is_nobody_s(tmp_path: Path) -> None:
-    """Its lease is released, so that a caller who never comes back keeps nobody out."""
-    path = str(tmp_path / "runs.db")
-
-    one = agent(TOOLS, "done", store=path)
-    statuses: list[str] = []
-    other = SqliteStore(path)
-    async for _ in one.iter("go", run_id="r"):
-        statuses += [record.status for record in await other.overview()]
-    statuses += [record.status for record in await other.overview()]
-    await other.aclose()
-    await one.aclose()
-    assert ["parked", "parked", "done"] == statuses
-
-
 def test_an_abort_stops_at_once_and_answers_the_calls() -> None:
-    """And `after_step` lets the tools of the turn run first."""
-
     async def iterate(*, after_step: bool) -> RunResult[None]:
         runner = agent(TOOLS, "done").iter("go")
         async for _ in runner:
@@ -386,7 +319,6 @@ def test_an_abort_stops_at_once_and_answers_the_calls() -> None:
 
 
 async def test_closing_stops_tools_that_another_task_has_running() -> None:
-    """Whoever closes waits until nothing of the run is under way any more."""
     under_way, ended = asyncio.Event(), asyncio.Event()
 
     async def hang(arguments: dict[str, object]) -> str:
@@ -412,8 +344,7 @@ async def test_closing_stops_tools_that_another_task_has_running() -> None:
     assert ["unknown"] == [one.status for one in result.steps[0].tool_results]
 
 
-def test_parts_are_told_while_the_run_is_iterated() -> None:
-    """Deltas, tools, the end: the same as in `full_stream`."""
+def test_on_part_gets_the_parts_of_an_iterated_run() -> None:
     parts: list[Part] = []
     seen: list[int] = []
 
@@ -437,8 +368,6 @@ def test_parts_are_told_while_the_run_is_iterated() -> None:
 
 
 async def test_a_listener_that_raises_does_not_harm_the_run() -> None:
-    """§9 #54: it becomes a warning, that of the last part too."""
-
     def on_part(part: Part) -> None:
         if isinstance(part, RunStart | Finish):
             raise OSError(type(part).__name__)
@@ -447,15 +376,6 @@ async def test_a_listener_that_raises_does_not_harm_the_run() -> None:
 
     assert "done" == result.text
     assert ("on_part raised OSError: RunStart", "on_part raised OSError: Finish") == result.warnings
-
-
-async def test_a_reply_that_says_nothing_is_no_message() -> None:
-    """A paused turn without content is handed over, and is not part of the history."""
-    pause = reply(finish=FinishReason.PAUSE)
-    runner = agent(pause, "done").iter("go")
-    assert [["user: go"], ["user: go", "assistant: done"]] == [
-        told(runner.messages) async for _ in runner
-    ]
 
 
 class Steerless:
@@ -487,7 +407,6 @@ async def disk_is_full() -> None:
 
 @pytest.mark.parametrize("ahead", [True, False])
 async def test_a_say_that_cannot_be_journaled_ends_the_loop(*, ahead: bool) -> None:
-    """Not with the same turn again, for ever."""
     ran: list[str] = []
 
     async def look(runner: ToolRunner, seen: list[int]) -> None:
@@ -509,47 +428,10 @@ async def test_a_say_that_cannot_be_journaled_ends_the_loop(*, ahead: bool) -> N
     assert [] == ran
 
 
-async def test_a_caller_who_is_cancelled_can_still_ask_how_it_ended() -> None:
-    """The stream was left in the middle: `until_done` says so, and blocks nobody."""
-    under_way = asyncio.Event()
-
-    async def hang() -> None:
-        under_way.set()
-        await asyncio.Event().wait()
-
-    one = Agent(ScriptedModel([TOOLS, "done"]), tools=[counting("read", [])], store=Steerless(hang))
-    runner = one.iter("go")
-    looking = asyncio.create_task(all_turns(runner))
-    await under_way.wait()
-    looking.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await looking
-    with pytest.raises(RunFailed, match="left"):
-        await runner.until_done()
-    with pytest.raises(RunFailed, match="left"):
-        await anext(runner)
-
-
-async def test_a_run_that_ended_elsewhere_is_not_gone_on_with() -> None:
-    """Two drivers cannot both be right: the one who comes late hears of it."""
-    ran: list[str] = []
-
-    tools = [counting("read", ran), counting("write", ran)]
-    one = Agent(ScriptedModel([TOOLS, "done"]), tools=tools, store=MemoryStore())
-    runner = one.iter("go", run_id="r")
-    await first_turn(runner)
-    result = await one.resume("r")
-    with pytest.raises(StoreError, match="another driver"):
-        await runner.until_done()
-    assert "done" == result.text
-    assert ["read", "write"] == ran
-
-
 @pytest.mark.parametrize("effect", ["at_most_once", "idempotent"])
 async def test_a_time_limit_on_tools_leaves_the_run_where_it_is(
     effect: Literal["at_most_once", "idempotent"],
 ) -> None:
-    """With a store or without: a tool that must not run twice does not, any other is run again."""
     began: list[str] = []
 
     started = asyncio.Event()
@@ -579,8 +461,7 @@ async def test_a_time_limit_on_tools_leaves_the_run_where_it_is(
     assert (runs, status) == (len(began), result.steps[0].tool_results[0].status)
 
 
-async def test_who_is_cancelled_while_the_model_talks_can_go_on() -> None:
-    """The turn that never came is asked for again."""
+async def test_a_cancelled_iteration_can_go_on() -> None:
     asked = asyncio.Event()
 
     async def hang(_: object) -> bool:

@@ -1,9 +1,8 @@
-"""Graphs of one's own: drawn, checked, given what they name, and run."""
+"""Graphs of the user: drawn, checked, and run."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,22 +14,17 @@ from graphloop import (
     AgentTool,
     EndReason,
     Graph,
-    RunResult,
-    StepResult,
     allow,
-    budget,
     check,
-    deny,
     node,
 )
 from graphloop.agent.bindings import carried_by, models_named
-from graphloop.agent.options import RunOptions
 from graphloop.contract import Contract
 from graphloop.conversation.compaction import Compaction
 from graphloop.driver.ports import Callback
 from graphloop.effects import Effect, Invoke
-from graphloop.errors import ConfigError, GraphError, RunFailed
-from graphloop.events import Answer, BranchesJoined, Changes, EffectFailed, Event, StopRequested
+from graphloop.errors import ConfigError, GraphError
+from graphloop.events import Answer, BranchesJoined, EffectFailed, Event, StopRequested
 from graphloop.graph import Edges
 from graphloop.loop import Standard, standard_edges
 from graphloop.node_protocol import Kind, Leave, Node, Reaction, Wait
@@ -51,18 +45,14 @@ from graphloop.nodes.function import Function
 from graphloop.nodes.gate import Gate
 from graphloop.outcomes import Answered, Calls, Failed, Outcome, Ready, Settled
 from graphloop.own_nodes import Asking, ask_person, fallback, map_over, parallel, retry, sub_graph
-from graphloop.policy.policy import Policy, Rule
-from graphloop.rules import at_most
+from graphloop.policy.policy import Rule
 from graphloop.run import Run
 from graphloop.testing import ScriptedModel
 from graphloop.topology.loaded import dump, load
-from graphloop.topology.registration import Registry
-from graphloop.values import SystemMessage, UserMessage
-from tests.agents import ticking
-from tests.endless_graphs import POLLS, QUEUE, poll, poller, silent
+from tests.endless_graphs import POLLS, QUEUE, poller, silent
 from tests.own_nodes import Billing, Ticket, route
-from tests.strategies import call, reply, wrong
-from tests.unit.agent.doubles import gated, read
+from tests.strategies import wrong
+from tests.unit.agent.doubles import read
 
 
 def once(callback: str = "") -> Graph[None]:
@@ -78,29 +68,15 @@ def once(callback: str = "") -> Graph[None]:
     return Graph("ask-once", prepare, edges)
 
 
-def test_a_topology_of_one_s_own_runs() -> None:
-    """With a model and a question."""
-    result = asyncio.run(once().run(None, model=ScriptedModel(["hi"]), prompt="go"))
+def test_a_graph_of_the_user_runs() -> None:
+    for graph, gate in ((once(), None), (standard(), allow("read"))):
+        model = ScriptedModel(["hi"])
+        result = asyncio.run(graph.run(None, model=model, prompt="go", tools=[read], gate=gate))
 
-    assert ("hi", EndReason.COMPLETED) == (result.text, result.end_reason)
-
-
-def test_nodes_invoke_the_user_s_functions_by_name() -> None:
-    """The graph names them, the run brings them."""
-
-    async def prepare(run: Run[None]) -> Answer:
-        return Changes(messages=())
-
-    model = ScriptedModel(["hi"])
-    callbacks: dict[str, Callback[None]] = {"mine": prepare}
-
-    asyncio.run(once("mine").run(None, model=model, prompt="go", callbacks=callbacks))
-
-    assert 0 == len(model.requests[0].messages)
+        assert ("hi", EndReason.COMPLETED) == (result.text, result.end_reason)
 
 
 def test_a_graph_draws_and_checks_itself(tmp_path: Path) -> None:
-    """From the very table that runs."""
     graph = once()
 
     assert "prepare_step" in graph.mermaid()
@@ -112,90 +88,10 @@ def test_a_graph_draws_and_checks_itself(tmp_path: Path) -> None:
         graph.save(tmp_path / "loop.gif")
 
 
-def test_a_table_that_does_not_fit_its_nodes_is_refused() -> None:
-    """All findings at once, each with a fix."""
-    prepare = PrepareStep()
-
-    with pytest.raises(GraphError) as raised:
-        Graph("broken", prepare, {prepare: {Answered: END}})
-
-    assert 1 + len(prepare.outcomes) == len(raised.value.problems)
-    assert all(problem.fix for problem in raised.value.problems)
-
-
 def standard(nodes: Standard | None = None) -> Graph[None]:
-    """Return the standard loop as a graph of one's own."""
+    """Return the standard loop as a graph."""
     nodes = nodes or Standard()
     return Graph("mine", nodes.prepare, standard_edges(nodes))
-
-
-def test_every_option_of_a_run_takes_effect_in_a_graph() -> None:
-    """A topology of one's own is not a second-class agent."""
-    model, told = ScriptedModel([reply(call()), "done"]), list[object]()
-    clock = ticking()
-
-    def listen(step: StepResult) -> None:
-        told.append(step.index)
-
-    def approve(pending: object) -> bool:
-        told.append("asked")
-        return True
-
-    options: RunOptions = {
-        "tools": [gated()],
-        "instructions": "be brief",
-        "max_tokens": 9,
-        "temperature": 0.5,
-        "top_p": 0.9,
-        "stop_sequences": ["END"],
-        "seed": 7,
-        "provider_options": {"top_k": 3},
-        "gate": allow("read") | deny("*"),
-        "approve_tool_call": approve,
-        "approval_ttl_s": 60,
-        "approval_secret": b"secret",
-        "budget": budget(tool_calls=9),
-        "rules": at_most("tool:read", 9),
-        "max_agent_depth": 3,
-        "step_timeout_s": 60,
-        "on_bad_history": "refuse",
-        "agents": {},
-        "on_step_finish": listen,
-        "store": None,
-        "api_key": None,
-        "base_url": None,
-        "timeouts": None,
-        "retries": None,
-        "price": lambda _: 0.5,
-        "prices": {},
-        "clock": clock,
-    }
-    assert set(RunOptions.__annotations__) == set(options)
-
-    graph = standard()
-    result = asyncio.run(graph.run(None, model=model, messages=[UserMessage("go")], **options))
-
-    assert ["asked", 0, 1] == told
-    assert (1.0, EndReason.COMPLETED) == (result.cost_usd, result.end_reason)
-    assert (SystemMessage("be brief"), UserMessage("go")) == tuple(model.requests[0].messages)
-    settings = model.requests[0].settings
-    assert (9, 0.5, 0.9, ("END",), 7, '{"top_k": 3}') == (
-        settings.max_tokens,
-        settings.temperature,
-        settings.top_p,
-        settings.stop_sequences,
-        settings.seed,
-        settings.options,
-    )
-    assert result.run.at == clock.now
-    setup = result.run.setup
-    assert (budget(tool_calls=9), 3, 60, True) == (
-        setup.budget,
-        setup.depth_max,
-        setup.approval_ttl_s,
-        setup.signed,
-    )
-    assert ((*allow("read").rules, *deny("*").rules),) == setup.rules
 
 
 def requests_a_stop(_: Run[None]) -> Answer:
@@ -208,6 +104,13 @@ def hand_on() -> Graph[None]:
     child: Node[None, Outcome] = Child("helper")
     append: Node[None, Outcome] = Append()
     return Graph("hand-on", child, {child: {Answered: append, ...: END}, append: {...: END}})
+
+
+@node
+def asking(_: None) -> Asking[Answered]:
+    """Ask a person; the annotation allows models, too."""
+    yield from ask_person("Good?")
+    return Answered()
 
 
 @pytest.mark.parametrize(
@@ -224,6 +127,13 @@ def hand_on() -> Graph[None]:
         (once("mine"), {}, "'mine'"),
         (standard(), {"gate": allow("raed")}, "'raed'. Did you mean 'read'"),
         (standard(), {"step_timeout_s": 0}, "step_timeout_s"),
+        (standard(Standard(PrepareStep(active_tools=("raed",)))), {}, "names 'raed'"),
+        (Graph("asking", asking, {asking: {...: END}}), {"model": None}, "'asking' asks none"),
+        (
+            wrong(Graph("desk", route, {route: {...: END}})),
+            {"callbacks": {"route": requests_a_stop}},
+            "a function that the node of that name brings along",
+        ),
         (hand_on(), {}, "runs the agent 'helper'; the run has none"),
         (
             once("mine"),
@@ -235,7 +145,6 @@ def hand_on() -> Graph[None]:
 async def test_a_run_that_cannot_work_asks_nothing(
     graph: Graph[None], options: dict[str, object], found: str
 ) -> None:
-    """Whether an option, a question, or what a node names is wrong."""
     model = ScriptedModel(["hi"])
     given = {"model": model, "prompt": "go", "tools": [read], **options}
 
@@ -245,57 +154,7 @@ async def test_a_run_that_cannot_work_asks_nothing(
     assert [] == model.requests
 
 
-def test_a_graph_closes_a_model_that_it_opened_by_name(tmp_path: Path, closed: list[str]) -> None:
-    """The caller gave a string, and has nothing to close it with."""
-    (tmp_path / "script.yaml").write_text("- hi\n", encoding="utf-8")
-    name = f"script:{tmp_path / 'script.yaml'}"
-
-    assert "hi" == asyncio.run(once().run(None, model=name, prompt="go")).text
-    assert [name] == closed
-    asyncio.run(once().run(None, model=ScriptedModel(["hi"]), prompt="go"))
-    assert [name] == closed
-
-
-@pytest.mark.parametrize("made", ["node", "tool", "agent"])
-@pytest.mark.parametrize("named", [False, True])
-def test_the_models_of_agents_stay_open_for_other_runs(
-    tmp_path: Path, closed: list[str], made: str, named: bool
-) -> None:
-    """Another run of the same event loop may be asking them."""
-    (tmp_path / "script.yaml").write_text("- hi\n", encoding="utf-8")
-    name = f"script:{tmp_path / 'script.yaml'}"
-    own = name if named else ScriptedModel(["hi"], restart=True)
-    tools: list[AgentTool] = []
-    if made == "node":
-        below: Node[None, Outcome] = sub_graph(once(), name="kid", model=own)
-    elif made == "agent":
-        below = sub_graph(Agent(own, name="kid"))
-    else:
-        below = Child("kid")
-        tools = [once().as_tool(None, model=own, description="Help.", name="kid")]
-    graph: Graph[None] = Graph("outer", below, {below: {...: END}})
-
-    for model in (ScriptedModel([], label="outer"), None):
-        asyncio.run(graph.run(None, model=model, prompt="go", tools=tools))
-
-    assert [] == closed
-
-
-@pytest.mark.parametrize(
-    ("gate", "status"),
-    [(allow("read"), "ok"), (deny("*"), "denied"), (allow("nothing*"), "denied")],
-)
-def test_a_gate_of_a_run_holds_beside_the_rules_of_the_graph(gate: Policy, status: str) -> None:
-    """Who runs a topology that somebody else wrote can make it stricter, never laxer."""
-    model = ScriptedModel([reply(call()), "done"])
-
-    result = asyncio.run(standard().run(None, model=model, prompt="go", tools=[read], gate=gate))
-
-    assert [status] == [one.status for one in result.steps[0].tool_results]
-
-
 def test_agents_of_a_run_are_what_its_child_nodes_name() -> None:
-    """By the names of the mapping, whatever the agents are called themselves."""
     helper = Agent(ScriptedModel(["help"], label="h"), name="other").as_tool(description="helps")
     model = ScriptedModel([])
 
@@ -309,19 +168,7 @@ def test_agents_of_a_run_are_what_its_child_nodes_name() -> None:
 REFUSED = r"graph 'poller' may run for ever, so it does not run: nothing bounds the cycle poll -> "
 
 
-def test_a_graph_that_nothing_bounds_does_not_run() -> None:
-    """The error names the cycle, what is missing, and both ways out."""
-    with pytest.raises(ConfigError, match=REFUSED) as caught:
-        poller().stream(None)
-
-    told = str(caught.value)
-    assert "Limit" in told
-    assert 'ignore={(\'poll\', "GL4"): "why"}' in told
-    assert "--unbounded REASON" in told
-
-
 def test_no_door_leads_around_a_missing_bound() -> None:
-    """To run, to resume, to be a tool or a node: each would run it."""
     graph = poller()
 
     for enter in (
@@ -337,14 +184,12 @@ def test_no_door_leads_around_a_missing_bound() -> None:
 
 
 def test_a_graph_whose_bound_is_unknown_does_not_run() -> None:
-    """A node without a contract on a cycle: unknown is never proven."""
     with pytest.raises(ConfigError, match="give 'silent' a `contract`"):
         silent().stream(None)
     assert "completed" == asyncio.run(silent(again=False).run(None)).end_reason
 
 
 def test_with_a_reason_an_unbounded_graph_runs() -> None:
-    """As its author has said."""
     for graph in (poller({("poll", "GL4"): POLLS}), poller().unbounded(POLLS)):
         QUEUE[:] = [True, False, False]
 
@@ -352,64 +197,8 @@ def test_with_a_reason_an_unbounded_graph_runs() -> None:
         assert [] == QUEUE
 
 
-def test_a_file_gives_its_reason_in_ignore(tmp_path: Path) -> None:
-    """And that of an agent within it, under the agent's name."""
-    registry = Registry()
-    registry.node(poll)
-    inner = "graphloop: 1\nname: poller\nstart: poll\nnodes: {poll: {use: poll}}\n"
-    inner += "edges: {poll: {empty: poll, else: END}}\n"
-    outer = "graphloop: 1\nname: desk\nstart: poller\nagents: {poller: {include: poller.yaml}}\n"
-    outer += "nodes: {poller: {use: child, agent: poller}}\nedges: {poller: {else: END}}\n"
-    (tmp_path / "poller.yaml").write_text(inner)
-    desk = tmp_path / "desk.yaml"
-    desk.write_text(outer)
-    bare = load(desk, registry=registry)
-    desk.write_text(outer + f"ignore: [{{node: poller/poll, code: GL4, reason: {POLLS}}}]\n")
-    told = load(desk, registry=registry)
-    desk.write_text(outer)
-    (tmp_path / "poller.yaml").write_text(
-        f"{inner}ignore: [{{node: poll, code: GL4, reason: {POLLS}}}]\n"
-    )
-    told_within = load(desk, registry=registry)
-
-    with pytest.raises(ConfigError, match=REFUSED):
-        asyncio.run(bare.run(None))
-    for graph in (told, told_within, bare.unbounded(POLLS)):
-        QUEUE[:] = [True, False]
-        # The agent looks into its queue, and says nothing.
-        with pytest.raises(RunFailed, match="gave no answer"):
-            asyncio.run(graph.run(None, prompt="go"))
-        assert [] == QUEUE
-    assert [True, True, False] == [one.check().ok for one in (told, told_within, bare)]
-    with pytest.raises(ConfigError, match="needs no reason to run"):
-        told.unbounded(POLLS)
-
-
-def test_a_graph_s_own_reasons_are_the_checker_s() -> None:
-    """Said once, they hold for the proofs and for the runs."""
-    report = poller({("poll", "GL4"): POLLS}).check()
-
-    assert report == check(poller(), ignore={("poll", "GL4"): POLLS})
-    assert report.ok
-    assert [(POLLS, "GL4")] == [(one.reason, one.finding.code) for one in report.suppressed]
-    assert not poller().check().ok
-
-
-def test_what_nobody_can_tell_can_be_answered_for() -> None:
-    """It is shown among what is set aside, and is no longer unknown."""
-    report = silent(ignore={("silent", "GL4"): POLLS}).check()
-
-    assert [("GL4", "silent", POLLS)] == [
-        (one.finding.code, one.finding.node, one.reason) for one in report.suppressed
-    ]
-    assert "GL4" not in {one.code for one in report.unknown}
-    assert "GL4" in {one.code for one in silent().check().unknown}
-    assert () == report.findings
-
-
 @pytest.mark.parametrize("reason", ["", "  "])
 def test_nothing_is_set_aside_for_no_reason(reason: str) -> None:
-    """Whoever comes after has to know why."""
     with pytest.raises(ConfigError, match="sets GL4 of 'poll' aside for no reason"):
         poller({("poll", "GL4"): reason})
     with pytest.raises(ConfigError, match="sets GL4 of 'poll' aside for no reason"):
@@ -417,7 +206,6 @@ def test_nothing_is_set_aside_for_no_reason(reason: str) -> None:
 
 
 def test_a_graph_can_be_made_to_run_without_a_bound() -> None:
-    """The graph itself stays as it was."""
     graph = poller()
     free = graph.unbounded(POLLS)
 
@@ -428,21 +216,8 @@ def test_a_graph_can_be_made_to_run_without_a_bound() -> None:
         free.unbounded(POLLS)
 
 
-def test_a_reason_is_written_down_with_the_graph(tmp_path: Path) -> None:
-    """A file has it in its `ignore`."""
-    registry = Registry()
-    registry.node(poll)
-    text = dump(poller({("poll", "GL4"): POLLS}), registry=registry)
-    file = tmp_path / "poller.yaml"
-    file.write_text(text)
-
-    assert POLLS in text
-    assert () == load(file, registry=registry).endless
-
-
 @pytest.mark.parametrize("agent", ["w/deep", " w", "a\x1b[2J"])
-def test_an_agent_has_a_name_that_can_be_told(agent: str) -> None:
-    """`w/deep` would be the node `deep` of `w`, and what is set aside of the one of the other."""
+def test_an_agent_s_name_fits_before_the_names_of_nodes(agent: str) -> None:
     child, append = Child(agent, name="child"), Append()
 
     with pytest.raises(ConfigError, match="which is not an agent's name"):
@@ -465,7 +240,6 @@ def asks(label: str = "", fallbacks: tuple[str, ...] = (), judge: str = "") -> G
 
 
 def test_a_model_that_a_node_names_is_opened(tmp_path: Path) -> None:
-    """As the model of the run is, by its name."""
     script = tmp_path / "judge.yaml"
     script.write_text('- calls: [{name: verdict, arguments: {accepted: true, feedback: ""}}]\n')
     graph = asks(judge=f"script:{script}")
@@ -477,7 +251,6 @@ def test_a_model_that_a_node_names_is_opened(tmp_path: Path) -> None:
 
 
 def test_a_topology_of_data_opens_no_file(tmp_path: Path) -> None:
-    """Who writes a file of data must not have any path of this machine read."""
     secret = tmp_path / "passwd"
     secret.write_text("root:x:0:0\n")
     text = dump(asks(judge=f"script:{secret}"))
@@ -488,16 +261,6 @@ def test_a_topology_of_data_opens_no_file(tmp_path: Path) -> None:
     assert "root:x" not in str(told.value)
     labelled = ScriptedModel(["hi"], label=own)
     load(dump(asks(judge=own))).stream(None, model=labelled, prompt="go")
-
-
-def test_a_model_that_the_run_brings_is_not_opened_again() -> None:
-    """Its label names it, whether or not anything could open it by that."""
-    verdict = reply(call("verdict", "v", '{"accepted": true, "feedback": ""}'))
-    model = ScriptedModel(["hi", verdict], label="judge")
-
-    result = asyncio.run(asks("judge", judge="judge").run(None, model=model, prompt="go"))
-
-    assert "hi" == result.text
 
 
 @dataclass(frozen=True)
@@ -552,7 +315,6 @@ def helper(*answers: str) -> AgentTool:
 def test_what_a_node_names_is_looked_up_before_the_run(
     node: Node[None, Outcome], told: str
 ) -> None:
-    """In the middle of it, money has been spent, and a half answer could pass for one."""
     agents = {"helper": helper("hi")}
     callbacks: dict[str, Callback[None]] = {"mine": lambda _: BranchesJoined("x")}
     graph = Graph("alone", node, {node: {...: END}})
@@ -568,37 +330,12 @@ def test_what_a_node_names_is_looked_up_before_the_run(
 
 
 def alone(node: Node[None, Outcome]) -> Graph[None]:
-    """Return a graph of one node, whose answer is the run's."""
+    """Return a graph with one node, which gives the answer."""
     append: Node[None, Outcome] = Append()
     return Graph("alone", node, {node: {Answered: append, ...: END}, append: {...: END}})
 
 
-def asks_people(_: None) -> Asking[Answered]:
-    """Ask a person, and no model."""
-    yield from ask_person("Good?")
-    return Answered()
-
-
-def question(result: RunResult[None]) -> object:
-    """Return what a person is asked."""
-    return json.loads(result.pending[0].arguments)["question"]
-
-
-def test_a_generator_that_asks_no_model_says_so() -> None:
-    """Its annotation, `Asking`, says that it may ask anything."""
-    silent, free = node(model_calls=0)(asks_people), node(asks_people)
-
-    result = asyncio.run(alone(silent).run(None))
-
-    assert ("parked", "Good?") == (result.end_reason, question(result))
-    with pytest.raises(
-        ConfigError, match=r"asks a model: .*'asks_people' asks none: @node\(model_calls=0\)"
-    ):
-        alone(free).stream(None)
-
-
-def test_all_that_is_missing_is_told_at_once() -> None:
-    """Who mends one name would otherwise learn of the next by another start."""
+def test_an_error_names_everything_that_is_missing() -> None:
     first, second = parallel("a", "b", callback="f"), Critique("Good?", model="judge")
     graph: Graph[None] = Graph("all", first, {first: {...: second}, second: {...: END}})
 
@@ -611,7 +348,6 @@ def test_all_that_is_missing_is_told_at_once() -> None:
 
 
 def test_what_is_given_is_found_wherever_it_comes_from() -> None:
-    """Agents among the tools, too; and functions may be plain ones."""
     vote = alone(parallel("helper", "helper", callback="count"))
 
     def count(run: Run[None]) -> BranchesJoined:
@@ -644,7 +380,6 @@ def refund(amount: int) -> str:
 
 
 def test_a_gate_s_rules_name_tools_of_the_run() -> None:
-    """Of whatever origin the graph is: about another name they would protect nothing."""
     graph = gating(Rule("ask", ("refnud",)), Rule("allow", ("*",)))
     said = (
         r"node 'gate' of graph 'gating': a rule names .* \(refund\): 'refnud'\. Did you mean 'ref"
@@ -658,20 +393,7 @@ def test_a_gate_s_rules_name_tools_of_the_run() -> None:
         sub_graph(graph, model=ScriptedModel([]), options={"tools": [refund]})
 
 
-def test_a_gate_s_rules_may_name_what_agents_below_may_call() -> None:
-    """And by patterns what does not exist yet; where nothing can be called, anything."""
-    helper = Agent(ScriptedModel([]), tools=[refund], name="helper").as_tool(description="helps")
-    graph = gating(Rule("ask", ("refund", "later_*")), Rule("allow", ("helper",)))
-
-    for tools in ((), (helper,)):
-        model = ScriptedModel(["hi"])
-        result = asyncio.run(graph.run(None, model=model, prompt="x", tools=tools))
-        assert "hi" == result.text
-
-
 def test_two_things_of_one_name_are_refused() -> None:
-    """A wish names what it wants; the same thing twice is one."""
-
     @node(name="route")
     def twin(ticket: Ticket) -> Billing:
         return Billing()
@@ -685,7 +407,6 @@ def test_two_things_of_one_name_are_refused() -> None:
 
 
 def test_a_graph_that_brings_two_things_of_one_name_is_refused() -> None:
-    """Every run of it would be; and what is set aside of the one would be of the other."""
     first, second = (sub_graph(Agent(ScriptedModel([]), name=one), name="kid") for one in "ab")
     retried, again = Retrying(first, 1, name="first"), Retrying(second, 1, name="second")
     edges: Edges[None] = {retried: {...: again}, again: {...: END}}
@@ -697,7 +418,6 @@ def test_a_graph_that_brings_two_things_of_one_name_is_refused() -> None:
 
 
 def test_models_are_named_by_the_nodes_that_ask_them() -> None:
-    """Those within others, too; the first that names one is told."""
     critique: Node[None, Outcome] = Critique("Good?", model="judge")
     wrapped: Node[None, Outcome] = Retrying(critique, 2)
     nodes: list[Node[None, Outcome]] = [

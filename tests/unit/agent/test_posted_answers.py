@@ -16,6 +16,7 @@ from graphloop.tools.outcome import ToolOutcome
 from graphloop.tools.toolbox import Toolbox
 from graphloop.values import TextPart, ToolCall
 from tests.strategies import call, fresh
+from tests.unit.agent.doubles import AMOUNT
 
 PAY = ToolCall("p", "pay", '{"amount": 5}')
 
@@ -24,9 +25,6 @@ QUESTION = AskHuman(1, "c0.0", PAY)
 
 
 SECRET = b"s"
-
-
-AMOUNT = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
 
 
 TOOLBOX = Toolbox(
@@ -52,7 +50,6 @@ def events(
 
 
 def test_an_edit_of_a_call_that_may_have_run_never_runs() -> None:
-    """Whether it ran is what is asked, of the call as it was: other arguments are another call."""
     again, edited = waiting(AskHuman(7, "c0.0", PAY, unknown=True)), approve(edit={"amount": 5})
 
     for edit in (edited, Approval(True, "", "{}")):
@@ -68,7 +65,6 @@ def test_an_edit_of_a_call_that_may_have_run_never_runs() -> None:
 
 
 def test_a_posted_edit_that_could_not_run_denies() -> None:
-    """They were put there by somebody who has not looked."""
     (event,) = events(Answers({"c0.0": approve(edit="{")}))
 
     assert isinstance(event, Decided)
@@ -77,7 +73,6 @@ def test_a_posted_edit_that_could_not_run_denies() -> None:
 
 
 def test_answers_survive_a_mailbox() -> None:
-    """As text, by their keys: edits, reasons, tokens, and what client tools returned."""
     given = Answers(
         {"a": Approval(True, "ok", {"amount": 1}, "t"), "b": False, "c": decline("no")},
         {"d": {"x": 1}, "e": (TextPart("part"),), "f": OSError("disk")},
@@ -101,7 +96,6 @@ def test_answers_survive_a_mailbox() -> None:
 
 @pytest.mark.parametrize(("posted_at", "refusal"), [(5.0, ""), (8.0, "the approval is expired.")])
 def test_an_approval_that_was_posted_in_time_is_not_late(posted_at: float, refusal: str) -> None:
-    """Its giver has done all there was to do; when the run is driven again is not theirs to say."""
     question = evolve(QUESTION, expires_at=8.0)
     run = waiting(question)
     yes = Approval(True, token=issue(capability_of(run, question), SECRET))
@@ -114,7 +108,6 @@ def test_an_approval_that_was_posted_in_time_is_not_late(posted_at: float, refus
 
 
 def test_an_approval_without_a_token_is_refused_if_signed() -> None:
-    """It could only deny; the message says how to sign. Denials need no token."""
     Answers({"c0.0": False, "c0.1": decline("no")}).refuse_unsigned()
     Answers({"c0.0": Approval(True, token="forged")}).refuse_unsigned()  # noqa: S106 - no secret
     for yes in (True, Approval(True)):
@@ -124,6 +117,5 @@ def test_an_approval_without_a_token_is_refused_if_signed() -> None:
 
 @pytest.mark.parametrize("text", ["{", '{"approved": "yes"}', "[]"])
 def test_a_mailbox_that_cannot_be_read_is_the_store_s_error(text: str) -> None:
-    """It names the answer."""
     with pytest.raises(StoreError, match="the answer to 'k' cannot be read"):
         Answers.of_posts({"k": text})

@@ -1,4 +1,4 @@
-"""Results: what a run came to, what it cost, and what its listeners are told."""
+"""Results: the outcome and the cost of a run, and the calls of its listeners."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from graphloop import Agent, EndReason, FinishReason, Graph, Pending, RunResult, Usage, budget
-from graphloop.agent.handed_in import conversation_digest
+from graphloop.agent.conversation_answers import conversation_digest
 from graphloop.agent.result import inform, shortfalls, unseen_costs
 from graphloop.effects import AskHuman, CallTool, Effect
 from graphloop.limits import stop
@@ -35,7 +35,6 @@ def result(run: Run[None], before: Spent | None = None) -> RunResult[None]:
 
 
 def test_a_result_reads_the_last_turn_and_the_whole_run() -> None:
-    """Text of the last, messages and steps of all."""
     one = result(DONE)
 
     assert (DONE.id, None, ("careful",)) == (one.run_id, one.state, one.warnings)
@@ -45,16 +44,7 @@ def test_a_result_reads_the_last_turn_and_the_whole_run() -> None:
     assert ((), (), "") == (one.stopped_by, one.pending, one.provider_metadata)
 
 
-def test_the_repr_of_a_result_is_one_line() -> None:
-    """`asyncio.run` makes one of each result; a whole run would be pages in a notebook."""
-    steps = len(DONE.record.steps)
-
-    assert f"<RunResult {DONE.id!r}: completed, {steps} steps>" == repr(result(DONE))
-    assert "<RunResult 'r': parked, 0 steps>" == repr(result(fresh()))
-
-
-def test_rules_that_were_broken_or_are_owed_are_told() -> None:
-    """What is owed is a warning once nobody can do it any more."""
+def test_a_result_names_broken_and_owed_rules() -> None:
     rules = always_followed_by("tool:x", "node:b") & never("node:a")
     broken, owed = Never("node:a"), Followed("tool:x", "node:b")
     watch = RuleState(Monitor.of(rules).after(ran("x")).after(entered("a")))
@@ -69,7 +59,6 @@ def test_rules_that_were_broken_or_are_owed_are_told() -> None:
 
 
 def test_usage_is_this_leg_s_and_total_usage_the_run_s() -> None:
-    """Who pays per call adds up legs, in every kind of token; who bounds a run reads the total."""
     before, leg = Usage(1, 2, 3, 4, 5), Usage(10, 20, 30, 40, 50)
     resumed = result(evolve(DONE, spent=Spent(2, 0, before + leg)), Spent(1, 0, before))
 
@@ -88,7 +77,6 @@ def test_usage_is_this_leg_s_and_total_usage_the_run_s() -> None:
 def test_a_bound_on_the_cost_tells_what_it_could_not_see(
     conditions: tuple[StopCondition, ...], unpriced: int, warnings: int
 ) -> None:
-    """A model without a known price would run past it in silence."""
     nodes = Standard(stop=StopCheck(conditions=conditions))
     run = evolve(DONE, spent=Spent(3, 0, Usage(), 0.5, unpriced))
 
@@ -100,7 +88,6 @@ def test_a_bound_on_the_cost_tells_what_it_could_not_see(
 
 @pytest.mark.parametrize("refused", [True, False])
 def test_a_warning_does_not_advise_what_the_run_has_already(refused: bool) -> None:
-    """Its last answer ended the run before the budget could."""
     nodes, limit = Standard(), budget(tokens=9, refuse_uncounted=refused)
     setup = evolve(DONE.setup, budget=limit)
     run = evolve(DONE, setup=setup, spent=Spent(1, unreported_calls=1))
@@ -112,15 +99,13 @@ def test_a_warning_does_not_advise_what_the_run_has_already(refused: bool) -> No
 
 
 def test_a_budget_in_dollars_tells_what_it_could_not_see() -> None:
-    """As a stop condition does."""
     one = Agent(ScriptedModel(["hi"]), budget=budget(usd=2)).generate_sync("go")
 
     assert 1 == len(one.warnings)
     assert one.warnings[0].startswith("budget(usd=2) cannot count all model calls")
 
 
-def test_what_is_pending_is_told_by_key_in_request_order() -> None:
-    """The key is what it is answered by."""
+def test_pending_calls_have_keys_in_request_order() -> None:
     asked, theirs = call("write", "w", '{"x": 1}'), call("client", "w")
     conversation = conversation_digest(())
     capability = Capability(
@@ -139,7 +124,7 @@ def test_what_is_pending_is_told_by_key_in_request_order() -> None:
 
 
 def run(text: str, ending: Ending) -> Run[None]:
-    """Return a run of one turn that ended so."""
+    """Return a run of one turn with this ending."""
     step = StepResult(0, text, "", (), (), FinishReason.STOP, "", Usage(), "model", ())
     begun = fresh()
     return changed(begun, steps=begun.record.steps.append(step), ending=ending, node="END")
@@ -162,7 +147,6 @@ def failing(error: BaseException) -> list[Callable[[int], object]]:
 def test_a_listener_that_fails_is_a_warning_that_names_it(
     listener: Callable[[int], object],
 ) -> None:
-    """The answer is paid for: a log that is full must not lose it."""
     assert ("on_part raised OSError: full",) == asyncio.run(inform("on_part", listener, 3))
 
 
@@ -170,7 +154,6 @@ def test_a_listener_that_fails_is_a_warning_that_names_it(
 def test_a_listener_cancelled_inside_does_not_cancel_the_run(
     listener: Callable[[int], object],
 ) -> None:
-    """Some libraries cancel what they wait for themselves; nobody has cancelled the run."""
     (warning,) = asyncio.run(inform("on_part", listener, 3))
 
     assert warning.startswith("on_part was ")
@@ -179,7 +162,6 @@ def test_a_listener_cancelled_inside_does_not_cancel_the_run(
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1)])
 def test_what_ends_the_process_is_no_failure_of_a_listener(error: BaseException) -> None:
-    """Whoever presses Ctrl-C while a part is printed wants to stop."""
     coroutine = inform("on_part", failing(error)[0], 3)
 
     with pytest.raises(type(error)):

@@ -6,13 +6,9 @@ import asyncio
 
 import pytest
 
-from graphloop import END, Agent, Graph, agent_tool, budget, tool
-from graphloop.agent.known import graph_of
+from graphloop import END, Agent, Graph, agent_tool, budget
+from graphloop.agent.metadata import graph_of
 from graphloop.agent.sub_agents import AgentTool
-from graphloop.limits.model_price import ModelPrice
-from graphloop.loop import Standard, standard_edges
-from graphloop.nodes import Append, StopCheck
-from graphloop.outcomes import Answered
 from graphloop.own_nodes import sub_graph
 from graphloop.proofs.bounds import bound
 from graphloop.providers.script import Entry
@@ -21,16 +17,6 @@ from graphloop.topology.loaded import load
 from graphloop.topology.registration import Registry
 from tests.own_nodes import Ticket
 from tests.strategies import call, reply
-
-
-def test_an_agent_without_others_is_as_bounded_as_its_graph() -> None:
-    """And its budget is known."""
-    agent = Agent(ScriptedModel([]), max_steps=3, budget=budget(tool_calls=7), max_tokens=10)
-    known = agent.bound(context_window=100, price=ModelPrice(1.0, 2.0))
-
-    assert (6, 7, 6 * 120) == (known.model_calls, known.tool_calls, known.tokens)
-    assert known.usd == pytest.approx(6 * (100 + 40) / 1_000_000)
-    assert bound(agent.graph).model_calls == agent.bound().model_calls == 6
 
 
 def helper(*script: Entry, max_steps: int = 1) -> Agent:
@@ -52,19 +38,6 @@ def spent(agent: Agent) -> int:
     return asyncio.run(agent.generate("go")).run.spent.model_calls
 
 
-def test_an_agent_that_is_a_tool_is_called_without_bound() -> None:
-    """A number would be one that a run can exceed: the bound says what is missing instead."""
-    many = [call("helper", str(one), '{"prompt": "do"}') for one in range(40)]
-    agent = lead(helper(*["done"] * 40).as_tool(description="helps"), reply(*many), "over")
-    known = agent.bound()
-
-    assert 42 == spent(agent) > (bound(agent.graph).model_calls or 0)
-    assert known.model_calls is None
-    assert "call the agent 'helper' any number of times, at up to 2" in known.missing["model_calls"]
-    assert "`sub_graph`" in known.missing["model_calls"]
-    assert "`budget(agent_calls=…)`" in known.missing["model_calls"]
-
-
 def limited(tool: AgentTool, *script: Entry, most: int, name: str = "lead") -> Agent:
     """Return an agent of two turns that may call agents so often."""
     model = ScriptedModel([*script], label=name)
@@ -72,20 +45,7 @@ def limited(tool: AgentTool, *script: Entry, most: int, name: str = "lead") -> A
     return Agent(model, tools=[tool], name=name, max_steps=2, budget=limit)
 
 
-def test_a_budget_of_agent_calls_bounds_what_a_model_may_call() -> None:
-    """A run can come to it: each of its turns and of its agents is asked twice."""
-    many = [call("helper", str(one), '{"prompt": "do"}') for one in range(3)]
-    tool = helper(*[reply()] * 3, *["done"] * 3).as_tool(description="helps")
-    agent = limited(tool, reply(), reply(*many), reply(), "over", most=3)
-    known = agent.bound()
-
-    assert 4 + 3 * 2 == known.model_calls == spent(agent)
-    assert "models call agents at most 3 times: 3 x 2 model calls" in known.why
-    assert known.model_calls == (known.alone or 0) + 3 * (known.each_call or 0)
-
-
 def test_all_agents_of_a_tree_share_one_number_of_calls() -> None:
-    """The dearest counts for every call; the run of a node itself is none of the calls."""
     inner = lead(helper().as_tool(description="helps"), name="inner")
     agent = limited(inner.as_tool(description="helps"), most=5)
     assert inner.bound().model_calls is None
@@ -98,7 +58,6 @@ def test_all_agents_of_a_tree_share_one_number_of_calls() -> None:
 
 
 def test_a_budget_beyond_the_graph_s_bound_changes_nothing() -> None:
-    """An agent that takes over is called once a turn, however many calls there may be."""
     tool = helper().as_tool(description="helps", takes_over=True)
     free, much, few = (
         lead(tool).bound().model_calls,
@@ -110,15 +69,7 @@ def test_a_budget_beyond_the_graph_s_bound_changes_nothing() -> None:
     assert 4 + 2 == few
 
 
-def test_agents_that_cannot_be_called_ask_nothing() -> None:
-    """The depth of agents is nothing."""
-    known = lead(helper().as_tool(description="helps"), depth=0).bound()
-
-    assert 4 == known.model_calls
-
-
 def test_an_agent_that_takes_over_is_counted_once_a_turn() -> None:
-    """A run that hands over again and again, because nobody answers, stays within the bound."""
     asked = [reply(*[call("helper", f"{turn}.{at}", "{}") for at in range(3)]) for turn in range(2)]
     failing = helper(*[reply()] * 40)
     agent = lead(failing.as_tool(description="helps", takes_over=True), *asked)
@@ -128,31 +79,7 @@ def test_an_agent_that_takes_over_is_counted_once_a_turn() -> None:
     assert spent(agent) <= 2 * 2 + 2 * 6
 
 
-def test_a_node_that_runs_an_agent_is_bounded_exactly() -> None:
-    """A run can come to it: every turn asked, and asked again because nothing was said."""
-    node = sub_graph(helper())
-    graph = Graph("outer", node, {node: {...: END}}, state_type=Ticket)
-    known = graph.run_bound().model_calls
-    result = asyncio.run(graph.run(Ticket("x"), prompt="go"))
-
-    assert 2 == known == result.run.spent.model_calls
-
-
-def test_a_graph_is_bounded_with_the_agents_that_a_run_is_given() -> None:
-    """Among its tools, and for its nodes."""
-    nodes = Standard(stop=StopCheck(max_steps=2))
-    graph: Graph[None] = Graph("mine", nodes.prepare, standard_edges(nodes))
-    tool = helper().as_tool(description="helps", takes_over=True)
-    alone = graph.run_bound(model=ScriptedModel([])).model_calls
-    known = graph.run_bound(model=ScriptedModel([]), tools=[tool]).model_calls
-
-    assert 4 == alone == bound(graph).model_calls
-    assert known is not None
-    assert known > 4
-
-
 def test_tokens_are_those_of_the_dearest_of_all_agents() -> None:
-    """One without a limit leaves all without."""
     model = ScriptedModel([])
     small = Agent(model, name="small", max_steps=1, max_tokens=10)
     large = Agent(model, name="large", max_steps=1, max_tokens=50)
@@ -209,7 +136,6 @@ edges:
 
 @pytest.mark.parametrize("over", [False, True])
 def test_a_file_knows_which_of_its_tools_are_agents(over: bool) -> None:
-    """So its bound counts them, before there is a run."""
     graph = load(DESK.format(over=str(over).lower()), registry=Registry())
     known = bound(graph)
 
@@ -218,32 +144,6 @@ def test_a_file_knows_which_of_its_tools_are_agents(over: bool) -> None:
     if over:
         assert known.model_calls is not None
         assert known.model_calls > 2
-
-
-def test_an_agent_shared_on_many_levels_is_looked_at_once() -> None:
-    """Two tools a level, twenty levels: nobody looks at the lowest a million times."""
-    agent = helper()
-    for level in range(20):
-        model = ScriptedModel([], label=f"level {level}")
-        tools = [agent.as_tool(name=name, description="helps") for name in ("one", "other")]
-        agent = Agent(model, tools=tools, max_agent_depth=50, max_tokens=10)
-
-    assert agent.bound().model_calls is None
-
-
-@pytest.mark.parametrize("takes_over", [False, True])
-def test_the_agents_of_a_child_s_models_are_in_its_bound(takes_over: bool) -> None:
-    """A graph that is a node tells what its models may call; who asks it alone hears so."""
-    tool = helper().as_tool(description="helps", takes_over=takes_over)
-    asked = sub_graph(lead(tool), name="lead")
-    append = Append()
-    graph: Graph[None] = Graph("outer", asked, {asked: {...: append}, append: {...: END}})
-
-    found = bound(graph)
-
-    assert found.model_calls == (2 * 2 + 2 * 6 if takes_over else None)
-    assert takes_over or "call the agent 'helper' any number of" in found.missing["model_calls"]
-    assert graph.run_bound().model_calls == found.model_calls
 
 
 LOOP = """
@@ -284,25 +184,7 @@ def boss(calls: str, more: str = "") -> str:
     )
 
 
-@pytest.mark.parametrize(
-    "more", ["", 'ignore: [{node: worker/execute, code: GL2, reason: "It only reads."}]']
-)
-def test_an_agent_that_a_file_offers_as_a_tool_is_proven(more: str) -> None:
-    """A gate that it leads past is nobody's but its own; what is set aside is named."""
-    report = load(boss("execute", more)).check()
-    found = report.suppressed if more else report.findings
-    nodes = [one.finding.node for one in report.suppressed] or [
-        one.node for one in report.findings if one.code == "GL2"
-    ]
-
-    assert (bool(more), ["worker/execute"]) == (report.ok, nodes)
-    assert found
-    assert load(boss("gate")).check().ok
-    assert "GL2" in load(boss("gate")).check().proven
-
-
-def test_the_differences_of_a_file_s_agent_are_told() -> None:
-    """Its parent's table is the same."""
+def test_a_comparison_shows_changes_in_a_file_s_agent() -> None:
     found = load(boss("gate")).diff(load(boss("execute")))
 
     assert found.weaker
@@ -313,35 +195,7 @@ def test_the_differences_of_a_file_s_agent_are_told() -> None:
 MODEL = ScriptedModel(())
 
 
-def bypassing(name: str = "worker") -> Graph[None]:
-    """Return an agent's graph in which tools run past the gate."""
-    return load(LOOP.format(name=name, calls="execute", more="", agents=""))
-
-
-@tool
-def refund(amount: int = 1) -> str:
-    """Pay back."""
-    return str(amount)
-
-
-def test_an_agent_of_an_agent_is_proven_at_any_depth() -> None:
-    """A graph that is called as a tool has tools of its own."""
-    worker = bypassing().as_tool(None, model=MODEL, description="Works.", tools=[refund])
-    middle = agent_tool(MODEL, name="middle", description="Asks.", tools=[worker])
-    agent = Agent(MODEL, tools=[middle])
-
-    report = agent.graph.check()
-    assert ["middle/worker/execute"] == [one.node for one in report.findings if one.code == "GL2"]
-    child = sub_graph(agent, name="kid")
-    append = Append()
-    graph: Graph[None] = Graph(
-        "g", child, {child: {Answered: append, ...: END}, append: {...: END}}
-    )
-    assert "kid/middle/worker/execute" in [one.node for one in graph.check().findings]
-
-
-def test_of_an_opener_of_somebody_elses_nothing_is_proven() -> None:
-    """What it runs, nobody has looked at."""
+def test_nothing_is_proven_of_a_foreign_opener() -> None:
     ours = agent_tool(MODEL, name="odd", description="Is odd.")
 
     class Odd:

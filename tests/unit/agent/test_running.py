@@ -17,10 +17,7 @@ from graphloop import (
     EndReason,
     ModelPrice,
     RunResult,
-    StepChanges,
-    StepInfo,
     Tool,
-    generate_object,
     generate_object_sync,
     generate_text,
     generate_text_sync,
@@ -45,8 +42,6 @@ from tests.unit.agent.doubles import gated, read
 
 
 def test_the_three_doors_lead_to_one_answer() -> None:
-    """Awaited, synchronous, streamed."""
-
     async def streamed() -> str:
         return "".join(
             [text async for text in stream_chat(ScriptedModel(["hi there"]), "go").text_stream]
@@ -58,25 +53,12 @@ def test_the_three_doors_lead_to_one_answer() -> None:
 
 
 def test_a_stream_asks_nothing_until_it_is_looked_at() -> None:
-    """It returns at once, outside of any event loop, too."""
     model = ScriptedModel(["done"])
 
     stream = stream_chat(model, "go")
 
     assert [] == model.requests
     assert stream.run is None
-
-
-@pytest.fixture
-def closed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the labels of all scripted models that are closed."""
-    labels: list[str] = []
-
-    async def note(model: ScriptedModel) -> None:
-        labels.append(model.label)
-
-    monkeypatch.setattr(ScriptedModel, "aclose", note)
-    return labels
 
 
 def no_tools() -> Iterator[object]:
@@ -101,7 +83,6 @@ def no_tools() -> Iterator[object]:
 async def test_a_stream_never_raises_before_it_is_looked_at(
     model: object, prompt: str | None, options: dict[str, object]
 ) -> None:
-    """Whatever is wrong becomes its error part, and the error of its result."""
     parts, error = await drain(stream_chat(wrong(model), prompt, **wrong(options)))
 
     assert isinstance(error, ConfigError | LookupError)
@@ -119,7 +100,6 @@ def script(tmp_path: Path, text: str = "- hi\n") -> str:
 async def test_what_was_opened_by_name_is_closed_once(
     tmp_path: Path, closed: list[str], text: str
 ) -> None:
-    """However it was asked and ended: the caller has nothing to close it with."""
     name = script(tmp_path, text)
 
     await drain(stream_chat(name, "go"))
@@ -134,22 +114,6 @@ async def test_what_was_opened_by_name_is_closed_once(
     assert [name] * 3 == closed
 
 
-async def test_an_object_s_model_is_closed_if_it_was_opened(
-    tmp_path: Path, closed: list[str]
-) -> None:
-    """Who opened it closes it; a provider that was given stays open."""
-    answer = "- calls: [{name: final_answer, arguments: {name: Oslo}}]\n"
-    name, form = script(tmp_path, answer), {"type": "object"}
-
-    given = ScriptedModel([reply(call("final_answer", "f", "{}")), "two", "three"])
-    await generate_object(given, form, "?")
-    await generate_text(given, "go")
-    await drain(stream_chat(given, "go"))
-    assert [] == closed
-    await generate_object(name, form, "?")
-    assert [name] == closed
-
-
 INSTEAD: list[tuple[Callable[[ScriptedModel], object], str]] = [
     (lambda model: Agent(model).generate_sync("go"), r"await Agent\.generate"),
     (lambda model: generate_text_sync(model, "go"), "await generate_text"),
@@ -161,7 +125,6 @@ INSTEAD: list[tuple[Callable[[ScriptedModel], object], str]] = [
 async def test_a_synchronous_call_in_a_loop_says_what_to_await(
     ask: Callable[[ScriptedModel], object], instead: str
 ) -> None:
-    """A notebook has a loop already."""
     model = ScriptedModel(["done"])
 
     with pytest.raises(ConfigError, match=instead):
@@ -172,53 +135,7 @@ async def test_a_synchronous_call_in_a_loop_says_what_to_await(
     assert [] == model.requests
 
 
-def test_all_doors_take_the_options_of_an_agent() -> None:
-    """One definition: what an agent does, each door does."""
-    told: list[int] = []
-
-    def changes(_: object) -> StepChanges:
-        told.append(1)
-        return StepChanges(tool_choice="none")
-
-    def asked() -> ScriptedModel:
-        return ScriptedModel([reply(call())] * 2)
-
-    async def streamed(model: ScriptedModel) -> EndReason:
-        stream = stream_chat(model, "go", tools=[read], max_steps=2, prepare_step=changes)
-        return (await stream.result()).end_reason
-
-    models = [asked(), asked(), asked()]
-    first = asyncio.run(
-        generate_text(models[0], "go", tools=[read], max_steps=2, prepare_step=changes)
-    )
-    second = generate_text_sync(models[1], "go", tools=[read], max_steps=2, prepare_step=changes)
-
-    assert {EndReason.MAX_STEPS} == {
-        first.end_reason,
-        second.end_reason,
-        asyncio.run(streamed(models[2])),
-    }
-    assert [1] * 6 == told
-    assert [["none", "none"]] * 3 == [
-        [one.tool_choice.mode for one in model.requests] for model in models
-    ]
-
-
-def test_a_conversation_may_take_the_place_of_a_prompt() -> None:
-    """At every door; the caller's list stays as it is."""
-    model = ScriptedModel(["done"], restart=True)
-    messages = [{"role": "user", "content": "go"}]
-
-    asyncio.run(generate_text(model, messages=messages))
-    generate_text_sync(model, messages=messages)
-    asyncio.run(drain(stream_chat(model, messages=messages)))
-
-    assert [{"role": "user", "content": "go"}] == messages
-    assert [(UserMessage("go"),)] * 3 == [tuple(one.messages) for one in model.requests]
-
-
 def test_a_wrong_option_is_refused_before_anything_is_asked() -> None:
-    """By the buffered doors as an exception."""
     model = ScriptedModel(["done"])
 
     with pytest.raises(ConfigError, match="max_steps"):
@@ -238,7 +155,6 @@ def pay() -> str:
 
 
 def test_the_three_doors_take_answers_for_open_calls() -> None:
-    """A conversation that is kept elsewhere goes on without an agent of one's own."""
     asks = Tool(name="ask", parameters={"type": "object", "properties": {}}, kind="client")
     history: list[Message] = [UserMessage("go"), said(call("pay", "p"), call("ask", "a"))]
     tools, approvals, results = [pay, asks], {"p": True}, {"a": "yes"}
@@ -298,7 +214,6 @@ class TwoTools:
 
 @pytest.mark.parametrize("way", ["Agent.generate", "generate_text"])
 async def test_a_signal_ends_a_buffered_call_with_what_there_is(way: str) -> None:
-    """Cancelling its task would lose the first tool's result."""
     world, signal = TwoTools(), asyncio.Event()
     if way == "Agent.generate":
         asked = Agent(world.model, tools=world.tools).generate("go", signal=signal)
@@ -315,26 +230,7 @@ async def test_a_signal_ends_a_buffered_call_with_what_there_is(way: str) -> Non
     assert 1 == tasks
 
 
-async def test_a_signal_that_is_set_before_asks_nothing() -> None:
-    """The caller has changed their mind before anything was sent."""
-    world, signal = TwoTools(), asyncio.Event()
-    signal.set()
-    result = await Agent(world.model, tools=world.tools).generate("go", signal=signal)
-    turns = len(result.steps)
-
-    assert (EndReason.ABORTED, 0) == (result.end_reason, turns)
-
-
-async def test_a_signal_that_is_never_set_changes_nothing() -> None:
-    """And leaves no task behind."""
-    agent = Agent(ScriptedModel(["done"]))
-    result = await agent.generate("go", signal=asyncio.Event())
-    await asyncio.sleep(0)
-    assert ("done", 1) == (result.text, len(asyncio.all_tasks()))
-
-
 def test_a_conversation_goes_on_with_what_the_run_added() -> None:
-    """`messages` are the new ones only, in a form that is taken back as it is."""
     said = ScriptedModel([reply(call()), "done", "more"])
     agent = Agent(said, tools=[read])
     first = agent.generate_sync("go")
@@ -354,7 +250,6 @@ DANGLING: list[MessageInput] = [
 
 
 def test_a_bad_history_is_mended_with_a_warning_or_refused() -> None:
-    """It is never sent."""
     said = ScriptedModel(["done"])
     agent = Agent(said)
 
@@ -367,18 +262,6 @@ def test_a_bad_history_is_mended_with_a_warning_or_refused() -> None:
     assert 1 == len(said.requests)
 
 
-async def test_messages_that_change_later_change_nothing() -> None:
-    """A stream is lazy; the conversation is the one it was asked with."""
-    model = ScriptedModel(["done"])
-    messages: list[MessageInput] = [{"role": "user", "content": "first"}]
-    stream = Agent(model).stream(messages=messages)
-    messages[0] = {"role": "user", "content": "second"}
-
-    await stream.result()
-
-    assert [UserMessage("first")] == list(model.requests[0].messages)
-
-
 def agent(kept_in: Store | str | None = None, **options: Unpack[AgentOptions]) -> Agent:
     """Return an agent whose model asks for a tool that is not there, then is done."""
     model = ScriptedModel([reply(call("nowhere")), "done"], restart=True)
@@ -389,7 +272,6 @@ def agent(kept_in: Store | str | None = None, **options: Unpack[AgentOptions]) -
 
 @pytest.mark.parametrize("name", ["runs", "runs.db", "runs.sqlite", "x.sqlite3"])
 async def test_a_path_keeps_runs_by_their_ids(name: str, tmp_path: Path) -> None:
-    """As files or in a database, which other agents find; without an id one is made up."""
     path = tmp_path / name
     async with agent(str(path)) as one:
         await one.generate("go", run_id="mine")
@@ -415,14 +297,12 @@ async def test_a_path_keeps_runs_by_their_ids(name: str, tmp_path: Path) -> None
     ids=["empty", "long", "half"],
 )
 async def test_an_id_that_no_store_can_write_down_is_refused(run_id: str, message: str) -> None:
-    """Before anything is asked; who names a run will look for it by that name."""
     with pytest.raises(ConfigError, match=message):
         await agent().generate("go", run_id=run_id)
     await agent().generate("go", run_id="x" * 200)
 
 
 async def test_what_could_never_be_read_again_is_not_begun() -> None:
-    """A clock that tells no time, and a conversation without messages."""
     store = MemoryStore()
 
     with pytest.raises(ConfigError, match="`clock`: expected seconds since the epoch"):
@@ -434,8 +314,6 @@ async def test_what_could_never_be_read_again_is_not_begun() -> None:
 
 
 def test_the_same_clock_and_script_give_the_same_bytes() -> None:
-    """Time, ids and chance are injected everywhere, in the real driver too."""
-
     async def journal() -> list[bytes]:
         store, codec = MemoryStore(), Codec()
         await agent(store, clock=ticking()).generate("go", run_id="r")
@@ -446,7 +324,6 @@ def test_the_same_clock_and_script_give_the_same_bytes() -> None:
 
 
 def test_a_price_is_asked_for_every_reply() -> None:
-    """And None means that the sum is not known."""
     known = agent(price=lambda _: 0.25).generate_sync("go")
 
     def first_only(answer: Reply) -> float | None:
@@ -464,14 +341,12 @@ def broken(answer: Reply) -> float | None:
 
 @pytest.mark.parametrize("amount", [None, float("nan"), float("inf"), "1", True])
 def test_a_price_that_fails_is_no_price(amount: object) -> None:
-    """A reply that was paid for is not lost over its bill, and no bill is guessed."""
     result = agent(price=broken if amount is None else lambda _: wrong(amount)).generate_sync("go")
 
     assert ("done", None) == (result.text, result.cost_usd)
 
 
 def test_the_caller_s_prices_go_before_the_known_ones() -> None:
-    """By the name that the reply gives."""
     answer = evolve(reply("done"), model="gpt-4o", usage=Usage(1_000_000, 0))
     known = ScriptedModel([answer], label="openai:gpt-4o", restart=True)
 
@@ -484,7 +359,6 @@ def test_the_caller_s_prices_go_before_the_known_ones() -> None:
     ("label", "priced"), [("openai:gpt-4o", True), ("anthropic:x", True), ("script", False)]
 )
 def test_replies_of_real_models_are_priced_by_the_table(label: str, priced: bool) -> None:
-    """A scripted model costs nothing that anybody knows: None, not zero."""
     model = ScriptedModel(["done"], label=label, model="gpt-4o")
 
     result = asyncio.run(Agent(model).generate("go"))
@@ -492,54 +366,7 @@ def test_replies_of_real_models_are_priced_by_the_table(label: str, priced: bool
     assert priced == (result.cost_usd is not None)
 
 
-class Counting:
-    """A provider of the user's that counts how often it is closed."""
-
-    def __init__(self, *replies: Entry, label: str = "script") -> None:
-        self.script = ScriptedModel(replies, label=label)
-        self.label = label
-        self.session = self.script.session
-        self.closed = 0
-
-    async def aclose(self) -> None:
-        """Count."""
-        self.closed += 1
-
-
-@pytest.mark.parametrize("entry", ["done", ValueError("broken")])
-def test_a_synchronous_call_closes_what_its_loop_opened(entry: Entry) -> None:
-    """They belong to the loop that ends; the provider can be used again."""
-    one = Counting(entry, "done")
-    agent = Agent(one)
-
-    if isinstance(entry, Exception):
-        with pytest.raises(ValueError, match="broken"):
-            agent.generate_sync("go")
-    else:
-        agent.generate_sync("go")
-
-    assert 1 == one.closed
-    assert "done" == agent.generate_sync("go").text
-
-
-def first_only(changes: StepChanges) -> Callable[[StepInfo], StepChanges | None]:
-    """Return a function that changes the first turn and no other."""
-    return lambda info: changes if info.step_index == 0 else None
-
-
-async def test_closing_an_agent_closes_all_its_models() -> None:
-    """Those of single turns, too."""
-    own, other = Counting("done"), Counting(reply(call()), label="other")
-    agent = Agent(own, tools=[read], prepare_step=first_only(StepChanges(model=other)))
-
-    await agent.generate("go")
-    assert (0, 0) == (own.closed, other.closed)
-    await agent.aclose()
-    assert (1, 1) == (own.closed, other.closed)
-
-
 async def test_an_agent_that_was_closed_can_be_used_again(tmp_path: Path) -> None:
-    """Its store is opened anew, for runs that had parked as well; given open, it stays open."""
     model = ScriptedModel([reply(call()), "first", "second"])
     one = Agent(model, tools=[gated()], store=str(tmp_path / "runs.db"))
     async with one:
@@ -564,7 +391,7 @@ DEADLINE_S = 10.0
 
 
 def waiter(store: Path, waits: Callable[[], object]) -> Agent:
-    """Return an waiter whose only tool waits in a thread."""
+    """Return an agent whose only tool waits in a thread."""
 
     def execute(arguments: dict[str, object]) -> str:
         waits()
@@ -576,7 +403,6 @@ def waiter(store: Path, waits: Callable[[], object]) -> Agent:
 
 
 def test_a_synchronous_call_leaves_the_others_their_store(tmp_path: Path) -> None:
-    """An waiter is asked from as many threads as one likes."""
     first_is_over, second_waits = threading.Event(), threading.Event()
     ended: list[EndReason] = []
 
@@ -598,7 +424,6 @@ def test_a_synchronous_call_leaves_the_others_their_store(tmp_path: Path) -> Non
 
 
 def test_an_agent_that_is_shared_on_many_levels_is_closed_once(closed: list[str]) -> None:
-    """Two tools a level: sixteen levels would close the lowest model 65,536 times."""
     one = Agent(ScriptedModel(["done"], label="lowest"))
     for level in range(16):
         tools = [one.as_tool(name=name, description="helps") for name in ("one", "other")]
@@ -609,45 +434,7 @@ def test_an_agent_that_is_shared_on_many_levels_is_closed_once(closed: list[str]
     assert sorted(["lowest", *map(str, range(16))]) == sorted(closed)
 
 
-async def test_an_agent_is_closed_whatever_the_agents_it_asks_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And again, as often as one likes."""
-    closed: list[str] = []
-
-    async def note(model: ScriptedModel) -> None:
-        if model.label == "kid":
-            raise OSError("cannot close")
-        closed.append(model.label)
-
-    monkeypatch.setattr(ScriptedModel, "aclose", note)
-
-    kids = [Agent(ScriptedModel(["done"], label=name), name=name) for name in ("a", "kid", "b")]
-    tools = [one.as_tool(description="helps") for one in kids]
-    one = Agent(ScriptedModel(["done"]), tools=tools, store=f"{tmp_path}/one.db")
-    result = await one.generate("go")
-    with pytest.raises(OSError, match="cannot close"):
-        await one.aclose()
-    assert isinstance(result.store, SqliteStore)
-    assert result.store.closed
-
-    assert ["a", "b", "script"] == sorted(closed)
-
-
-async def test_a_run_that_closes_its_own_leaves_shared_agents_alone(closed: list[str]) -> None:
-    """Another run of the same loop may be asking them."""
-    helper = Agent(ScriptedModel(["done"], label="helper"))
-    one = Agent(ScriptedModel(["done"]), tools=[helper.as_tool(description="helps")])
-    await one.generate("go")
-    await one.aclose(shared=False)
-    assert [] == closed
-    await one.aclose()
-    assert ["helper", "script"] == sorted(closed)
-
-
 async def test_a_result_is_not_lost_where_something_cannot_be_closed() -> None:
-    """The run has ended, and is paid for; what went wrong then is a warning of it."""
-
     async def refuse() -> None:
         raise OSError("cannot close")
 
@@ -658,8 +445,7 @@ async def test_a_result_is_not_lost_where_something_cannot_be_closed() -> None:
     assert "OSError: cannot close" in result.warnings[-1]
 
 
-def test_a_run_outside_of_asyncio_is_told_what_is_expected() -> None:
-    """Under trio a coroutine is stepped by another loop."""
+def test_a_run_outside_of_asyncio_is_refused() -> None:
     asked = Agent(ScriptedModel(["done"])).generate("go")
 
     with pytest.raises(ConfigError, match=r"expected a running event loop of asyncio.*trio"):

@@ -20,7 +20,6 @@ async def pay(amount: int) -> str:
 async def test_an_agent_opens_the_door_to_runs_in_any_store(
     own: str | None, tmp_path: Path
 ) -> None:
-    """Also in one that is not the agent's own: another process may have kept them there."""
     pays = {"calls": [{"name": "pay", "arguments": {"amount": 5}}]}
     agent = Agent(ScriptedModel([pays, "done"], restart=True), tools=[pay])
     there = str(tmp_path / "runs.db")
@@ -34,13 +33,3 @@ async def test_an_agent_opens_the_door_to_runs_in_any_store(
     assert "done" == (await runs.resume("r")).text
     assert EndReason.ABORTED is (await runs.cancel("s")).end_reason
     assert {"r": "done", "s": "cancelled"} == {one.run_id: one.status for one in await runs.list()}
-
-
-def test_a_saved_picture_draws_the_agents_that_are_tools(tmp_path: Path) -> None:
-    """`detail` draws the graphs that nodes run, as the command line does."""
-    inner = Agent(ScriptedModel(["x"]), name="researcher")
-    outer = Agent(ScriptedModel(["y"]), tools=[inner.as_tool(description="Looks it up.")])
-
-    drawn = outer.graph.save(tmp_path / "outer.mmd", level="detail")
-
-    assert "researcher" in drawn.read_text(encoding="utf-8")

@@ -32,13 +32,12 @@ from graphloop.errors import ConfigError, GraphError, GraphloopError
 from graphloop.events import Event
 from graphloop.graph import Edges
 from graphloop.node_protocol import Kind, Leave, Node, Reaction
-from graphloop.nodes import Append, Execute, ModelCall, PrepareStep, Retrying
+from graphloop.nodes import Append, Execute, ModelCall, PrepareStep
 from graphloop.nodes.gate import Gate
 from graphloop.outcomes import Answered, AnsweredCalls, Calls, Outcome, Ready, Settled
 from graphloop.providers.script import Entry
 from graphloop.run import Run, evolve
 from graphloop.stores.base import Store
-from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.opening import open_store
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
@@ -90,7 +89,6 @@ class Tight(Struct, frozen=True):
     ],
 )
 def test_a_type_tells_its_fields_if_it_has_any(kind: object, names: set[str] | None) -> None:
-    """What is not told is not known, and not checked."""
     assert names == fields_of(kind)
 
 
@@ -103,7 +101,7 @@ class Fixed(BaseModel):
 
 @dataclass(frozen=True)
 class Noted:
-    """A state whose fields stay the objects that they are, whatever becomes of these."""
+    """A frozen state, which may hold objects that can change."""
 
     notes: Collection[object] = ()
 
@@ -116,7 +114,6 @@ class Noted:
     ],
 )
 def test_what_cannot_change_is_given_as_it_is(state: object) -> None:
-    """A copy would cost, and protect nothing."""
     assert is_frozen(state)
     assert lent(state) is state
 
@@ -135,7 +132,6 @@ class Loose(Struct):
     ],
 )
 def test_what_can_change_is_lent_as_a_copy(state: object) -> None:
-    """The run's own stays as the journal tells it."""
     assert not is_frozen(state)
     assert lent(state) is not state
     assert lent(state) == state
@@ -146,7 +142,6 @@ class Seen(Outcome):
 
 
 def test_what_a_frozen_state_holds_is_protected_too() -> None:
-    """A list in it would carry what one run wrote into the next, and no journal would know."""
     state = Noted([])
 
     @node
@@ -162,7 +157,6 @@ def test_what_a_frozen_state_holds_is_protected_too() -> None:
 
 
 def test_what_cannot_be_copied_is_no_state() -> None:
-    """Nobody could tell whether a function has changed it."""
     with pytest.raises(ConfigError, match=r"a state of type Noted cannot be copied.*Fix: keep"):
         lent(Noted(wrong(Lock())))
 
@@ -223,7 +217,7 @@ class Keeping:
 
 @dataclass(eq=False)
 class Own:
-    """Each is equal to itself alone."""
+    """A class whose `==` compares identities."""
 
     x: object = 0
 
@@ -273,7 +267,6 @@ HOLDERS: tuple[Callable[[object], object], ...] = (
     "value", [1, [1], Plain(1), {Plain(1)}, {Plain(1): 2}, float("nan"), Path("a")]
 )
 def test_an_untouched_copy_is_alike(holder: Callable[[object], object], value: object) -> None:
-    """Also of what is equal to itself alone: nobody has changed it."""
     state = holder(value)
 
     assert same_state(copy.deepcopy(state), state)
@@ -285,17 +278,16 @@ def test_an_untouched_copy_is_alike(holder: Callable[[object], object], value: o
     [
         *[(1, 2), ([1], [1, 2]), ({1}, {2}), ({"a": 1}, {"a": 2}), ({"a": 1}, {"b": 1})],
         *[(Plain(1), Plain(2)), ({Plain(1)}, {Plain(2)}), (1, True), (Path("a"), Path("b"))],
+        *[(len, repr), (int, str), (str.upper, str.lower)],
     ],
 )
 def test_what_was_changed_is_not_alike(
     holder: Callable[[object], object], old: object, new: object
 ) -> None:
-    """Whether or not its class says when two of its objects are equal."""
     assert not same_state(holder(old), holder(new))
 
 
 def test_what_an_object_keeps_of_its_own_is_no_change() -> None:
-    """It was asked for, not written; and of what says nothing nobody can tell."""
     asked = Plain(1)
     assert 1 == asked.length
     assert same_state(Plain(1), asked)
@@ -311,7 +303,6 @@ class Typed(TypedDict):
 
 
 def test_changed_fields_are_those_that_differ() -> None:
-    """But for those that may."""
     assert ["team"] == changed_fields(Ticket, Ticket("x"), Ticket("x", "b"), {"text"})
     assert [] == changed_fields(Ticket, Ticket("x"), Ticket("x", "b"), {"team"})
     assert ["x"] == changed_fields(Typed, {"x": 1}, {"x": 2}, ())
@@ -325,21 +316,6 @@ def stateless(_: None) -> Billing:
     return Billing()
 
 
-def test_a_graph_knows_the_state_of_its_functions() -> None:
-    """Nobody has to say it twice; wrapped ones count."""
-    prepare = PrepareStep()
-
-    assert Ticket is Graph("a", route, {route: {...: END}}).state_type
-    assert Graph("a", stateless, {stateless: {...: END}}).state_type is None
-    assert Graph("a", prepare, {prepare: {...: END}}).state_type is None
-    late = Graph(
-        "a", prepare, {prepare: {Ready: route, ...: END}, route: {...: END}}, state_type=Ticket
-    )
-    assert Ticket is late.state_type
-    wrapped = Retrying(route, 2)
-    assert Ticket is Graph("a", wrapped, {wrapped: {...: END}}, state_type=Ticket).state_type
-
-
 @node
 def texts(text: str) -> Billing:
     """Take another state."""
@@ -347,7 +323,6 @@ def texts(text: str) -> Billing:
 
 
 def test_functions_of_different_states_are_named() -> None:
-    """All of them, before anything runs."""
     edges = {route: {Billing: texts, ...: END}, texts: {...: stateless}, stateless: {...: END}}
 
     with pytest.raises(GraphError, match="2 problem") as raised:
@@ -361,7 +336,6 @@ def test_functions_of_different_states_are_named() -> None:
 
 
 def test_a_run_begins_with_a_state_of_its_graph_s_type() -> None:
-    """Where nobody knows the type, any is."""
     graph = Graph("desk", route, {route: {...: END}})
     bare = kernel.NodeGraph("bare", route, {route: {...: END}})
 
@@ -467,14 +441,9 @@ def stateful(name: str, first: Node[S, Outcome], last: Node[S, Outcome], kind: t
 
 @pytest.mark.parametrize("file", ["runs.db", "journals"])
 @pytest.mark.parametrize("given", [False, True])
-def test_a_child_s_state_is_its_own_whatever_its_parent_s_is(
+def test_a_child_s_state_has_the_type_of_its_own_graph(
     tmp_path: Path, file: str, given: bool
 ) -> None:
-    """One store holds the journals of all of them; each is read as its own graph's.
-
-    Three deep: an agent without a state, a graph with one, and another with another, parked in the
-    innermost and taken up by a store object that has seen none of it.
-    """
     essay = stateful("essay", Begin(), Count(), Essay)
     report = stateful("report", Page(), Page(name="last"), Report)
 
@@ -520,25 +489,6 @@ def test_a_child_s_state_is_its_own_whatever_its_parent_s_is(
     asyncio.run(scenario())
 
 
-async def test_a_graph_s_state_is_its_own_whatever_its_store_was_told(tmp_path: Path) -> None:
-    """A store that was opened without the type of the state reads plain JSON."""
-    essay = stateful("essay", Begin(), Count(), Essay)
-    client = Tool(name="client", parameters={"type": "object"})
-
-    asking, store = ScriptedModel([reply(call("client", "c"))]), JsonlStore(tmp_path)
-    await essay.run(Essay("x"), model=asking, prompt="go", tools=[client], store=store, run_id="r")
-    later = JsonlStore(tmp_path)
-    replayed = await Runs(later, essay).replay("r")
-    result = await essay.resume(
-        "r",
-        model=ScriptedModel(["done"]),
-        tools=[client],
-        store=later,
-        tool_results={"c0.0": "theirs"},
-    )
-    assert [Essay("x", 1), Essay("x", 2)] == [replayed.state, result.state]
-
-
 @dataclass(frozen=True)
 class Note:
     """A state."""
@@ -548,12 +498,11 @@ class Note:
 
 @node
 def jot(note: Note) -> tuple[Answered, Note]:
-    """Return a state that is a note only at first sight."""
+    """Return a note with a field of the wrong type."""
     return Answered(), replace(note, text=wrong(5))
 
 
-def test_a_state_that_nobody_could_read_back_is_never_kept(tmp_path: Path) -> None:
-    """Not one that a run begins with, and none that a function returns; in memory nobody reads."""
+def test_a_state_that_no_journal_can_hold_is_refused(tmp_path: Path) -> None:
     store = str(tmp_path / "runs.db")
     graph = Graph("jots", jot, {jot: {...: END}})
 

@@ -1,28 +1,36 @@
-"""Steering a run under way: aborts, and what is said to it."""
+"""Steering a run under way: aborts, and messages of the caller."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
 
 import pytest
 
-from graphloop import END, Agent, EndReason, Graph, Pending, RunResult, RunStream, Tool
+from graphloop import END, Agent, EndReason, Graph, RunResult, RunStream, Tool
 from graphloop.errors import ConfigError
 from graphloop.events import Event, ModelReplied
 from graphloop.nodes.append import Append
 from graphloop.nodes.model_call import ModelCall
 from graphloop.outcomes import Failed
-from graphloop.parts.parts import ToolState
 from graphloop.providers.script import Entry
-from graphloop.replay import replay
 from graphloop.stores.base import Ask, ReleaseStatus, Store
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import UserMessage
 from tests.strategies import call, reply, wrong
-from tests.unit.agent.doubles import CLIENT, Kept, Silent, every, gated, kinds, read, tasks_left
+from tests.unit.agent.doubles import (
+    Hanging,
+    Kept,
+    every,
+    gated,
+    kinds,
+    read,
+    stream,
+    tasks_left,
+    tool_of,
+    within,
+)
 
 
 def aborted(result: RunResult[None], reason: str = "enough") -> bool:
@@ -33,7 +41,6 @@ def aborted(result: RunResult[None], reason: str = "enough") -> bool:
 
 
 async def test_an_abort_before_the_first_look_ends_the_run_at_once() -> None:
-    """The user pressed stop: the model is never asked, and the parts still tell the story."""
     model = ScriptedModel(["hi"])
     one = Agent(model).stream("go")
     one.abort("enough")
@@ -43,27 +50,7 @@ async def test_an_abort_before_the_first_look_ends_the_run_at_once() -> None:
     assert [] == model.requests
 
 
-async def test_an_abort_is_told_to_all_who_wait_for_an_answer() -> None:
-    """When it does not come, all learn why."""
-    silent = Silent()
-    one = Agent(silent).stream("go")
-    driving = asyncio.ensure_future(every(one))
-    await silent.asked.wait()
-    waiting = asyncio.ensure_future(every(one))
-    await asyncio.sleep(0)
-    one.abort("enough")
-
-    assert await driving == await waiting
-    assert aborted(await one.result())
-
-
-def stream(*script: Entry) -> RunStream[None]:
-    """Return the stream of a run with this script."""
-    return Agent(ScriptedModel(script)).stream("go")
-
-
 async def test_an_abort_during_text_keeps_no_half_answer() -> None:
-    """A half answer is no message: the next run's history begins at the last whole one."""
     one = stream("one two three")
     texts: list[str] = []
     async for text in one.text_stream:
@@ -74,28 +61,6 @@ async def test_an_abort_during_text_keeps_no_half_answer() -> None:
     assert (["one "], (), "") == (texts, result.messages, result.text)
 
 
-def tool_of(name: str, execute: Callable[[dict[str, object]], object]) -> Tool:
-    """Return a tool that takes anything."""
-    return Tool(name=name, parameters={"type": "object"}, execute=execute)
-
-
-class Hanging:
-    """Tools that begin and never end, with an event for "they have begun"."""
-
-    def __init__(self, *names: str) -> None:
-        self.begun = asyncio.Event()
-        self.runs = 0
-        self.tools = tuple(tool_of(name, self._hang) for name in names)
-        self.calls = reply(*(call(name) for name in names))
-
-    async def _hang(self, arguments: dict[str, object]) -> str:
-        self.runs += 1
-        if self.runs == len(self.tools):
-            self.begun.set()
-        await asyncio.Event().wait()
-        return "never"
-
-
 def agent(*script: Entry, tools: Sequence[Tool] = (), store: Store | None = None) -> Agent:
     """Return an agent whose model says this."""
     return Agent(ScriptedModel(script), tools=tools, store=store)
@@ -103,7 +68,6 @@ def agent(*script: Entry, tools: Sequence[Tool] = (), store: Store | None = None
 
 @pytest.mark.parametrize("names", [("one",), ("one", "two")], ids=["inline", "parallel"])
 async def test_an_abort_during_a_tool_answers_every_call(names: tuple[str, ...]) -> None:
-    """The history stays usable, and no tool runs on unheard."""
     hanging = Hanging(*names)
     one = agent(hanging.calls, tools=hanging.tools).stream("go")
     async with asyncio.TaskGroup() as group:
@@ -115,99 +79,7 @@ async def test_an_abort_during_a_tool_answers_every_call(names: tuple[str, ...])
     assert 0 == tasks_left()
 
 
-async def test_an_abort_by_a_looker_comes_before_the_next_effect() -> None:
-    """The looker itself drives the run: there is nobody else to be interrupted."""
-    ran: list[object] = []
-
-    one = agent(reply(call("one")), tools=[tool_of("one", ran.append)]).stream("go")
-    async for part in one.full_stream:
-        if isinstance(part, ToolState) and part.state == "executing":
-            one.abort("enough")
-    assert aborted(await one.result())
-    assert [] == ran
-
-
-async def test_a_tool_may_abort_its_own_run() -> None:
-    """It is let finish, its result is kept, and no cancellation is left behind."""
-    streams: list[RunStream[None]] = []
-
-    def stopper() -> str:
-        streams[0].abort("found it")
-        return "stopped"
-
-    agent = Agent(ScriptedModel([reply(call("stopper")), "done"]), tools=[stopper])
-    streams.append(agent.stream("go"))
-    result = await streams[0].result()
-    await asyncio.sleep(0)
-    assert EndReason.ABORTED is result.end_reason
-    assert ["stopped"] == [one.text for one in result.steps[0].tool_results]
-
-
-async def test_a_parked_run_is_aborted_by_resuming_and_aborting_it() -> None:
-    """Nobody will ever answer: the run is ended, with its call answered as not run."""
-    waiting = agent(reply(call("client")), tools=[CLIENT], store=MemoryStore())
-
-    one = waiting.stream("go", run_id="r")
-    assert EndReason.PARKED is (await one.result()).end_reason
-    one.abort("too late: this leg is over")
-    assert EndReason.PARKED is (await one.result()).end_reason
-    again = waiting.resume_stream("r")
-    again.abort("enough")
-    assert aborted(await again.result())
-    assert EndReason.ABORTED is (await waiting.resume("r")).end_reason
-
-
-async def test_an_abort_after_an_approval_says_that_nothing_has_run() -> None:
-    """The call was let through, and nobody had begun it."""
-    act = gated("act")
-    asking = agent(reply(call("act")), tools=[act], store=MemoryStore())
-    (ask,) = (await asking.generate("go", run_id="r")).pending
-    stream = asking.resume_stream("r", approvals={ask.key: True})
-    stream.abort("enough")
-    (answer,) = (await stream.result()).steps[-1].tool_results
-
-    assert ("not_run", "Not run: the run was cancelled.") == (answer.status, answer.text)
-
-
-async def test_an_abort_of_a_parked_agent_says_that_it_was_stopped() -> None:
-    """It has begun, and what it did is done: that is no doubt about whether it ran."""
-    helper = agent(reply(call("act")), tools=[gated("act")])
-    asks = call("helper", "x", '{"prompt": "?"}')
-    below = helper.as_tool(name="helper", description="helps")
-    top = Agent(ScriptedModel([reply(asks)], label="top"), tools=[below], store=MemoryStore())
-    await top.generate("go", run_id="r")
-    stream = top.resume_stream("r")
-    stream.abort("enough")
-    (answer,) = (await stream.result()).steps[-1].tool_results
-
-    assert "unknown" == answer.status
-    assert answer.text.startswith("The agent was stopped before it had an answer")
-
-
-async def test_an_abort_while_a_human_is_asked_here_ends_the_run() -> None:
-    """Nobody has decided, so nothing runs."""
-    ran: list[object] = []
-
-    asked = asyncio.Event()
-
-    async def decide(pending: Pending) -> bool:
-        asked.set()
-        await asyncio.Event().wait()
-        return True
-
-    gated = Tool(name="one", parameters={"type": "object"}, execute=ran.append, needs_approval=True)
-    script = ScriptedModel([reply(call("one"))])
-    one = Agent(script, tools=[gated], approve_tool_call=decide).stream("go")
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(one.result())
-        await asked.wait()
-        one.abort("enough")
-    assert aborted(running.result())
-    assert [] == ran
-
-
 async def test_an_abort_after_the_step_lets_the_turn_come_to_its_end() -> None:
-    """Its tools run and are answered; no further model is asked."""
     model = ScriptedModel([reply(call()), "done"])
 
     one = Agent(model, tools=[read]).stream("go")
@@ -221,58 +93,8 @@ async def test_an_abort_after_the_step_lets_the_turn_come_to_its_end() -> None:
     assert ("enough",) == result.stopped_by
 
 
-async def test_an_abort_after_the_step_leaves_an_answer_an_answer() -> None:
-    """The run is at its end already."""
-    one = stream("hi there")
-    async for part in one.full_stream:
-        if part.type == "text-delta":
-            one.abort("enough", after_step=True)
-    result = await one.result()
-
-    assert ("hi there", EndReason.COMPLETED) == (result.text, result.end_reason)
-
-
-def said_to(model: ScriptedModel, at: int) -> list[tuple[object, str]]:
-    """Return what users have said in a request, and from where it came."""
-    messages = model.requests[at].messages
-    return [(one.content, one.origin) for one in messages if isinstance(one, UserMessage)]
-
-
-async def test_what_is_said_before_the_first_look_is_read_too() -> None:
-    """At once: the first request has it, the journal too, and the stream shows where it came in."""
-    model, store = ScriptedModel(["in a hurry", "and more"]), MemoryStore()
-    looped = Agent(model, store=store)
-    one = looped.stream("go", run_id="r")
-    one.follow_up("and then?")
-    one.steer("hurry")
-
-    shown, result = kinds(await every(one)), await one.result()
-
-    assert ("hurry", "steering") == said_to(model, 0)[-1]
-    assert ["run-start", "step-start", "message-injected"] == shown[:3]
-    assert result.run == replay(looped.graph, await store.load("r"))
-
-
-DEADLINE_S = 5.0
-"""A stream that hangs fails here instead of holding up the suite."""
-
-
-T = TypeVar("T")
-
-
-def within(work: Awaitable[T]) -> T:
-    """Run to the end, or fail if it does not come."""
-
-    async def bounded() -> T:
-        async with asyncio.timeout(DEADLINE_S):
-            return await work
-
-    return asyncio.run(bounded())
-
-
 @pytest.mark.parametrize("said", [5, None, b"hurry", ["hurry"]])
-def test_what_is_said_is_a_text(said: object) -> None:
-    """A journal that holds something else could never be read again."""
+def test_steering_takes_a_text(said: object) -> None:
     one = Agent(ScriptedModel(["done"])).stream("go")
 
     with pytest.raises(ConfigError, match="`steer` says a text; found"):
@@ -283,8 +105,7 @@ def test_what_is_said_is_a_text(said: object) -> None:
     assert "done" == within(one.result()).text
 
 
-def test_what_is_said_after_the_end_is_refused() -> None:
-    """Nobody would ever read it; an abort that comes too late has nothing to stop."""
+def test_steering_after_the_end_is_refused() -> None:
     one = Agent(ScriptedModel(["done"])).stream("go")
     within(one.result())
 
@@ -296,20 +117,11 @@ def test_what_is_said_after_the_end_is_refused() -> None:
 
 
 def too_late(one: RunStream[None]) -> None:
-    """Say something that nobody would read."""
+    """Steer a stream that is over."""
     with pytest.raises(ConfigError, match="`steer` comes too late: the stream is over"):
         one.steer("hurry")
     with pytest.raises(ConfigError, match="`follow_up` comes too late: the stream is over"):
         one.follow_up("and then?")
-
-
-async def test_what_is_said_once_the_last_answer_is_in_is_refused() -> None:
-    """The stream has more to show, and the run hears nothing more."""
-    one = Agent(ScriptedModel(["done", "more"])).stream("go")
-    async for part in one.full_stream:
-        if part.type == "step-finish":
-            too_late(one)
-    assert "done" == (await one.result()).text
 
 
 class Slow(Kept):
@@ -321,7 +133,7 @@ class Slow(Kept):
         self.go_on = asyncio.Event()
 
     async def append(self, run_id: str, seq: int, *events: Event) -> None:
-        """Keep events; a reply only when told to."""
+        """Keep events; a reply waits for `go_on`."""
         if any(isinstance(event, ModelReplied) for event in events):
             self.keeping.set()
             await self.go_on.wait()
@@ -329,8 +141,7 @@ class Slow(Kept):
 
 
 @pytest.mark.parametrize("last", [True, False])
-async def test_words_said_as_an_answer_is_journaled_count_or_fail(last: bool) -> None:
-    """The answer decides: after the last one nothing is read, after any other everything is."""
+async def test_steering_during_the_last_answer_counts_or_fails(last: bool) -> None:
     model = ScriptedModel([*([] if last else [reply(call())]), "done", "never"])
 
     store = Slow()
@@ -349,8 +160,7 @@ async def test_words_said_as_an_answer_is_journaled_count_or_fail(last: bool) ->
     assert last is not (UserMessage("hurry", origin="steering") in result.messages)
 
 
-async def test_what_is_said_to_a_run_that_was_stopped_is_refused() -> None:
-    """And what was said before is on record before the stop."""
+async def test_steering_a_stopped_run_is_refused() -> None:
     store = MemoryStore()
     asked = Hanging("read")
     one = agent(asked.calls, tools=asked.tools, store=store).stream("go", run_id="r")
@@ -365,7 +175,7 @@ async def test_what_is_said_to_a_run_that_was_stopped_is_refused() -> None:
 
 
 class Parking(Kept):
-    """A store that calls out when a run is left that somebody drove."""
+    """A store that sets an event when a driver releases its run."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -381,8 +191,7 @@ class Parking(Kept):
         await self.kept.release(run_id, status, asks)
 
 
-async def test_what_is_said_while_a_child_parks_waits_in_the_journal() -> None:
-    """The parent parks with it, and hears of it when it goes on."""
+async def test_steering_while_a_child_parks_is_journaled() -> None:
     store = Parking()
     helper = Agent(ScriptedModel([reply(call("act")), "did"], label="h"), tools=[gated("act")])
     asks = call("helper", "x", '{"prompt": "?"}')
@@ -398,7 +207,6 @@ async def test_what_is_said_while_a_child_parks_waits_in_the_journal() -> None:
 
 
 def test_a_graph_that_hears_no_follow_up_refuses_it() -> None:
-    """It would be read by nobody; what `Verify` is for is to hear it."""
     model, append = ModelCall(), Append()
     graph: Graph[None] = Graph(
         "one", model, {model: {Failed: END, ...: append}, append: {...: END}}
@@ -411,7 +219,6 @@ def test_a_graph_that_hears_no_follow_up_refuses_it() -> None:
 
 
 def test_no_word_outweighs_a_bound() -> None:
-    """A run that could be talked on for ever has no bound (CONTRACT §6.5)."""
     model = ScriptedModel(["again"] * 9)
     one = Agent(model, max_steps=2).stream("go")
     for number in range(5):

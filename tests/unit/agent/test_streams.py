@@ -24,11 +24,20 @@ from graphloop.tools.toolbox import Toolbox
 from graphloop.turn import StepResult
 from tests.agents import drain, fold
 from tests.strategies import call, fresh, loop, reply, wrong
-from tests.unit.agent.doubles import CLIENT, Kept, Silent, every, kinds, tasks_left
+from tests.unit.agent.doubles import (
+    CLIENT,
+    Hanging,
+    Kept,
+    Silent,
+    every,
+    kinds,
+    stream,
+    tasks_left,
+    tool_of,
+)
 
 
-async def test_nothing_happens_before_somebody_looks() -> None:
-    """The first part is the run's id: with it, the run can be found whatever comes."""
+async def test_a_stream_starts_at_the_first_look() -> None:
     model = ScriptedModel(["done"])
     one = Agent(model).stream("go")
 
@@ -42,7 +51,6 @@ async def test_nothing_happens_before_somebody_looks() -> None:
 
 
 async def test_a_run_goes_once_however_many_look() -> None:
-    """At the same time, at different speeds, one after the other, and after the end."""
     model = ScriptedModel([reply("two words", call("nowhere")), "done"])
     one = Agent(model).stream("go")
     slow = aiter(one.full_stream)
@@ -60,30 +68,7 @@ async def test_a_run_goes_once_however_many_look() -> None:
     assert 2 == len(model.requests)
 
 
-async def test_lookers_of_a_slow_model_wait_together() -> None:
-    """One drives, the others wait; one that waits and is cancelled harms nobody."""
-    model = Silent()
-    one = Agent(model).stream("go")
-    driving = asyncio.ensure_future(one.result())
-    await model.asked.wait()
-    waiting, leaving = (asyncio.ensure_future(one.result()) for _ in range(2))
-    await asyncio.sleep(0)
-
-    leaving.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await leaving
-    model.told.set()
-
-    assert ["at last"] * 2 == [(await driving).text, (await waiting).text]
-
-
-def stream(*script: Entry) -> RunStream[None]:
-    """Return the stream of a run with this script."""
-    return Agent(ScriptedModel(script)).stream("go")
-
-
 async def test_the_text_stream_is_the_text_of_all_turns() -> None:
-    """Text alone: no reasoning, no calls."""
     said = {"text": "let me see", "reasoning": "hm", "calls": [{"name": "nowhere"}]}
 
     assert ["let ", "me ", "see", "done"] == [
@@ -94,18 +79,8 @@ async def test_the_text_stream_is_the_text_of_all_turns() -> None:
 ERROR = {"text": "half of it", "error": "the line broke"}
 
 
-async def test_the_text_of_a_broken_stream_raises_after_what_came() -> None:
-    """A cut answer must not look whole."""
-    texts, came = stream(ERROR).text_stream, ""
-    while came != "half of it":
-        came += await anext(texts)
-    with pytest.raises(BadReply, match="line broke"):
-        await anext(texts)
-
-
 @pytest.mark.parametrize("entry", [ERROR, ValueError("the line broke")])
 async def test_an_error_is_the_last_part_and_the_same_for_all(entry: Entry) -> None:
-    """Who waits for `finish` and gets `error` knows that there is no result."""
     one = stream(entry)
     with pytest.raises(Exception, match="line broke") as seen:
         _ = [text async for text in one.text_stream]
@@ -124,7 +99,6 @@ def agent(*script: Entry, tools: Sequence[Tool] = (), store: Store | None = None
 
 @pytest.mark.parametrize("script", [("done",), (ERROR,), ()], ids=["done", "cut", "exhausted"])
 async def test_consuming_never_raises_and_is_safe_twice(script: tuple[Entry, ...]) -> None:
-    """A background task drives the run; what became of it is asked for later."""
     one = stream(*script)
     await one.consume()
     await one.consume()
@@ -138,7 +112,6 @@ async def test_consuming_never_raises_and_is_safe_twice(script: tuple[Entry, ...
 
 
 async def test_the_last_part_is_the_result_in_short() -> None:
-    """How it ended, and what it cost; a listener should not have to add up."""
     one = Agent(ScriptedModel(["done"]), price=lambda _: 0.25).stream("Hi")
     last = (await every(one))[-1]
     result = await one.result()
@@ -149,7 +122,6 @@ async def test_the_last_part_is_the_result_in_short() -> None:
 
 
 async def test_a_wrong_question_is_an_error_part_and_nothing_is_sent() -> None:
-    """`stream` itself does not raise: one place to handle errors."""
     model = ScriptedModel(["done"])
     one = Agent(model).stream()
 
@@ -161,8 +133,6 @@ async def test_a_wrong_question_is_an_error_part_and_nothing_is_sent() -> None:
 
 
 async def test_a_failure_without_a_record_is_still_an_error() -> None:
-    """A node of the user's may end a run in error and not say why."""
-
     async def open_run() -> RunHandle[None]:
         failed = evolve(fresh(), node="END", ending=Ending(EndReason.ERROR))
         store = MemoryStore()
@@ -175,7 +145,6 @@ async def test_a_failure_without_a_record_is_still_an_error() -> None:
 
 
 async def test_a_run_taken_up_while_its_model_talks_is_heard() -> None:
-    """The process died during an answer: the next one asks again, and shows what it says."""
     store = MemoryStore()
 
     silent = Silent()
@@ -190,7 +159,6 @@ async def test_a_run_taken_up_while_its_model_talks_is_heard() -> None:
 
 @pytest.mark.parametrize("awaited", [False, True])
 async def test_each_turn_is_reported_and_a_failing_listener_only_warns(awaited: bool) -> None:
-    """A listener cannot fail a run."""
     seen: list[int] = []
 
     def listen(step: StepResult) -> object:
@@ -213,8 +181,7 @@ async def test_each_turn_is_reported_and_a_failing_listener_only_warns(awaited: 
     assert ("on_step_finish raised ValueError: bug",) == result.warnings
 
 
-async def test_a_listener_is_told_each_turn_once_over_all_legs() -> None:
-    """What the result will hold, in order; a bill written by it must not hold a turn twice."""
+async def test_a_listener_gets_each_turn_once_over_all_legs() -> None:
     told: list[StepResult] = []
     model = ScriptedModel([reply(call("nowhere")), reply(call("client")), "done"])
     one = Agent(model, tools=[CLIENT], on_step_finish=told.append)
@@ -234,7 +201,6 @@ async def close(one: RunStream[None]) -> bool:
 
 
 async def test_a_cancelled_looker_leaves_an_error_to_the_others() -> None:
-    """Text that simply stops would be taken for the whole answer."""
     model = Silent()
     closed: list[bool] = []
     one = Agent(model).stream("go")
@@ -257,28 +223,6 @@ async def test_a_cancelled_looker_leaves_an_error_to_the_others() -> None:
     assert [True] == closed
 
 
-def tool_of(name: str, execute: Callable[[dict[str, object]], object]) -> Tool:
-    """Return a tool that takes anything."""
-    return Tool(name=name, parameters={"type": "object"}, execute=execute)
-
-
-class Hanging:
-    """Tools that begin and never end, with an event for "they have begun"."""
-
-    def __init__(self, *names: str) -> None:
-        self.begun = asyncio.Event()
-        self.runs = 0
-        self.tools = tuple(tool_of(name, self._hang) for name in names)
-        self.calls = reply(*(call(name) for name in names))
-
-    async def _hang(self, arguments: dict[str, object]) -> str:
-        self.runs += 1
-        if self.runs == len(self.tools):
-            self.begun.set()
-        await asyncio.Event().wait()
-        return "never"
-
-
 async def expire(hanging: Hanging, limit: asyncio.Timeout) -> None:
     """Let the time limit run out once the tools have begun."""
     await hanging.begun.wait()
@@ -287,7 +231,6 @@ async def expire(hanging: Hanging, limit: asyncio.Timeout) -> None:
 
 @pytest.mark.parametrize("names", [("one",), ("one", "two")], ids=["inline", "parallel"])
 async def test_a_caller_s_time_limit_leaves_no_task_and_a_journal(names: tuple[str, ...]) -> None:
-    """`asyncio.timeout` around a run is the most natural thing, and must not leak or lose."""
     store = MemoryStore()
 
     hanging = Hanging(*names)
@@ -313,7 +256,6 @@ async def test_a_caller_s_time_limit_leaves_no_task_and_a_journal(names: tuple[s
 
 
 async def test_a_listener_that_is_cancelled_leaves_nothing_running() -> None:
-    """The caller gave up while a turn was being reported: the run waits in its journal."""
     store = MemoryStore()
 
     told = asyncio.Event()
@@ -335,25 +277,7 @@ async def test_a_listener_that_is_cancelled_leaves_nothing_running() -> None:
     assert "done" == (await agent(store=store).resume("r")).text
 
 
-class Unheard(BaseException):
-    """What `except Exception` does not catch."""
-
-
-async def test_what_no_boundary_catches_leaves_a_stream_that_is_over() -> None:
-    """A `pytest.fail` in a tool is raised; whoever asks afterwards gets an error, not a hang."""
-
-    def explode(arguments: dict[str, object]) -> str:
-        raise Unheard
-
-    one = agent(reply(call("one")), tools=[tool_of("one", explode)]).stream("go")
-    with pytest.raises(Unheard):
-        await one.result()
-    with pytest.raises(RunFailed, match="was left"):
-        await one.result()
-
-
 async def test_a_stream_closed_before_it_began_is_an_error() -> None:
-    """A stream that ends without a word would be taken for an empty answer."""
     model = ScriptedModel(["done"])
     one = Agent(model).stream("go")
     await one.aclose()
@@ -367,7 +291,6 @@ async def test_a_stream_closed_before_it_began_is_an_error() -> None:
 
 
 async def test_a_stream_closed_early_leaves_a_run_that_can_be_resumed() -> None:
-    """Closing is not aborting: the journal ends where it was left."""
     model = ScriptedModel([reply("thinking", call("nowhere")), "done"])
     left = Agent(model, store=MemoryStore())
     one = left.stream("go", run_id="r")
@@ -386,7 +309,6 @@ async def test_a_stream_closed_early_leaves_a_run_that_can_be_resumed() -> None:
 
 
 async def test_closing_ends_the_tools_that_are_still_running() -> None:
-    """One has answered, its sibling has not: nothing runs on when nobody watches."""
     hanging = Hanging("slow")
     tools = [*hanging.tools, tool_of("fast", len)]
     one = agent(reply(call("slow"), call("fast")), tools=tools).stream("go")
@@ -399,7 +321,6 @@ async def test_closing_ends_the_tools_that_are_still_running() -> None:
 
 
 async def test_closing_ends_a_stream_that_another_task_drives() -> None:
-    """A tool that never ends must not keep whoever closes the stream for ever."""
     hanging = Hanging("one")
     one = agent(hanging.calls, tools=hanging.tools).stream("go")
     async with asyncio.TaskGroup() as group:
@@ -410,18 +331,8 @@ async def test_closing_ends_a_stream_that_another_task_drives() -> None:
         await one.result()
 
 
-async def test_closing_a_stream_that_is_over_changes_nothing() -> None:
-    """`aclosing(stream)` around everything must keep the result."""
-    one = stream("done")
-    before = await every(one)
-    await one.aclose()
-    assert "done" == (await one.result()).text
-    assert before == await every(one)
-
-
 @pytest.mark.parametrize("script", [("done",), (ERROR,), None], ids=["done", "cut", "left"])
 async def test_what_a_stream_has_opened_is_closed_once(script: tuple[Entry, ...] | None) -> None:
-    """Connections are closed at the end, however many look, however it ends."""
     over: list[str] = []
 
     async def close() -> None:
@@ -443,7 +354,6 @@ async def test_what_a_stream_has_opened_is_closed_once(script: tuple[Entry, ...]
 
 
 async def test_a_stream_is_over_even_if_closing_fails() -> None:
-    """A connection that cannot be closed is told of once; the result is there all the same."""
     tried: list[str] = []
 
     async def fail() -> None:
@@ -467,7 +377,7 @@ class Hearing(Kept):
         self.go_on = asyncio.Event()
 
     async def append(self, run_id: str, seq: int, *events: Event) -> None:
-        """Keep events; what was said only when told to."""
+        """Keep events; a steering message waits for `go_on`."""
         if any(isinstance(event, Queued) for event in events):
             self.keeping.set()
             await self.go_on.wait()
@@ -501,10 +411,9 @@ async def seen_by(look: Awaitable[bool]) -> bool:
 
 
 @pytest.mark.parametrize("look", [see, ask_for_it, drive, close])
-async def test_who_looks_while_a_stream_is_closed_waits_for_its_end(
+async def test_a_reader_of_a_closing_stream_waits_for_its_end(
     look: Callable[[RunStream[None]], Awaitable[bool]],
 ) -> None:
-    """A store takes its time to keep what was said, and nobody else drives the run meanwhile."""
     store = Hearing()
     one = agent({"text": "a b", "deltas": ["a ", "b"]}, "done", store=store).stream("go")
     async for part in one.full_stream:
@@ -524,7 +433,6 @@ async def test_who_looks_while_a_stream_is_closed_waits_for_its_end(
 
 
 async def test_a_close_that_is_cancelled_leaves_an_end_to_the_others() -> None:
-    """They waited for it."""
     store = Hearing()
     one = agent({"text": "a b", "deltas": ["a ", "b"]}, "done", store=store).stream("go")
     async for part in one.full_stream:

@@ -117,7 +117,7 @@ def test_an_error_names_calls_near_a_mistyped_one() -> None:
         error = refused("approve", run_id, typed, *STORE)
         assert error.endswith(f"it waits for c0.0 pay(), c1.0 click(). Did you mean {near!r}?\n")
     click = refused("approve", run_id, "click", *STORE)
-    assert "waits for what the client tool 'click' returns" in click
+    assert "waits for the result of the client tool 'click'" in click
 
 
 def test_a_call_that_may_have_run_takes_no_edit() -> None:

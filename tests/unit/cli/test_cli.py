@@ -20,7 +20,7 @@ LOADING = ("run", "draw", "check", "diff", "fuzz", "schema", "resume", "replay",
 COMMANDS = (*LOADING[:6], "runs", "approve", *LOADING[6:])
 
 
-@pytest.mark.parametrize("columns", ["40", "80"])
+@pytest.mark.parametrize("columns", ["44", "80"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_an_example_and_says_what_is_executed(
     command: str, columns: str, monkeypatch: pytest.MonkeyPatch
@@ -31,6 +31,8 @@ def test_help_has_an_example_and_says_what_is_executed(
     done = called(command, "--help")
 
     assert done.returncode == Status.OK
+    options = done.stdout.partition("\nOptions:\n")[2]
+    assert max(map(len, options.splitlines())) <= int(columns)
     assert f"\n    graphloop {command} " in done.stdout
     assert ("executed" in done.stdout) == (command in LOADING)
 

@@ -216,25 +216,26 @@ def children_of(graph: NodeGraph[Any]) -> list[object]:
     return [(node, name, children_of(child)) for node, name, child in child_graphs(graph)]
 
 
-@pytest.mark.parametrize(
-    ("loop", "tools", "children"),
-    [
-        (Agent(ScriptedModel(())), (), []),
-        (
-            Agent(ScriptedModel(()), tools=[KID]),
-            (),
-            [("execute", "kid", [("execute", "leaf", [])])],
-        ),
-        (Agent(ScriptedModel(())).graph, [LEAF], [("execute", "leaf", [])]),
-        (WRITER, (), [("writer", "writer", [("execute", "leaf", [])])]),
-        (load(FILE), (), [("execute", "helper", [])]),
-        (
-            with_agents(CHAIN, {"writer": REPLY, "judge": REPLY}),
-            (),
-            [("draft", "writer", []), ("vote", "judge", [])],
-        ),
-    ],
-)
+AGENT = Agent(ScriptedModel(()))
+TREES: list[tuple[Loop, Tools, list[object]]] = [
+    (AGENT, (), []),
+    (
+        Agent(ScriptedModel(()), tools=[KID]),
+        (),
+        [("execute", "kid", [("execute", "leaf", [])])],
+    ),
+    (AGENT.graph, [LEAF], [("execute", "leaf", [])]),
+    (WRITER, (), [("writer", "writer", [("execute", "leaf", [])])]),
+    (load(FILE), (), [("execute", "helper", [])]),
+    (
+        with_agents(CHAIN, {"writer": REPLY, "judge": REPLY}),
+        (),
+        [("draft", "writer", []), ("vote", "judge", [])],
+    ),
+]
+
+
+@pytest.mark.parametrize(("loop", "tools", "children"), TREES)
 def test_agents_are_drawn_where_they_run(loop: Loop, tools: Tools, children: list[object]) -> None:
     """Agents come from an agent's tools, from TOOLS, from nodes and from topology files."""
     assert children_of(graph_with_tools(loop, tools)) == children

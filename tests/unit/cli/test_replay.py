@@ -66,7 +66,7 @@ def test_a_replay_prints_the_events_and_the_last_state() -> None:
     assert f"agent, script:{Path('pay/script.yaml').absolute()}: Pay 5.\n" in events
     assert "→ pay(amount=5) · tool_calls, 15 tokens\n" in events
     assert "c0.0 pay approved=true, reason=--approve always" in events
-    assert "c0.0 pay content=5 paid, status=ok\n" in events
+    assert "c0.0 pay content=5 paid\n" in events
     assert state == (
         "after event 8: ended, completed · 2 steps · 4 messages · 26 tokens\n"
         "  user: Pay 5.\n"

@@ -240,5 +240,7 @@ def test_ctrl_c_aborts_a_resumed_run_for_good(pay_desk: Path) -> None:
     assert "cancelled" in shown("runs", "--all", *STORE)
     assert again.returncode == Status.FAILED
     assert "aborted (interrupted)" in again.stdout
-    fork = f"graphloop fork {run_id} --at N --store runs.db"
-    assert again.stderr == f"the run is over. Go on from an earlier event with: {fork}\n"
+    assert again.stderr.splitlines() == [
+        "the run is over. To go on from an earlier event N, copy it:",
+        f"  graphloop fork {run_id} --at N --store runs.db",
+    ]

@@ -30,7 +30,7 @@ def test_a_run_is_listed_with_its_questions() -> None:
     shown("approve", run_id, "c0.1", "--deny", *STORE)
 
     assert listed() == (
-        "RUN       STATUS     GRAPH  EVENTS  UPDATED\n"
+        "RUN       STATUS  GRAPH  EVENTS  UPDATED\n"
         f"{run_id[:8]}  parked  agent       3  TIME\n"
         f"{run_id[:8]} waits for c0.0: approval of pay(amount=5)\n"
         f"{run_id[:8]} waits for c0.1: approval of pay(amount=7): denied\n",
@@ -123,7 +123,7 @@ def test_an_empty_store_has_no_runs(pay_desk: Path) -> None:
     assert listed(store="runs") == ("", "no runs\n")
 
 
-@pytest.mark.parametrize(("columns", "last"), [(40, "GRAPH"), (80, "UPDATED")])
+@pytest.mark.parametrize(("columns", "last"), [(40, "EVENTS"), (80, "UPDATED")])
 def test_a_narrow_terminal_has_fewer_columns(columns: int, last: str, pay_desk: Path) -> None:
     run_id = parked("team")
     with Terminal("runs", *STORE, cwd=pay_desk, columns=columns) as terminal:

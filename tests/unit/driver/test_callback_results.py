@@ -9,11 +9,6 @@ from typing import TypedDict
 import pytest
 from pydantic import BaseModel
 
-from graphloop.driver.callback_results import (
-    check_callback_answer,
-    check_state,
-    gates_of,
-)
 from graphloop.errors import ConfigError
 from graphloop.events import (
     Answer,
@@ -24,6 +19,8 @@ from graphloop.events import (
     StopRequested,
 )
 from graphloop.policy.policy import allow, deny
+from graphloop.stores.round_trip import check_callback_answer, check_state
+from graphloop.tools.gates import gates_of
 from graphloop.values import UserMessage
 from tests.own_nodes import Ticket
 from tests.strategies import wrong

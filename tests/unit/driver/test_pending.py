@@ -86,7 +86,7 @@ def test_an_answer_carries_its_token() -> None:
     assert Approval(True, "fine", '{"amount":4}', found.token) == found.approve(
         edit={"amount": 4}, reason="fine"
     )
-    assert Approval(False, "too much") == found.deny("too much")
+    assert Approval(False, "too much") == found.decline("too much")
 
 
 def test_a_call_that_may_have_happened_is_approved_as_it_was() -> None:

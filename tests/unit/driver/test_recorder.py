@@ -16,7 +16,7 @@ from graphloop.driver.models import Models
 from graphloop.driver.performer import Performer
 from graphloop.driver.ports import Ports
 from graphloop.driver.recorder import Recorder
-from graphloop.errors import Fenced, RunBusy, StoreError
+from graphloop.errors import Fenced, IllegalEvent, RunBusy, StoreError
 from graphloop.events import (
     Cancelled,
     Decided,
@@ -118,7 +118,7 @@ def test_a_run_taken_further_elsewhere_is_busy_and_known_as_it_is(
         store = MemoryStore()
         one, other, third = (recorder(store, path) for _ in range(3))
         await kept(one, STARTED)
-        other.run = one.run
+        other.stand_at(one.driven)
         await kept(one, Resumed(1.0))
         with pytest.raises(StoreError) as new:
             await kept(third, evolve(STARTED, at=2.0))
@@ -236,7 +236,7 @@ def driven(store: Leasing | Plain, error: BaseException | None = None) -> None:
 
     async def scenario() -> None:
         one = recorder(store)
-        one.run = fresh()
+        one.stand_at(fresh())
         async with one:
             if error is not None:
                 raise error
@@ -421,3 +421,13 @@ def begun_at(at: float) -> Run[None]:
     """Return a run whose last event was at that time."""
     graph = loop()
     return replay(graph, [evolve(ASKING, at=at, graph=graph.name)])
+
+
+def test_an_event_before_the_run_has_started_is_kept_nowhere() -> None:
+    """A journal that begins with another event could not be replayed."""
+    store = MemoryStore()
+
+    with pytest.raises(IllegalEvent, match="starts with Started"):
+        asyncio.run(kept(recorder(store), Resumed(1.0)))
+
+    assert [] == list(asyncio.run(store.runs()))

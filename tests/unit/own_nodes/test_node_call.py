@@ -222,8 +222,8 @@ def tossing(ticket: Ticket) -> Asking[Billing]:
     return Billing()
 
 
-def test_what_is_not_deterministic_is_no_outcome() -> None:
-    """Whatever `raises` says: it would be a wrong answer that nobody sees."""
+def test_a_generator_that_changes_its_request_has_no_outcome() -> None:
+    """`raises` does not catch the error: it would hide a wrong answer."""
     with pytest.raises(NotDeterministic):
         answered(tossing, "yes")
 
@@ -252,7 +252,7 @@ def test_only_a_generator_that_returns_its_state_may_change_it() -> None:
     assert "x" == state.text
 
 
-def test_what_a_function_tells_is_in_the_fact() -> None:
+def test_the_event_has_the_messages_of_the_function() -> None:
     """Also where it raised after that, which stands for an outcome."""
 
     def telling(ticket: Ticket, context: NodeContext) -> Billing | Again:

@@ -141,7 +141,7 @@ def test_a_graph_is_checked_and_bounded_with_its_children() -> None:
         ),
     ],
 )
-def test_what_cannot_take_effect_is_refused(
+def test_an_option_without_effect_is_refused(
     child: Agent, options: dict[str, object], words: str
 ) -> None:
     """When the node is made."""
@@ -292,7 +292,7 @@ def saying(state: object) -> Callable[[Ticket, ChildResult[None]], Ticket]:
     ],
     ids=["writes", "none", "text", "unreadable", "prompt"],
 )
-async def test_what_comes_back_is_held_to_what_was_declared(
+async def test_output_and_prompt_are_held_to_their_declarations(
     options: dict[str, object], words: str, tmp_path: Path
 ) -> None:
     """Else a run parks with it and can never be resumed; the child is paid for all the same."""

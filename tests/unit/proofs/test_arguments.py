@@ -11,7 +11,7 @@ from graphloop.agent.agent import Agent
 from graphloop.agent.graph import Graph
 from graphloop.errors import ConfigError
 from graphloop.nodes import PrepareStep
-from graphloop.proofs.arguments import codes, graph_given, reasons, tool_names
+from graphloop.proofs.arguments import codes, graph_given, tool_names
 from graphloop.proofs.bounds import bound
 from graphloop.proofs.checking import check
 from graphloop.providers.script import ScriptedModel
@@ -51,12 +51,6 @@ def test_reasons_of_another_form_are_refused_with_the_right_one(ignore: Any, fou
     with pytest.raises(ConfigError, match=found) as caught:
         check(agent(), ignore=ignore)
     assert 'ignore={("node", "GL6"): "reason"}' in str(caught.value)
-
-
-def test_reasons_may_be_left_out_or_empty() -> None:
-    """That an empty reason is none is the report's to say."""
-    assert {} == reasons(None) == reasons({})
-    assert {("a", "GL1"): ""} == reasons({("a", "GL1"): ""})
 
 
 def test_codes_are_those_of_properties() -> None:

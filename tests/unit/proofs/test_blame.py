@@ -8,9 +8,6 @@ import pytest
 
 from graphloop.proofs import lone_graph
 from graphloop.proofs.checking import check
-from graphloop.proofs.lone_graph import Blame
-from graphloop.proofs.proof_graph import ProofGraph
-from graphloop.proofs.report import Finding
 from tests.topology_data import graph_of, standard
 
 
@@ -35,14 +32,6 @@ def test_the_line_that_was_changed_is_told(line: tuple[str, str], target: str, c
     (rows,) = {one.rows for one in report.findings if one.code == code}
     assert line in rows
     assert "to blame: " + ".".join(rows[0]) in str(report)
-
-
-def test_what_does_not_hang_on_lines_has_no_line_to_blame() -> None:
-    """Nor has a warning; both are told as they are."""
-    told = Blame(ProofGraph(graph_of(spoilt("gate", "aborted", "END")))).blamed
-    other = Finding("GL11", "error", "state", "cannot be written.", (), "keep it as text.")
-
-    assert told(other) == other
 
 
 def test_a_large_graph_is_told_without_trying(monkeypatch: pytest.MonkeyPatch) -> None:

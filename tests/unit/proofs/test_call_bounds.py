@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -29,23 +28,6 @@ from graphloop.topology.agents import with_agents
 from tests.topology_data import graph_of, standard
 
 
-def test_a_bound_says_a_line_a_number_and_why_one_is_missing() -> None:
-    """The same stands in its JSON."""
-    bound = Bound(
-        "desk", 8, None, 1_200, 0.5, {"model": 4}, ("twice",), {"tool_calls": "no budget"}
-    )
-    lines = str(bound).splitlines()
-
-    assert lines[:4] == [
-        "graph 'desk': at most",
-        "  model calls: 8",
-        "    twice",
-        "  tool calls: unknown: no budget",
-    ]
-    assert "  tokens: 1,200" in lines
-    assert {"model": 4} == json.loads(bound.to_json())["visits"]
-
-
 def test_a_run_ends_where_no_cycle_is_without_a_bound() -> None:
     """However little else is known."""
     dark = Bound.unknown("helper")
@@ -53,13 +35,6 @@ def test_a_run_ends_where_no_cycle_is_without_a_bound() -> None:
     assert dark.ends
     assert not replace(dark, cycles=("poll -> poll",)).ends
     assert "not bounded: the cycle poll -> poll" in str(replace(dark, cycles=("poll -> poll",)))
-
-
-def test_nothing_is_known_of_an_agent_whose_graph_nobody_knows() -> None:
-    """Each number says so."""
-    assert {"the graph of the agent 'helper' is not known."} == {
-        *Bound.unknown("helper").missing.values()
-    }
 
 
 EVERY = ModelCalls(inf, inf, (), "as often as a model likes")
@@ -101,22 +76,6 @@ def test_a_number_of_calls_bounds_what_nothing_else_does() -> None:
     assert OWN.most == with_agent_calls(EVERY, OWN, (inf, "nobody says"), 0).most
 
 
-def test_the_lower_of_two_bounds_holds() -> None:
-    """One that needs no number of calls stays as it is."""
-    less = ModelCalls(20.0, 9.0, ("once a turn",), "")
-
-    assert less == with_agent_calls(less, OWN, (7.0, ""), 3)
-    assert 18.0 == with_agent_calls(less, OWN, (7.0, ""), 2).most
-
-
-def test_what_has_no_bound_says_why_in_spite_of_the_number() -> None:
-    """The run's own cycles come first, then the agent that nobody knows."""
-    endless = ModelCalls(inf, inf, (), "nothing bounds it")
-
-    assert "nothing bounds it" == with_agent_calls(EVERY, endless, (7.0, ""), 3).problem
-    assert "nobody says" == with_agent_calls(EVERY, OWN, (inf, "nobody says"), 3).problem
-
-
 def most(graph: Kernel[Any], budget: Budget = Budget()) -> int | None:  # noqa: B008 - frozen.
     """Return how many tools run at most."""
     return tool_calls_most(ProofGraph(graph), graph_uses(graph, None).reported, budget)
@@ -143,7 +102,7 @@ def test_children_that_run_no_tools_need_no_budget() -> None:
     assert 7 == most(with_agents(outer, {"inner": busy}), Budget(tool_calls=7))
 
 
-def test_tools_of_a_child_that_keep_no_budget_are_not_bounded_by_one() -> None:
+def test_a_budget_bounds_only_tools_that_keep_it() -> None:
     """A node of one's own that runs tools counts them as it likes, at any depth."""
     topology = standard()
     topology["nodes"]["child"] = {

@@ -36,41 +36,8 @@ from graphloop.outcomes import (
     Truncated,
     Unplanned,
 )
-from graphloop.proofs.calls import UNANSWERED, CallProduct
 from graphloop.proofs.checking import check
-from graphloop.proofs.proof_graph import ProofGraph
-from tests.graphs import agent
 from tests.topology_data import MUTANTS, graph_of, standard
-
-
-def test_the_standard_loop_comes_to_its_tools_with_calls_that_are_gated() -> None:
-    """And with no others."""
-    walk = CallProduct(ProofGraph(agent()))
-
-    assert {(True, "gated")} == {
-        (one.gated, one.status) for one in walk.parents if one.node == "execute"
-    }
-
-
-def test_nothing_is_owed_at_the_end_of_the_standard_loop() -> None:
-    """Whatever way it ends."""
-    walk = CallProduct(ProofGraph(agent()))
-
-    ends = [one for one in walk.parents if one.node == "END"]
-    assert ends
-    assert not [one for one in ends if one.status in UNANSWERED]
-
-
-def test_the_way_to_a_place_begins_at_the_start() -> None:
-    """And is a path of the table."""
-    graph = agent()
-    walk = CallProduct(ProofGraph(graph))
-
-    for place in walk.parents:
-        walked = walk.path_to(place)
-        assert not walked or walked[0].source == graph.start
-        assert all(graph.table[one.source][one.outcome] == one.target for one in walked)
-
 
 ROOM = Compaction(1_000)
 
@@ -116,15 +83,6 @@ def test_a_model_is_asked_only_where_a_turn_is_open(opened: bool) -> None:
     assert opened == (not found)
     assert all("no turn is open" in one.message and one.node == "model_call" for one in found)
     assert all(one.witness[-2:] == ("limit", "model_call") for one in found)
-
-
-def test_a_model_at_the_very_start_has_no_turn() -> None:
-    """Its answer would be recorded nowhere."""
-    model, append = ModelCall(), Append()
-    edges: Edges[None] = {model: {...: append}, append: {...: END}}
-    report = check(NodeGraph("start", model, edges))
-
-    assert "no turn is open" in "".join(one.message for one in report.findings)
 
 
 def test_a_plan_that_cannot_be_read_opens_no_turn() -> None:
@@ -186,8 +144,3 @@ def test_a_function_that_leaves_by_retry_throws_nothing_away() -> None:
     report = check(NodeGraph("cut", prepare, edges))
 
     assert ["execute"] == [one.node for one in report.findings if "cut or refused" in one.message]
-
-
-def test_a_reply_that_was_cut_may_be_thrown_away_with_its_calls() -> None:
-    """That is what an Extend is for."""
-    assert "GL3" in check(graph_of(standard(context_window=1_000))).proven

@@ -48,7 +48,7 @@ def desk(child: SubGraph[None]) -> AgentTool:
     return graph.as_tool(None, description="d")
 
 
-def test_what_a_node_gives_is_held_against_the_budget_that_an_agent_has() -> None:
+def test_a_node_gives_no_more_than_the_agent_has() -> None:
     """An agent knows what its runs may spend, so nobody has to say it again."""
     generous = sub_graph(Agent(MODEL, name="a"), name="kid", budget=Budget(tool_calls=50))
 
@@ -57,7 +57,7 @@ def test_what_a_node_gives_is_held_against_the_budget_that_an_agent_has() -> Non
     assert "may spend 50 tool_calls, its parent 1" in finding.message
 
 
-def test_what_an_agent_says_of_its_own_runs_is_nothing_that_a_node_gives_it() -> None:
+def test_an_agent_s_own_options_claim_nothing() -> None:
     """It may be of use elsewhere too, and is held to what its parent may: that is no mistake."""
     assert "gives" in PROPERTIES["GL9"]
     assert "GL9" in agent_with(GREEDY).graph.check().proven

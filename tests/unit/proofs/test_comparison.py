@@ -39,9 +39,8 @@ from graphloop.nodes import (
 from graphloop.outcomes import Answered, Done, Outcome
 from graphloop.own_nodes import sub_graph
 from graphloop.policy.policy import Policy, Rule, allow, ask, deny
-from graphloop.proofs.comparison import Comparison, compare
+from graphloop.proofs.comparison import compare
 from graphloop.proofs.guards import gate_changes
-from graphloop.proofs.nested import NEST_MAX
 from graphloop.proofs.parameter_changes import node_changes, written
 from graphloop.rules import Rules, at_most, never, only_after
 from graphloop.testing import ScriptedModel
@@ -70,7 +69,7 @@ def losses(before: NodeGraph[Any], after: NodeGraph[Any]) -> list[str]:
     return [one.message for one in compare(before, after).changes if one.effect == "weaker"]
 
 
-def test_tools_that_are_reached_past_their_gate_are_weaker_with_a_way() -> None:
+def test_tools_reached_past_their_gate_are_weaker() -> None:
     """The sentence that a reviewer reads first."""
     found = compare(changed(), changed(bypassed))
 
@@ -87,14 +86,6 @@ def test_tools_that_are_reached_past_their_gate_are_weaker_with_a_way() -> None:
     assert "- node gate\n  - gate -settled-> execute" in gone
 
 
-def test_what_is_mended_is_not_weaker() -> None:
-    """A finding of `check` that is gone is told."""
-    found = compare(changed(bypassed), changed())
-
-    assert not found.weaker
-    assert "stronger: GL2 at node 'execute' is mended" in str(found)
-
-
 def test_the_same_graph_has_no_difference_and_says_so() -> None:
     """Empty output could be an error."""
     found = compare(changed(), changed())
@@ -102,17 +93,6 @@ def test_the_same_graph_has_no_difference_and_says_so() -> None:
     assert found.none
     assert str(found) == "graph agent: no difference"
     assert json.loads(found.to_json())["weaker"] is False
-
-
-def test_json_holds_the_same_as_the_text() -> None:
-    """For a bot that comments on reviews."""
-    data = json.loads(compare(changed(), changed(bypassed)).to_json())
-
-    assert data["weaker"] is True
-    assert data["changes"][0]["witness"] == ["prepare_step", "model_call", "execute"]
-    assert data["rows_added"] == [
-        {"source": "model_call", "outcome": "calls", "target": "execute"},
-    ]
 
 
 def test_a_graph_of_another_name_or_start_is_another() -> None:
@@ -300,19 +280,6 @@ def test_any_other_change_is_told_as_a_change(
     assert effects(old, new) == {"changed"}
 
 
-def test_a_node_without_fields_is_told_by_its_attributes() -> None:
-    """A class of the user's own need not be a dataclass."""
-
-    class Own:
-        name, kind, outcomes = "own", "check", frozenset(OUTCOMES[:1])
-
-        def __init__(self, least: int) -> None:
-            self.least = least
-
-    (found,) = node_changes(*[Own(least) for least in (1, 2)])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    assert found.message == "least of `own`: 1 -> 2"
-
-
 def test_a_value_is_written_as_a_reader_sees_it() -> None:
     """The same for each load of its file, so no address is in it."""
 
@@ -374,7 +341,7 @@ def refund(amount: int = 1) -> str:
     return str(amount)
 
 
-def test_a_rule_that_is_removed_is_weaker_unless_it_is_kept_all_the_same() -> None:
+def test_a_removed_rule_is_weaker_unless_it_still_holds() -> None:
     """Nothing holds a run to it any more."""
     five, three, none = (
         keeping(one) for one in (at_most("refund", 5), at_most("refund", 3), Rules())
@@ -453,14 +420,6 @@ def test_what_runs_are_given_is_compared(
     assert compare(before(), before()).none
 
 
-def test_a_secret_is_not_told() -> None:
-    """A comparison is printed."""
-    graph = agent(tools=[asking()], approval_secret="b" * 32)
-
-    assert "b" * 32 not in str(graph.run_options)
-    assert graph.run_options["signed"] is True
-
-
 def test_what_check_sets_aside_is_compared() -> None:
     """A finding that nothing tells any more is a promise less."""
     text = "graphloop: 1\nname: g\nstart: a\nnodes: {a: {use: append}}\nedges: {a: {else: END}}\n"
@@ -510,26 +469,13 @@ def test_several_agents_of_one_name_are_compared_in_their_order() -> None:
     assert compare(parent(changed()), parent(changed(), changed(bypassed))).weaker
 
 
-def test_an_agent_that_is_new_unknown_or_under_a_softer_gate_is_weaker() -> None:
+def test_a_new_unknown_or_softer_agent_is_weaker() -> None:
     """What cannot be compared is never taken for the same."""
     assert "the agent 'kid' is new" in losses(parent(), parent(changed()))
     assert losses(parent(changed()), parent()) == []
     assert "nothing compares the agent 'kid'" in losses(parent(changed()), parent(None))
     softer = losses(parent(None, gate=ask("pay")), parent(None, gate=allow("pay")))
     assert "the gate of the agent 'kid' may allow 'pay', and did ask about it before" in softer
-
-
-def test_an_agent_that_is_too_deep_is_told_unless_it_is_the_same() -> None:
-    """Where the bound stands, a change is no silence."""
-
-    def deep(inner: NodeGraph[None]) -> NodeGraph[None]:
-        for _ in range(NEST_MAX + 1):
-            inner = parent(inner)
-        return inner
-
-    lowest = changed()
-    assert compare(deep(lowest), deep(changed(bypassed))).weaker
-    assert compare(deep(lowest), deep(lowest)).none
 
 
 def test_a_graph_that_many_run_is_compared_once() -> None:
@@ -569,12 +515,3 @@ def test_the_options_of_an_agent_are_compared(as_node: bool) -> None:
 
     assert "instructions of the runs: 'a' -> 'b'" in str(found)
     assert compare(told_of("a", as_node=as_node), told_of("a", as_node=as_node)).none
-
-
-def test_a_graph_compares_itself_with_what_became_of_it() -> None:
-    """The door in Python."""
-    before = load(
-        "graphloop: 1\nname: g\nstart: a\nnodes: {a: {use: append}}\nedges: {a: {else: END}}"
-    )
-
-    assert before.diff(before) == Comparison("g", "g")

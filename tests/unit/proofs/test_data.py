@@ -16,12 +16,12 @@ from graphloop.node_protocol import Node
 from graphloop.nodes import Append
 from graphloop.outcomes import Failed, Outcome, outcome_name
 from graphloop.own_nodes import fallback, retry, sub_graph
-from graphloop.proofs.data import find_field_faults, find_state_faults, initially_unwritten
+from graphloop.proofs.data import find_field_faults, find_state_faults
 from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.report import Finding, Unknown
 from graphloop.testing import ScriptedModel
 from tests.strategies import wrong
-from tests.topology_data import Essay, graph_of
+from tests.topology_data import graph_of
 
 
 def found(*nodes: dict[str, Any], state: str = "Essay") -> list[Finding | Unknown]:
@@ -37,16 +37,6 @@ def found(*nodes: dict[str, Any], state: str = "Essay") -> list[Finding | Unknow
         "edges": {name: {"ready": after} for name, after in zip(names, afters, strict=True)},
     }
     return list(find_field_faults(ProofGraph(graph_of(topology))))
-
-
-def test_only_fields_without_a_value_are_unwritten() -> None:
-    """A default is a value."""
-    assert initially_unwritten(Essay) == ("draft",)
-
-
-def test_a_field_that_is_written_before_it_is_read_is_fine() -> None:
-    """So is what a run begins with."""
-    assert not found({"writes": ["draft"]}, {"reads": ["draft", "topic"]})
 
 
 def test_a_field_that_is_read_too_early_is_an_error_with_the_way() -> None:
@@ -69,11 +59,6 @@ def test_a_node_that_does_not_say_what_it_reads_makes_it_unknown() -> None:
 
     assert isinstance(one, Unknown)
     assert "'n0'" in one.reason
-
-
-def test_without_a_state_there_is_nothing_to_misread() -> None:
-    """Most graphs have none."""
-    assert not found({"reads": None}, state="")
 
 
 @dataclass(frozen=True)
@@ -153,7 +138,7 @@ WRITERS: Mapping[str, tuple[Node[Post, Outcome], frozenset[str]]] = {
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_what_may_be_written_has_not_been_written_on_every_way_out(writer: str) -> None:
+def test_a_field_is_written_only_by_the_declared_outcomes(writer: str) -> None:
     """A node that failed has written nothing, nor has one that returned no state."""
     node, written = WRITERS[writer]
     for outcome in node.outcomes:
@@ -173,7 +158,7 @@ def in_vain(after: Node[Post, Outcome], *, failed: Node[Post, Outcome] | None = 
     return "GL6" in [one.code for one in find_field_faults(ProofGraph(graph))]
 
 
-def test_a_write_is_in_vain_only_if_what_comes_then_surely_writes() -> None:
+def test_a_write_is_in_vain_only_before_a_sure_write() -> None:
     """What it wrote is the run's result else; a run that failed has none."""
     again = write.renamed("again")
 
@@ -271,24 +256,6 @@ class Needing:
         raise TypeError("give a number")
 
 
-@dataclass
-class Required:
-    number: int
-    names: list[str]
-
-
-@dataclass(eq=False)
-class Unequal:
-    """Equal to nothing but itself, whatever it holds."""
-
-    number: int = 0
-
-
-def test_a_state_that_needs_arguments_is_made_written_and_read() -> None:
-    """Its types say what it takes."""
-    assert not kept(Required)
-
-
 def test_a_state_that_nobody_can_make_is_unknown() -> None:
     """It was passed over in silence."""
     (one,) = kept(Needing)
@@ -296,11 +263,6 @@ def test_a_state_that_nobody_can_make_is_unknown() -> None:
     assert isinstance(one, Unknown)
     assert "no, thank you" in one.reason
     assert "defaults" in one.reason
-
-
-def test_a_state_that_is_equal_to_itself_alone_is_held_against_what_is_written() -> None:
-    """It is no other state for that."""
-    assert not kept(Unequal)
 
 
 def test_a_state_that_is_no_class_is_looked_at_as_well() -> None:

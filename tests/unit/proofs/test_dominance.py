@@ -22,7 +22,7 @@ def reachable(graph: NodeGraph[None], starts: set[str], without: str) -> set[str
 
 
 @given(any_graphs())
-def test_a_node_comes_before_another_if_there_is_no_way_without_it(graph: NodeGraph[None]) -> None:
+def test_dominators_are_the_nodes_that_no_path_avoids(graph: NodeGraph[None]) -> None:
     """The tree of dominators is fast; this is what it means."""
     passed = Dominance(ProofGraph(graph))
     everywhere = reachable(graph, {graph.start}, "")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import pytest
 
 from graphloop.agent.graph import Graph
 from graphloop.errors import GraphError
-from graphloop.events import Cancelled, Decided, Started
+from graphloop.events import Cancelled, Started
 from graphloop.graph import END, Edges, NodeGraph
-from graphloop.node_protocol import Leave, Node, Reaction
+from graphloop.node_protocol import Node
 from graphloop.nodes import (
     Append,
-    Approve,
     Branch,
     Child,
     Critique,
@@ -27,7 +25,6 @@ from graphloop.nodes import (
     Parallel,
     PrepareStep,
     Retrying,
-    StopCheck,
     Verify,
 )
 from graphloop.outcomes import (
@@ -50,7 +47,6 @@ from graphloop.proofs.endless_cycles import find_abort_cycles, find_long_stretch
 from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.ranking import Ranking
 from graphloop.proofs.report import Unknown
-from graphloop.run import Run
 from graphloop.step import SETTLE_MAX, begin, step
 from graphloop.testing.sim import World, simulate
 from graphloop.tools.outcome import ToolOutcome
@@ -105,7 +101,7 @@ def told(graph: NodeGraph[None]) -> list[Unknown]:
     ],
     ids=["spin", "row", "gate", "verify", "execute", "prepare_step"],
 )
-def test_a_run_that_would_be_broken_off_is_not_proven_to_be_bounded(graph: NodeGraph[None]) -> None:
+def test_a_run_that_the_engine_ends_is_not_proven_bounded(graph: NodeGraph[None]) -> None:
     """The engine takes it for one that is lost."""
     report = check(graph)
     (unknown,) = (one for one in report.unknown if one.code == "GL4")
@@ -140,59 +136,6 @@ def test_a_node_that_may_begin_no_child_run_is_none_that_waits(node: Node[None, 
         simulate(graph, planned, NOBODY, None, setup=deep)
 
 
-@pytest.mark.parametrize("node", BEGINNING, ids=lambda node: type(node).__name__)
-def test_a_node_that_has_begun_a_child_run_has_waited(node: Node[None, Outcome]) -> None:
-    """However often it goes round then, the engine goes along with it."""
-    assert not told(round_by(node, Answered))
-
-
-@dataclass(frozen=True)
-class AutoApprove(Approve):
-    """Says no by itself."""
-
-    def enter(self, run: Run[S], /) -> Reaction[S, Rejected]:
-        """Leave at once."""
-        return Leave(run, Rejected())
-
-
-@dataclass(frozen=True)
-class Tireless(Retrying[S]):
-    """Tries nothing."""
-
-    def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
-        """Leave at once."""
-        return Leave(run, Answered())
-
-
-@dataclass(frozen=True)
-class Unprepared(PrepareStep):
-    """Prepares nothing."""
-
-    def enter(self, run: Run[S], /) -> Reaction[S, Ready]:
-        """Leave at once."""
-        return Leave(run, Ready())
-
-
-@pytest.mark.parametrize(
-    ("node", "outcome"),
-    [
-        (AutoApprove("auto"), Rejected),
-        (Tireless(Child("agent"), 2), Answered),
-        (Unprepared(callback="prepare"), Ready),
-    ],
-    ids=["approve", "retrying", "prepare_step"],
-)
-def test_a_node_of_ones_own_waits_for_nothing_whatever_it_derives_from(
-    node: Node[None, Outcome], outcome: type[Outcome]
-) -> None:
-    """What the library's class waits for, its heir may leave out."""
-    graph = round_by(node, outcome)
-
-    assert told(graph)
-    with pytest.raises(GraphError, match="without waiting"):
-        simulate(graph, QUESTION, NOBODY, None, setup=SETUP)
-
-
 def test_a_map_over_has_nothing_to_wait_for_without_a_plan() -> None:
     """It says so at once, to whoever wrote the plan."""
     graph = round_by(MapOver("agent", 3), Unplanned)
@@ -200,35 +143,6 @@ def test_a_map_over_has_nothing_to_wait_for_without_a_plan() -> None:
     assert told(graph)
     with pytest.raises(GraphError, match="without waiting"):
         simulate(graph, QUESTION, NOBODY, None, setup=SETUP)
-
-
-def test_a_function_of_the_callers_makes_a_node_wait() -> None:
-    """Its answer is an effect's: `Ready` and `Go` come after it."""
-    prepared, checked = PrepareStep(callback="prepare"), StopCheck(callback="stop")
-
-    assert "GL4" in check(round_by(prepared, Ready)).proven
-    assert "GL4" in check(round_by(checked, Go)).proven
-
-
-@pytest.mark.parametrize(("times", "proven"), [(SETTLE_MAX - 3, True), (SETTLE_MAX - 2, False)])
-def test_who_waits_before_and_after_is_passed_as_well(times: int, *, proven: bool) -> None:
-    """The engine counts what it leaves, and what it comes to, too."""
-    first, last, limit = Approve("first"), Approve("last"), Limit(times)
-    edges: Edges[None] = {
-        first: {Accepted: limit, ...: END},
-        limit: {Go: limit, Stop: last},
-        last: {...: END},
-    }
-    graph = NodeGraph("between", first, edges)
-    asked = simulate(graph, QUESTION, NOBODY, None, setup=SETUP).run
-
-    assert ("GL4" in check(graph).proven) is proven
-    answer = Decided(1.0, next(iter(asked.pending)), approved=True)
-    if proven:
-        assert step(graph, asked, answer).run.node == "last"
-    else:
-        with pytest.raises(GraphError, match="without waiting"):
-            step(graph, asked, answer)
 
 
 @pytest.mark.parametrize(
@@ -239,14 +153,6 @@ def test_who_waits_before_and_after_is_passed_as_well(times: int, *, proven: boo
 def test_what_the_engine_goes_along_with_is_proven(graph: NodeGraph[None]) -> None:
     """However often a loop goes round that waits for its model."""
     assert "GL4" in check(graph).proven
-
-
-@pytest.mark.parametrize("graph", [spin(SETTLE_MAX - 1), row(SETTLE_MAX)], ids=["spin", "row"])
-def test_the_engine_goes_along_with_it(graph: NodeGraph[None]) -> None:
-    """The bound is exact where a run can come to it."""
-    simulation = simulate(graph, QUESTION, NOBODY, None, setup=SETUP)
-
-    assert simulation.run.ending is not None
 
 
 def critic_led_to(target: str) -> NodeGraph[None]:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from graphloop.proofs.proof_graph import (
     ProofGraph,
-    breadth_first,
     cyclic_components,
-    path_to,
-    quote_names,
     strong_components,
 )
-from tests.graphs import agent, build
+from tests.graphs import agent
 
 
 def test_a_line_that_is_never_taken_is_left_out() -> None:
@@ -25,14 +20,6 @@ def test_a_line_that_is_never_taken_is_left_out() -> None:
     assert set(ground.node_graph.nodes) == set(ground.reached)
 
 
-def test_nodes_that_promise_nothing_are_named() -> None:
-    """Unknown has a reason."""
-    ground = ProofGraph(build({"a": ["b"], "b": ["END"]}))
-
-    assert ["GL2"] == [one.code for one in ground.unknown_without_contracts("GL2")]
-    assert () == ProofGraph(agent()).unknown_without_contracts("GL2")
-
-
 def test_a_finding_says_where_the_node_is_defined() -> None:
     """That is where it is mended."""
     ground = ProofGraph(agent())
@@ -41,26 +28,6 @@ def test_a_finding_says_where_the_node_is_defined() -> None:
     assert location is not None
     assert "nodes/gate.py:" in location
     assert ground.definition_of("nowhere") is None
-
-
-def test_a_trail_is_a_shortest_one() -> None:
-    """The shortest counterexample is the one that is understood."""
-    ground = ProofGraph(build({"a": ["b", "c"], "b": ["c"], "c": ["END"]}))
-    found = breadth_first(
-        ["a"], lambda name: ((way, way.target) for way in ground.arcs.get(name, ()))
-    )
-
-    assert ["c"] == [way.target for way in path_to(found, "c")]
-    assert path_to(found, "c") == ground.path_to("c")
-
-
-@pytest.mark.parametrize(
-    ("names", "text"),
-    [(("a",), "'a'"), (("a", "b", "c", "d", "e"), "'a', 'b', 'c' and 2 more")],
-)
-def test_long_lists_of_names_are_cut(names: tuple[str, ...], text: str) -> None:
-    """A reason is read."""
-    assert text == quote_names(names)
 
 
 LINES = [("a", "b"), ("b", "a"), ("b", "c"), ("c", "c"), ("c", "d")]

@@ -33,30 +33,6 @@ def test_the_standard_loop_comes_apart_at_its_stop_check_first() -> None:
     assert {("execute", "held")} in rest
 
 
-def test_checks_bound_what_they_send_back_where_nobody_asks_again() -> None:
-    """A follow-up that does not lead back leaves them their number."""
-    topology = standard(retries=(1,))
-    topology["edges"]["verify"]["follow_up"] = "END"
-
-    assert {("stop", "go"), ("verify", "rejected")} == bounded(topology)[0]
-
-
-def test_a_turn_that_is_opened_anew_does_not_count() -> None:
-    """A conversation that was made shorter is asked about again, in the same turn."""
-    topology = standard(context_window=1_000)
-    topology["edges"]["compact"]["compacted"] = "stop"
-
-    assert ("stop", "go") not in bounded(topology)[0]
-
-
-def test_without_a_turn_nothing_bounds_a_stop_check() -> None:
-    """It counts turns."""
-    topology = standard()
-    topology["edges"]["stop"]["go"] = "model"
-
-    assert set() in bounded(topology)
-
-
 def test_a_turn_that_failed_to_open_is_no_way_round() -> None:
     """Whoever was broken off leaves the Append by Aborted, and is over."""
     topology = standard()
@@ -67,14 +43,6 @@ def test_a_turn_that_failed_to_open_is_no_way_round() -> None:
     assert {("stop", "go")} == first
     assert {("execute", "held")} in rest
     assert set() not in rest
-
-
-def test_a_turn_that_failed_to_open_and_is_gone_on_with_counts_for_nothing() -> None:
-    """Led round the Append, a run that was broken off comes by the stop check once more."""
-    topology = standard()
-    topology["edges"]["prepare"]["failed"] = "stop"
-
-    assert set() in bounded(topology)
 
 
 def test_calls_are_held_once_only_where_a_gate_asks_about_them() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-
 import pytest
 
 from graphloop.errors import GraphError, Problem
@@ -44,7 +41,7 @@ def test_every_property_is_in_exactly_one_place() -> None:
     assert (OPEN,) == report.unknown
 
 
-def test_a_report_reads_as_what_is_proven_wrong_set_aside_and_unknown() -> None:
+def test_a_report_shows_every_kind_of_result() -> None:
     """It is read in a terminal, and pasted into a review."""
     text = str(Report.of("g", (FINDING,), (OPEN,), (ASIDE,))).splitlines()
 
@@ -61,24 +58,12 @@ def test_a_report_reads_as_what_is_proven_wrong_set_aside_and_unknown() -> None:
     ] == text[-7:]
 
 
-def test_a_report_without_gaps_or_findings_says_only_what_is_proven() -> None:
+def test_a_clean_report_shows_only_proven_properties() -> None:
     """No empty headings."""
     report = Report.of("g", ())
 
     assert 1 + len(PROPERTIES) == len(str(report).splitlines())
     assert str(report).startswith("graph 'g': no problem found\n")
-
-
-def test_a_finding_without_a_path_shows_no_witness() -> None:
-    """Nothing can be walked in a table that does not fit its nodes."""
-    finding = Finding("GL5", "error", "row of 'a'", "leads nowhere.", (), "add it.")
-
-    assert str(finding) == "error GL5 at row of 'a': leads nowhere.\n  fix: add it."
-
-
-def test_a_witness_without_outcomes_is_a_list_of_nodes() -> None:
-    """Whoever makes a finding of its own need not know the outcomes."""
-    assert Finding("GL1", "error", "p", "m", ("a", "b"), "f").path == "a -> b"
 
 
 def test_a_warning_alone_leaves_a_report_ok() -> None:
@@ -88,38 +73,6 @@ def test_a_warning_alone_leaves_a_report_ok() -> None:
     assert Report.of("g", (warning,)).ok
     assert not Report.of("g", (warning, FINDING)).ok
     assert "2 problems found" in str(Report.of("g", (warning, FINDING)))
-
-
-def test_the_line_that_was_written_stands_before_where_it_is_defined() -> None:
-    """It is what its author has to change."""
-    lines = str(replace(FINDING, written="desk.py:9")).splitlines()
-
-    assert ["  written: desk.py:9", "  defined: own.py:3"] == lines[1:3]
-
-
-def test_json_holds_every_field() -> None:
-    """Other programs read what people read."""
-    found = json.loads(Report.of("gräph", (FINDING,), (OPEN,), (ASIDE,)).to_json())
-
-    assert (False, "gräph") == (found["ok"], found["graph"])
-    assert [{"code": "GL4", "reason": "nobody says.", "node": "", "fails": False}] == found[
-        "unknown"
-    ]
-    assert found["suppressed"][0]["reason"] == "known"
-    assert {
-        "code": "GL1",
-        "severity": "error",
-        "place": "node 'a'",
-        "message": "never ends.",
-        "witness": ["s", "a", "a"],
-        "fix": "add END.",
-        "outcomes": ["go", "go"],
-        "node": "a",
-        "outcome": "go",
-        "location": "own.py:3",
-        "written": None,
-        "rows": [],
-    } == found["findings"][0]
 
 
 def test_a_graph_that_could_not_be_built_has_proven_nothing() -> None:
@@ -137,16 +90,6 @@ def test_a_graph_that_could_not_be_built_has_proven_nothing() -> None:
 
 
 FOUND = Finding("GL3", "error", "node 'a'", "m", (), "f", node="a")
-
-
-def test_a_finding_is_set_aside_by_node_and_code() -> None:
-    """A reason for one node is none for another."""
-    other = Finding("GL3", "error", "node 'b'", "m", (), "f", node="b")
-
-    counted, aside = suppress([FOUND, other], {("a", "GL3"): "known"})
-
-    assert (other,) == counted
-    assert [(FOUND, "known")] == [(one.finding, one.reason) for one in aside]
 
 
 @pytest.mark.parametrize(
@@ -169,7 +112,7 @@ def test_a_suppression_that_is_wrong_is_a_finding_itself(
     assert () == aside
 
 
-def test_what_nobody_can_tell_is_a_finding_for_whoever_answers_for_it() -> None:
+def test_a_suppressed_unknown_becomes_a_finding() -> None:
     """Only where it is about a node; and of that node and code."""
     open_ = Unknown("GL4", "nobody says.", "a")
     ignore = {("a", "GL4"): " known "}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphloop.nodes import PrepareStep
-from graphloop.proofs.report import Finding, Report, Suppressed, Unknown, short_path
+from graphloop.proofs.report import Finding, Report, Suppressed, Unknown
 from graphloop.proofs.sarif import to_sarif
 
 FOUND = Finding(
@@ -55,18 +55,6 @@ def test_a_place_is_one_that_a_viewer_finds(place: str | None, uri: str | None) 
     physical = location.get("physicalLocation")
     assert uri == (None if physical is None else physical["artifactLocation"]["uri"])
     assert "g/a" == location["logicalLocations"][0]["fullyQualifiedName"]
-
-
-def test_what_is_installed_below_the_current_directory_is_no_place_either(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A virtual environment stands there, and names are told as they are seen from there."""
-    file = Path(getfile(PrepareStep)).absolute()
-    monkeypatch.chdir(file.parents[2])
-    found = replace(FOUND, location=f"{short_path(file)}:7")
-
-    assert short_path(file) == "graphloop/nodes/prepare_step.py"
-    assert "physicalLocation" not in to_sarif([Report.of("g", (found,))])
 
 
 def test_the_line_of_the_table_is_the_place_if_it_is_known() -> None:

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 
-from graphloop.contract import Cap, Contract
+from graphloop.contract import Cap, Contract, Moves
 from graphloop.graph import END, Edges, NodeGraph, names_of
 from graphloop.nodes import Append, Approve, Gate, Limit
 from graphloop.outcomes import Aborted, Accepted, Answered, Done, Final, Go, Outcome
@@ -85,26 +85,79 @@ REVIEWED = graph("plan: review; review: gate plan; gate: execute; execute: plan 
 SKIPPED = graph("plan: review gate; review: gate plan; gate: execute; execute: plan END")
 
 
-def test_a_node_that_every_way_leads_through_is_proven_to_come_first() -> None:
-    """Dominated by the review since the start, as GL2 would say of a gate."""
-    assert ("proven", []) == outcome_of(REVIEWED, only_after("execute", "review"))
-    assert ("proven", []) == outcome_of(REVIEWED, never("execute", before="review.done"))
+BACK = "a: b; b: a END"
+TURN = frozenset[Moves]({"turn"})
+OPENS = Contract(moves={Done: TURN})
+COUNTS = Contract(caps={Done: Cap(1, counts=TURN)})
+RESET = Contract(caps={Done: Cap(1, resets=TURN)})
+QUIET = graph("a: b END; b: END")
+
+VERDICTS: list[tuple[NodeGraph[None], Rules, str]] = [
+    # Every path passes the review.
+    (REVIEWED, only_after("execute", "review"), "proven"),
+    (REVIEWED, never("execute", before="review.done"), "proven"),
+    (REVIEWED, only_after("gate", "review", since="plan"), "proven"),
+    (SKIPPED, only_after("gate", "review", since="plan"), "violated plan gate"),
+    (SKIPPED, only_after("execute", "review"), "violated plan gate execute"),
+    (REVIEWED, never("plan"), "violated plan"),
+    (SKIPPED, never("node:END", before="tool:verify"), "violated plan gate execute END"),
+    # Tools run at gates and behind them.
+    (REVIEWED, only_after("tool:deploy", "node:review"), "proven"),
+    (REVIEWED, never("tool:*", before="plan"), "proven"),
+    (SKIPPED, only_after("tool:deploy", "node:review"), "unknown plan gate"),
+    (REVIEWED, never("tool:deploy"), "unknown plan review gate"),
+    (REVIEWED, at_most("tool:search", 5), "unknown plan review gate"),
+    # A node without a contract may run any tool.
+    (QUIET, never("tool:x"), "proven"),
+    (silenced(graph("a: END"), "a"), never("tool:x"), "unknown a"),
+    # A rule that is owed at END.
+    (graph("a: b END; b: c; c: a"), always_followed_by("a", "b"), "violated a END"),
+    (graph("a: b END; b: c; c: a"), always_followed_by("b", "c"), "proven"),
+    # A conversation shows tools that ran before the run, and no approvals.
+    (QUIET, always_followed_by("approval:deploy", "node:b"), "proven"),
+    (QUIET, always_followed_by("tool:*", "node:b"), "unknown a END"),
+    (QUIET, at_most("tool:deploy", 1), "proven"),
+    (QUIET, never("tool:deploy", before="approval"), "proven"),
+    # The bounds of contracts rule paths out.
+    (graph(BACK, [("b", Contract(caps={Done: Cap(2)}))]), at_most("a", 3), "proven"),
+    (graph(BACK, [("b", Contract(caps={Done: Cap(2)}))]), at_most("a", 2), "violated a b a b a"),
+    (graph(BACK), at_most("a", 3), "violated a b a b a b a"),
+    (graph(BACK, [("a", OPENS), ("b", COUNTS)]), at_most("a", 3), "proven"),
+    (graph(BACK, [("b", COUNTS)]), at_most("a", 3), "violated a b a b a b a"),
+    (graph(BACK, [("b", RESET)]), at_most("a", 2), "proven"),
+    (graph(BACK, [("b", RESET), ("a", OPENS)]), at_most("a", 2), "violated a b a b a"),
+    (silenced(graph(BACK, [("b", RESET)]), "a"), at_most("a", 2), "violated a b a b a"),
+    (
+        silenced(graph(BACK, [("b", Contract(caps={Done: Cap(1)}))]), "a"),
+        at_most("a", 2),
+        "proven",
+    ),
+    # A turn that is opened anew is the same turn.
+    (
+        graph(
+            BACK,
+            [
+                ("a", OPENS),
+                ("b", Contract(caps=COUNTS.caps, moves={Done: frozenset({"again"})})),
+            ],
+        ),
+        at_most("a", 3),
+        "violated a b a b a b a",
+    ),
+]
 
 
-def test_a_way_around_is_shown_the_shortest_first() -> None:
-    """A counterexample of two lines is read; one of ten is not."""
-    expected = ("violated", ["plan", "gate", "execute"])
+@pytest.mark.parametrize(("of", "rules", "expected"), VERDICTS)
+def test_a_rule_is_decided_with_a_shortest_path(
+    of: NodeGraph[None], rules: Rules, expected: str
+) -> None:
+    """The expected text is the status and the nodes of the path."""
+    status, nodes = outcome_of(of, rules)
 
-    assert expected == outcome_of(SKIPPED, only_after("execute", "review"))
-
-
-def test_a_rule_about_a_tool_is_proven_where_nothing_can_run_too_early() -> None:
-    """Tools run at gates and behind them: what dominates these comes before every tool."""
-    assert ("proven", []) == outcome_of(REVIEWED, only_after("tool:deploy", "node:review"))
-    assert ("proven", []) == outcome_of(REVIEWED, never("tool:*", before="plan"))
+    assert expected == " ".join([status, *nodes])
 
 
-def test_a_person_who_is_asked_about_an_answer_lets_no_tool_through() -> None:
+def test_an_approved_answer_lets_no_tool_through() -> None:
     """So a plan that is approved before the first gate proves that no tool runs before."""
     approve, plan = Approve(), Limit(1)
     rows: Edges[None] = {
@@ -117,37 +170,7 @@ def test_a_person_who_is_asked_about_an_answer_lets_no_tool_through() -> None:
     assert "proven" == decide(of, only_after("tool:*", "outcome:approve.accepted")).status
 
 
-def test_a_rule_about_a_tool_that_may_run_is_left_to_the_monitor() -> None:
-    """Whether the model asks for it is not in the graph."""
-    one = decide(SKIPPED, only_after("tool:deploy", "node:review"))
-
-    assert ("unknown", "gate") == (one.status, one.node)
-    assert "Only the monitor can decide" in one.reason
-    assert "unknown" == decide(REVIEWED, never("tool:deploy")).status
-    assert "unknown" == decide(REVIEWED, at_most("tool:search", 5)).status
-
-
-def test_a_rule_that_is_broken_unless_a_tool_runs_is_violated() -> None:
-    """Nobody can make a model call it, and no gate can stop a node."""
-    assert ("violated", ["plan", "gate", "execute", "END"]) == outcome_of(
-        SKIPPED, never("node:END", before="tool:verify")
-    )
-
-
-def test_a_rule_that_only_a_tool_can_put_into_force_is_unknown() -> None:
-    """It holds in every run in which the tool is not called."""
-    one = decide(REVIEWED, always_followed_by("tool:deploy", "plan"))
-
-    approved = decide(REVIEWED, always_followed_by("approval:deploy", "plan"))
-    for told in (one, approved):
-        assert ("unknown", "END") == (told.status, told.node)
-        assert told.reason == (
-            "which tools run is not in the graph: the run may end at 'END' while it is owed. "
-            "Only the monitor can decide; it tells, for no gate can stop that."
-        )
-
-
-def test_what_is_denied_and_what_is_only_told_is_said_of_each_rule() -> None:
+def test_a_reason_says_what_the_monitor_does() -> None:
     """Who reads that a call is stopped relies on it."""
     approvals = decide(SKIPPED, at_most("approval:deploy", 1))
     counted = decide(SKIPPED, at_most("execute", 1, per="tool:verify"))
@@ -167,7 +190,7 @@ def test_what_is_denied_and_what_is_only_told_is_said_of_each_rule() -> None:
     )
 
 
-def test_a_conversation_that_is_handed_in_may_owe_what_no_new_run_does() -> None:
+def test_a_handed_in_conversation_may_owe_a_rule() -> None:
     """It goes on where it stopped, at the first node: what follows a tool may not come again."""
     audited = graph("plan: gate END; gate: execute; execute: audit; audit: plan END")
     begins = graph("audit: gate; gate: execute; execute: audit END")
@@ -184,91 +207,6 @@ def test_a_conversation_that_is_handed_in_may_owe_what_no_new_run_does() -> None
     assert "unknown" == decide(begins, always_followed_by("tool:deploy", "audit")).status
     looked = graph("audit: gate END; gate: execute; execute: audit")
     assert "proven" == decide(looked, always_followed_by("tool:deploy", "audit")).status
-
-
-def test_nothing_was_approved_before_the_run() -> None:
-    """What a conversation says has run is past; who let it through it does not say."""
-    quiet = graph("a: b END; b: END")
-
-    assert "proven" == decide(quiet, always_followed_by("approval:deploy", "node:b")).status
-    assert "unknown" == decide(quiet, always_followed_by("tool:*", "node:b")).status
-    assert "proven" == decide(quiet, at_most("tool:deploy", 1)).status
-    assert "proven" == decide(quiet, never("tool:deploy", before="approval")).status
-
-
-def test_what_must_follow_is_looked_for_on_every_way_to_the_end() -> None:
-    """Also on the ways that nobody thinks of."""
-    pair = graph("a: b END; b: c; c: a")
-
-    assert ("violated", ["a", "END"]) == outcome_of(pair, always_followed_by("a", "b"))
-    assert ("proven", []) == outcome_of(pair, always_followed_by("b", "c"))
-
-
-def test_what_is_allowed_since_something_is_proven_round_after_round() -> None:
-    """A review of the plan before the last one is none."""
-    rounds = only_after("gate", "review", since="plan")
-
-    assert ("proven", []) == outcome_of(REVIEWED, rounds)
-    assert "violated" == decide(SKIPPED, rounds).status
-
-
-def test_a_node_that_promises_nothing_may_run_any_tool() -> None:
-    """Unknown is never proven."""
-    quiet = graph("a: b; b: END")
-    silent = NodeGraph("g", one := Spot("a", frozenset({Done}), "pure"), {one: {Done: END}})
-
-    assert "proven" == decide(quiet, never("tool:x")).status
-    assert "unknown" == decide(silent, never("tool:x")).status
-
-
-def test_the_bounds_that_nodes_promise_rule_ways_out() -> None:
-    """A loop that goes round twice at most does not break a rule that allows three."""
-    twice = [("b", Contract(caps={Done: Cap(2)}))]
-    capped = graph("a: b; b: a END", twice)
-
-    assert ("proven", []) == outcome_of(capped, at_most("a", 3))
-    assert ("violated", ["a", "b", "a", "b", "a"]) == outcome_of(capped, at_most("a", 2))
-    assert "violated" == decide(graph("a: b; b: a END"), at_most("a", 3)).status
-
-
-def test_a_bound_that_counts_turns_holds_only_where_turns_are_opened() -> None:
-    """A stop check that counts steps stops no cycle that makes none."""
-    turns = Cap(1, counts=frozenset({"turn"}))
-    opens = Contract(moves={Done: frozenset({"turn"})})
-    bound, row = ("b", Contract(caps={Done: turns})), "a: b; b: a END"
-
-    assert "proven" == decide(graph(row, [("a", opens), bound]), at_most("a", 3)).status
-    assert "violated" == decide(graph(row, [bound]), at_most("a", 3)).status
-
-
-def test_a_turn_that_is_opened_once_more_does_not_count_as_another() -> None:
-    """A counter of turns stands still while the same one is tried again."""
-    turns = Cap(1, counts=frozenset({"turn"}))
-    opens = Contract(moves={Done: frozenset({"turn"})})
-    retries = Contract(caps={Done: turns}, moves={Done: frozenset({"again"})})
-
-    of = graph("a: b; b: a END", [("a", opens), ("b", retries)])
-    assert "violated" == decide(of, at_most("a", 3)).status
-
-
-def test_a_bound_that_is_set_back_is_no_bound_across_that() -> None:
-    """As the calls that are held once in every turn."""
-    turn = Contract(caps={Done: Cap(1, resets=frozenset({"turn"}))})
-    opens = Contract(moves={Done: frozenset({"turn"})})
-    row = "a: b; b: a END"
-
-    assert "proven" == decide(graph(row, [("b", turn)]), at_most("a", 2)).status
-    assert "violated" == decide(graph(row, [("b", turn), ("a", opens)]), at_most("a", 2)).status
-
-
-def test_a_node_that_promises_nothing_may_set_bounds_back() -> None:
-    """What nobody has promised is unknown; what nothing sets back, it cannot set back either."""
-    row, rule = "a: b; b: a END", at_most("a", 2)
-    turn = [("b", Contract(caps={Done: Cap(1, resets=frozenset({"turn"}))}))]
-    ever = [("b", Contract(caps={Done: Cap(1)}))]
-
-    assert "violated" == decide(silenced(graph(row, turn), "a"), rule).status
-    assert "proven" == decide(silenced(graph(row, ever), "a"), rule).status
 
 
 @pytest.mark.parametrize("times", [4, 9, 1000])
@@ -298,11 +236,6 @@ def test_a_search_that_is_given_up_proves_nothing(monkeypatch: pytest.MonkeyPatc
     assert "too many places" in one.reason
 
 
-def test_a_rule_that_the_start_breaks_has_the_start_as_its_witness() -> None:
-    """There is no line to show."""
-    assert ("violated", ["plan"]) == outcome_of(REVIEWED, never("plan"))
-
-
 def test_findings_name_the_rule_and_what_to_do() -> None:
     """One a rule; what the monitor has to decide is told as unknown."""
     rules = resolve_words(
@@ -324,15 +257,6 @@ def test_findings_name_the_rule_and_what_to_do() -> None:
     assert unknown.reason.startswith(
         "rule 'never tool:deploy': which tools run is not in the graph"
     )
-
-
-def test_a_rule_about_the_end_is_found_there() -> None:
-    """END is no node, and still a place."""
-    rules = never("node:END", before="node:review")
-
-    (finding,) = temporal(ProofGraph(SKIPPED), rules)
-    assert isinstance(finding, Finding)
-    assert ("", "node 'END'", "END") == (finding.node, finding.place, finding.witness[-1])
 
 
 def test_what_can_be_said_of_the_standard_loop_before_it_runs() -> None:
@@ -366,7 +290,7 @@ def test_a_node_that_only_the_table_leads_to_is_visited_no_time() -> None:
     assert "proven" == decide(of, at_most("node:limit", 1)).status
 
 
-def test_a_rule_that_is_broken_far_down_a_large_graph_is_shown_by_a_run() -> None:
+def test_a_late_violation_in_a_large_graph_has_a_run() -> None:
     """The nearest way there is none that a run takes, and others are as far."""
     loops = [standard(prefix=f"l{at}-", max_steps=5_000) for at in range(600)]
     whole = loops[0]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import inf
-
 from graphloop.graph import END, Edges, NodeGraph
 from graphloop.nodes import Append, Limit
 from graphloop.outcomes import Go, Resend
@@ -28,16 +26,6 @@ def test_phases_multiply_from_the_inside_out() -> None:
 
     assert (6.0, 6.0, 3.0) == (found.weight, found.visits["model"], found.visits["extend"] / 2)
     assert 2 == len(found.why)
-
-
-def test_what_nothing_bounds_is_visited_for_ever() -> None:
-    """And so is all that goes round with it."""
-    topology = standard()
-    topology["edges"]["model"]["paused"] = "model"
-
-    found = stay(topology)
-
-    assert inf == found.weight == found.visits["model"]
 
 
 def test_a_rule_is_kept_that_allows_as_much_as_the_bounds_do() -> None:

@@ -41,4 +41,4 @@ def test_a_word_that_no_table_holds_means_nothing(
 @pytest.mark.parametrize("words", TABLES)
 def test_each_word_names_the_services_that_say_it(words: Mapping[str, FinishWord]) -> None:
     """A word without a source is a guess."""
-    assert all(name == name.lower() and word.said_by for name, word in words.items())
+    assert all(name == name.lower() and word.services for name, word in words.items())

@@ -244,51 +244,6 @@ async def test_what_is_spent_is_told_before_any_content() -> None:
         await provider.aclose()
 
 
-@pytest.mark.parametrize("together", [True, False])
-def test_failed_attempts_are_paid_for_as_well(together: bool) -> None:
-    """The server read the prompt three times, whatever became of it."""
-    failing = sse(SPENT, DOWN)
-    failure = Answer([b"".join(failing)] if together else failing)
-
-    items, error = asked(
-        failure,
-        json_answer(529, "overloaded"),
-        Answer(sse(SPENT, '{"text": "a"}', '{"spent": 9}', '{"text": "b"}', "[DONE]")),
-    )
-
-    *live, reply = items
-    assert error is None
-    assert live == [
-        UsageSoFar(Usage(5)),
-        UsageSoFar(Usage(10)),
-        TextDelta("a"),
-        UsageSoFar(Usage(14)),
-        TextDelta("b"),
-    ]
-    assert isinstance(reply, Reply)
-    assert reply.usage == Usage(14)
-
-
-def test_an_attempt_that_broke_off_is_paid_for() -> None:
-    """What it had told last is what it has cost."""
-    broken = sse(SPENT, '{"text": "a"}', '{"spent": 8}')
-
-    items, error = asked(Answer(broken), Answer(sse(SPENT, '{"text": "b"}', "[DONE]")))
-
-    *live, reply = items
-    assert error is None
-    assert live == [
-        UsageSoFar(Usage(5)),
-        TextDelta("a"),
-        UsageSoFar(Usage(8)),
-        Restarted(),
-        UsageSoFar(Usage(13)),
-        TextDelta("b"),
-    ]
-    assert isinstance(reply, Reply)
-    assert reply.usage == Usage(13)
-
-
 @pytest.mark.parametrize("last", [SPENT, "{}"])
 @pytest.mark.parametrize("first", [SPENT, "{}"])
 def test_an_attempt_without_usage_is_counted_as_untold(first: str, last: str) -> None:
@@ -302,33 +257,66 @@ def test_an_attempt_without_usage_is_counted_as_untold(first: str, last: str) ->
     assert isinstance(reply, Reply)
     told = [first, last].count(SPENT)
     assert reply.usage == Usage(5 * told, untold_attempts=2 - told)
-    spent = Spent.on(reply.usage, 0.1)
-    assert (spent.unreported_calls, spent.unpriced_calls) == (int(told < 2), int(told < 2))
-    assert (spent.told_usage is None) is (told == 0)
+    bill = Spent.on(reply.usage, 0.1)
+    assert (bill.unreported_calls, bill.unpriced_calls) == (int(told < 2), int(told < 2))
+    assert (bill.told_usage is None) is (told == 0)
 
 
-def test_a_failed_call_counts_attempts_without_usage() -> None:
-    """There is no reply to read it from, and a later failure hides none of them."""
-    broken = Answer(sse('{"text": "a"}'))
-
-    items, error = asked(broken, Answer(sse(SPENT, DOWN)), broken)
-
-    assert isinstance(error, StreamTruncated)
-    assert [one for one in items if isinstance(one, UsageSoFar)] == [
-        UsageSoFar(Usage(untold_attempts=1)),
-        UsageSoFar(Usage(5, untold_attempts=1)),
-        UsageSoFar(Usage(5, untold_attempts=2)),
-    ]
+A, B, DONE = '{"text": "a"}', '{"text": "b"}', "[DONE]"
+BUSY = json_answer(529, "overloaded")
+BROKEN = Answer(sse(A))
 
 
-def test_an_answer_without_content_is_an_answer() -> None:
-    """And what it cost is told like any other."""
-    items, error = asked(Answer([b"".join(sse(SPENT, PING, "[DONE]"))]))
+def spent(tokens: int, untold: int = 0) -> UsageSoFar:
+    return UsageSoFar(Usage(tokens, untold_attempts=untold))
 
-    told, reply = items
-    assert (told, error) == (UsageSoFar(Usage(5)), None)
-    assert isinstance(reply, Reply)
-    assert reply.usage == Usage(5)
+
+# The answers of a server, the items of the session before its reply, and the reply's usage; None
+# where the call fails for good.
+CALLS: dict[str, tuple[tuple[Answer, ...], list[StreamItem], Usage | None]] = {
+    "two attempts fail before content": (
+        (Answer(sse(SPENT, DOWN)), BUSY, Answer(sse(SPENT, A, '{"spent": 9}', B, DONE))),
+        [spent(5), spent(10), TextDelta("a"), spent(14), TextDelta("b")],
+        Usage(14),
+    ),
+    "the same, in one chunk": (
+        (Answer([b"".join(sse(SPENT, DOWN))]), BUSY, Answer(sse(SPENT, A, DONE))),
+        [spent(5), spent(10), TextDelta("a")],
+        Usage(10),
+    ),
+    "an attempt breaks off after content": (
+        (Answer(sse(SPENT, A, '{"spent": 8}')), Answer(sse(SPENT, B, DONE))),
+        [spent(5), TextDelta("a"), spent(8), Restarted(), spent(13), TextDelta("b")],
+        Usage(13),
+    ),
+    "a call fails for good, and a later failure hides no earlier one": (
+        (BROKEN, Answer(sse(SPENT, DOWN)), BROKEN),
+        [TextDelta("a"), spent(0, 1), Restarted(), spent(5, 1), TextDelta("a"), spent(5, 2)],
+        None,
+    ),
+    "an answer without content": (
+        (Answer([b"".join(sse(SPENT, PING, DONE))]),),
+        [spent(5)],
+        Usage(5),
+    ),
+}
+
+
+@pytest.mark.parametrize(("answers", "live", "usage"), CALLS.values(), ids=list(CALLS))
+def test_failed_attempts_are_paid_for_as_well(
+    answers: tuple[Answer, ...], live: list[StreamItem], usage: Usage | None
+) -> None:
+    """The server has read the prompt each time, whatever became of the attempt."""
+    items, error = asked(*answers)
+
+    if usage is None:
+        assert isinstance(error, StreamTruncated)
+        assert items == live
+    else:
+        *before, reply = items
+        assert (before, error) == (live, None)
+        assert isinstance(reply, Reply)
+        assert reply.usage == usage
 
 
 async def test_a_call_given_up_between_attempts_leaves_nothing_open() -> None:

@@ -71,7 +71,7 @@ STREAMS: dict[str, tuple[tuple[ServerEvent, ...], list[Delta] | None, tuple[obje
     ),
     "a server in transition sends the same words under both names": (
         (chunk({"reasoning_content": "Hm", "reasoning": "Hm"}),) * 2,
-        [ReasoningDelta("Hm")] * 2,
+        [ReasoningDelta("Hm"), ReasoningDelta("Hm")],
         (ReasoningPart("HmHm"),),
     ),
     "the limit is reached while thinking": (

@@ -15,7 +15,14 @@ from graphloop.errors import ConfigError, ScriptError
 from graphloop.providers.base import ServerEvent
 from graphloop.providers.finish_words import FinishWord
 from graphloop.providers.http import HttpProvider
-from graphloop.providers.registry import OPENAI_CHAT, SERVICES, Service, resolve, service_of
+from graphloop.providers.registry import (
+    OPENAI_CHAT,
+    SERVICES,
+    Service,
+    resolve,
+    service_of,
+    usual_model,
+)
 from graphloop.providers.retries import Retries
 from graphloop.providers.script import ScriptedModel
 from graphloop.providers.timeouts import Timeouts
@@ -105,6 +112,8 @@ def test_a_row_makes_a_new_service(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reply.finish_reason is FinishReason.STOP
     assert service_of("acme:m") is acme
     assert acme.refused_output("{}", place="here") == ""
+    refused = SERVICES["anthropic"].refused_output('{"type":"object"}', place="here")
+    assert "which Anthropic's API does not take" in refused
     with pytest.raises(ConfigError, match="set ACME_KEY"):
         resolve("acme:m", environ={})
 
@@ -127,6 +136,22 @@ def test_a_class_and_a_row_make_a_new_wire(monkeypatch: pytest.MonkeyPatch) -> N
     assert isinstance(provider, HttpProvider)
     assert isinstance(provider.wire, PlainWire)
     assert provider.wire.model == "m"
+
+
+@pytest.mark.parametrize(
+    ("environ", "own_server", "label"),
+    [
+        ({"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}, False, "anthropic:claude-opus-4-8"),
+        ({"OPENAI_BASE_URL": LOCAL}, False, "openai:gpt-5"),
+        ({"ANTHROPIC_API_KEY": "k"}, True, "openai:gpt-5"),
+        ({}, False, ""),
+    ],
+)
+def test_the_environment_names_the_usual_model(
+    environ: Mapping[str, str], own_server: bool, label: str
+) -> None:
+    """The command line asks it where no model is named."""
+    assert usual_model(environ, own_server=own_server) == label
 
 
 def test_a_script_is_a_model(tmp_path: Path) -> None:

@@ -104,13 +104,16 @@ def test_an_error_comes_after_the_deltas_before_it() -> None:
     assert asyncio.run(main()) == [TextDelta("half "), TextDelta("an")]
 
 
-def test_sessions_share_one_list_unless_each_restarts() -> None:
-    """A list is one conversation's script; a file serves any number of runs."""
+def test_sessions_share_one_list_and_replies_are_marked() -> None:
+    """A list is one conversation's script; a reply that a caller made keeps its own `extra`."""
     shared = ScriptedModel(["one", "two"])
-    restarting = ScriptedModel(["one", "two"], restart=True)
+    own = Reply(AssistantMessage((TextPart("x"),), "anthropic", "{}"), FinishReason.STOP)
+    session = ScriptedModel([lambda _: "x", own], restart=True).session()
 
     assert [text(shared.session()), text(shared.session())] == ["one", "two"]
-    assert [text(restarting.session()), text(restarting.session())] == ["one", "one"]
+    first, second = heard(session)[-1], heard(session)[-1]
+    assert isinstance(first, Reply)
+    assert (first.message.extra, second) == ('{"script": "script"}', own)
 
 
 def test_every_request_is_written_down_even_the_one_too_many() -> None:
@@ -127,25 +130,16 @@ def test_every_request_is_written_down_even_the_one_too_many() -> None:
     assert asyncio.run(model.aclose()) is None
 
 
-def test_a_file_restarts_for_each_run_and_names_itself(tmp_path: Path) -> None:
-    """So that `script:path` can stand wherever a model's name can."""
-    path = tmp_path / "replies.yaml"
-    path.write_text("model: tiny\nreplies:\n  - one\n  - text: two\n", encoding="utf-8")
-
-    model = ScriptedModel.from_file(path)
-
-    assert model.label == f"script:{path}"
-    assert [text(model.session()), text(model.session())] == ["one", "one"]
-    reply = heard(model.session())[-1]
-    assert isinstance(reply, Reply)
-    assert reply.model == "tiny"
-
-
 def test_a_script_goes_on_where_a_run_has_come_to(tmp_path: Path) -> None:
     """A run that is taken up in another process must not be told the first reply again."""
     path = tmp_path / "own.yaml"
-    path.write_text("- text: One.\n- text: Two.\n", encoding="utf-8")
+    path.write_text("model: tiny\nreplies: [One., {text: Two.}]\n", encoding="utf-8")
     script = ScriptedModel.from_file(path)
+    assert script.label == f"script:{path}"
+    first = [heard(script.session())[-1] for _ in range(2)]
+    assert [(one.message.text, one.model) for one in first if isinstance(one, Reply)] == (
+        [("One.", "tiny")] * 2
+    )
 
     rest = script.after(1)
 
@@ -212,17 +206,6 @@ def test_a_script_goes_on_where_the_history_stands() -> None:
     assert next_text(script, one) == "Two."
     with pytest.raises(ScriptExhausted):
         next_text(script, question, one, told, one)
-
-
-def test_a_functions_reply_bears_the_label_too() -> None:
-    """A reply that somebody made keeps its own."""
-    own = Reply(AssistantMessage((TextPart("x"),), "anthropic", "{}"), FinishReason.STOP)
-    script = ScriptedModel([lambda _: "x", own], restart=True)
-    session = script.session()
-    first, second = heard(session)[-1], heard(session)[-1]
-    assert isinstance(first, Reply)
-
-    assert (first.message.extra, second) == ('{"script": "script"}', own)
 
 
 def test_an_agent_of_a_script_is_resumed_in_a_new_process(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import pytest
 
@@ -46,79 +46,72 @@ from tests.runs import changed
 
 __all__ = ["FAULTS", "Fault", "issuing_after_a_stop"]
 
+T = TypeVar("T")
 Fault: TypeAlias = Callable[[pytest.MonkeyPatch], None]
 Decision: TypeAlias = Reaction[Any, Outcome]
 Decide: TypeAlias = Callable[..., Decision]
+Heard: TypeAlias = tuple[Event, Effect | None]
 Kind: TypeAlias = type[Any]
 """A class of nodes; their methods have too many types to be told here."""
 
 
-def entering(kind: Kind, change: Callable[[Run[Any]], Run[Any]]) -> Fault:
-    """Return the fault of a node that is entered by another run than there is."""
+def same(value: T) -> T:
+    """Return a value as it is."""
+    return value
+
+
+def as_heard(event: Event, answered: Effect | None) -> Heard:
+    """Return an event, and the effect that it answers, as they are."""
+    return event, answered
+
+
+def as_decided(_: Run[Any], decision: Decision) -> Decision:
+    """Return a decision as it is."""
+    return decision
+
+
+def faulty(
+    kind: Kind,
+    *,
+    entered: Callable[[Run[Any]], Run[Any]] = same,
+    heard: Callable[[Event, Effect | None], Heard] = as_heard,
+    decided: Callable[[Run[Any], Decision], Decision] = as_decided,
+    node: Callable[[Any], object] = same,
+) -> Fault:
+    """Return the fault of a kind of nodes.
+
+    Args:
+        kind: the class of the nodes.
+        entered: changes the run that a node is entered by.
+        heard: changes the event that a node reacts to.
+        decided: changes a decision; it gets the run before, too.
+        node: changes the options of a node.
+    """
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        own: Decide = kind.enter
+        own_enter: Decide = kind.enter
+        own_on: Decide = kind.on
 
-        def enter(node: object, run: Run[Any]) -> Decision:
-            return own(node, change(run))
+        def enter(self: object, run: Run[Any]) -> Decision:
+            return decided(run, own_enter(node(self), entered(run)))
+
+        def on(self: object, run: Run[Any], event: Event, answered: Effect | None) -> Decision:
+            return decided(run, own_on(node(self), run, *heard(event, answered)))
 
         patch.setattr(kind, "enter", enter)
+        patch.setattr(kind, "on", on)
 
     return plant
 
 
 def deciding(kind: Kind, change: Callable[[Run[Any], Decision], Decision]) -> Fault:
-    """Return the fault of a node that decides something else; `change` is told the run before."""
-
-    def plant(patch: pytest.MonkeyPatch) -> None:
-        own_enter: Decide = kind.enter
-        own_on: Decide = kind.on
-
-        def enter(node: object, run: Run[Any]) -> Decision:
-            return change(run, own_enter(node, run))
-
-        def on(node: object, run: Run[Any], event: Event, answered: Effect | None) -> Decision:
-            return change(run, own_on(node, run, event, answered))
-
-        patch.setattr(kind, "enter", enter)
-        patch.setattr(kind, "on", on)
-
-    return plant
+    """Return the fault of a node that decides something else."""
+    return faulty(kind, decided=change)
 
 
-def hearing(
-    kind: Kind, change: Callable[[Event, Effect | None], tuple[Event, Effect | None]]
-) -> Fault:
-    """Return the fault of a node that hears another event than came."""
-
-    def plant(patch: pytest.MonkeyPatch) -> None:
-        own: Decide = kind.on
-
-        def on(node: object, run: Run[Any], event: Event, answered: Effect | None) -> Decision:
-            return own(node, run, *change(event, answered))
-
-        patch.setattr(kind, "on", on)
-
-    return plant
-
-
-def being(kind: Kind, change: Callable[[Any], object]) -> Fault:
-    """Return the fault of a node that heeds other options than it was given."""
-
-    def plant(patch: pytest.MonkeyPatch) -> None:
-        own_enter: Decide = kind.enter
-        own_on: Decide = kind.on
-
-        def enter(node: object, run: Run[Any]) -> Decision:
-            return own_enter(change(node), run)
-
-        def on(node: object, run: Run[Any], event: Event, answered: Effect | None) -> Decision:
-            return own_on(change(node), run, event, answered)
-
-        patch.setattr(kind, "enter", enter)
-        patch.setattr(kind, "on", on)
-
-    return plant
+def entering(kind: Kind, change: Callable[[Run[Any]], Run[Any]]) -> Fault:
+    """Return the fault of a node that is entered by another run than there is."""
+    return faulty(kind, entered=change)
 
 
 def stepping(change: Callable[[Run[Any], Step[Any]], Step[Any]]) -> Fault:
@@ -170,12 +163,12 @@ def once_approved(run: Run[Any], decision: Decision) -> Decision:
     return unasked(run, decision) if held and approved.issuperset(held) else decision
 
 
-def approving(event: Event, answered: Effect | None) -> tuple[Event, Effect | None]:
+def approving(event: Event, answered: Effect | None) -> Heard:
     """Take a no for a yes."""
     return evolve(event, approved=True) if isinstance(event, Decided) else event, answered
 
 
-def patient(event: Event, answered: Effect | None) -> tuple[Event, Effect | None]:
+def patient(event: Event, answered: Effect | None) -> Heard:
     """Wait for an approval for ever."""
     asked = evolve(answered, expires_at=None) if isinstance(answered, AskHuman) else answered
     return event, asked
@@ -421,16 +414,16 @@ FAULTS: Final[Mapping[str, tuple[Fault, frozenset[str]]]] = {
         "a call of no tool runs": (running("unknown"), "gate"),
         "a held call runs unasked": (deciding(Gate, unasked), "gate"),
         "an approval is used again": (deciding(Gate, once_approved), "gate"),
-        "a no is taken for a yes": (hearing(Gate, approving), "gate"),
-        "an approval that comes too late counts": (hearing(Gate, patient), "gate"),
+        "a no is taken for a yes": (faulty(Gate, heard=approving), "gate"),
+        "an approval that comes too late counts": (faulty(Gate, heard=patient), "gate"),
         "an edited call is not checked": (deciding(Gate, unchecked), "gate"),
         "a failed call runs again": (deciding(Execute, run_again), "broken"),
         "a client's batch is not held": (
-            being(Execute, lambda node: replace(node, hold=False)),
+            faulty(Execute, node=lambda node: replace(node, hold=False)),
             "room",
         ),
         "too many calls run at once": (
-            being(Execute, lambda node: replace(node, concurrency=99)),
+            faulty(Execute, node=lambda node: replace(node, concurrency=99)),
             "room",
         ),
         "a child gets no budget": (deciding(Execute, unbudgeted), "room"),
@@ -453,7 +446,7 @@ FAULTS: Final[Mapping[str, tuple[Fault, frozenset[str]]]] = {
         "a request is the end of the conversation": (requesting(windowed), "prefix"),
         "tools change their order": (requesting(shuffled), "prefix"),
         "max_steps is ignored": (
-            being(StopCheck, lambda node: replace(node, max_steps=99)),
+            faulty(StopCheck, node=lambda node: replace(node, max_steps=99)),
             "bound",
         ),
         "a turn's number stays": (deciding(PrepareStep, standing_still), "broken"),

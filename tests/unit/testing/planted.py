@@ -250,19 +250,27 @@ def as_it_is(node: Node[None, Outcome]) -> Node[None, Outcome]:
     return node
 
 
-def table(twist: Bug = as_it_is) -> Graph[None]:
-    """Return the plainest loop; nothing is wrong with it but what `twist` makes of its nodes."""
+def table(twist: Bug = as_it_is, lacking: str = "") -> Graph[None]:
+    """Return the plainest loop.
+
+    Args:
+        twist: makes each node another one.
+        lacking: what the loop goes without: `append`, `gate` or `bound`.
+    """
     prepare, model, gate = twist(PrepareStep()), twist(ModelCall()), twist(Gate())
     execute, append, stop = twist(Execute()), twist(Append()), twist(StopCheck(max_steps=6))
+    again = prepare if lacking == "bound" else stop
+    calls = execute if lacking == "gate" else gate
     edges: Edges[None] = {
-        prepare: {Ready: model, Calls: gate, ...: END},
-        model: {Calls: gate, ...: append},
+        prepare: {Ready: model, Calls: calls, ...: END},
+        model: {Calls: calls, ...: append},
         gate: {Settled: execute, ...: append},
-        execute: {...: append},
-        append: {AnsweredCalls: stop, Resend: stop, ...: END},
+        execute: {Done: stop if lacking == "append" else append, ...: append},
+        append: {AnsweredCalls: again, Resend: again, ...: END},
         stop: {Go: prepare, ...: END},
     }
-    return Graph("plain", prepare, edges)
+    absent = {"gate": gate, "bound": stop}.get(lacking)
+    return Graph("plain", prepare, {node: row for node, row in edges.items() if node is not absent})
 
 
 def twisted(kind: Kind, bug: Bug) -> Graph[None]:
@@ -274,49 +282,6 @@ def reckless(gate: Gate) -> Graph[None]:
     """Return a loop with this gate, and a node that does not heed it."""
     others: dict[str, Node[None, Outcome]] = {"execute": Reckless(), "gate": gate}
     return table(lambda node: others.get(node.kind, node))
-
-
-def without_append() -> Graph[None]:
-    """Return a loop that goes to its check without adding the turn."""
-    prepare, model, gate = PrepareStep(), ModelCall(), Gate()
-    execute, append, stop = Execute(), Append(), StopCheck(max_steps=6)
-    edges: Edges[None] = {
-        prepare: {Ready: model, Calls: gate, ...: END},
-        model: {Calls: gate, ...: append},
-        gate: {Settled: execute, ...: append},
-        execute: {Done: stop, ...: append},
-        append: {AnsweredCalls: stop, Resend: stop, ...: END},
-        stop: {Go: prepare, ...: END},
-    }
-    return Graph("without-append", prepare, edges)
-
-
-def without_gate() -> Graph[None]:
-    """Return a loop whose own executing node comes right after the model."""
-    prepare, model, execute = PrepareStep(), ModelCall(), Reckless()
-    append, stop = Append(), StopCheck(max_steps=6)
-    edges: Edges[None] = {
-        prepare: {Ready: model, ...: END},
-        model: {Calls: execute, ...: append},
-        execute: {...: append},
-        append: {AnsweredCalls: stop, Resend: stop, ...: END},
-        stop: {Go: prepare, ...: END},
-    }
-    return Graph("without-gate", prepare, edges)
-
-
-def without_bound() -> Graph[None]:
-    """Return a loop that nothing stops."""
-    prepare, model, gate = PrepareStep(), ModelCall(), Gate()
-    execute, append = Execute(), Append()
-    edges: Edges[None] = {
-        prepare: {Ready: model, Calls: gate, ...: END},
-        model: {Calls: gate, ...: append},
-        gate: {Settled: execute, ...: append},
-        execute: {...: append},
-        append: {AnsweredCalls: prepare, Resend: prepare, ...: END},
-    }
-    return Graph("without-bound", prepare, edges)
 
 
 def without_end() -> Graph[None]:
@@ -332,7 +297,10 @@ def without_end() -> Graph[None]:
 
 
 BUGS: Mapping[str, tuple[str, Callable[[], Graph[None]]]] = {
-    "no gate at all": ("gate", without_gate),
+    "no gate at all": (
+        "gate",
+        lambda: table(lambda node: Reckless() if node.kind == "execute" else node, "gate"),
+    ),
     "a gate that is not heeded": (
         "gate",
         lambda: reckless(Gate(rules=(deny("write") | allow("*")).rules)),
@@ -340,11 +308,11 @@ BUGS: Mapping[str, tuple[str, Callable[[], Graph[None]]]] = {
     "a person who is not heeded": ("gate", lambda: reckless(Gate(rules=ask("*").rules))),
     "a no that counts as a yes": ("gate", lambda: twisted("gate", deciding(yielding))),
     "a call that is lost": ("answers", lambda: twisted("model", hearing(forgetful))),
-    "a turn that is not appended": ("answers", without_append),
+    "a turn that is not appended": ("answers", lambda: table(lacking="append")),
     "results in another order": ("history", lambda: twisted("append", entering(backwards))),
     "results that come twice": ("history", lambda: twisted("append", deciding(twofold))),
     "a tool that is run again": ("broken", lambda: twisted("execute", Hasty)),
-    "a cycle without a bound": ("endless", without_bound),
+    "a cycle without a bound": ("endless", lambda: table(lacking="bound")),
     "a function that never ends": ("endless", without_end),
     "a bound that is not kept": ("bound", lambda: twisted("stop", deciding(endless))),
     "an empty reply": ("broken", lambda: twisted("append", entering(wordless))),

@@ -91,7 +91,7 @@ def test_conditions_of_a_gate_hold_do_not_hold_and_fail() -> None:
     assert {((("large",),), ((),)), (((),), (("large",),)), (((),), ((),))} == told
 
 
-def test_a_child_uses_up_its_budget_and_never_more_tool_calls_than_it_has() -> None:
+def test_a_child_never_exceeds_the_tool_calls_of_its_budget() -> None:
     """No run does; money and tokens are looked at between turns, and may be exceeded."""
     spent: list[Spent] = []
     for seed in range(60):
@@ -172,7 +172,7 @@ SCHEMA = {
 @given(values=st.lists(st.integers(0, 255), max_size=30))
 def test_arguments_fit_the_schema(values: list[int]) -> None:
     """Otherwise a forced choice would never be made, and half a graph never seen."""
-    arguments = json.loads(fitting(json.dumps(SCHEMA), Choices.given(values)))
+    arguments = json.loads(fitting(json.dumps(SCHEMA), Choices.replayed(values)))
 
     jsonschema.validate(arguments, SCHEMA)
 
@@ -183,7 +183,7 @@ def test_a_schema_that_goes_round_in_circles_ends() -> None:
     for _ in range(50):
         schema = {"type": "object", "properties": {"in": schema}, "required": ["in"]}
 
-    assert '"deep"' in fitting(json.dumps(schema), Choices.given(()))
+    assert '"deep"' in fitting(json.dumps(schema), Choices.replayed(()))
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def answers(one: Node[None, Outcome], name: str) -> list[Answer]:
     return every
 
 
-def test_a_function_leaves_by_all_its_outcomes_with_fields_that_fit() -> None:
+def test_a_function_leaves_by_all_outcomes_with_fitting_fields() -> None:
     """An outcome whose fields do not decode ends the run in an error, not where it leads."""
     left = {one.outcome for one in answers(route, "route") if isinstance(one, NodeReturned)}
     fields = {one.fields for one in answers(route, "route") if isinstance(one, NodeReturned)}
@@ -254,7 +254,7 @@ def talk(state: None) -> Asking[Technical]:
     return Technical()
 
 
-def test_a_generator_asks_for_all_that_it_may_and_comes_to_an_end() -> None:
+def test_a_generator_makes_every_request_and_ends() -> None:
     """In any order: what it may not ask for is refused to it."""
     every = answers(talk, "talk")
 

@@ -16,15 +16,13 @@ values = st.lists(st.integers(0, 255), max_size=40)
 
 
 @given(seed=st.integers(0, 999), asked=counts)
-def test_a_seed_draws_the_same_numbers_every_time_and_its_list_draws_them_again(
-    seed: int, asked: list[int]
-) -> None:
+def test_a_seed_and_its_list_draw_the_same_numbers(seed: int, asked: list[int]) -> None:
     """That is what replaying and shrinking stand on."""
     first, second = Choices.seeded(seed), Choices.seeded(seed)
     drawn = [first.draw(count) for count in asked]
 
     assert drawn == [second.draw(count) for count in asked]
-    again = Choices.given(first.taken)
+    again = Choices.replayed(first.taken)
     assert drawn == [again.draw(count) for count in asked]
     assert first.taken == again.taken
     assert all(0 <= one < count for one, count in zip(drawn, asked, strict=True))
@@ -33,12 +31,12 @@ def test_a_seed_draws_the_same_numbers_every_time_and_its_list_draws_them_again(
 @given(given_values=values, asked=counts)
 def test_any_list_is_a_world(given_values: list[int], asked: list[int]) -> None:
     """What is too large is the largest, what is missing 0: a shrinker may leave out anything."""
-    choices = Choices.given(given_values)
+    choices = Choices.replayed(given_values)
 
     drawn = [choices.draw(count) for count in asked]
 
     assert all(0 <= one < count for one, count in zip(drawn, asked, strict=True))
-    assert [0] * 3 == [Choices.given(()).draw(count) for count in (1, 2, 256)]
+    assert [0] * 3 == [Choices.replayed(()).draw(count) for count in (1, 2, 256)]
 
 
 @given(given_values=values, mark=st.integers(0, 2**32 - 1))

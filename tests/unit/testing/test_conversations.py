@@ -129,7 +129,7 @@ def test_a_node_that_changes_the_past_is_found(
     assert all(one.event for one in told)
 
 
-def test_a_node_that_may_compact_rewrites_nothing_on_its_other_ways() -> None:
+def test_a_node_may_rewrite_only_where_it_leaves_by_compacted() -> None:
     """That it leaves by `Compacted` at times makes it no editor."""
     report = fuzz(twisted("append", lambda node: Shortening(node, rewriting)), seeds=100)
 
@@ -190,7 +190,7 @@ def test_who_may_change_the_conversation_may() -> None:
         assert [] == list(rewritten(subject, trace))
 
 
-def test_a_node_that_tries_again_takes_back_what_it_has_told_and_no_more() -> None:
+def test_a_retrying_node_takes_back_only_its_own_messages() -> None:
     """What stood when it was entered is none of its own."""
     plain, before, told = CallbackReturned(1.0, 1, Changes()), (UserMessage("a"),), (ANOTHER,)
     model = next(one for one in table().nodes.values() if one.kind == "model")

@@ -103,7 +103,7 @@ STRICT = Gate("strict", rules=(deny("write") | allow("*")).rules)
 
 
 @pytest.mark.parametrize("gates", [(LENIENT, STRICT), (STRICT, LENIENT)])
-def test_every_gate_that_a_call_has_passed_must_have_let_it_through(
+def test_each_gate_that_a_call_passes_must_let_it_through(
     gates: tuple[Gate, Gate],
 ) -> None:
     """A second gate that nobody heeds is a gate that nobody has."""
@@ -111,7 +111,7 @@ def test_every_gate_that_a_call_has_passed_must_have_let_it_through(
     assert "its gate's rules deny it" in "\n".join(judged(TWO, in_a_row(Reckless(), *gates)))
 
 
-def test_a_call_that_is_wished_for_twice_is_found_unless_a_person_wants_it() -> None:
+def test_a_call_runs_twice_only_if_a_person_wants_it() -> None:
     """The unknown outcome of an approved call is the one reason to run it again."""
     graph = gated(ask("*"))
     trace = traced(Subject(graph, None, SETUP), TWO.run(graph).events)
@@ -140,14 +140,14 @@ def led_on() -> Graph[None]:
     return Graph("led_on", prepare, edges)
 
 
-def test_a_run_that_was_stopped_starts_nothing_wherever_its_table_leads() -> None:
+def test_a_stopped_run_starts_nothing_wherever_its_table_leads() -> None:
     """The kernel sees to it, whatever the table says."""
     report = fuzz(led_on(), seeds=200)
 
     assert report.ok, str(report)
 
 
-def test_a_run_that_was_stopped_asks_for_nothing_wherever_its_table_leads(
+def test_an_effect_after_a_stop_is_found_wherever_it_comes_from(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A kernel that would let it runs a call twice that has started already."""

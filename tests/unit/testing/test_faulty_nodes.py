@@ -38,7 +38,7 @@ def test_a_node_that_rolls_dice_is_a_finding_with_its_name(graph: Graph[None]) -
     assert all(each.violations and each.trace for each in report.failing)
 
 
-def test_a_node_that_decides_otherwise_in_each_run_is_found_by_a_second_run() -> None:
+def test_a_node_that_changes_between_runs_is_found_by_repeating() -> None:
     """Within one run it is consistent, and its journal leads to the run again."""
     report = fuzz(seldom(), seeds=20)
 
@@ -50,7 +50,7 @@ def test_a_node_that_decides_otherwise_in_each_run_is_found_by_a_second_run() ->
     assert "may not fail again" in str(report)
 
 
-def test_a_node_that_goes_by_more_than_its_run_is_never_said_to_fail_again() -> None:
+def test_no_promise_is_made_that_an_impure_node_fails_again() -> None:
     """It has failed twice, and a third time is up to it."""
     graph = BUGS["a node that remembers"][1]()
 
@@ -71,7 +71,7 @@ def test_a_node_that_rolls_dice_hides_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("leaves", [SystemExit(3), GeneratorExit()])
-def test_a_node_that_leaves_the_process_breaks_its_run_and_no_other(
+def test_a_node_that_exits_the_process_breaks_only_its_run(
     leaves: BaseException,
 ) -> None:
     """The search goes on, and nobody thinks that somebody pressed Ctrl-C."""

@@ -101,7 +101,7 @@ def refund(amount: int) -> str:
     return f"refunded {amount}"
 
 
-def test_a_tool_that_always_needs_approval_is_never_let_through_without_one() -> None:
+def test_a_tool_that_needs_approval_never_runs_without_one() -> None:
     """It is no function that could decide otherwise: the rule holds, and nothing is found."""
     rule = never("tool:refund", before="approval:refund")
 
@@ -112,7 +112,7 @@ def test_a_tool_that_always_needs_approval_is_never_let_through_without_one() ->
     assert of_graph.ok, str(of_graph)
 
 
-def test_the_tools_of_a_topology_s_file_are_taken_as_they_are_registered() -> None:
+def test_the_tools_of_a_file_are_fuzzed_as_registered() -> None:
     """Its file says which they are, and the registry whether a person is asked about them."""
     registry = Registry()
     registry.tool(refund)

@@ -30,8 +30,8 @@ from tests.unit.testing.planted import Decision, Twisted, deciding, table, twist
 
 GRAPH = loop()
 SETUP = Setup("model", invented_tools(GRAPH))
-CALM = tried(Subject(GRAPH, None, SETUP), Choices.given(()), 100)
-CALLING = tried(Subject(GRAPH, None, SETUP), Choices.given([0] * 9 + [1]), 100)
+CALM = tried(Subject(GRAPH, None, SETUP), Choices.replayed(()), 100)
+CALLING = tried(Subject(GRAPH, None, SETUP), Choices.replayed([0] * 9 + [1]), 100)
 
 
 def codes(trial: Trial[None]) -> list[str]:
@@ -86,7 +86,7 @@ def test_what_was_raised_is_told_as_what_it_means() -> None:
     assert ["broken"] == codes(broken)
 
 
-def test_rules_are_judged_at_their_event_and_what_is_owed_at_the_end() -> None:
+def test_a_broken_rule_has_its_event_and_an_owed_one_the_end() -> None:
     """Both kinds of rule: what must not happen, and what has to."""
     found = [
         (one.code, one.event)
@@ -112,7 +112,7 @@ def test_rules_are_judged_at_their_event_and_what_is_owed_at_the_end() -> None:
 
 PLAIN = table()
 PLAIN_SUBJECT: Subject[None] = Subject(PLAIN, None, Setup("model", invented_tools(PLAIN)))
-ANSWERED = tried(PLAIN_SUBJECT, Choices.given(()), 100)
+ANSWERED = tried(PLAIN_SUBJECT, Choices.replayed(()), 100)
 
 
 def silenced(_: Run[None], __: Event | None, reaction: Decision) -> Decision:

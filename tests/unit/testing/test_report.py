@@ -36,7 +36,7 @@ def test_a_failure_is_told_with_its_seed_its_story_and_a_command() -> None:
     assert "note: a note" in text
 
 
-def test_a_long_story_is_cut_in_the_middle_and_after_what_was_found() -> None:
+def test_a_long_trace_is_cut_in_the_middle_and_after_the_failure() -> None:
     """Nobody reads two thousand lines."""
     whole = Failing((Violation("endless", "no end", 100),), None, "t", LINES)
     found = Failing((Violation("gate", "ran", 3),), None, "t", LINES)
@@ -68,7 +68,7 @@ def covered() -> Coverage:
     coverage = Coverage.of(GRAPH)
     for _ in range(2):
         subject = Subject(GRAPH, None, Setup())
-        coverage.add(GRAPH, tried(subject, Choices.given(()), 100).trace)
+        coverage.add(GRAPH, tried(subject, Choices.replayed(()), 100).trace)
     return coverage
 
 

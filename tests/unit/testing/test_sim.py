@@ -60,7 +60,7 @@ class ToolFirst:
         return Leave(run, Done())
 
 
-def test_a_crash_right_after_the_start_performs_the_first_effects_again() -> None:
+def test_a_crash_at_the_start_performs_the_first_effects_again() -> None:
     """The first event is as good a place to die as any other."""
     node = ToolFirst()
     graph: NodeGraph[None] = NodeGraph("g", node, {node: {Done: END}})
@@ -77,7 +77,7 @@ def kinds(simulation: Simulation[None]) -> list[str]:
     return [type(one).__name__ for one in simulation.events]
 
 
-def test_what_somebody_says_or_wants_comes_after_the_event_that_is_named() -> None:
+def test_an_interruption_comes_after_the_named_event() -> None:
     """At the time that it is then; nothing that is under way is lost by it."""
     said = Queued(0.0, UserMessage("Wait."))
     enough = Cancelled(0.0, "enough", after_step=True)
@@ -108,7 +108,7 @@ def crashing(after: int, *, repeatable: bool, seed: int = 0) -> tuple[Simulation
     return simulation, len(effects)
 
 
-def test_a_tool_that_may_not_be_repeated_is_begun_before_it_starts() -> None:
+def test_a_tool_that_must_not_repeat_is_noted_before_it_starts() -> None:
     """A process that dies between the two has started nothing, and nobody knows that."""
     simulation, effects = crashing(2, repeatable=False)
 
@@ -152,7 +152,7 @@ def test_a_crash_leaves_open_whether_a_tool_had_taken_effect() -> None:
     assert {1, 2} == found
 
 
-def test_a_tool_that_may_be_repeated_starts_again_and_may_take_effect_twice() -> None:
+def test_a_repeatable_tool_starts_again_after_a_crash() -> None:
     """That is what its author has allowed."""
     found = set[int]()
     for seed in range(20):
@@ -211,7 +211,7 @@ def test_a_child_ends_as_the_world_says(child: ChildAnswer | Exception, status: 
     assert run.spent.tool_calls == 1 + (5 if status == "ok" else 0)
 
 
-def test_a_child_that_parks_parks_the_run_and_its_siblings_have_run() -> None:
+def test_a_child_that_parks_parks_the_run_after_its_siblings() -> None:
     """Nothing of them is lost (CONTRACT §9 #41)."""
     adversary = dataclasses.replace(ASKING, children=(None,))
 
@@ -290,7 +290,7 @@ def test_a_world_in_which_nothing_ends_is_given_up(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("after", range(1, 12))
-def test_an_abort_counts_the_tools_that_have_started_and_no_others(after: int) -> None:
+def test_an_abort_counts_only_the_tools_that_have_started(after: int) -> None:
     """The simulated process knows, as a real one does, what it has begun."""
     world = Adversary((DONE, reply(call(), call()))).world
 
@@ -300,7 +300,7 @@ def test_an_abort_counts_the_tools_that_have_started_and_no_others(after: int) -
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_child_that_nobody_wants_is_ended_and_has_spent_all_or_nothing(seed: int) -> None:
+def test_an_abandoned_child_ends_and_has_spent_all_or_nothing(seed: int) -> None:
     """A process may die before it, or in the middle of it: the run still hears of each child."""
     fan, spent = parallel("quick", "slow", "slow", join="first"), Spent(1, 1)
     graph: NodeGraph[None] = NodeGraph("fan", fan, {fan: {...: END}})

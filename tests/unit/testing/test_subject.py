@@ -25,7 +25,7 @@ def gated() -> Graph[None]:
     return table(lambda node: Gate(rules=rules) if node.kind == "gate" else node)
 
 
-def test_the_tools_that_gates_and_rules_name_are_among_the_invented_ones() -> None:
+def test_invented_tools_include_those_that_gates_and_rules_name() -> None:
     """A rule about a tool that nobody can call would never be tried."""
     graph = gated()
 

@@ -42,7 +42,7 @@ def trace_of(simulation: Simulation[None], graph: Graph[None] | None = None) -> 
     return traced(Subject(graph or loop(), None, SETUP), simulation.events)
 
 
-def test_a_story_has_a_chapter_for_each_event_and_ends_where_the_run_did() -> None:
+def test_a_trace_has_a_step_for_each_event_and_the_last_run() -> None:
     """It is the replay of the journal."""
     for crashes in ((), (2, 5)):
         simulation = ASKED.run(loop(), crash_after=crashes)
@@ -103,7 +103,7 @@ def test_a_watched_graph_runs_as_the_graph_does() -> None:
 
 GRAPH = loop()
 SUBJECT = Subject(GRAPH, None, Setup("model", invented_tools(GRAPH)))
-TRACE = tried(SUBJECT, Choices.given([0] * 9 + [1]), 100).trace
+TRACE = tried(SUBJECT, Choices.replayed([0] * 9 + [1]), 100).trace
 
 
 def test_each_move_begins_where_the_last_one_ended() -> None:

@@ -21,7 +21,7 @@ SUBJECT = Subject(GRAPH, None, Setup("model", invented_tools(GRAPH)), iterated=T
 def test_the_choices_of_a_seed_make_the_same_run_byte_for_byte(seed: int) -> None:
     """A token that brings back something else would be worth nothing."""
     first = tried(SUBJECT, Choices.seeded(seed), 5_000)
-    second = tried(SUBJECT, Choices.given(first.choices), 5_000)
+    second = tried(SUBJECT, Choices.replayed(first.choices), 5_000)
 
     codec = Codec()
     assert [codec.encode(1, one) for one in first.events] == [
@@ -62,7 +62,7 @@ def test_crashes_aborts_callers_and_late_approvals_come() -> None:
 
 def test_a_run_that_goes_on_is_given_up_and_its_journal_is_there() -> None:
     """It is what has to be looked at."""
-    trial = tried(SUBJECT, Choices.given([0] * 9 + [1] * 40), 5)
+    trial = tried(SUBJECT, Choices.replayed([0] * 9 + [1] * 40), 5)
 
     assert trial.endless
     assert 5 == len(trial.events) == len(trial.trace.steps)

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from graphloop.driver.callback_results import answer_of
 from graphloop.errors import ToolDefinitionError, ToolError
+from graphloop.tools.gates import answer_of
 from graphloop.tools.options import NOT_DONE, UNKNOWN, Found, NotFound, Reconciliation
 from graphloop.tools.tool import (
     AnyTool,

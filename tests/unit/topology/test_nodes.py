@@ -239,7 +239,7 @@ def test_a_node_within_another_has_its_kinds_name_or_its_own() -> None:
         ("{use: stop_check, conditions: [stop]}", "1:32: `conditions`: expected a mapping"),
     ],
 )
-def test_what_is_no_node_is_refused(text: str, said: str) -> None:
+def test_a_text_of_no_node_is_refused(text: str, said: str) -> None:
     """A message says what was expected, what was found, where, and what to write."""
     assert said in refusal(text, "writer", "w")
 
@@ -269,7 +269,7 @@ def test_all_that_is_wrong_with_a_node_is_told() -> None:
         (ModelCall("a", kind=wrong("check")), "cannot be written"),
     ],
 )
-def test_what_has_no_form_cannot_be_written(node: Node[Any, Outcome], said: str) -> None:
+def test_a_node_without_a_form_cannot_be_written(node: Node[Any, Outcome], said: str) -> None:
     """A file that would not be read again is never written."""
     with pytest.raises(UnwritableError, match=said):
         node_data(node, NAMES)

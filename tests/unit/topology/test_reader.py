@@ -94,6 +94,20 @@ def test_a_part_of_no_form_hides_no_other(part: str) -> None:
     assert {4, 5} <= {*lines_of(found)}
 
 
+def test_nodes_of_agents_count_once_for_each_agent() -> None:
+    """Agents within agents could be a billion nodes in a few lines."""
+    count = 700
+    nodes = ", ".join(f"n{n}: {{use: append}}" for n in range(count))
+    rows = ", ".join(f"n{n}: {{else: END}}" for n in range(count))
+    graph = f"{{graph: {{name: w, start: n0, nodes: {{{nodes}}}, edges: {{{rows}}}}}}}"
+
+    (problem,) = problems(f"{RIGHT}agents: {{a: {graph}, b: {graph}, c: {graph}}}\n")
+
+    assert "a.yaml:1:1" == problem.place
+    assert "expected at most 2,000 nodes" in problem.found
+    assert "found 2,106" in problem.found
+
+
 def test_an_agent_that_could_not_be_read_is_told_once() -> None:
     """It is called as a tool; that models know nothing of it is not its mistake."""
     text = RIGHT + "tools: [a]\nagents: {a: {description: x, graph: {name: 3}}}\n"
@@ -101,7 +115,7 @@ def test_an_agent_that_could_not_be_read_is_told_once() -> None:
     assert {23} == {*lines_of(problems(text))}
 
 
-def test_what_is_set_aside_is_a_finding_that_there_is() -> None:
+def test_ignore_takes_the_codes_of_findings_only() -> None:
     """A number too many sets nothing aside."""
     (problem,) = problems(RIGHT + "ignore: [{node: gate, code: GL66, reason: x}]\n")
 
@@ -219,7 +233,7 @@ def test_circles_of_includes_are_told(tmp_path: Path) -> None:
         ("wirter.yaml", "Did you mean 'writer.yaml'? Fix: write its path from the folder of this"),
     ],
 )
-def test_nothing_else_can_be_included(tmp_path: Path, name: str, said: str) -> None:
+def test_an_include_of_another_kind_is_refused(tmp_path: Path, name: str, said: str) -> None:
     """A file of data reaches no other file; each problem is told where that is named."""
     folder = tmp_path / "in"
     (folder / "folder.yaml").mkdir(parents=True)

@@ -11,7 +11,7 @@ from graphloop.nodes import Append
 from graphloop.topology.registration import Registry
 
 
-def test_what_is_registered_in_between_is_forgotten() -> None:
+def test_set_back_forgets_new_registrations() -> None:
     """Two versions of one file may be compared: both register tools of the same names."""
     own = Registry()
     own.tool(len, name="kept")

@@ -52,7 +52,7 @@ def test_no_node_takes_a_key_that_is_not_known(use: str) -> None:
 
 
 def test_an_open_schema_takes_nodes_that_it_cannot_know() -> None:
-    """Whoever has registered them knows; what the library has is held to its parameters."""
+    """They may be registered elsewhere; a node of the library takes its own parameters only."""
     topology = yaml.safe_load(RIGHT)
     topology["nodes"]["append"] = {"use": "own_node", "speed": 3}
     again = {"use": "retrying", "times": 1, "node": {"use": "own_node", "name": "a"}}

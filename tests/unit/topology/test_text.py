@@ -96,7 +96,7 @@ def test_a_text_that_means_nothing_is_refused_where_it_stands(
 
 
 @given(values, st.sampled_from([None, 2, "\t"]), st.booleans())
-def test_what_json_writes_is_read_as_it_was(
+def test_written_json_is_read_as_it_was(
     data: object, indent: int | str | None, ascii_only: bool
 ) -> None:
     """With any indentation, any characters, any lengths of keys."""
@@ -123,7 +123,7 @@ def test_every_value_has_its_line_and_column() -> None:
     assert Items(items, Mark(4, 2)) == entry.value
 
 
-def test_what_is_refused_bare_may_stand_in_quotes() -> None:
+def test_a_refused_word_may_stand_in_quotes() -> None:
     """A merge key means something elsewhere only without them."""
     tree = compose('"<<": "\\N\\L\\P"', Diagnostics("a"))
 
@@ -160,7 +160,7 @@ def test_numbers_of_two_meanings_and_infinite_ones_are_refused(word: str) -> Non
     assert not is_text(word)
 
 
-def test_what_is_no_file_is_told_apart(tmp_path: Path) -> None:
+def test_a_folder_is_not_a_missing_file(tmp_path: Path) -> None:
     """A folder is not a missing file."""
     diagnostics = Diagnostics("a")
     for path in (tmp_path, tmp_path / "none"):
@@ -188,7 +188,7 @@ def test_problems_are_told_in_the_order_of_the_file() -> None:
     assert (str(refused.value), refused.value.problems) == (str(back), back.problems)
 
 
-def test_no_more_is_noted_than_anybody_reads() -> None:
+def test_a_report_has_a_bounded_number_of_problems() -> None:
     """A file of a megabyte can be wrong a hundred thousand times."""
     diagnostics = Diagnostics("a")
     for line in range(PROBLEMS_MAX + 5):

@@ -130,7 +130,7 @@ def test_a_run_needs_a_model_and_nothing_else(desk: Topology) -> None:
     assert "Done." == result.text
 
 
-def test_what_is_included_stands_in_what_is_dumped(desk: Topology) -> None:
+def test_a_dumped_topology_holds_its_includes(desk: Topology) -> None:
     """The text is whole: it reads back without its files."""
     back = load(dump(desk, registry=REGISTRY), registry=REGISTRY)
 
@@ -172,15 +172,11 @@ def test_a_registered_function_may_be_a_plain_one(tmp_path: Path) -> None:
 
 
 def test_the_rules_of_the_file_are_proven(desk: Topology) -> None:
-    """With those that are given besides, and the graphs of agents."""
+    """With the rules of the caller, the tools of the file, and the graphs of agents."""
     assert desk.check().ok
     assert 1 == len(desk.rules)
     assert desk.needs_model
     assert not desk.check(rules=never("execute")).ok
-
-
-def test_the_tools_of_the_file_are_known_to_its_rules(desk: Topology) -> None:
-    """By the words that runs take; one that is misspelt guards nothing."""
     assert ("refund", "writer") == desk.tool_names
     assert desk.check(rules=never("refund", before="gate")).ok
     with pytest.raises(ConfigError, match=r"no tool 'refnd'\. Did you mean 'refund'"):

@@ -79,7 +79,7 @@ def test_it_is_the_graph_that_a_file_describes() -> None:
 
 
 def test_agents_of_nodes_within_nodes_are_known() -> None:
-    """What is tried again, and what stands in for it."""
+    """A retried node and both nodes of a fallback name agents."""
     tried = fallback(retry(Child("writer"), 2), Child("judge", "writer"))
     graph: Graph[None] = Graph(
         "g", tried, {tried: {Answered: APPEND, ...: END}, APPEND: {...: END}}
@@ -193,7 +193,7 @@ ignore: [{node: m, code: GL3, reason: seen}]
 """
 
 
-def test_what_a_loaded_topology_says_stays() -> None:
+def test_a_loaded_topology_keeps_the_rest_of_its_file() -> None:
     """Its rules, too: to fill in its agent must not take off what it is held to."""
     ran: list[str] = []
 
@@ -251,7 +251,7 @@ def test_a_rule_about_nothing_is_refused() -> None:
 
 
 def test_a_rule_may_name_tools_of_the_file_and_of_runs() -> None:
-    """What a given agent has nobody knows; the file's own tools it names itself."""
+    """A given agent may bring any tool, so the rule spells it `tool:name`."""
     known = Registry()
     known.tool(len, name="count")
     loaded = load(dump(CHAIN) + "tools: [count]\n", registry=known)

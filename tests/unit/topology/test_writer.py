@@ -117,8 +117,8 @@ def test_agents_too_deep_within_one_another_are_not_written(depth: int) -> None:
     ],
     ids=["prompt", "tool", "agent", "rule", "size"],
 )
-def test_what_cannot_be_read_back_is_told(document: Document, said: str) -> None:
-    """Whatever the reason: what is written is read before anybody gets it."""
+def test_a_document_that_no_reader_takes_is_refused(document: Document, said: str) -> None:
+    """The writer reads each text before it returns it."""
     with pytest.raises(GraphError, match=said):
         topology_text(document, NAMES)
 
@@ -134,7 +134,7 @@ def test_a_node_that_reads_back_as_another_is_told() -> None:
         topology_text(document_of(graph), registry)
 
 
-def test_what_is_set_aside_counts_in_no_order() -> None:
+def test_the_order_of_ignore_does_not_change_the_fingerprint() -> None:
     """Documents that are equal have one fingerprint."""
     one, two = (("append", "GL2"), "x"), (("", "GL3"), "y")
     first, second = [Document(_graph(), ignore=dict(every)) for every in ((one, two), (two, one))]

@@ -1,29 +1,24 @@
-"""known: the agents and options of a graph's runs, attached to the graph itself.
+"""Metadata: the agents and options of a graph's runs, attached to the graph.
 
-A table does not hold the agents that models call like tools, nor instructions and budgets. An
-agent, a file or a child's options hold them; proofs and pictures of the graph need them.
+A table holds no agents that models call as tools, no instructions and no budgets. Proofs and
+pictures of the graph need them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from copy import copy
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from ..graph import NodeGraph
 from ..rules import rules_of
-from ..spending import Budget
 from .child_runs import ChildOpener
-from .options import AgentOptions, RunOptions, StopInput, stop_input
+from .options import Options, stop_input
+from .resources import AgentResources
 from .sub_agents import AgentTool, Opener, Plan
 from .terms import RunTerms
-from .world import AgentResources
 
-__all__ = [
-    "attach_metadata",
-    "graph_of",
-]
-
+__all__ = ["attach_metadata", "graph_of"]
 
 PLAIN: Final = (
     *("instructions", "max_tokens", "temperature", "top_p", "stop_sequences", "seed"),
@@ -32,10 +27,10 @@ PLAIN: Final = (
     *("verify", "prepare_step", "compact", "max_output_retries"),
     *("retries", "timeouts", "price", "prices"),
 )
-"""The options that a graph holds as they are; its nodes hold the others but for the secrets."""
+"""The options that a graph keeps as they are; its nodes keep the others, but for the secrets."""
 
 
-def attach_metadata(graph: NodeGraph[Any], world: AgentResources, options: AgentOptions) -> None:
+def attach_metadata(graph: NodeGraph[Any], world: AgentResources, options: Options) -> None:
     """Attach an agent's tools, agents and options to its graph."""
     graph.tool_names = world.callable_names
     graph.agents = _graphs(world.children)
@@ -50,15 +45,15 @@ def graph_of(opener: Opener) -> NodeGraph[Any] | None:
         return None
     # isinstance cannot tell the type of the state.
     terms: RunTerms[Any] = opener.terms  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    if terms.told_graph is None:
-        terms.told_graph = _told(terms)
-    return terms.told_graph
+    if terms.known_graph is None:
+        terms.known_graph = _with_metadata(terms)
+    return terms.known_graph
 
 
-def _told(terms: RunTerms[Any]) -> NodeGraph[Any]:
-    """Return the graph with the options of its terms attached; itself where it holds them."""
+def _with_metadata(terms: RunTerms[Any]) -> NodeGraph[Any]:
+    """Return the graph with the options of its terms; itself where it has them already."""
     graph, world = terms.graph, terms.world
-    # The agents that nodes carry stand in their contracts.
+    # Agents that nodes carry stand in the contracts of the nodes.
     more = {
         name: plan
         for name, plan in world.children.items()
@@ -67,14 +62,14 @@ def _told(terms: RunTerms[Any]) -> NodeGraph[Any]:
     options = {**graph.run_options, **_run_options(world, terms.options)}
     if not more and options == graph.run_options:
         return graph
-    told = copy(graph)
-    told.run_options = options
-    told.tool_names = terms.tool_names
+    copied = copy(graph)
+    copied.run_options = options
+    copied.tool_names = terms.tool_names
     offered = {spec.name for spec in world.toolbox.specs}
-    told.agents = {**_graphs(more), **graph.agents}
-    told.called = graph.called | (offered & set(more))
-    told.handoffs = graph.handoffs | (told.called & set(_taking_over(more)))
-    return told
+    copied.agents = {**_graphs(more), **graph.agents}
+    copied.called = graph.called | (offered & set(more))
+    copied.handoffs = graph.handoffs | (copied.called & set(_taking_over(more)))
+    return copied
 
 
 def _taking_over(plans: Mapping[str, Plan]) -> Iterator[str]:
@@ -87,18 +82,19 @@ def _graphs(plans: Mapping[str, Plan]) -> dict[str, NodeGraph[Any] | None]:
     return {name: graph_of(plan.opener) for name, plan in plans.items()}
 
 
-def _run_options(world: AgentResources, options: AgentOptions | RunOptions) -> Mapping[str, object]:
-    given: Mapping[str, object] = {**options}
-    tools = {one.name: world.toolbox.get(one.name) or one for one in world.toolbox.specs}
-    agents = {name: one.tool for name, one in world.children.items() if isinstance(one, AgentTool)}
-    # Conditions stand in a node.
-    _, predicates = stop_input(cast("StopInput", given.get("stop_when", ())))
+def _run_options(world: AgentResources, options: Options) -> Mapping[str, object]:
+    given = options.given
+    tools = {spec.name: world.toolbox.get(spec.name) or spec for spec in world.toolbox.specs}
+    agents = {
+        name: plan.tool for name, plan in world.children.items() if isinstance(plan, AgentTool)
+    }
+    _, predicates = stop_input(options.stop_when)  # A node keeps the conditions.
     return {
         "model": world.label,
         "tools": {**tools, **agents},
-        "budget": options.get("budget") or Budget(),
-        "signed": options.get("approval_secret") is not None,
-        "rules": rules_of(options.get("rules", ())),
+        "budget": options.allowance,
+        "signed": options.approval_secret is not None,
+        "rules": rules_of(options.rules),
         **({"stop_when": predicates} if predicates else {}),
         **{name: given[name] for name in PLAIN if given.get(name) is not None},
     }

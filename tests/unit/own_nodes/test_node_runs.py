@@ -8,19 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import END, Agent, EndReason, Graph, NodeContext, Runs, Tool, approve, node
+from graphloop import END, EndReason, Graph, NodeContext, Runs, Tool, node
 from graphloop.conversation.transcript import transcript
-from graphloop.effects import Answer, Ask, AskAgent, AskModel, AskPerson, Invoke, PersonSaid
+from graphloop.effects import Answer, Ask, AskAgent, AskModel, Invoke
 from graphloop.errors import AskFailed, ConfigError, GraphError, NotDeterministic, RunFailed
 from graphloop.events import Failure, RequestYielded
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep, StopCheck
 from graphloop.outcomes import (
-    Aborted,
     Answered,
     AnsweredCalls,
     Calls,
     Done,
-    Failed,
     Go,
     Ready,
     Resend,
@@ -28,36 +26,19 @@ from graphloop.outcomes import (
 )
 from graphloop.own_nodes import Asking, ask_agent, ask_model
 from graphloop.own_nodes.asking import ask_person
-from graphloop.own_nodes.node_call import Returned, played
+from graphloop.own_nodes.node_call import played
 from graphloop.proofs import bound
 from graphloop.run import evolve
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
-from graphloop.turn import Dialogue, Exchange, Turn
-from graphloop.values import FinishReason, ModelRequest, Reply, ToolCall, Usage, UserMessage
+from graphloop.turn import Dialogue, Exchange
+from graphloop.values import ModelRequest, ToolCall, Usage, UserMessage
 from tests.own_nodes import Again, Billing, Technical, Ticket, judge, route
 from tests.planned_model import PlannedModel
 from tests.runs import changed
-from tests.strategies import QUESTION, fresh, reply, said, wrong
+from tests.strategies import fresh, reply, said, wrong
 
 desk = Graph("desk", route, {route: {Billing: judge, ...: END}, judge: {Again: judge, ...: END}})
-
-
-def test_a_function_is_a_node_by_its_annotations() -> None:
-    """Its name, its outcomes, its kind, and what it works on."""
-    assert ("route", "pure") == (route.name, route.kind)
-    assert {Billing, Technical, Failed, Aborted} == route.outcomes
-    assert Ticket is route.state_type is desk.state_type
-    assert "Decide by the text." == route.function.__doc__
-
-
-def test_functions_run_without_a_model_a_prompt_or_callbacks() -> None:
-    """They travel with their nodes."""
-    result = asyncio.run(desk.run(Ticket("an invoice")))
-
-    assert (EndReason.COMPLETED, 3, 0) == (result.end_reason, result.state.tries, len(result.steps))
-    other = asyncio.run(desk.run(Ticket("a crash")))
-    assert Ticket("a crash") == other.state
 
 
 CALLED: list[str] = []
@@ -71,7 +52,6 @@ def noted(ticket: Ticket, context: NodeContext) -> Billing:
 
 
 def test_a_replay_never_calls_a_function_again(tmp_path: Path) -> None:
-    """Its answer is a fact; the store may be of any kind."""
     graph = Graph("noted", noted, {noted: {...: END}})
     for store in (MemoryStore(), str(tmp_path / "runs.db"), str(tmp_path / "lines")):
         CALLED.clear()
@@ -81,26 +61,6 @@ def test_a_replay_never_calls_a_function_again(tmp_path: Path) -> None:
 
         assert ["noted.1"] == CALLED
         assert (result.run.state, result.run.seq, True) == (run.state, run.seq, run.ended)
-
-
-def test_a_state_comes_back_from_a_store_as_what_it_was(tmp_path: Path) -> None:
-    """At each event: what a function returned, as well as what the run began with."""
-    store = str(tmp_path / "runs.db")
-    result = asyncio.run(desk.run(Ticket("an invoice"), store=store))
-
-    states = [
-        asyncio.run(Runs(store, desk).replay(result.run_id, upto=at)).state
-        for at in range(1, result.run.seq + 1)
-    ]
-
-    assert [0, 0, 1, 2, 3] == [one.tries for one in states]
-    assert all(isinstance(one, Ticket) for one in states)
-
-
-@node(cap={Again: 2})
-def again(ticket: Ticket) -> Again | Billing:
-    """Never be content."""
-    return Again()
 
 
 @node(raises={KeyError: Technical})
@@ -114,7 +74,6 @@ async def raising(ticket: Ticket) -> Billing | Technical:
 
 
 def test_a_function_that_raises_ends_the_run_unless_declared() -> None:
-    """With the very exception; or by the outcome that stands for it."""
     graph = Graph("raising", raising, {raising: {Technical: noted, ...: END}, noted: {...: END}})
     CALLED.clear()
 
@@ -125,19 +84,7 @@ def test_a_function_that_raises_ends_the_run_unless_declared() -> None:
     assert 1 == len(CALLED)
 
 
-def test_a_cap_that_is_reached_ends_the_run() -> None:
-    """A loop without another bound is bounded by it."""
-
-    async def forever() -> None:
-        graph = Graph("loop", again, {again: {Again: again, ...: END}})
-        await graph.run(Ticket("x"))
-
-    with pytest.raises(RunFailed, match="may leave by 'again' 2 times"):
-        asyncio.run(forever())
-
-
 def test_a_row_must_be_complete_and_says_how_to_make_it_so() -> None:
-    """`...: END` is what most rows want."""
     with pytest.raises(
         GraphError, match=r"add `Failed: <node or END>`, or `...: END` for the rest"
     ):
@@ -147,8 +94,6 @@ def test_a_row_must_be_complete_and_says_how_to_make_it_so() -> None:
 
 
 def test_callbacks_are_still_for_nodes_that_name_them() -> None:
-    """One that a node brings along is not given twice."""
-
     async def other(run: object) -> object:
         raise NotImplementedError
 
@@ -165,7 +110,6 @@ def greedy(ticket: Ticket) -> Asking[Billing]:
 
 
 def test_a_generator_is_held_to_what_it_promises() -> None:
-    """The bound that is proven is true: the model is not asked a second time."""
     graph, asked = Graph("greedy", greedy, {greedy: {...: END}}), list[str]()
 
     def answer(request: ModelRequest) -> str:
@@ -186,7 +130,6 @@ def free(ticket: Ticket) -> Asking[Billing]:
 
 
 def test_a_generator_that_promises_nothing_has_no_bound() -> None:
-    """Unknown is never proven; and it asks a model, so there must be one."""
     graph = Graph("free", free, {free: {...: END}})
 
     assert None is bound(graph).model_calls
@@ -194,39 +137,9 @@ def test_a_generator_that_promises_nothing_has_no_bound() -> None:
         asyncio.run(graph.run(Ticket("x")))
 
 
-@node(agents={"helper": 1})
-def delegate(ticket: Ticket) -> Asking[tuple[Billing, Ticket]]:
-    """Have an agent answer; it has tools, behind its own gate."""
-    text = yield from ask_agent("helper", ticket.text)
-    return Billing(), Ticket(text)
-
-
 def work(arguments: object) -> str:
     """Do what a tool does."""
     return "done"
-
-
-async def test_a_generator_has_agents_answer_in_runs_of_their_own(tmp_path: Path) -> None:
-    """A parked one parks the run, and goes on with it."""
-    asked = [ToolCall("1", "pay", "{}")]
-    model = PlannedModel(lambda _: [asked, "paid it"])
-    pay = Tool(name="pay", parameters={"type": "object"}, execute=work, needs_approval=True)
-    helper = Agent(model, tools=[pay]).as_tool(name="helper", description="Helps.")
-    graph = Graph("delegate", delegate, {delegate: {...: END}})
-    store = str(tmp_path / "runs.db")
-
-    parked = await graph.run(
-        Ticket("pay"), model=model, agents={"helper": helper}, store=store, run_id="r"
-    )
-    (pending,) = parked.pending
-    result = await graph.resume(
-        "r", model=model, agents={"helper": helper}, store=store, approvals={pending.key: approve()}
-    )
-    assert (EndReason.COMPLETED, "paid it", "pay") == (
-        result.end_reason,
-        result.state.text,
-        pending.name,
-    )
 
 
 @node
@@ -237,7 +150,6 @@ def note(ticket: Ticket, context: NodeContext) -> Billing:
 
 
 def test_a_function_within_a_turn_tells_after_its_results() -> None:
-    """A conversation in which something stands between calls and results is refused by servers."""
     read = Tool(name="read", parameters={"type": "object"}, execute=work)
     prepare, model, gate, execute, append = (
         PrepareStep(),
@@ -270,30 +182,7 @@ def test_a_function_within_a_turn_tells_after_its_results() -> None:
     assert UserMessage("Mind the gap.", "note") == result.messages[2]
 
 
-def test_a_context_tells_the_visit_and_the_conversation() -> None:
-    """The key is that of the effect, which is the same in every process."""
-    run = evolve(fresh(), pending={4: Invoke(4, "judge")}, next_effect=5)
-
-    context = NodeContext.of(run, "judge")
-
-    assert (run.id, "judge.4", run.turn.number, "") == (
-        context.run_id,
-        context.key,
-        context.turn,
-        context.answer,
-    )
-    assert tuple(QUESTION) == tuple(context.messages)
-
-
-def test_the_latest_answer_may_not_be_in_the_history_yet() -> None:
-    """A child's answer is heard before it is appended, or instead."""
-    run = evolve(fresh(), turn=Turn(0, reply=Reply(said("42"), FinishReason.STOP)))
-
-    assert "42" == NodeContext.of(run, "judge").answer
-
-
 def test_each_visit_has_an_idempotency_key_of_its_own() -> None:
-    """Whoever asks, of whichever process, gets the same one."""
     run = evolve(fresh(), pending={4: Invoke(4, "judge")})
     keys = {NodeContext.of(one, "judge").idempotency_key for one in (run, run)}
 
@@ -302,25 +191,7 @@ def test_each_visit_has_an_idempotency_key_of_its_own() -> None:
     assert NodeContext.of(later, "judge").idempotency_key not in keys
 
 
-def test_a_generator_sees_the_run_as_it_was_at_first() -> None:
-    """Or it would ask something else when it is run again."""
-    first = changed(fresh(), dialogue=Dialogue(4, 1, Usage(1, 2)), pending={4: Invoke(4, "f")})
-    then = evolve(
-        first, pending={9: Invoke(9, "f")}, messages=first.messages.append(UserMessage("more"))
-    )
-
-    one, other = NodeContext.of(first, "f"), NodeContext.of(then, "f")
-
-    assert (one.key, tuple(one.messages), one.usage) == ("f.4", tuple(QUESTION), Usage(1, 2))
-    assert (one.key, tuple(one.messages), one.usage) == (
-        other.key,
-        tuple(other.messages),
-        other.usage,
-    )
-
-
 def test_a_context_takes_what_people_could_have_said() -> None:
-    """Not what models and tools say; and a generator has another way."""
     context = NodeContext.of(fresh(), "f")
     context.tell("a")
 
@@ -338,9 +209,6 @@ CLOSED: list[str] = []
 MODEL = Exchange(AskModel("one"), reply("two"))
 
 
-YES = PersonSaid(approved=True)
-
-
 def talk(first: str = "one", asks: int = 2) -> Generator[Ask, Answer, str]:
     """Ask a model, and a person about what it said."""
     try:
@@ -356,26 +224,7 @@ def talk(first: str = "one", asks: int = 2) -> Generator[Ask, Answer, str]:
         CLOSED.append(first)
 
 
-def test_a_generator_is_fed_what_it_was_answered() -> None:
-    """Up to its next ask, or to its end; and is closed each time."""
-    CLOSED.clear()
-
-    assert RequestYielded(AskModel("one")) == played(talk(), (), "talk")
-    assert RequestYielded(AskPerson("two")) == played(talk(), (MODEL,), "talk")
-    both = (MODEL, Exchange(AskPerson("two"), YES))
-    assert Returned("True") == played(talk(), both, "talk")
-    assert ["one"] * 3 == CLOSED
-
-
-def test_what_could_not_be_had_is_raised_where_it_was_asked_for() -> None:
-    """The generator may go on from there."""
-    failed = Exchange(AskModel("one"), Failure("Overloaded", "busy"))
-
-    assert Returned("Overloaded: Overloaded: busy") == played(talk(), (failed,), "talk")
-
-
 def test_a_mistake_below_is_no_answer_to_go_on_from() -> None:
-    """It is the developer's, whatever the generator catches; `finally` is done."""
     CLOSED.clear()
 
     def careless() -> Generator[Ask, Answer, str]:
@@ -414,7 +263,6 @@ def failing() -> Generator[Ask, Answer, str]:
 def test_a_generator_that_does_something_else_is_stopped(
     generator: Generator[Ask, Answer, str], found: str
 ) -> None:
-    """Its answers would be those to other questions."""
     with pytest.raises(NotDeterministic) as error:
         played(generator, (MODEL,), "talk")
 
@@ -423,8 +271,6 @@ def test_a_generator_that_does_something_else_is_stopped(
 
 
 def test_what_is_no_ask_is_refused_with_what_to_write() -> None:
-    """Most often a `from` is missing; a tool is nobody's to run here."""
-
     def bare() -> Generator[object, object, str]:
         yield ask_model("one")
         return ""
@@ -443,7 +289,6 @@ def test_what_is_no_ask_is_refused_with_what_to_write() -> None:
 
 @pytest.mark.parametrize("prompt", [5, None, "half a \ud83d"])
 def test_what_no_journal_can_keep_is_refused(prompt: object) -> None:
-    """What comes back from it must be what was asked."""
     with pytest.raises(ConfigError, match="AskModel that no journal can keep"):
         played(ask_model(wrong(prompt)), (), "talk")
 
@@ -459,8 +304,7 @@ def stubborn(*, asks: bool) -> Generator[Ask, Answer, str]:
     return "heard"
 
 
-def test_a_generator_that_asks_on_when_it_is_left_is_told_so() -> None:
-    """What it had asked would be lost, and its node might leave as if it had been answered."""
+def test_a_generator_that_asks_after_its_end_is_refused() -> None:
     with pytest.raises(NotDeterministic, match=r"'talk'.*catches GeneratorExit.*catch `Exception`"):
         played(stubborn(asks=True), (), "talk")
 

@@ -9,9 +9,9 @@ import pytest
 
 from graphloop import Agent, Approval, EndReason, RunResult, Tool, decline, tool
 from graphloop.agent.answers import Answers
-from graphloop.agent.handed_in import HandedIn, bind_token, conversation_digest
+from graphloop.agent.conversation_answers import ConversationAnswers, conversation_digest
 from graphloop.agent.inputs import MessageInput, messages_of
-from graphloop.driver.pending import Pending, capability_of
+from graphloop.driver.pending import capability_of
 from graphloop.effects import AskHuman, CallTool
 from graphloop.errors import ConfigError, StoreError
 from graphloop.policy.approvals import issue
@@ -44,9 +44,9 @@ HANDED: tuple[Message, ...] = (UserMessage("go"), said(PAY, call("client", "k"))
 
 def handed(
     answers: Answers, secret: bytes | None = None, messages: tuple[Message, ...] = HANDED
-) -> HandedIn:
+) -> ConversationAnswers:
     """Return a conversation with answers, at second 9."""
-    return HandedIn(messages, answers, secret, lambda: 9.0)
+    return ConversationAnswers(messages, answers, secret, lambda: 9.0)
 
 
 FIRST = AskHuman(1, "c-1.0", PAY)
@@ -63,7 +63,6 @@ def settled(
 
 
 def test_the_calls_of_a_conversation_are_answered_by_id_or_key() -> None:
-    """An id that two calls have names neither: who approves one may not have seen the other."""
     third = AskHuman(3, "c-1.2", call("pay", "p"))
     twice = (UserMessage("go"), said(PAY, call("client", "k"), call("pay", "p")))
 
@@ -78,7 +77,6 @@ def test_the_calls_of_a_conversation_are_answered_by_id_or_key() -> None:
 
 
 def test_what_a_conversation_has_no_answer_for_is_denied() -> None:
-    """Its caller is not there to be asked."""
     client = CallTool(2, "c-1.1", call("client", "k"), client=True)
 
     assert Approval(False, "nobody has answered.") == settled(Answers())
@@ -105,17 +103,16 @@ def signed(
 @pytest.mark.parametrize(
     ("answers", "found"),
     [
-        (Answers({"nobody's": True}), '"nobody\'s", which the conversation does not wait for'),
-        (Answers(tool_results={"nobody's": 1}), '"nobody\'s", which the conversation does not'),
+        (Answers({"nobody's": True}), r"found \"nobody's\""),
+        (Answers(tool_results={"nobody's": 1}), r"found \"nobody's\""),
         (
             Answers({"c0.0/c1.0": Approval(True, token=signed(AskHuman(1, "c0.0/c1.0", PAY)))}),
-            "A call in a child run is in no conversation",
+            "answer a call of a child run by resume",
         ),
     ],
     ids=["approval", "result", "child"],
 )
 def test_an_answer_to_no_open_call_is_refused(answers: Answers, found: str) -> None:
-    """It would look as if it had counted; the provider may give a child's call the same id."""
     with pytest.raises(ConfigError, match=found):
         handed(answers).check(Toolbox([]), ())
 
@@ -148,19 +145,9 @@ UNBOUND = issue(capability_of(fresh(), QUESTION), SECRET)
 def test_a_conversation_is_approved_by_signed_tokens_only(
     answers: Mapping[str, bool | Approval], reason: str
 ) -> None:
-    """A19, A20: the caller of a stateless agent is whoever can reach it."""
     expected = Approval(False, f"the approval is {reason}.")
 
     assert expected == settled(Answers(answers), secret=SECRET)
-
-
-def test_a_signed_token_approves_its_call_in_its_conversation() -> None:
-    """Of whichever run, and wherever in it: a conversation does not say which has asked."""
-    for asked in (QUESTION, evolve(QUESTION, key="c7.0"), evolve(QUESTION, unknown=True)):
-        given = Approval(True, "fine", '{"amount": 1}', signed(asked, run_id="any"))
-
-        assert given == settled(Answers({"p": given}), secret=SECRET)
-        assert Approval(False, "the approval is not verifiable.") == settled(Answers({"p": given}))
 
 
 LOOK = UserMessage((TextPart("go"), ImagePart("https://a.test/b.png")))
@@ -203,22 +190,10 @@ WRITTEN: list[MessageInput] = [
         ),
     ],
 )
-def test_a_conversation_is_known_by_what_was_said_in_it(
+def test_a_digest_depends_on_texts_calls_and_results(
     one: Sequence[Message], other: Sequence[Message], same: bool
 ) -> None:
-    """However it was written down, kept and read again; anything else is another."""
     assert same is (conversation_digest(one) == conversation_digest(other))
-
-
-def test_what_a_child_asks_is_in_no_conversation() -> None:
-    """Its answer can come by the run only; so can a client tool's, which has no token."""
-    token = issue(capability_of(fresh(), QUESTION), None)
-    own = Pending("approval", "c0.0", "p", "pay", "{}", token=token)
-    below = Pending("approval", "c0.0/c0.0", "p", "pay", "{}", ("kid",), token)
-    client = Pending("client_tool", "c0.0", "p", "pay", "{}")
-
-    assert (below, client) == (bind_token(below, "d", None), bind_token(client, "d", None))
-    assert own != bind_token(own, "d", None)
 
 
 ASKED = reply("well", call("pay", "p"))
@@ -256,7 +231,6 @@ async def parked(one: Agent) -> tuple[RunResult[None], list[MessageInput]]:
 
 @pytest.mark.parametrize("leg", ["result", "id"])
 async def test_a_token_is_bound_to_the_conversation_of_any_leg(tmp_path: Path, leg: str) -> None:
-    """The run knows what it began with in every process."""
     ran: list[str] = []
 
     store = JsonlStore(tmp_path)
@@ -278,7 +252,6 @@ async def test_a_token_is_bound_to_the_conversation_of_any_leg(tmp_path: Path, l
 
 
 async def test_only_a_store_counts_how_often_an_approval_is_used() -> None:
-    """Without one a client can hand in a conversation again; a named run is its caller's care."""
     ran: list[str] = []
     one = agent(ASKED, "done", "done", ran=ran)
     _, history = await parked(one)
@@ -296,7 +269,6 @@ async def test_only_a_store_counts_how_often_an_approval_is_used() -> None:
 
 @pytest.mark.parametrize("jsonl", [False, True])
 async def test_in_a_store_a_conversation_is_approved_once(tmp_path: Path, jsonl: bool) -> None:
-    """The message names the run that has done it, which can be gone on with."""
     ran: list[str] = []
 
     store = JsonlStore(tmp_path) if jsonl else MemoryStore()
@@ -311,7 +283,6 @@ async def test_in_a_store_a_conversation_is_approved_once(tmp_path: Path, jsonl:
 
 
 async def test_a_run_that_died_with_its_approvals_is_resumed_by_its_id() -> None:
-    """What was not journaled is asked again: of two runs of one approval, one is too many."""
     ran: list[str] = []
 
     whole, cut = MemoryStore(), MemoryStore()
@@ -329,7 +300,6 @@ async def test_a_run_that_died_with_its_approvals_is_resumed_by_its_id() -> None
 
 
 async def test_a_token_that_is_no_good_uses_nothing_up() -> None:
-    """Or a client could take an approval from another with nonsense."""
     ran: list[str] = []
 
     one = agent(ASKED, "denied", "done", store=MemoryStore(), ran=ran, secret=SECRET)
@@ -338,20 +308,6 @@ async def test_a_token_that_is_no_good_uses_nothing_up() -> None:
     forged = Approval(approved=True, token=pending.token[:-2] + "AA")
     await one.generate(messages=history, approvals={"p": forged})
     assert "done" == (await one.generate(messages=history, approvals={"p": pending.approve()})).text
-    assert ["pay"] == ran
-
-
-async def test_a_conversation_may_be_denied_as_often_as_one_likes() -> None:
-    """Nothing runs of it, and a denial uses nothing up."""
-    ran: list[str] = []
-
-    store = MemoryStore()
-    one = agent(ASKED, "no?", "still no?", "done", store=store, ran=ran)
-    _, history = await parked(one)
-    for denial in (False, decline("no")):
-        await one.generate(messages=history, approvals={"p": denial})
-    result = await one.generate(messages=history, approvals={"p": True})
-    assert "done" == result.text
     assert ["pay"] == ran
 
 
@@ -373,7 +329,6 @@ def strict(*script: Entry, ran: list[str], store: Store | None = None) -> Agent:
 async def test_an_edit_that_does_not_fit_leaves_it_waiting(
     edit: str, name: str, stored: bool
 ) -> None:
-    """Taken for a denial, it would have used up the only run that takes the conversation up."""
     ran: list[str] = []
     store = MemoryStore() if stored else None
 
@@ -392,7 +347,6 @@ async def test_an_edit_that_does_not_fit_leaves_it_waiting(
 
 
 async def test_a_token_of_another_call_is_refused_and_uses_nothing() -> None:
-    """Whoever has mixed up two answers can still give the right ones."""
     ran: list[str] = []
     store = MemoryStore()
     both = reply(call("pay", "p"), call("pay", "q"))
@@ -419,7 +373,6 @@ KID = reply(call("kid", "k", '{"prompt": "go"}'))
 async def test_an_open_call_of_an_agent_is_refused_and_its_run_goes_on(
     stored: bool, secret: bytes | None
 ) -> None:
-    """Started again, its child would run all again that it has run; no answer changes that."""
     ran: list[str] = []
 
     kid = agent(ASKED, "kid done", ran=ran).as_tool(name="kid", description="Works.")

@@ -1,9 +1,8 @@
 """Approvals and results for the open calls of a conversation that a client hands back.
 
 The conversation names no run. A token is bound to the conversation, the call's place in it, its
-tool and its arguments. In a store, one run goes on with a conversation and its approvals, and the
-run's id is made of the conversation. Without a store, approvals count as often as they are handed
-in.
+tool and its arguments. In a store, the run that takes the approvals has an id made of the
+conversation, so the approvals count once. Without a store they count each time.
 """
 
 from __future__ import annotations
@@ -34,19 +33,17 @@ from ..values import (
 )
 from .answers import Answers, approval_from, outcome_of
 
-__all__ = ["HandedIn", "bind_token", "conversation_digest"]
+__all__ = ["ConversationAnswers", "bind_token", "conversation_digest"]
 
 FOREIGN: Final = ("of another call", "for other arguments", "of another conversation")
-"""The refusals of a good token that stands beside another call or conversation."""
+"""The refusals of a good token that is for another call or conversation."""
 
-IN_A_CHILD: Final = (
-    ". A call in a child run is in no conversation: resume(result, approvals=…) takes its answer"
-)
+IN_A_CHILD: Final = ". Fix: answer a call of a child run by resume(result, approvals=…)"
 
 
 @final
 @dataclass(frozen=True)
-class HandedIn:
+class ConversationAnswers:
     """A conversation, and the answers to the calls that it ends in.
 
     Args:
@@ -63,14 +60,14 @@ class HandedIn:
 
     @property
     def calls(self) -> dict[str, ToolCall]:
-        """The open calls by their keys, which are those of turn -1."""
+        """The open calls by their keys, which name turn -1."""
         return {call_key(-1, place): call for place, call in open_calls(self.messages)}
 
     @property
     def names(self) -> dict[str, str]:
-        """The key of each open call by each of its names: the key, and the provider's id.
+        """The key of each open call by its names: the key, and the provider's id if it is unique.
 
-        An id that several calls share names none of them: a person has approved one of them only.
+        A person has approved only one of several calls that share an id.
         """
         calls = self.calls
         ids = Counter(call.id for call in calls.values())
@@ -78,15 +75,15 @@ class HandedIn:
         return {**{key: key for key in calls}, **own}
 
     def check(self, toolbox: Toolbox, agents: Collection[str]) -> None:
-        """Refuse answers that answer nothing, before anything is recorded.
+        """Refuse answers that have no effect, before anything is recorded.
 
         Args:
-            toolbox: the tools that the open calls are of.
+            toolbox: the tools of the open calls.
             agents: the names of the agents that can be called.
 
         Raises:
-            ConfigError: an answer is of the wrong type, names no open call, or another than its
-                token does, or has arguments that its tool refuses; or an agent's call is open.
+            ConfigError: an answer is of the wrong type, names no open call, has the token of
+                another call or arguments that its tool refuses; or a call of an agent is open.
         """
         self._refuse_agents(agents)
         self.answers.refuse_wrong_types()
@@ -95,22 +92,22 @@ class HandedIn:
             for key in keys:
                 if key not in known:
                     raise ConfigError(
-                        f"`{option}` answers {key!r}, which the conversation does not wait for, or "
-                        "not once; its open calls are by their keys, and by ids that only one of "
-                        f"them has: {', '.join(known) or 'none'}{IN_A_CHILD if '/' in key else ''}"
+                        f"`{option}`: expected the key or the unique id of an open call "
+                        f"({', '.join(known) or 'none'}), found {key!r}"
+                        f"{IN_A_CHILD if '/' in key else ''}"
                     )
         for name, decision in given.approvals.items():
             self._check_approval(name, approval_from(decision), toolbox)
 
     def _refuse_agents(self, agents: Collection[str]) -> None:
-        """Refuse open calls of agents: the conversation does not tell whether they started."""
+        """Refuse open calls of agents: a conversation does not tell whether child runs started."""
         for key, call in self.calls.items():
             if call.name in agents:
                 raise ConfigError(
                     f"`messages`: the call {key} of agent {call.name!r} is open, and may have "
-                    "started a child run, which must not start twice. Fix: resume the run that the "
-                    "conversation comes from, by resume(result, approvals=…); if that run is gone, "
-                    "answer the call by a message of role tool"
+                    "started a child run, which must not start twice. Fix: resume the run of the "
+                    "conversation by resume(result, approvals=…). If that run is gone, answer the "
+                    "call by a message of role tool."
                 )
 
     def _check_approval(self, name: str, approval: Approval, toolbox: Toolbox) -> None:
@@ -118,8 +115,8 @@ class HandedIn:
         refusal = self._refusal(approval, name)
         if refusal in FOREIGN:
             raise ConfigError(
-                f"{place} has a token that is {refusal}: answer with the `pending.approve()` that "
-                "was made for this call and this conversation"
+                f"{place} has a token that is {refusal}. Fix: answer with the `pending.approve()` "
+                "of this call and this conversation."
             )
         problem = bad_edit(call.name, "", approval.edit, toolbox)
         if problem is not None:
@@ -128,14 +125,10 @@ class HandedIn:
     async def run_id(self, agent: str, store: Store) -> str | None:
         """Return the id of the run that takes the approvals; None if no call is approved.
 
-        It is always the same, so the store refuses a second run that starts at the same moment.
-
-        Args:
-            agent: the name of the agent that goes on with the conversation.
-            store: where its run goes.
+        The id depends only on the agent and the conversation, so the store refuses a second run.
 
         Raises:
-            ConfigError: that run is in the store.
+            ConfigError: that run is in the store already.
             StoreError: the store cannot be read.
         """
         given = self.answers.approvals
@@ -151,7 +144,7 @@ class HandedIn:
         return run_id
 
     def settler(self) -> Settler:
-        """Return the function that answers the open calls; without an answer it denies."""
+        """Return the function that answers the open calls; it declines without an answer."""
         names, approvals = self.names, self.answers.approvals
         results = self.answers.tool_results
 
@@ -170,20 +163,20 @@ class HandedIn:
         return settle
 
     def _verified(self, approval: Approval, name: str) -> Approval:
-        """Deny an approval whose token is not about this call at the end of this conversation."""
+        """Return the approval, or a refusal if its token is not good for this call."""
         refusal = self._refusal(approval, name)
         if not refusal:
             return approval
         return Approval(approved=False, reason=f"the approval is {refusal}.")
 
     def _refusal(self, approval: Approval, name: str) -> str:
-        """Return why an approval does not approve its call; empty if it does."""
+        """Return why the token of an approval is not good for its call; empty if it is."""
         if not approval.approved or not (approval.token or self.secret is not None):
             return ""
         claim, key = claimed(approval.token), self.names[name]
         if claim is None:
             return "malformed" if approval.token else "not signed"
-        # Run and turn of the question are unknown here: both know the place of the call only.
+        # The run and the turn of the question are unknown here; the place of the call is known.
         expected = evolve(
             claim,
             path="",
@@ -198,27 +191,27 @@ class HandedIn:
 def conversation_digest(messages: Sequence[Message]) -> str:
     """Return the SHA-256 of a conversation up to its last turn, in hexadecimal.
 
-    Texts, calls and results count, however they were written down; instructions at the beginning,
-    reasoning and a wire's own fields do not.
+    Texts, calls and results count. Instructions at the beginning, reasoning and the fields of one
+    wire do not, since clients drop them.
     """
     whole = list(repaired(messages, keep_open=True).messages)
     while whole and isinstance(whole[0], SystemMessage):
         whole.pop(0)
     while whole and not isinstance(whole[-1], AssistantMessage):
         whole.pop()
-    return digest(json.dumps([_told(one) for one in whole]))
+    return digest(json.dumps([_content(message) for message in whole]))
 
 
 def bind_token(pending: Pending, conversation: str, secret: bytes | None) -> Pending:
-    """Return the question with a token that is good for this conversation, too."""
+    """Return the question with a token that is good beside this conversation, too."""
     claim = claimed(pending.token)
     if claim is None or pending.agents:
-        return pending  # A child's call is in no conversation that could be handed in.
+        return pending  # No conversation contains a child's call.
     capability: Capability = evolve(claim, conversation=conversation)
     return replace(pending, token=issue(capability, secret))
 
 
-def _told(message: Message) -> tuple[object, ...]:
+def _content(message: Message) -> tuple[object, ...]:
     match message:
         case AssistantMessage():
             calls = [(call.id, call.name, call.arguments) for call in message.calls]
@@ -232,8 +225,8 @@ def _told(message: Message) -> tuple[object, ...]:
 
 def _parts(parts: Sequence[UserPart]) -> list[tuple[str, ...]]:
     return [
-        ("text", one.text) if isinstance(one, TextPart) else (one.type, *_fields(one))
-        for one in parts
+        ("text", part.text) if isinstance(part, TextPart) else (part.type, *_fields(part))
+        for part in parts
     ]
 
 
@@ -243,5 +236,5 @@ def _fields(part: UserPart) -> Iterator[str]:
 
 
 def _place(key: str) -> str:
-    """Return the place of a call in its turn, from its key or that of a question asked again."""
+    """Return the place of a call in its turn, from its key, or from the key of its question."""
     return key.partition("#")[0].rpartition(".")[2]

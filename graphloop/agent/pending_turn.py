@@ -1,13 +1,13 @@
-"""PendingTurn: one turn of an iterated run, for its caller to read and change.
+"""PendingTurn: one turn of an iterated run, which its caller reads and changes.
 
-The caller's changes are gathered here, and become one event (`Steered`) when the run goes on.
+The changes become one event (`Steered`) when the run goes on.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol, Unpack, final
+from typing import TYPE_CHECKING, Final, Unpack, final
 
 from ..conversation import open_calls, repaired
 from ..effects import AwaitCaller
@@ -29,47 +29,38 @@ from ..values import (
 )
 from .answers import outcome_of
 from .inputs import ChoiceInput, MessageInput, messages_of
-from .options import RunOptions, Sampling, group
-from .world import choice_from_now
+from .options import RunOptions, settings_with
+from .resources import choice_from_now
 
-__all__ = ["FAILED", "OVER", "WAITS", "Iterated", "PendingTurn"]
+if TYPE_CHECKING:
+    from .tool_runner import ToolRunner
+
+__all__ = ["FAILED", "OVER", "WAITS", "PendingTurn"]
 
 SKIPPED: Final = "Not run: the caller has skipped it."
-OVER: Final = "this turn is over: steer a turn before the next one is asked for"
+OVER: Final = "this turn is over. Fix: change a turn before the next turn begins"
 WAITS: Final = (
-    "the run waits for somebody outside and takes no more changes: answer what is pending with "
+    "the run is parked and takes no more changes. Fix: answer its questions with "
     "`agent.resume_iter(await runner.until_done(), approvals=…, tool_results=…)`"
 )
 FAILED: Final = (
-    "the run has failed, or was left, and takes no more changes: `runner.until_done()` raises what "
-    "was the matter"
+    "the run has failed, or was left, and takes no more changes. `runner.until_done()` raises the "
+    "error"
 )
-
-
-class Iterated(Protocol):
-    """The run that a turn belongs to, as far as the turn can ask something of it."""
-
-    def add_model(self, model: str | Provider) -> str:
-        """Make a model known to the run, and return its label."""
-        ...
-
-    async def run_tools(self, turn: PendingTurn) -> tuple[ToolResult, ...] | None:
-        """Run the tools of the turn, and stop before anything else happens."""
-        ...
 
 
 @final
 class PendingTurn:
-    """A turn of the model before its tools run: read it, change it, or let it go on.
+    """A turn of the model before its tools run, to read, to change, or to leave as it is.
 
     Attributes:
         index: the turn's index, from 0.
-        message: the model's reply; it is part of the history already.
+        message: the model's reply, which is part of the history already.
         finish_reason: why the model stopped.
         usage: tokens of this turn.
     """
 
-    def __init__(self, runner: Iterated, run: Run[None], *, tools_ran: bool = False) -> None:
+    def __init__(self, runner: ToolRunner, run: Run[None], *, tools_ran: bool = False) -> None:
         turn, reply = run.turn, run.turn.reply
         assert reply is not None, "a turn is handed over with its reply"
         self.index: int = turn.number
@@ -84,7 +75,7 @@ class PendingTurn:
         self._results: dict[str, ToolResult] = {}
         self._ran: tuple[ToolResult, ...] | None = None
         if tools_ran:
-            self._ran = tuple(one for one in turn.results if one is not None)
+            self._ran = tuple(result for result in turn.results if result is not None)
         self._append: list[Message] = []
         self._messages: tuple[Message, ...] | None = None
         self._running = asyncio.Lock()
@@ -109,16 +100,15 @@ class PendingTurn:
     def append_messages(self, *messages: MessageInput | str) -> None:
         """Add messages after this turn and the results of its calls; a string is a user's message.
 
-        The turn's own message may come first, and is not added twice; results (`ToolResult`, or
-        messages of role tool) that come next answer its calls, in place of running them. If
-        the turn was a final answer, the run takes another turn with these messages, up to its
-        limits.
+        The turn's own message may come first; it is not added twice. Results (`ToolResult`, or
+        messages of role tool) that come next answer its calls, whose tools then do not run. After
+        a final answer, the run takes another turn with these messages, up to its limits.
 
         Raises:
             ConfigError: a message has the wrong form, or a result answers none of the calls.
         """
         self._check()
-        given = list(messages_of([_said(one) for one in messages]))
+        given = list(messages_of([_said(message) for message in messages]))
         if given and _is_same(given[0], self.message):
             given.pop(0)
         answers: dict[str, ToolResult] = {}
@@ -126,20 +116,22 @@ class PendingTurn:
             result = self._own(first, answers)
             answers[result.key] = result
             given.pop(0)
-        for one in given:
-            if isinstance(one, ToolResult) or (isinstance(one, AssistantMessage) and one.calls):
+        for message in given:
+            if isinstance(message, ToolResult) or (
+                isinstance(message, AssistantMessage) and message.calls
+            ):
                 raise ConfigError(
-                    "append_messages: calls and results of another turn cannot follow this one; "
-                    "give the whole conversation to `replace_messages`"
+                    "append_messages: calls and results of another turn cannot follow this turn. "
+                    "Fix: give the whole conversation to `replace_messages`."
                 )
         self._results |= answers
         self._append += given
 
     def replace_messages(self, messages: Sequence[MessageInput]) -> None:
-        """Put a conversation in place of the whole history, this turn's message included.
+        """Replace the whole history, with this turn's message.
 
-        The calls it ends in are run; calls with results are not, nor the turn's own calls once they
-        have run or been answered. Anything else is asked next.
+        The open calls at the end of the new conversation run, unless they are calls of this turn
+        that have run or were answered. Then the model is asked.
 
         Raises:
             ConfigError: the messages have the wrong form.
@@ -160,32 +152,23 @@ class PendingTurn:
             ConfigError: an option cannot work, or cannot be changed in the middle of a run.
         """
         self._check()
-        unknown = sorted(settings.keys() - SETTINGS)
-        if unknown:
-            raise ConfigError(
-                f"set_params changes model, tool_choice, {', '.join(sorted(SETTINGS))}; "
-                f"found {', '.join(unknown)}"
-            )
         setup = self._setup
+        if settings:
+            setup = evolve(setup, settings=settings_with(setup.settings, settings))
         if model is not None:
             setup = evolve(setup, model=self._runner.add_model(model))
         if tool_choice is not None:
             setup = evolve(setup, tool_choice=choice_from_now(tool_choice, setup.tools))
-        if settings:
-            read = group(settings, Sampling).settings()
-            names = ["options" if name == "provider_options" else name for name in settings]
-            changed: dict[str, Any] = {name: getattr(read, name) for name in names}
-            setup = evolve(setup, settings=evolve(setup.settings, **changed))
         self._setup = setup
 
     def override_tool_results(self, results: Mapping[str, object]) -> None:
-        """Answer calls, by their keys, in place of running them or of what they returned.
+        """Answer calls by their keys, in place of running them or of their earlier results.
 
-        A value is what a tool returns: text, anything that is JSON, a `ToolResult`; an exception
-        says that the tool failed.
+        A value is what a tool returns: text, JSON, or a `ToolResult`. An exception means that the
+        tool failed.
 
         Raises:
-            ConfigError: a key is none of the turn's.
+            ConfigError: the turn has no call with this key.
         """
         self._check()
         for key, value in results.items():
@@ -200,10 +183,10 @@ class PendingTurn:
         self._check()
         if self._begun and self._ran is None and self._messages is None:
             raise ConfigError(
-                "skip_tools comes too late: the turn's tools have begun. `generate_tool_response` "
-                "goes on with them; `override_tool_results` says what the model is to read of them"
+                "skip_tools comes too late: the turn's tools have begun. Fix: go on with them by "
+                "`generate_tool_response`, or answer them by `override_tool_results`."
             )
-        ran = {one.key for one in self._ran or ()}
+        ran = {result.key for result in self._ran or ()}
         for key in self.calls:
             if key not in ran and key not in self._results:
                 self._results[key] = self._result(key, ToolOutcome(reason, "not_run"))
@@ -211,15 +194,15 @@ class PendingTurn:
             self._messages = _skipped(self._messages, self._calls, reason)
 
     async def generate_tool_response(self) -> tuple[ToolResult, ...] | None:
-        """Run the turn's tools now and return their results; None if it calls none.
+        """Run the turn's tools now and return their results; None if the turn calls no tool.
 
-        Asked again, it returns the same: a tool runs at most once, whatever is changed meanwhile.
-        Returns None, too, if the conversation was replaced, and if the run is stopped or parks for
-        an approval or a client tool; it takes no more changes then.
+        Further calls return the same results: a tool runs at most once. The result is also None if
+        the conversation was replaced, or if the run is stopped or parks; then the turn takes no
+        more changes.
 
-        A caller that is cancelled meanwhile (a time limit) leaves the run where it is. A running
-        tool is cancelled with it. Asked again, or once the run goes on, the tool runs again if its
-        effect policy lets it; otherwise the model reads that the outcome is unknown.
+        A cancelled caller (a time limit) leaves the run where it is, and cancels the running tools.
+        A further call, or the next turn, runs such a tool again if its effect policy allows it;
+        otherwise the model reads that the outcome is unknown.
         """
         self._check()
         async with self._running:
@@ -229,7 +212,7 @@ class PendingTurn:
         return self._ran
 
     def steered(self, at: float, effect: AwaitCaller) -> Steered:
-        """Return the caller's changes as the event that answers the hand-over."""
+        """Return the caller's changes as the event with which the run goes on."""
         appended = tuple(self._append)
         results = tuple(self._results.values())
         changed = None if self._setup is self._given else self._setup
@@ -237,9 +220,9 @@ class PendingTurn:
 
     def ahead(self, at: float, effect: AwaitCaller) -> Steered:
         """Return the changes so far as the event after which the tools run."""
-        said = self.steered(at, effect)
+        steered = self.steered(at, effect)
         self._append, self._given = [], self._setup
-        return said
+        return steered
 
     def close(self, why: str = OVER) -> None:
         """Take no more changes."""
@@ -250,7 +233,7 @@ class PendingTurn:
             raise ConfigError(self._over)
 
     def _own(self, result: ToolResult, answered: Mapping[str, ToolResult]) -> ToolResult:
-        """Return a result with the key of its call: the first open one of that id."""
+        """Return a result with the key of its call: the first open call with that id."""
         waiting = {key: call for key, call in self.calls.items() if key not in answered}
         own = waiting.get(result.key)
         if own is not None:
@@ -260,7 +243,7 @@ class PendingTurn:
                 return evolve(result, key=key, name=call.name)
         raise ConfigError(
             f"append_messages: a result answers call {result.call_id!r}, which this turn does not "
-            f"make; its calls are {', '.join(repr(one.id) for one in self._calls) or 'none'}"
+            f"make; its calls are {', '.join(repr(call.id) for call in self._calls) or 'none'}"
         )
 
     def _result(self, key: str, value: object) -> ToolResult:
@@ -275,25 +258,22 @@ class PendingTurn:
         return ToolResult(key, call.id, call.name, outcome.content, outcome.status)
 
 
-SETTINGS: Final = frozenset(Sampling.__annotations__)
-"""The settings that can change in the middle of a run, beside the model and the tool choice."""
-
-
 def _said(message: MessageInput | str) -> MessageInput:
     return UserMessage(message, origin="steering") if isinstance(message, str) else message
 
 
 def _is_same(given: Message, own: AssistantMessage) -> bool:
-    """Whether a message is the turn's own, perhaps written down and read again."""
+    """Whether a message has the parts of the turn's own message."""
     return isinstance(given, AssistantMessage) and given.parts == own.parts
 
 
 def _skipped(
     messages: tuple[Message, ...], own: tuple[ToolCall, ...], reason: str
 ) -> tuple[Message, ...]:
-    """Return a conversation whose open calls are answered as not run, if they are not the own."""
+    """Return a conversation whose open calls are answered as not run, unless they are `own`."""
     waiting = open_calls(messages)
-    last = next((one for one in reversed(messages) if isinstance(one, AssistantMessage)), None)
+    replies = [message for message in messages if isinstance(message, AssistantMessage)]
+    last = replies[-1] if replies else None
     if not waiting or last is None or last.calls == own:
         return messages
     skipped = [ToolResult("", call.id, call.name, reason, "not_run") for _, call in waiting]
