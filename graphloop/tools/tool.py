@@ -14,6 +14,7 @@ from hashlib import sha256
 from threading import Event
 from typing import Final, Generic, Literal, TypeAlias, Unpack, cast, final, overload
 
+import pydantic
 from msgspec import Struct
 from pydantic import BaseModel
 from typing_extensions import ParamSpec, TypeVar
@@ -300,8 +301,7 @@ def tool(
 AnyTool: TypeAlias = Tool[..., object]
 
 
-class _NoParameters(BaseModel):
-    """The parameters of a provider's tool: only its server knows them."""
+UNKNOWN_HERE: Final = "The parameters of a provider's tool: only its server knows them."
 
 
 def provider_tool(definition: Mapping[str, object]) -> AnyTool:
@@ -318,4 +318,6 @@ def provider_tool(definition: Mapping[str, object]) -> AnyTool:
             f"provider_tool: expected a definition with a 'type' and a 'name', found "
             f"{definition!r}. Fix: copy it from the provider's page."
         )
-    return Tool(name=name, parameters=_NoParameters, kind="provider", definition=definition)
+    # Made here: the import of every agent would wait for pydantic's maker of models.
+    parameters = pydantic.create_model("Unknown", __doc__=UNKNOWN_HERE)
+    return Tool(name=name, parameters=parameters, kind="provider", definition=definition)
