@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from math import inf
 from pathlib import Path
 
 import pytest
 
+from graphloop.driver import driver
 from tests.golden import gate_scenarios, graph_scenarios, loop_scenarios
 from tests.golden.recorder import World, lines
 from tests.golden.register import SCENARIOS
@@ -23,7 +25,9 @@ RUNS = Path(__file__).with_name("runs")
 
 def _record(name: str, folder: Path) -> str:
     world = World(str(folder))
-    asyncio.run(_play(name, world))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "SHARE_S", inf)  # No clock decides how two calls interleave.
+        asyncio.run(_play(name, world))
     return lines(world.record)
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Literal, TypeAlias, TypeVar
 
 import pytest
@@ -18,6 +19,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphloop import Agent, AnswerInfo, EndReason, RunResult, Tool, allow, ask, deny
+from graphloop.driver import driver
 from graphloop.events import Event, Resumed, Steered
 from graphloop.policy.approvals import Approval
 from graphloop.replay import replay
@@ -29,6 +31,15 @@ from tests.agents import CLIENT, any_read, write
 from tests.property.test_contract_pairing import assert_paired
 from tests.sizes import sized
 from tests.strategies import call, model_moves, reply
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_clock() -> Iterator[None]:
+    """Give other tasks the event loop by no clock: it decides how two children interleave."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "SHARE_S", inf)
+        yield
+
 
 T = TypeVar("T")
 Door: TypeAlias = Literal["buffered", "streamed", "synchronous", "iterated"]

@@ -6,15 +6,16 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import TypeAlias
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
-from graphloop.graph import NodeGraph
-from graphloop.outcomes import outcome_name
+from graphloop.contract import Contract
+from graphloop.graph import END, NodeGraph
+from graphloop.outcomes import Calls, outcome_name
 from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.temporal import decided
-from graphloop.rules import Rules, TemporalRule
+from graphloop.rules import OnlyAfter, Rules, TemporalRule
 from graphloop.rules.automata import Happening, approved_call, entered, ran, returned, taken
-from tests.property.test_temporal_proofs import WORDS, acts, graphs
+from tests.property.test_temporal_proofs import WORDS, Spot, acts, graphs
 from tests.sizes import sized
 from tests.temporal_reference import PASTS, breaches, owes, rule_lists
 
@@ -31,6 +32,7 @@ BUSY: tuple[tuple[Happening, ...], ...] = (
     (approved_call("x"), ran("x"), ran("x")),
     (ran("x"), ran("x"), ran("x"), ran("x")),
     (*(approved_call("x") for _ in range(4)),),
+    (approved_call("x"), ran("x"), approved_call("x")),
     (ran("z"), returned("z", well=True), ran("x")),
 )
 """What may happen at a node where tools run."""
@@ -70,7 +72,13 @@ def acting(graph: NodeGraph[None], way: Sequence[Line]) -> int:
     return sum(acts(graph, spot) for spot in (graph.start, *(to for _, _, to in way)))
 
 
+EXECUTE = Spot("a", frozenset({Calls}), "execute", (Contract(),))
+ASKED_AGAIN = NodeGraph("g", EXECUTE, {EXECUTE: {Calls: END}})
+"""A node may run a tool, and be approved to run it again: found by Hypothesis."""
+
+
 @given(graphs(capped=False), rule_lists(WORDS))
+@example(ASKED_AGAIN, Rules((OnlyAfter("approval:x", "node:a", "tool:x"),)))
 @settings(max_examples=sized(150), deadline=None)
 def test_what_is_decided_is_right_of_every_short_trace_there_is(
     graph: NodeGraph[None], rules: Rules
