@@ -209,7 +209,7 @@ class RunStream(Generic[S]):
     def _said(self, name: str, message: object, origin: str) -> UserMessage:
         if not isinstance(message, str):
             raise ConfigError(f"`{name}` says a text; found {message!r:.80}")
-        if self._over or self._closed or (self._opened and self._opened.driver.is_deaf):
+        if self._over or self._closed or (self._opened and self._opened.driver.ignores_messages):
             raise ConfigError(
                 f"`{name}` comes too late: the stream is over. Go on with a parked run by `resume` "
                 "and with an ended one by `messages=[*result.messages, …]`"

@@ -103,14 +103,14 @@ class AsyncDriver(Generic[S]):
             lambda effect: (
                 ModelCallInFlight(models, effect)
                 if isinstance(effect, CallModel)
-                else children.drive(effect, recorder.driven)
+                else children.drive(effect, recorder.latest_started)
             ),
             scope,
             ports.stoppable or timer is not None,
         )
         self._ahead = Ahead(ports, performer, self._in_flight)
         self._shared_at = 0.0
-        self._stopping = self._left = self._stops = self._restarts = False
+        self._ends_after_turn = self._was_left = self._is_stopped = self._todo_is_stale = False
         self._abort: Cancelled | None = None
         self._state = DriverState.RUNNING
 
@@ -131,9 +131,11 @@ class AsyncDriver(Generic[S]):
         return None if self.run is None else self._performer.exception_behind(self.run)
 
     @property
-    def is_deaf(self) -> bool:
+    def ignores_messages(self) -> bool:
         """Whether no message would be heard now: the run ends, parks, or is left."""
-        return self._stops or self._state is not DriverState.RUNNING or self._recorder.is_ending
+        return (
+            self._is_stopped or self._state is not DriverState.RUNNING or self._recorder.is_ending
+        )
 
     @property
     def pending(self) -> tuple[Pending, ...]:
@@ -153,17 +155,17 @@ class AsyncDriver(Generic[S]):
         """
         if not after_step:
             self._stop(Cancelled(self._ports.clock(), reason))
-        elif self._abort is None and not self._stopping:
-            self._stopping = True
+        elif self._abort is None and not self._ends_after_turn:
+            self._ends_after_turn = True
             self._ahead.asides.append(Cancelled(self._ports.clock(), reason, after_step=True))
 
     def _expire(self, reason: str) -> None:
         self._stop(Cancelled(self._ports.clock(), reason, timeout=True))
 
     def _stop(self, cancelled: Cancelled) -> None:
-        # The first word counts: a run that was left is not stopped, nor the other way round.
-        if not self._stops:
-            self._abort, self._stops = cancelled, True
+        # Whichever of `abort` and `leave` is called first wins.
+        if not self._is_stopped:
+            self._abort, self._is_stopped = cancelled, True
             self._scope.interrupt()
 
     def queue(self, message: UserMessage, *, follow_up: bool) -> None:
@@ -172,7 +174,7 @@ class AsyncDriver(Generic[S]):
 
     def leave(self) -> None:
         """Stop driving: nothing is cancelled, and the run can be resumed from where it is."""
-        self._left = self._stops = True
+        self._was_left = self._is_stopped = True
         self._scope.interrupt()
 
     def start(self, started: Started) -> AsyncGenerator[Seen[S], None]:
@@ -197,10 +199,10 @@ class AsyncDriver(Generic[S]):
             at_once: whether this driver has driven the run up to here, so that no effect can have
                 been interrupted.
         """
-        self._state, self._restarts = DriverState.RUNNING, True
+        self._state, self._todo_is_stale = DriverState.RUNNING, True
         children = self.children.known if children is None else children
         if at_once:
-            self._recorder.stand_at(run)
+            self._recorder.set_run(run)
             self.children.known = children
         else:
             self.know(run, children)
@@ -208,7 +210,7 @@ class AsyncDriver(Generic[S]):
 
     def know(self, run: Run[S], children: Mapping[str, Resumption[Any]]) -> None:
         """Take the run, and its children that have started, to stand as their journals say."""
-        self._recorder.stand_at(run)
+        self._recorder.set_run(run)
         self.children.known = children
         self._performer.resume(run)
         self._in_flight.todo = self._performer.performable(run.pending.values(), run)
@@ -224,7 +226,7 @@ class AsyncDriver(Generic[S]):
             RunBusy: another driver has the run, or a child run that holds it up.
         """
         recorder = self._recorder
-        recorder.run_id = recorder.driven.id
+        recorder.run_id = recorder.latest_started.id
         async with recorder:
             # Also of a run that has ended: it may not have been released as such.
             if recorder.is_torn:
@@ -232,7 +234,7 @@ class AsyncDriver(Generic[S]):
             if not recorder.is_over:
                 await self._take(await self._final(event, unless_busy=unless_busy))
                 await self._recorder.keep()
-        return recorder.driven
+        return recorder.latest_started
 
     async def _drive(
         self, run_id: str, first: Iterable[Event], *, resumed: bool = False
@@ -247,7 +249,7 @@ class AsyncDriver(Generic[S]):
                 while True:
                     # Before anything acts, waits or is seen, what is held is journaled.
                     item: Shown | Event | None = None
-                    if recorder.held and not self._stops:
+                    if recorder.held and not self._is_stopped:
                         item = self._ahead.after(recorder.held[-1])
                     if item is None:
                         await recorder.keep()
@@ -258,7 +260,7 @@ class AsyncDriver(Generic[S]):
                         scope.enter()
                         item = await self._next()
                     if item is None:
-                        self._state = DriverState.DETACHED if self._left else DriverState.PARKED
+                        self._state = DriverState.DETACHED if self._was_left else DriverState.PARKED
                         break
                     if isinstance(item, SEEN):
                         yield item
@@ -266,7 +268,7 @@ class AsyncDriver(Generic[S]):
                         await self._take(item)
             except (GeneratorExit, asyncio.CancelledError, NotDeterministic):
                 scope.enter_again()
-                await self._keep()
+                await self._save_before_leaving()
                 raise
             finally:
                 await self._in_flight.close()
@@ -323,16 +325,16 @@ class AsyncDriver(Generic[S]):
             await asyncio.sleep(0)
             self._shared_at = monotonic()
         if self._ahead.heard:
-            return self._ahead.pop(self._recorder.current)
-        run, stopping = self._recorder.current or self._recorder.driven, self._stops
+            return self._ahead.pop(self._recorder.latest)
+        run, stopping = self._recorder.latest or self._recorder.latest_started, self._is_stopped
         if not stopping:
-            is_behind = self._restarts or run.turn.abandoned
-            if is_behind and (ended := await self._caught_up(run)):
+            is_behind = self._todo_is_stale or run.turn.abandoned
+            if is_behind and (ended := await self._catch_up(run)):
                 return ended
             if at_once := self._ahead.next(run):
                 return at_once
             item = await self._in_flight.next(run)
-            stopping = item is None and self._stops
+            stopping = item is None and self._is_stopped
         if stopping:
             item = await self._stopped()
         if isinstance(item, SEEN) or not self._ahead.asides:
@@ -341,10 +343,10 @@ class AsyncDriver(Generic[S]):
             self._ahead.heard.insert(0, item)
         return self._ahead.pop(run)
 
-    async def _caught_up(self, run: Run[S]) -> Event | None:
+    async def _catch_up(self, run: Run[S]) -> Event | None:
         """Find what is to do in a leg that begins; end a child that is wanted no longer."""
-        if self._restarts:
-            self._restarts = False
+        if self._todo_is_stale:
+            self._todo_is_stale = False
             self._in_flight.todo = self._performer.performable(run.pending.values(), run)
         if not run.turn.abandoned:
             return None
@@ -353,7 +355,7 @@ class AsyncDriver(Generic[S]):
 
     async def _stopped(self) -> Event | None:
         if self._abort is None:
-            await self._keep()
+            await self._save_before_leaving()
             return None
         await self._recorder.keep()
         # What a tool has done is done; a reply that was not heard is void, and paid for.
@@ -364,7 +366,7 @@ class AsyncDriver(Generic[S]):
             return heard.pop(0)
         return await self._final(self._abort)
 
-    async def _keep(self) -> None:
+    async def _save_before_leaving(self) -> None:
         """Journal what was queued, and what has ended, and was not seen: the driver goes away.
 
         Where the store refuses, or what it kept is not known, the process might have died as well.
@@ -376,9 +378,9 @@ class AsyncDriver(Generic[S]):
         known, recorder, leaving = self._ahead.drain(), self._recorder, self._scope.is_left
         known += ended
         with suppress(StoreError, ProviderError):
-            while known and (run := recorder.current) is not None and not run.ended:
+            while known and (run := recorder.latest) is not None and not run.ended:
                 await self._take(known.pop(0), leaving=leaving)
-            if (run := recorder.current) is not None and not run.ended:
+            if (run := recorder.latest) is not None and not run.ended:
                 if self._abort is not None and not leaving:
                     await self._recorder.keep(leaving=leaving)
                     await self._take(await self._final(self._abort))
@@ -391,7 +393,7 @@ class AsyncDriver(Generic[S]):
 
         A child that has ended counts too, as long as its parent has not heard of it.
         """
-        run = self._recorder.driven
+        run = self._recorder.latest_started
         said, spent = self._models.said, event.spent + self._models.unfinished()
         spent += await self.children.end_all(run, event, unless_busy=unless_busy)
         void = self._performer.not_started(self._in_flight.todo, run, self.children.started)

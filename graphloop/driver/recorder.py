@@ -76,7 +76,7 @@ class Recorder(Generic[S]):
         asks: Callable[[], Sequence[Ask]] = tuple,
     ) -> None:
         self.run: Run[S] | None = None
-        self.current: Run[S] | None = None
+        self.latest: Run[S] | None = None
         self.run_id = ""
         self.held: list[Step[S]] = []
         self.unseen: list[Step[S]] = []
@@ -94,7 +94,7 @@ class Recorder(Generic[S]):
     @property
     def is_ending(self) -> bool:
         """Whether the run has ended, or does with the last event that is held or on its way."""
-        return self._ends or (self.current is not None and self.current.ended)
+        return self._ends or (self.latest is not None and self.latest.ended)
 
     @property
     def is_over(self) -> bool:
@@ -102,13 +102,13 @@ class Recorder(Generic[S]):
         return self.run is not None and self.run.ended
 
     @property
-    def driven(self) -> Run[S]:
+    def latest_started(self) -> Run[S]:
         """The run after all events that are held, which has started.
 
         Raises:
             IllegalEvent: it has not.
         """
-        run = self.current
+        run = self.latest
         if run is None:
             raise IllegalEvent("a driver starts with Started, or resumes a run")
         return run
@@ -177,7 +177,7 @@ class Recorder(Generic[S]):
         Raises:
             Exception: the kernel or a node refuses the event, which is journaled all the same.
         """
-        run = self.current or (None if isinstance(event, Started) else self.driven)
+        run = self.latest or (None if isinstance(event, Started) else self.latest_started)
         try:
             if run is None:
                 assert isinstance(event, Started), "any other needs a run"
@@ -191,9 +191,9 @@ class Recorder(Generic[S]):
         if failed is not None:
             assert isinstance(event, EffectFailed), "nothing else interrupts"
             started = EffectsStarted(event.at, (event.effect,), event.spent)
-            taken = step(self._graph, self.driven, started)
+            taken = step(self._graph, self.latest_started, started)
         self.held.append(taken)
-        self.current = taken.run
+        self.latest = taken.run
         return taken, failed
 
     async def keep(self, *, refused: Sequence[Event] = (), leaving: bool = False) -> None:
@@ -230,21 +230,21 @@ class Recorder(Generic[S]):
             if unclear and not (leaving or is_new):
                 await self.refuse_outrun(events[0])
             raise
-        self.is_torn, self.run, self.held = False, self.current, []
+        self.is_torn, self.run, self.held = False, self.latest, []
         self.unseen += held
         if self._models.calls:
             self._models.are_journaled(events)
         if cut is not None:
             raise cut
 
-    def stand_at(self, run: Run[S]) -> None:
+    def set_run(self, run: Run[S]) -> None:
         """Take the run to stand like this, as its journal says."""
-        self.run = self.current = run
+        self.run = self.latest = run
 
     def _drop(self) -> None:
         """Forget the events that are held."""
         self.held.clear()
-        self.current = self.run
+        self.latest = self.run
 
     def _interruption(self, event: EffectFailed, taken: Step[S]) -> ProviderError | None:
         """Return the failure of a model call that interrupts the run in place of ending it.
@@ -255,7 +255,7 @@ class Recorder(Generic[S]):
             return None
         ended = taken.run
         raised = self._models.performer.exception_behind(ended)
-        asked = isinstance(self.driven.pending.get(event.effect), CallModel)
+        asked = isinstance(self.latest_started.pending.get(event.effect), CallModel)
         if not (isinstance(raised, ProviderError) and asked and _is_failed(ended)):
             return None
         if ended.setup.budget.tripped(ended.spent):
@@ -300,7 +300,7 @@ class Recorder(Generic[S]):
         for taken in replay_steps(self._graph, typed_events(self._ports.state_type, events)):
             if taken.run.seq > known:
                 self.unseen.append(taken)
-            self.stand_at(taken.run)
+            self.set_run(taken.run)
         self.is_torn = self._ends = False
 
 

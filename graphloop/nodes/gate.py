@@ -166,7 +166,7 @@ class Gate(FrozenFields):
             return said if verdict.kind == "run" else verdict
         if said.took_s is None or verdict.ttl_s is None or said.took_s < verdict.ttl_s:
             return said
-        return CallVerdict("deny", TOO_LATE)
+        return CallVerdict("deny", TOO_LATE, by="the time limit of the approval")
 
     def _judge(self, run: Run[S], call: ToolCall, check: CallCheck) -> CallVerdict:
         """Return the strictest verdict on a call."""
@@ -371,7 +371,7 @@ def _verdict(decided: Decided, asked: AskHuman) -> CallVerdict:
         return CallVerdict("deny", denial(decided.reason), by="the approver")
     given_at = decided.at if decided.given_at is None else decided.given_at
     if asked.expires_at is not None and not given_at < asked.expires_at:
-        return CallVerdict("deny", TOO_LATE)
+        return CallVerdict("deny", TOO_LATE, by="the time limit of the approval")
     return CallVerdict("run", decided.reason, decided.arguments, asked=True)
 
 

@@ -118,7 +118,7 @@ def test_a_run_taken_further_elsewhere_is_busy_and_known_as_it_is(
         store = MemoryStore()
         one, other, third = (recorder(store, path) for _ in range(3))
         await kept(one, STARTED)
-        other.stand_at(one.driven)
+        other.set_run(one.latest_started)
         await kept(one, Resumed(1.0))
         with pytest.raises(StoreError) as new:
             await kept(third, evolve(STARTED, at=2.0))
@@ -176,7 +176,7 @@ def test_a_cancellation_while_an_event_is_kept_comes_with_the_step(
         store.free.set()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert (1, False) == (one.driven.seq, one.is_torn)
+        assert (1, False) == (one.latest_started.seq, one.is_torn)
 
     asyncio.run(scenario())
 
@@ -236,7 +236,7 @@ def driven(store: Leasing | Plain, error: BaseException | None = None) -> None:
 
     async def scenario() -> None:
         one = recorder(store)
-        one.stand_at(fresh())
+        one.set_run(fresh())
         async with one:
             if error is not None:
                 raise error
