@@ -90,11 +90,7 @@ class AsyncDriver(Generic[S]):
         self._scope = scope = CancelScope(scope, timer)
         self._performer = performer = Performer(ports)
         self._models = models = Models(ports, performer)
-        self.children = children = ChildRuns(
-            ports,
-            performer,
-            lambda child, state: AsyncDriver(child.graph, child.ports, state, scope),
-        )
+        self.children = children = ChildRuns(ports, performer, self._driver_of)
         self._recorder = recorder = Recorder(
             graph, ports, state, scope, models, asks=lambda: [one.ask for one in self.pending]
         )
@@ -143,6 +139,9 @@ class AsyncDriver(Generic[S]):
         if self.run is None or self.run.ended:
             return ()
         return tuple(pending_of(self.run, self.children.descendants, self._ports.secret))
+
+    def _driver_of(self, child: ChildRun[Any], state: object) -> AsyncDriver[Any]:
+        return AsyncDriver(child.graph, child.ports, state, self._scope)
 
     def abort(self, reason: str = "", *, after_step: bool = False) -> None:
         """Stop the run now: what is pending is cancelled, the history stays paired.
@@ -248,7 +247,7 @@ class AsyncDriver(Generic[S]):
                 await self._open(first, resumed=resumed)
                 while True:
                     # Before anything acts, waits or is seen, what is held is journaled.
-                    item: Shown | Event | None = None
+                    item: Event | None = None
                     if recorder.held and not self._is_stopped:
                         item = self._ahead.after(recorder.held[-1])
                     if item is None:
@@ -258,14 +257,14 @@ class AsyncDriver(Generic[S]):
                         if (run := recorder.run) is not None and run.node == "END":
                             break
                         scope.enter()
-                        item = await self._next()
+                        while isinstance(heard := await self._next(), SEEN):
+                            yield heard
+                            scope.enter()
+                        item = heard
                     if item is None:
                         self._state = DriverState.DETACHED if self._was_left else DriverState.PARKED
                         break
-                    if isinstance(item, SEEN):
-                        yield item
-                    else:
-                        await self._take(item)
+                    await self._take(item)
             except (GeneratorExit, asyncio.CancelledError, NotDeterministic):
                 scope.enter_again()
                 await self._save_before_leaving()
@@ -331,8 +330,8 @@ class AsyncDriver(Generic[S]):
             is_behind = self._todo_is_stale or run.turn.abandoned
             if is_behind and (ended := await self._catch_up(run)):
                 return ended
-            if at_once := self._ahead.next(run):
-                return at_once
+            if (self._in_flight.todo or self._ahead.asides) and (event := self._ahead.next(run)):
+                return event
             item = await self._in_flight.next(run)
             stopping = item is None and self._is_stopped
         if stopping:

@@ -52,7 +52,7 @@ def queued(turn: Turn, places: Iterable[int]) -> tuple[Queue, ...]:
     waiting: dict[str, list[int]] = {}
     for place in places:
         waiting.setdefault(turn.calls[place].name, []).append(place)
-    named = turn.tools.by_name if waiting else {}
+    named = turn.tools.by_name
     queues: list[Queue] = []
     for name, own_places in waiting.items():
         queues.append(Queue(named.get(name, NO_TOOL), tuple(own_places)))
