@@ -44,7 +44,7 @@ from .in_flight import SEEN, InFlight
 from .models import ModelCallInFlight, Models
 from .pending import Pending, pending_of
 from .performer import Performer
-from .ports import ChildStep, Ports, Resumption, Seen, Shown
+from .ports import ChildRun, ChildStep, Ports, Resumption, Seen, Shown
 from .recorder import Recorder
 
 __all__ = ["AsyncDriver", "ChildStep", "DriverState", "Seen"]
