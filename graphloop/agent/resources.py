@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from os import environ
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from .. import providers
 from ..driver import Price
@@ -250,6 +250,9 @@ def active_names(
     return (*known, *(name for name in world.own if name not in known))
 
 
+MODES: Final = ("auto", "required", "none", "tool")
+
+
 def choice_from_now(choice: ChoiceInput, tools: Sequence[ToolSpec]) -> ToolChoice:
     """Return a tool choice that is made in the middle of a run.
 
@@ -269,10 +272,18 @@ def choice_of(choice: ChoiceInput, tools: Sequence[ToolSpec]) -> ToolChoice:
     """Return a tool choice that is possible among these tools.
 
     Raises:
-        ConfigError: it names, or requires, a tool that is not there.
+        ConfigError: its mode is unknown, or it names or requires a tool that is not there.
     """
     if isinstance(choice, str):
         choice = ToolChoice(choice)
+    if choice.mode not in MODES:
+        # A mode that is no mode would offer all tools, also where "none" was meant.
+        names = [tool.name for tool in tools]
+        fix = f"ToolChoice('tool', {choice.mode!r})" if choice.mode in names else "use one of them"
+        raise ConfigError(
+            f"`tool_choice`: expected {', '.join(MODES)}, found {choice.mode!r}."
+            f"{nearest(choice.mode, MODES)} Fix: {fix}."
+        )
     if choice.mode == "tool":
         checked_tool_names("tool_choice", [choice.name], tools)
     elif choice.name:

@@ -268,6 +268,8 @@ def unsaid(arguments: object) -> bool:
         ({"active_tools": [], "tool_choice": "required"}, "`active_tools`"),
         ({"active_tools": ["read"], "tool_choice": ToolChoice("tool", "write")}, "names 'write'"),
         ({"tool_choice": "required", "tools": []}, "there are no tools"),
+        ({"tool_choice": "nonne"}, "found 'nonne'. Did you mean 'none'?"),
+        ({"tool_choice": "read"}, r"Fix: ToolChoice\('tool', 'read'\)"),
         ({"tool_choice": ToolChoice("tool", "gone")}, "names 'gone'"),
         ({"tool_choice": ToolChoice("auto", "read")}, "has no effect in mode 'auto'"),
         # the answer
