@@ -1,7 +1,7 @@
 """The driver: performs a run's effects, and gives the kernel the events that answer them.
 
 The package has the driver's loop, child runs, cancellation, time limits and the recorder, which
-journals events before their effects start. Decisions about a run are the kernel's. The driver
+journals events before their effects start. The kernel makes all decisions about a run. The driver
 knows stores and models only by their protocols.
 Start with the loop in `driver.py`.
 """

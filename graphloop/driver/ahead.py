@@ -36,7 +36,7 @@ __all__ = ["Ahead", "first_events", "not_before"]
 S = TypeVar("S")
 
 HOLDABLE: Final = frozenset({ModelReplied, CallsChecked})
-"""Events that may be held: a resumed run makes them again, unlike the answers of a person."""
+"""Event types that may be held, because a resumed run can produce such events again."""
 
 
 class Ahead(Struct, Generic[S], eq=False):
@@ -109,9 +109,10 @@ class Ahead(Struct, Generic[S], eq=False):
         return checked
 
     def revocation(self) -> EffectsStarted | None:
-        """Return an `EffectsStarted` that lists effects in `todo` as `unbegun`; None without any.
+        """Return an `EffectsStarted` with the ids of effects that have not started, or None.
 
-        Their start is journaled already, but the driver leaves the run before they start.
+        The journal has the start of these effects already, but the driver leaves the run before
+        they start. Without such effects the result is None.
         """
         here = {effect.id for effect in self._in_flight.todo}
         unbegun = tuple([effect for effect in self._noted if effect in here])

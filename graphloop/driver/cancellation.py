@@ -203,7 +203,7 @@ class _Entered(Coroutine[Any, Any, None]):
         value: BaseException | object = None,
         trace: TracebackType | None = None,
     ) -> object:
-        """Cancel the future that `enter` stopped at, as a task does; else raise the exception."""
+        """Cancel the future that `enter` stopped at, if any; else throw into the coroutine."""
         del value, trace
         if self._is_over:
             raise StopIteration

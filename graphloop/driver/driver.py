@@ -53,7 +53,7 @@ __all__ = ["AsyncDriver", "ChildStep", "DriverState", "Seen"]
 S = TypeVar("S")
 
 SHARE_S: Final = 0.005
-"""After this many seconds the loop yields to other tasks, since sync functions never do."""
+"""Seconds after which the driver yields to other tasks, since sync functions never do."""
 
 
 class DriverState(Enum):
@@ -288,7 +288,7 @@ class AsyncDriver(Generic[S]):
         """Queue the first events of a start or resume; `Resumed` is the first of a resume.
 
         Raises:
-            RunBusy: no work is left for this driver, because another one has driven the run on.
+            RunBusy: another driver has journaled more events, and this driver has no work to do.
         """
         recorder = self._recorder
         if recorder.is_torn:
@@ -305,7 +305,7 @@ class AsyncDriver(Generic[S]):
             heard.insert(0, Resumed(self._ports.clock()))
 
     async def _read_again(self) -> None:
-        """Set the run to the state in its journal, after a failed append that may be kept."""
+        """Set a torn run to the state in its journal: the store may have kept the failed append."""
         await self._recorder.read_again()
         if self.run is not None:
             self.know(self.run, self.children.known)
@@ -390,7 +390,8 @@ class AsyncDriver(Generic[S]):
     async def _final(self, event: Cancelled, *, unless_busy: bool = False) -> Cancelled:
         """Cancel the pending child runs, and add their spending to the event.
 
-        The event also gets the unfinished model calls' spending and text, and the unstarted calls.
+        A child run is pending until its parent has applied its end. The event also gets the
+        spending and text of unfinished model calls, and the ids of calls that have not started.
         """
         run = self._recorder.latest_started
         said, spent = self._models.said, event.spent + self._models.unfinished()

@@ -38,7 +38,7 @@ Item: TypeAlias = Live | ChildStep | Answering | Parked
 Inbox: TypeAlias = "asyncio.Queue[Item | BaseException]"
 
 INBOX_MAX: Final = 256
-"""Number of items in the inbox from which parallel sources wait for the driver to read."""
+"""Number of unread items in the inbox at which sources wait for the driver to read them."""
 
 CANCEL_AGAIN_S: Final = 0.5
 """Seconds after which an effect that has not ended is cancelled again."""

@@ -166,7 +166,7 @@ def unfit(name: str, parameters: str, edit: str) -> str | None:
 
 
 def _unknown(name: str, parameters: str, edit: str) -> str | None:
-    """Return a message about edited arguments that the tool does not have; None if it has all.
+    """Return a message about edited arguments that the tool does not have; None if all are known.
 
     Most validators ignore a misspelt argument, so the tool would run with its default value.
     """

@@ -282,9 +282,9 @@ class Performer(Struct, Generic[S], eq=False):
         return ""
 
     def checked(self, effect: CheckCalls, run: Run[S]) -> CallsChecked | None:
-        """Check calls that no rule and no approval function decides about; None for other calls.
+        """Check calls if no rule and no approval function applies to them; else return None.
 
-        The check only parses the arguments, if need be with the user's own argument types.
+        The check only parses the arguments, which may run parsers of the user.
         """
         ports = self._ports
         if ports.own is not None or run.setup.rules or ports.gates or effect.key:
@@ -371,7 +371,7 @@ class Performer(Struct, Generic[S], eq=False):
         return approval if not refusal else Approval(False, f"the approval is {refusal}.")  # noqa: FBT003
 
     def _checked(self, effect: AskHuman, approval: Approval) -> Approval:
-        """Return the approval, or a denial if its edited arguments are not valid for the tool."""
+        """Return the approval, or a denial if its edited arguments are not valid."""
         if not approval.approved:
             return approval
         problem = bad_edit(effect.call.name, effect.takes, approval.edit, self._ports.toolbox)

@@ -46,10 +46,10 @@ RELEASED_AS: Final[Mapping[EndReason, ReleaseStatus]] = {
 
 
 class Recorder(Generic[S]):
-    """Steps and journals one run; as an async context manager, holds the run's lease.
+    """Applies and journals the events of one run; as a context manager, holds the run's lease.
 
     This is a class and not an async generator, because a closing event loop closes all generators
-    at once, and could release the lease before the driver has saved.
+    at once, and could release the lease before the driver has saved its events.
 
     Attributes:
         run: the run after all journaled events; None before the first event.
@@ -169,7 +169,7 @@ class Recorder(Generic[S]):
         """Step the run with an event, and hold the step until `keep` journals its event.
 
         A retryable failure of a model call interrupts a run that can be resumed, instead of ending
-        it. Only the use of that call is journaled; a resume performs the call again.
+        it. Only the usage of that call is journaled; a resume performs the call again.
 
         Args:
             event: the event to apply.
