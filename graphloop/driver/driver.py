@@ -4,7 +4,7 @@
         event = the next event, if it follows the held events without a wait (`Ahead`)
         if there is none:
             journal the held events, and yield their steps
-            start the effects in `todo`, and wait for the first event
+            event = the next known event; else start the effects in `todo`, and wait
         step the run with the event, hold the step, and add its effects to `todo`
 
 An abort ends the wait, closes the effects in flight, and journals `Cancelled`.
