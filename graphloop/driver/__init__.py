@@ -1,7 +1,8 @@
-"""The driver: performs effects, and gives the kernel the events that answer them.
+"""The driver: performs a run's effects, and gives the kernel the events that answer them.
 
-Owns the one loop, children, cancellation, time limits and the recorder, which writes ahead.
-It decides nothing about a run, and knows stores and models by their seams only.
+The package has the driver's loop, child runs, cancellation, time limits and the recorder, which
+journals events before their effects start. The kernel makes all decisions about a run. The driver
+knows stores and models only by their protocols.
 Start with the loop in `driver.py`.
 """
 

@@ -1,8 +1,8 @@
-"""Ahead: what a driver knows of the next event before it waits for anything.
+"""Ahead: the events that a driver can apply without waiting for an effect.
 
-The driver journals an event before anything acts on it. Some events need no commit of their own,
-because the next event follows without anything that acts, waits, or is told of them. The driver
-holds these and journals them with the next one
+The driver journals an event before its effects start. Some events need no append of their own: the
+next event follows before an effect starts, the driver waits, or a step is yielded. The driver holds
+such an event, and journals it together with the next one
 (docs/decisions/2026-11-23-two-commits-a-turn.md).
 """
 
@@ -36,18 +36,18 @@ __all__ = ["Ahead", "first_events", "not_before"]
 S = TypeVar("S")
 
 HOLDABLE: Final = frozenset({ModelReplied, CallsChecked})
-"""Facts that a resumed run makes again, without harm. The words of a person are not."""
+"""Event types that may be held, because a resumed run can produce such events again."""
 
 
 class Ahead(Struct, Generic[S], eq=False):
-    """Keeps the events that are known, and tells what may be held until the next one.
+    """Queues the events that are known already, and returns those that need no wait.
 
     Args:
-        ports: whether another driver could resume the run, and the clock.
-        performer: knows the effects that call a function of the user's, or must not repeat.
-        in_flight: the effects that are to do.
-        asides: what the caller said, which comes before anything else.
-        heard: the first events of a leg, and the answers that had to wait.
+        ports: the clock, and whether another driver could resume the run.
+        performer: tells which effects call a user's function or must not be repeated.
+        in_flight: holds the effects that have not started (`todo`).
+        asides: messages and aborts from the caller, which are applied before other events.
+        heard: the first events of a start or resume, and answers that wait for the `asides`.
     """
 
     _ports: Ports[S]
@@ -58,27 +58,27 @@ class Ahead(Struct, Generic[S], eq=False):
     _noted: tuple[int, ...] = ()
 
     def first(self, events: Iterable[Event]) -> Iterable[Event]:
-        """Return the first events of a leg, with what was said before it."""
+        """Return the first events of a start or resume, merged with all `asides`."""
         said, self.asides = self.asides, []
         return first_events(events, said)
 
     def pop(self, run: Run[S] | None) -> Event:
-        """Take the next of the events that are known."""
-        # What was said before the leg has begun is journaled once it has.
+        """Remove and return the next known event, dated no earlier than the run's last event."""
+        # Messages that were queued before a resume are journaled after its `Resumed`.
         resumes = self.heard and isinstance(self.heard[0], Resumed)
         event = (self.heard if resumes else self.asides or self.heard).pop(0)
         return event if run is None or event.at >= run.at else not_before(run, event)
 
     def drain(self) -> list[Event]:
-        """Take all events that are known."""
+        """Remove and return all known events."""
         known = [*self.asides, *self.heard]
         self.asides, self.heard = [], []
         return known
 
     def after(self, last: Step[S]) -> Event | None:
-        """Return the event that follows a held one without a wait; None if that one is to be kept.
+        """Return the event to apply before the last held step is journaled, or None.
 
-        It is then journaled with the next.
+        One append then journals both. With None, the held step is journaled now.
         """
         run = last.run
         if type(last.event) not in HOLDABLE or run.node == "END" or run.turn.abandoned:
@@ -86,17 +86,17 @@ class Ahead(Struct, Generic[S], eq=False):
         return self.pop(run) if self.heard else self.next(run)
 
     def next(self, run: Run[S]) -> Event | None:
-        """Return what comes before any effect starts; None if the effects may start.
+        """Return the event to apply before the effects in `todo` start; None if they may start.
 
-        That is what the caller said, the note of effects that must not start without it, and the
-        check of calls about which neither a rule nor an approval decides.
+        The event is a message or abort from the caller, an `EffectsStarted` for calls that must not
+        be repeated, or a `CallsChecked` that needs no rule and no approval.
         """
         if self.asides:
             return self.pop(run)
         todo = self._in_flight.todo
         if not todo:
             return None
-        # A note costs a write, for nothing where no driver could ever resume the run.
+        # `EffectsStarted` costs an append, and helps only a driver that resumes the run.
         if self._ports.resumable and (risky := self._performer.risky(todo, run)):
             self._noted = risky
             return EffectsStarted(self._ports.clock(), risky)
@@ -109,17 +109,21 @@ class Ahead(Struct, Generic[S], eq=False):
         return checked
 
     def revocation(self) -> EffectsStarted | None:
-        """Return the note that effects have not started after all: their driver leaves first."""
+        """Return an `EffectsStarted` with the ids of effects that have not started, or None.
+
+        The journal has the start of these effects already, but the driver leaves the run before
+        they start. Without such effects the result is None.
+        """
         here = {effect.id for effect in self._in_flight.todo}
         unbegun = tuple([effect for effect in self._noted if effect in here])
         return EffectsStarted(self._ports.clock(), (), unbegun=unbegun) if unbegun else None
 
 
 def first_events(first: Iterable[Event], said: Sequence[Event]) -> Iterator[Event]:
-    """Yield the first events of a leg, and at its place what was said before the leg.
+    """Merge messages that were queued before a start or resume into its first events.
 
-    An answer may open a turn, so what is to be read in that turn comes before it. `Started` opens
-    a turn itself, and therefore has with it what its model is to read.
+    `Started` opens a turn, so it carries the messages for that turn (`steering`). An answer may
+    open a turn too, so on a resume the messages come before the first answer.
     """
     rest = said
     for event in first:
@@ -135,10 +139,10 @@ def first_events(first: Iterable[Event], said: Sequence[Event]) -> Iterator[Even
 
 
 def not_before(run: Run[Any] | None, event: Event) -> Event:
-    """Return the event at no earlier time than the run, so that time never goes back.
+    """Return the event with its time raised to the run's, so that journal times never decrease.
 
-    The driver reads answers and queues messages before it resumes a run; the journal has them
-    after that. A decision keeps its own time in `given_at`.
+    Answers and messages may be older than the `Resumed` event before them in the journal. A
+    decision keeps its original time in `given_at`.
     """
     if run is None or event.at >= run.at:
         return event

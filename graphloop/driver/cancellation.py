@@ -1,9 +1,9 @@
-"""Cancellation: the end of a driver's wait, and its author: the caller or the driver.
+"""Cancellation: tells a caller's cancellation of a wait from the driver's own.
 
-A caller that cancels, and a driver that stops its run (at an abort, or when a turn has taken its
-time), both reach what is awaited as the same `CancelledError`. A driver's own stop has to be
-journaled, also in child runs, however long that takes; a caller that goes away does not want to
-wait for ever. `asyncio.timeout` tells them apart by `Task.cancelling`, and so does this.
+The awaited code gets the same `CancelledError` from both. The driver cancels its own wait at an
+abort, or at the time limit of a turn. It then journals the end of the run and its child runs,
+without a time limit. A caller that leaves waits for a limited time only. `Task.cancelling` tells
+the two apart, as in `asyncio.timeout`.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ __all__ = ["GRACE_S", "INSIDE", "CancelScope", "StepTimer", "cancelled_inside", 
 Awaiting: TypeAlias = "Task[object]"
 
 GRACE_S: Final = 2.0
-"""How long a caller that goes away waits for a store to keep what it is given."""
+"""Seconds that a caller that leaves a run waits for the store to finish an append."""
 
 INSIDE: Final = "cancelled from inside: it awaited something that other code cancelled"
 
 
 class CancelScope:
-    """Counts the cancellations of the task that drives a run, and whose they are.
+    """Counts the cancellations of the driving task, the driver's own apart from the caller's.
 
-    As a context it is a wait for the effects of its `run`, which the driver may interrupt.
+    As a context manager, it encloses a wait for the effects of `run`, which `interrupt` can cancel.
 
     Args:
-        parent: the scope of the parent run; None for a run at the top.
-        timer: the time limit of a turn; None for none.
+        parent: the scope of the parent run; None if the run has no parent.
+        timer: the time limit of a turn; None for no limit.
     """
 
     def __init__(self, parent: CancelScope | None = None, timer: StepTimer | None = None) -> None:
@@ -53,27 +53,27 @@ class CancelScope:
 
     @property
     def is_left(self) -> bool:
-        """Whether the caller of the run at the top has cancelled it since it entered."""
+        """Whether the caller has cancelled the topmost run's driving task since `enter`."""
         top, task = self._top, self._top._task
         return task is not None and task.cancelling() > top._before + top._interrupts
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether the driver has cancelled its own wait, which has not ended yet."""
+        """Whether the driver has cancelled its own wait, and the wait has not ended yet."""
         return self._interrupted is not None
 
     def enter(self) -> None:
-        """Take the running task as the caller's; its earlier cancellations are over."""
+        """Set the running task as the driving task, and ignore its earlier cancellations."""
         self._task = task = current_task()
         self._interrupts, self._before = 0, 0 if task is None else task.cancelling()
 
     def enter_again(self) -> None:
-        """Enter if another task than the caller's closes the run."""
+        """Call `enter` again if the running task is not the driving task."""
         if self._task is not current_task():
             self.enter()
 
     def __enter__(self) -> None:
-        """Let the task that has entered be interrupted, also by the time limit of the turn."""
+        """Begin a wait that `interrupt` can cancel, and start the turn's time limit."""
         if self._timer is not None and self.run is not None:
             self._timer.begin(self.run)
         self._waiter = task = self._task
@@ -85,10 +85,10 @@ class CancelScope:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        """End the wait; a cancellation that only the driver has asked for is over with it.
+        """End the wait, and suppress its `CancelledError` if only the driver has cancelled it.
 
         Raises:
-            CancelledError: the caller was cancelled, and what was awaited kept that to itself.
+            CancelledError: the caller was cancelled, but the awaited code suppressed the error.
         """
         if self._timer is not None:
             self._timer.end()
@@ -104,9 +104,9 @@ class CancelScope:
         return interrupted is not None and others <= 0 and isinstance(error, CancelledError)
 
     def interrupt(self) -> None:
-        """Cancel what is awaited, if anything is, and once: the task counts others' cancellations.
+        """Cancel the current wait, if there is one that is not cancelled by the driver already.
 
-        A tool that aborts its own run is let finish: it runs inside the waiting task.
+        A tool that aborts its own run may finish, because it runs inside the waiting task.
         """
         waiter, top = self._waiter, self._top
         if waiter is None or waiter is current_task() or self._interrupted is not None:
@@ -118,13 +118,13 @@ class CancelScope:
 
 
 class StepTimer:
-    """The time limit of a turn: counted while effects of this process are awaited.
+    """The time limit of a turn, counted only while the driver waits for effects.
 
-    Neither the people that a run asks nor the one who looks at it spend the time of its turn.
+    Waits for people or child runs alone do not count, nor does the caller's time between steps.
 
     Args:
-        limit_s: how many seconds a turn may take.
-        expire: called with the reason, from the event loop, once a turn has taken its time.
+        limit_s: the number of seconds that a turn may take.
+        expire: called by the event loop with the reason when a turn reaches the limit.
     """
 
     def __init__(self, limit_s: float, expire: Callable[[str], None]) -> None:
@@ -135,7 +135,7 @@ class StepTimer:
         self._handle: TimerHandle | None = None
 
     def begin(self, run: Run[Any]) -> None:
-        """Count from now on, if what the run waits for is this process's work."""
+        """Start counting, unless the run waits only for people or child runs."""
         limit_s, turn = self._limit_s, run.turn.number
         if turn != self._turn:
             self._turn, self._remaining_s = turn, limit_s
@@ -146,7 +146,7 @@ class StepTimer:
         self._handle = get_running_loop().call_later(remaining_s, self._expire, reason)
 
     def end(self) -> None:
-        """Stop counting until `begin`."""
+        """Stop counting until the next `begin`."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
@@ -156,10 +156,10 @@ class StepTimer:
 def cancelled_inside(
     error: CancelledError, kind: type[GraphloopError] = ToolError
 ) -> GraphloopError:
-    """Return the failure of work that was cancelled though its own task was not.
+    """Return an error of type `kind` for awaited work that other code has cancelled.
 
     Raises:
-        CancelledError: the task was cancelled: that is no failure, and passes through.
+        CancelledError: the current task itself was cancelled, which is not a failure.
     """
     task = current_task()
     if task is not None and task.cancelling():
@@ -168,12 +168,11 @@ def cancelled_inside(
 
 
 class _Entered(Coroutine[Any, Any, None]):
-    """The work of a task that takes its first step before the event loop comes to the task.
+    """Wraps a task's coroutine, and runs it to its first await before the event loop does.
 
-    A task costs two rounds of the event loop; most tools of tests and examples, and all plain
-    functions, end in their first step. (Python 3.12 has this as `eager_start`.) The step is the
-    task's own from the beginning: `asyncio.timeout` and cancel scopes hold on to the task that
-    they are entered in.
+    A task costs two rounds of the event loop, but most short tools and all plain functions end
+    before their first await. (Python 3.12 has `eager_start` for this.) The first part already runs
+    as the task, because `asyncio.timeout` and cancel scopes keep the task that enters them.
     """
 
     def __init__(self, work: Coroutine[Any, Any, None]) -> None:
@@ -182,7 +181,7 @@ class _Entered(Coroutine[Any, Any, None]):
         self._waits = self._is_over = False
 
     def enter(self) -> None:
-        """Take the first step."""
+        """Run the coroutine to its first await, or to its end."""
         try:
             self._awaited = self._work.send(None)
             self._waits = True
@@ -190,7 +189,7 @@ class _Entered(Coroutine[Any, Any, None]):
             self._is_over = True
 
     def send(self, value: object) -> object:
-        """Go on; the first time, the event loop is given what the first step waits for."""
+        """Resume the coroutine; the first call returns the future that `enter` stopped at."""
         if self._is_over:
             raise StopIteration
         if self._waits:
@@ -204,7 +203,7 @@ class _Entered(Coroutine[Any, Any, None]):
         value: BaseException | object = None,
         trace: TracebackType | None = None,
     ) -> object:
-        """Be cancelled: what the first step waits for is cancelled first, as a task does."""
+        """Cancel the future that `enter` stopped at, if any; else throw into the coroutine."""
         del value, trace
         if self._is_over:
             raise StopIteration
@@ -215,18 +214,18 @@ class _Entered(Coroutine[Any, Any, None]):
         return self._work.throw(kind)
 
     def close(self) -> None:
-        """Give the work up."""
+        """Close the wrapped coroutine."""
         self._work.close()
 
     def __await__(self) -> Generator[Any, Any, None]:
-        """Be awaited like the work."""
+        """Return the iterator of the wrapped coroutine's `__await__`."""
         return self._work.__await__()
 
 
 def started_task(work: Coroutine[Any, Any, None], name: str) -> Task[None]:
-    """Return a task that has run to its first await.
+    """Return a new task whose coroutine has already run to its first await.
 
-    The two private functions are what asyncio keeps for other event loops to do the same.
+    asyncio offers the private `_enter_task` and `_leave_task` to event loops for this use.
     """
     loop, current, context = get_running_loop(), current_task(), copy_context()
     entered = _Entered(work)

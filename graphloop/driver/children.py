@@ -1,4 +1,4 @@
-"""Child runs: each is started or resumed by a driver of its own, and ended by it."""
+"""Child runs: starts, resumes and ends each child run with a driver of its own."""
 
 from __future__ import annotations
 
@@ -29,36 +29,36 @@ UNCOUNTED: Final = "what it spends from now on is not counted here"
 UNWANTED: Final = "Stopped: its answer was not needed any more."
 
 WITH_ANSWER: Final = frozenset({EndReason.COMPLETED, EndReason.STOP_CONDITION})
-"""Ends after which the last words of a child are its answer, if there are any.
+"""End reasons after which a child's last text is its answer, if it has text.
 
-Words of a turn before that were said before the work was done, and must not pass for a report.
+Text from earlier turns is no answer, because the child wrote it before its work was done.
 """
 
 
 class ChildDriver(Protocol):
-    """What `ChildRuns` needs of a driver: see `AsyncDriver`."""
+    """The part of `AsyncDriver` that `ChildRuns` uses to drive a child run."""
 
     @property
     def run(self) -> Run[Any] | None:
-        """The run as it stands now; None before it has started."""
+        """The run after all journaled events; None before the first event."""
         ...
 
     @property
     def children(self) -> ChildRuns:
-        """Its own child runs."""
+        """The child runs of this driver's run."""
         ...
 
     @property
     def exception(self) -> Exception | None:
-        """The exception behind the run's failure, if the run ended in one in this process."""
+        """The exception that the run failed with, if this process raised it; else None."""
         ...
 
     def start(self, started: Started) -> Watched:
-        """Start the run."""
+        """Return a generator that starts the run and drives it."""
         ...
 
     def know(self, run: Run[Any], children: Mapping[str, Resumption[Any]]) -> None:
-        """Take the run to stand as its journal says."""
+        """Set the run and its started child runs to states that were read from their journals."""
         ...
 
     def resume(
@@ -67,26 +67,26 @@ class ChildDriver(Protocol):
         answers: Iterable[Event] = (),
         children: Mapping[str, Resumption[Any]] | None = None,
     ) -> Watched:
-        """Resume the run."""
+        """Return a generator that resumes the run with the given answers and drives it."""
         ...
 
     async def cancelled(self, event: Cancelled, *, unless_busy: bool) -> Run[Any]:
-        """Cancel the run, which no driver drives any more; return it as it has ended."""
+        """Cancel the run, which no driver drives, and return the ended run."""
         ...
 
 
 class ChildRuns(Struct, eq=False):
-    """Drives the children of one run.
+    """Drives the child runs of one parent run.
 
     Args:
-        ports: the parent's world, where its agents are.
-        performer: asks gates about a child, and words a failure.
-        driver_of: makes the driver of a child that begins with this state.
-        known: the children that another process has started, by their keys.
-        tried: the ids of `StartRun` effects whose children this driver has tried to end since it
-            was started.
-        drivers: the drivers of the children that this driver has started or resumed, by their keys.
-        refused: why children were not driven here, by their keys: another driver has them.
+        ports: the parent's ports, with the agents that can be child runs.
+        performer: asks gates about a child's call, and makes the events of failures.
+        driver_of: returns a driver for a child run with the given initial state.
+        known: the child runs that started before this driver resumed the parent, by key.
+        tried: ids of the `StartRun` effects whose abandoned children this driver has tried to end
+            since the last start or resume.
+        drivers: the drivers of the child runs that this driver has started or resumed, by key.
+        refused: error messages for the child runs that another driver has, by key.
     """
 
     _ports: Ports[Any]
@@ -99,13 +99,13 @@ class ChildRuns(Struct, eq=False):
 
     @property
     def started(self) -> frozenset[str]:
-        """The keys of those that have started, or may have, here or in another process."""
+        """The keys of the child runs that may have started, here or in another process."""
         here = [key for key, driver in self.drivers.items() if driver.run is not None]
         return frozenset(here).union(self.known, self.refused)
 
     @property
     def descendants(self) -> Mapping[str, Run[Any]]:
-        """All child runs that have been seen, at any depth, by their ids."""
+        """All child runs that this driver has driven or read, at any depth, by run id."""
         found: dict[str, Run[Any]] = {}
         for child in self.drivers.values():
             if child.run is not None:
@@ -115,14 +115,14 @@ class ChildRuns(Struct, eq=False):
 
     @property
     def busy(self) -> tuple[str, ...]:
-        """Why child runs were not driven here: another driver has them."""
+        """Error messages for the child runs, at any depth, that another driver has."""
         below = [reason for child in self.drivers.values() for reason in child.children.busy]
         return (*self.refused.values(), *below)
 
     async def drive(
         self, effect: StartRun, parent: Run[Any]
     ) -> AsyncGenerator[ChildStep | Answering | Parked, None]:
-        """Drive a child; yield what is seen in it and, last, how it ended, or that it parks."""
+        """Drive a child run; yield its steps and deltas and, last, its end event or `Parked`."""
         key = effect.key
         if key not in self.started:
             refused = await self._performer.refused_child(effect, parent)
@@ -141,7 +141,7 @@ class ChildRuns(Struct, eq=False):
                 async for seen in driving:
                     yield ChildStep(key, effect.agent, opened.graph, seen)
         except RunBusy as error:
-            # Its driver takes it further: the parent goes on with the rest, and then waits.
+            # Another driver has the child: the parent performs its other effects, and then parks.
             del self.drivers[key]
             self.refused[key] = str(error)
             yield Parked(effect.id)
@@ -150,7 +150,7 @@ class ChildRuns(Struct, eq=False):
         if run is None or not run.ended:
             yield Parked(effect.id)
         else:
-            # A model that called an agent may have made the mistake itself, and reads of it.
+            # A mistake may come from the calling model's arguments, so the model reads the failure.
             called = parent.turn.has_call(effect.key)
             mistake = None if called else _mistake(driver, run)
             yield self._ended(effect, opened, run, mistake)
@@ -158,18 +158,19 @@ class ChildRuns(Struct, eq=False):
     async def end(
         self, effect: StartRun, parent: Run[Any], event: Cancelled, *, unless_busy: bool
     ) -> Spent:
-        """Cancel a child that has started, here or in another process; return what it has spent.
+        """Cancel a child run that may have started, here or elsewhere; return its spending.
 
-        A child of another driver cannot be stopped from here, and spends on.
+        A child that another driver has cannot be cancelled here, and may go on spending.
 
         Args:
-            effect: what started the child.
+            effect: the effect that starts the child.
             parent: the parent run.
-            event: why.
-            unless_busy: whether that is an error; otherwise what it has spent so far is returned.
+            event: the cancellation to journal in the child run.
+            unless_busy: whether to raise if another driver has the child; else its spending so far
+                is returned.
 
         Raises:
-            RunBusy: another driver has the child, or a child of its own.
+            RunBusy: with `unless_busy`, another driver has the child or one of its children.
         """
         child, known = self.drivers.get(effect.key), self.known.get(effect.key)
         self.refused.pop(effect.key, None)
@@ -192,7 +193,7 @@ class ChildRuns(Struct, eq=False):
             return child.run.spent
 
     async def end_all(self, parent: Run[Any], event: Cancelled, *, unless_busy: bool) -> Spent:
-        """Cancel all children that a run waits for; return what they have spent, as `end` does."""
+        """Cancel all pending child runs of a parent as `end` does; return their total spending."""
         spent = Spent()
         for effect in parent.pending.values():
             if isinstance(effect, StartRun):
@@ -202,14 +203,14 @@ class ChildRuns(Struct, eq=False):
     async def end_unwanted(
         self, parent: Run[Any], at: float, drop: Callable[[StartRun], Awaitable[None]]
     ) -> ChildEnded | None:
-        """End a child that the parent needs no more; None if other drivers have all of them.
+        """End one abandoned child run, and return its `ChildEnded`; None if none could be ended.
 
-        Those spend on, so the parent waits until they are free.
+        A child that another driver has goes on spending, so the parent still waits for its end.
 
         Args:
             parent: the parent run.
-            at: what time it is.
-            drop: ends the effect in the parent's driver.
+            at: the current time, in seconds since the epoch.
+            drop: ends the child's effect in the parent's driver.
         """
         for effect_id in sorted(parent.abandoned - self.tried):
             self.tried.add(effect_id)
@@ -223,10 +224,10 @@ class ChildRuns(Struct, eq=False):
         return None
 
     def _open(self, effect: StartRun, parent: Run[Any]) -> ChildRun[Any]:
-        """Return the child run that an effect starts.
+        """Return the child run that an effect starts or resumes.
 
         Raises:
-            ConfigError: there is no such agent here, or its arguments are no question.
+            ConfigError: this driver has no such agent, or the arguments do not fit the agent.
         """
         plan = self._ports.children.get(effect.agent)
         if plan is None:
@@ -237,7 +238,7 @@ class ChildRuns(Struct, eq=False):
         return plan.open(effect, parent, self._ports)
 
     def _driven(self, key: str, opened: ChildRun[Any]) -> tuple[ChildDriver, Watched]:
-        """Return a child's driver, and all that is seen of the child from where it stands."""
+        """Return a child's driver, and the generator that starts or resumes the child run."""
         driver, known = self.drivers.get(key), self.known.get(key)
         if driver is not None and driver.run is not None:
             return driver, driver.resume(driver.run)
@@ -247,13 +248,16 @@ class ChildRuns(Struct, eq=False):
         started = opened.begin()
         if driver is None:
             driver = self.drivers[key] = self._driver_of(opened, started.state)
-        # A driver that was cut off as it began knows that its journal may have begun.
+        # Reuse a driver whose first append failed: it knows that `Started` may be journaled.
         return driver, driver.start(started)
 
     def _ended(
         self, effect: StartRun, opened: ChildRun[Any], run: Run[Any], mistake: Exception | None
     ) -> ChildEnded | EffectFailed:
-        """Return how a child ended; what its parent makes of that may fail, and is paid for."""
+        """Return the event of a child's end, with the child's spending.
+
+        A mistake in the developer's code, or an exception in `ChildRun.end`, gives `EffectFailed`.
+        """
         if mistake is not None:
             return evolve(self._performer.fail(effect, mistake), spent=run.spent)
         try:
@@ -263,7 +267,7 @@ class ChildRuns(Struct, eq=False):
 
 
 def child_ended(at: float, effect: int, run: Run[Any]) -> ChildEnded:
-    """Return how a child run ended, for its parent: its answer, or why there is none."""
+    """Return the `ChildEnded` of an ended child run: its answer, or the reason for having none."""
     assert run.ending is not None, "a run that is over has an ending"
     reason, failure = run.ending.reason, run.ending.failure
     answer = _answer(run, reason) if reason in WITH_ANSWER else ""
@@ -279,12 +283,12 @@ def child_ended(at: float, effect: int, run: Run[Any]) -> ChildEnded:
 
 
 def child_unwanted(at: float, effect: int, spent: Spent) -> ChildEnded:
-    """Return how a child run ended that its parent no longer waits for."""
+    """Return the `ChildEnded` of a child run that its parent has abandoned."""
     return ChildEnded(at, effect, UNWANTED, "not_run", spent, EndReason.ABORTED)
 
 
 def _answer(run: Run[Any], reason: EndReason) -> str:
-    """Return what the tools answered that ended a run, or else the run's answer."""
+    """Return the results of the tools that ended a run; without any, the model's last answer."""
     if reason is not EndReason.COMPLETED or not run.record.steps or said_after_calls(run):
         return latest_answer(run)
     results = [result.text for result in run.record.steps[-1].tool_results if result.status == "ok"]
@@ -292,9 +296,9 @@ def _answer(run: Run[Any], reason: EndReason) -> str:
 
 
 def _mistake(driver: ChildDriver, run: Run[Any]) -> Exception | None:
-    """Return the mistake in the developer's code that a run has ended in; None for another end."""
+    """Return the exception if a mistake in the developer's code has ended a run; else None."""
     failure = None if run.ending is None else run.ending.failure
     if failure is None or failure.error not in MISTAKES:
         return None
-    # In the process that ended it the exception itself is known, and where it was raised.
+    # Only the process that raised the exception has its traceback; others have the message.
     return driver.exception or ConfigError(failure.message)

@@ -1,17 +1,18 @@
-"""The driver: performs effects, journals what happened, steps.
+"""The driver: performs a run's effects, and steps the run with the events that answer them.
 
-    while the run has not ended:
-        event = the next of the effects in flight
-        step = apply the event, and hold it
-        unless the next event follows at once (`Ahead`):
-            journal what is held, and yield it       (an event is journaled before it counts)
-        start the effects of the step
+    until the run ends, parks or is left:
+        event = the next event, if it follows the held events without a wait (`Ahead`)
+        if there is none:
+            journal the held events, and yield their steps
+            event = the next known event; else start the effects in `todo`, and wait
+        step the run with the event, hold the step, and add its effects to `todo`
 
-The driver is an async generator. It yields every `Step`, the deltas of a talking model, and the
-steps of child runs. Its caller drives it by iterating it. When the generator has ended, every
-effect in flight has ended or is left behind. (A `TaskGroup` cannot span a generator's yields.)
+An abort ends the wait, closes the effects in flight, and journals `Cancelled`.
 
-A child run has a driver and a journal of its own; when it parks, so does its parent.
+`start` and `resume` return this loop as an async generator. It yields each `Step`, model deltas and
+the steps of child runs. When the generator has ended, every effect has ended or is left behind.
+(A `TaskGroup` cannot span a generator's yields.) A child run has its own driver and journal. A
+parent that waits only for parked children parks too.
 """
 
 from __future__ import annotations
@@ -52,14 +53,13 @@ __all__ = ["AsyncDriver", "ChildStep", "DriverState", "Seen"]
 S = TypeVar("S")
 
 SHARE_S: Final = 0.005
-"""How long a run may keep the event loop from others: plain functions never really wait."""
+"""Seconds after which the driver yields to other tasks, since sync functions never do."""
 
 
 class DriverState(Enum):
-    """How a run stands with its driver.
+    """States of a driver: its run goes on, is parked, has ended, or was left unfinished.
 
-    `DETACHED` is none of the others: there is more to do, and no driver does it. The caller went
-    away, was cancelled, or lost the event loop that it drove the run in.
+    A run is `DETACHED` (left) if its caller left or was cancelled, or its event loop was closed.
     """
 
     RUNNING = auto()
@@ -69,17 +69,17 @@ class DriverState(Enum):
 
 
 class AsyncDriver(Generic[S]):
-    """Drives one run of a graph.
+    """Drives one run of a graph: `start` and `resume` return a generator of the run's steps.
 
-    When the generator of `start` or `resume` is exhausted, `run` is the run's last state: ended, or
-    parked with effects that this process cannot perform; then any driver can resume it. `children`
-    are its child runs.
+    When the generator is exhausted, `run` has ended, was left, or is parked with effects that this
+    process cannot perform. Any driver can resume a run that has not ended. `children` holds the
+    drivers of the child runs.
 
     Args:
-        graph: the table to run.
-        ports: the world to run it in.
-        state: the user's state to begin with (unused on resume).
-        scope: the cancel scope of the parent run; None for a run at the top.
+        graph: the graph that the run executes.
+        ports: the store, models, tools and callbacks that the run uses.
+        state: the user's initial state; `resume` does not use it.
+        scope: the cancel scope of the parent run; None if the run has no parent.
     """
 
     def __init__(
@@ -112,30 +112,30 @@ class AsyncDriver(Generic[S]):
 
     @property
     def run(self) -> Run[S] | None:
-        """The run as it stands now; None before it has started."""
+        """The run after all journaled events; None before the first event."""
         return self._recorder.run
 
     @property
     def state(self) -> DriverState:
-        """How the run stands, once there is no more to be seen of it."""
+        """`ENDED` if the journal has the run's end; else running, parked or detached."""
         run = self._recorder.run
         return self._state if run is None or run.node != "END" else DriverState.ENDED
 
     @property
     def exception(self) -> Exception | None:
-        """The exception behind the run's failure, if it ended in one in this process."""
+        """The exception that the run failed with, if this process raised it; else None."""
         return None if self.run is None else self._performer.exception_behind(self.run)
 
     @property
     def ignores_messages(self) -> bool:
-        """Whether no message would be heard now: the run ends, parks, or is left."""
+        """Whether a new message would stay unread: the run is ending, stopped or parked."""
         return (
             self._is_stopped or self._state is not DriverState.RUNNING or self._recorder.is_ending
         )
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """The approvals and results that the run and its children wait for, in request order."""
+        """Pending approvals and client tool results, also of child runs, in request order."""
         if self.run is None or self.run.ended:
             return ()
         return tuple(pending_of(self.run, self.children.descendants, self._ports.secret))
@@ -144,13 +144,13 @@ class AsyncDriver(Generic[S]):
         return AsyncDriver(child.graph, child.ports, state, self._scope)
 
     def abort(self, reason: str = "", *, after_step: bool = False) -> None:
-        """Stop the run now: what is pending is cancelled, the history stays paired.
+        """End the run now: cancel its pending effects, and give every tool call a result.
 
-        Call it from the event loop that the run is driven in.
+        Call this method from the event loop that drives the run.
 
         Args:
-            reason: why, for the record.
-            after_step: whether the turn in progress comes to its end first.
+            reason: the reason for the abort, which is journaled.
+            after_step: whether the turn in progress is finished first.
         """
         if not after_step:
             self._stop(Cancelled(self._ports.clock(), reason))
@@ -168,16 +168,16 @@ class AsyncDriver(Generic[S]):
             self._scope.interrupt()
 
     def queue(self, message: UserMessage, *, follow_up: bool) -> None:
-        """Have the model read a message in the next turn, or once the run would end."""
+        """Queue a message for the next turn or, if `follow_up`, for when the run would end."""
         self._ahead.asides.append(Queued(self._ports.clock(), message, follow_up))
 
     def leave(self) -> None:
-        """Stop driving: nothing is cancelled, and the run can be resumed from where it is."""
+        """Stop driving without cancelling the run; any driver can resume it from its journal."""
         self._was_left = self._is_stopped = True
         self._scope.interrupt()
 
     def start(self, started: Started) -> AsyncGenerator[Seen[S], None]:
-        """Start a run and drive it until it ends or parks."""
+        """Return a generator that starts a run, and drives it until it ends, parks or is left."""
         return self._drive(started.run_id, (started,))
 
     def resume(
@@ -188,15 +188,14 @@ class AsyncDriver(Generic[S]):
         *,
         at_once: bool = False,
     ) -> AsyncGenerator[Seen[S], None]:
-        """Resume a run where its journal stops, first with the answers that came meanwhile.
+        """Return a generator that resumes a run from its journaled state with the given answers.
 
         Args:
-            run: the run as its journal says.
-            answers: events for its pending effects.
-            children: its children that have started, by their keys, with their own answers; None
-                where no more is known of them than this driver knows.
-            at_once: whether this driver has driven the run up to here, so that no effect can have
-                been interrupted.
+            run: the run as replayed from its journal.
+            answers: events that answer the run's pending effects.
+            children: the started child runs by key, with their answers; None keeps the child runs
+                that this driver knows already.
+            at_once: whether this driver drove the run until now, so that no effect was interrupted.
         """
         self._state, self._todo_is_stale = DriverState.RUNNING, True
         children = self.children.known if children is None else children
@@ -208,26 +207,26 @@ class AsyncDriver(Generic[S]):
         return self._drive(run.id, answers, resumed=not at_once)
 
     def know(self, run: Run[S], children: Mapping[str, Resumption[Any]]) -> None:
-        """Take the run, and its children that have started, to stand as their journals say."""
+        """Set the run and its started child runs to states that were read from their journals."""
         self._recorder.set_run(run)
         self.children.known = children
         self._performer.resume(run)
         self._in_flight.todo = self._performer.performable(run.pending.values(), run)
 
     async def cancelled(self, event: Cancelled, *, unless_busy: bool) -> Run[S]:
-        """Cancel a run that no driver drives any more; return it as it has ended.
+        """Cancel a run that no driver drives, and return the ended run.
 
         Args:
-            event: why.
-            unless_busy: whether a child run that another driver has holds that up.
+            event: the cancellation to journal.
+            unless_busy: whether to raise if another driver has a child run; else the child runs on.
 
         Raises:
-            RunBusy: another driver has the run, or a child run that holds it up.
+            RunBusy: another driver has the run or, with `unless_busy`, one of its child runs.
         """
         recorder = self._recorder
         recorder.run_id = recorder.latest_started.id
         async with recorder:
-            # Also of a run that has ended: it may not have been released as such.
+            # An ended run is claimed as well: its release records its final status in the store.
             if recorder.is_torn:
                 await self._read_again()
             if not recorder.is_over:
@@ -246,7 +245,7 @@ class AsyncDriver(Generic[S]):
             try:
                 await self._open(first, resumed=resumed)
                 while True:
-                    # Before anything acts, waits or is seen, what is held is journaled.
+                    # Held events are journaled before an effect starts or a step is yielded.
                     item: Event | None = None
                     if recorder.held and not self._is_stopped:
                         item = self._ahead.after(recorder.held[-1])
@@ -273,9 +272,9 @@ class AsyncDriver(Generic[S]):
                 await self._in_flight.close()
 
     async def _take(self, event: Event, *, leaving: bool = False) -> None:
-        """Apply an event, and hold it; the effects of its step are to do then.
+        """Step the run with an event, hold the step, and add its effects to `todo`.
 
-        From then on an effect is to do, done or not: so it is known not to have started.
+        An effect that is still in `todo` surely has not started; `_final` relies on this.
         """
         step, failed = await self._recorder.take(event)
         if step.effects:
@@ -285,10 +284,10 @@ class AsyncDriver(Generic[S]):
             raise failed
 
     async def _open(self, first: Iterable[Event], *, resumed: bool) -> None:
-        """Make ready the events that a leg begins with; `Resumed` comes before them.
+        """Queue the first events of a start or resume; `Resumed` is the first of a resume.
 
         Raises:
-            RunBusy: another driver has taken the run further, and this one has nothing to do.
+            RunBusy: another driver has journaled more events, and this driver has no work to do.
         """
         recorder = self._recorder
         if recorder.is_torn:
@@ -305,19 +304,19 @@ class AsyncDriver(Generic[S]):
             heard.insert(0, Resumed(self._ports.clock()))
 
     async def _read_again(self) -> None:
-        """Read a journal that the run was torn from: it may hold the last event, or the run."""
+        """Set a torn run to the state in its journal: the store may have kept the failed append."""
         await self._recorder.read_again()
         if self.run is not None:
             self.know(self.run, self.children.known)
 
     async def _next(self) -> Shown | Event | None:
-        """Return what happens next: something to see, or an event; None when the run parks.
+        """Return the next model delta, child step or event; None when the run parks or is left.
 
-        An abort cancels the wait for effects, and nothing else: never a journal being written.
-        Any other cancellation passes through, even one that comes together with an abort.
+        An abort cancels only the wait for effects, never a write to the journal. Every other
+        cancellation is raised, even if an abort comes at the same time.
 
-        A message that was queued while an effect was in flight comes before its answer: it is to be
-        read in the very next turn, and the answer may be the run's last event.
+        A message that was queued during an effect is applied before the answer of that effect: the
+        next turn has to read the message, and the answer may be the run's last event.
         """
         item: Shown | Event | None = None
         if monotonic() - self._shared_at > SHARE_S:
@@ -343,7 +342,7 @@ class AsyncDriver(Generic[S]):
         return self._ahead.pop(run)
 
     async def _catch_up(self, run: Run[S]) -> Event | None:
-        """Find what is to do in a leg that begins; end a child that is wanted no longer."""
+        """Refill `todo` after a resume; end one abandoned child, and return its event or None."""
         if self._todo_is_stale:
             self._todo_is_stale = False
             self._in_flight.todo = self._performer.performable(run.pending.values(), run)
@@ -357,7 +356,7 @@ class AsyncDriver(Generic[S]):
             await self._save_before_leaving()
             return None
         await self._recorder.keep()
-        # What a tool has done is done; a reply that was not heard is void, and paid for.
+        # Keep finished tool results; drop an unfinished model reply, but count its cost.
         unheard = await self._in_flight.close()
         heard = self._ahead.heard
         heard += [event for event in unheard if isinstance(event, ToolReturned | ChildEnded)]
@@ -366,9 +365,9 @@ class AsyncDriver(Generic[S]):
         return await self._final(self._abort)
 
     async def _save_before_leaving(self) -> None:
-        """Journal what was queued, and what has ended, and was not seen: the driver goes away.
+        """Journal queued messages and finished effects before the driver leaves the run.
 
-        Where the store refuses, or what it kept is not known, the process might have died as well.
+        If the store fails, or the run is torn already, these events are lost as in a crash.
         """
         self._state = DriverState.DETACHED
         ended = await self._in_flight.close()
@@ -388,9 +387,10 @@ class AsyncDriver(Generic[S]):
             await self._recorder.keep(leaving=leaving)
 
     async def _final(self, event: Cancelled, *, unless_busy: bool = False) -> Cancelled:
-        """Cancel the children, and return the event with all that is void and was paid for.
+        """Cancel the pending child runs, and add their spending to the event.
 
-        A child that has ended counts too, as long as its parent has not heard of it.
+        A child run is pending until its parent has applied its end. The event also gets the
+        spending and text of unfinished model calls, and the ids of calls that have not started.
         """
         run = self._recorder.latest_started
         said, spent = self._models.said, event.spent + self._models.unfinished()

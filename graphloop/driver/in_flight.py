@@ -1,11 +1,10 @@
-"""InFlight: the effects that a driver has started, heard of one thing at a time.
+"""InFlight: starts effects, and returns their deltas, child steps and answers one at a time.
 
-A single effect is awaited in place. In a run that may be stopped, a function of the user's gets a
-task as soon as it waits for anything: it may not heed its cancellation, and is left behind then.
-Each of several effects has a task. Every task has ended, or is left behind, when `close` has. A
-child among several goes on to its next step only while the driver listens, as a lone child does. An
-effect that cannot be performed to its end here (a child that waits for an outside answer, a
-question that is left open) ends unheard.
+A single effect is awaited in the driver's own task. In a run that a caller or a time limit may
+stop, a user's function gets a task at its first await: if the function ignores its cancellation,
+the task is left behind. If several effects run, each has a task. After `close`, every task has
+ended or is left behind. A child run makes its next step only while the driver waits for items. An
+effect that this process cannot finish (a parked child, a pending question) ends without an event.
 """
 
 from __future__ import annotations
@@ -39,53 +38,53 @@ Item: TypeAlias = Live | ChildStep | Answering | Parked
 Inbox: TypeAlias = "asyncio.Queue[Item | BaseException]"
 
 INBOX_MAX: Final = 256
-"""How much may wait for the driver before sources that talk at the same time wait for it."""
+"""Number of unread items in the inbox at which sources wait for the driver to read them."""
 
 CANCEL_AGAIN_S: Final = 0.5
-"""After how long an effect that has not ended is cancelled once more."""
+"""Seconds after which an effect that has not ended is cancelled again."""
 
 LEAVE_S: Final = GRACE_S + CANCEL_AGAIN_S
-"""After how long a tool that does not heed its cancellation is left behind.
+"""Seconds after which a tool that ignores its cancellation is left behind.
 
-It is longer than the grace of a tool with a time limit, which ends by itself then. Only
-a caller that goes away leaves models and children behind: children journal how they ended.
+A tool with its own time limit has a shorter grace period, and ends before. Model calls and child
+runs are left behind only if the caller leaves, because child runs have to journal their ends.
 """
 
 IN_FLIGHT: Final[set[asyncio.Task[Any]]] = set()
-"""All tasks of all runs, which the event loop itself does not hold.
+"""Strong references to the tasks of all runs, since the event loop holds only weak ones.
 
-Of a run that is forgotten where no caller listens, the garbage collector would else end everything
-at once, in any order, instead of having the driver end what it has started.
+Without them, the garbage collector could destroy an unread run's tasks in any order, before the
+run's driver can close them.
 """
 
 SEEN: Final = (*DELTAS, ChildStep)
-"""What is shown and then forgotten; everything else answers an effect."""
+"""Types of items that the driver yields to its caller and does not journal."""
 
 
 WATCHED: Final = (CallModel, StartRun)
-"""Effects with something to see on the way."""
+"""Effects that produce items before their answer: model calls and child runs."""
 
 
 class Source(Protocol):
-    """An effect with something to see on the way: iterated up to its answer, and then closed."""
+    """The items of a model call or child run; the last item is the answer of the effect."""
 
     def __anext__(self) -> Awaitable[Item]: ...
 
     def aclose(self) -> Awaitable[None]:
-        """End the effect, if it has not ended."""
+        """Cancel the effect, unless the effect has ended."""
         ...
 
 
 class InFlight(Struct, Generic[S], eq=False):
-    """Starts effects, and hears what comes of them.
+    """Starts effects, and returns their items and answers in order of arrival.
 
     Args:
-        performer: performs the effects that come to an answer at once.
-        listen: starts the others: models and child runs.
-        scope: tells whether the caller was cancelled.
-        stoppable: whether the run may be stopped on its way.
+        performer: performs the effects other than model calls and child runs.
+        listen: starts a model call or child run, and returns its items (`Source`).
+        scope: the driver's cancel scope, which encloses each wait for effects.
+        stoppable: whether a caller or a time limit may stop the run during an effect.
         todo: the effects that start with the next wait.
-        source: the only effect in flight, if it is a model or a child run.
+        source: the only effect in flight, if it is a model call or a child run; else None.
     """
 
     _performer: Performer[S]
@@ -103,16 +102,16 @@ class InFlight(Struct, Generic[S], eq=False):
     _unheard: list[Answering] = field(default_factory=list[Answering])
 
     async def next(self, run: Run[S]) -> Live | ChildStep | Answering | None:
-        """Start what is to do, and return what is heard first; None when nothing will be.
+        """Start the effects in `todo`, and return the first item; None if no item will come.
 
-        It is also None when the driver has interrupted its own wait.
+        The result is also None if the driver has interrupted its own wait.
 
-        What is awaited in place may have cancelled this task itself, for a time limit of its own
-        (`async_timeout` before 4.0.3 does), and not have called `uncancel`. That cannot be told
-        from a caller that is gone, so it counts as one, as for `asyncio.timeout`.
+        A tool may cancel this task for a time limit of its own without a call of `uncancel`
+        (`async_timeout` before 4.0.3 does so). Such a cancellation looks like one by the caller,
+        and counts as the caller's, as in `asyncio.timeout`.
 
         Raises:
-            CancelledError: the caller was cancelled, also if a tool kept that to itself.
+            CancelledError: the caller was cancelled, even if a tool suppressed the cancellation.
         """
         heard: Item | None = None
         self._scope.run = run
@@ -137,9 +136,10 @@ class InFlight(Struct, Generic[S], eq=False):
         return None if isinstance(heard, Parked) else heard
 
     async def _start_lone(self, run: Run[S]) -> Answering | None:
-        """Start the effect that is to do, if it is the only one; return its answer if it has one.
+        """Start the effect in `todo` if it is the only one in flight; return its answer or None.
 
-        A function of the user's that may not heed its cancellation gets a task.
+        The answer of a task or a `source` comes later: model calls and child runs become the
+        source, and a user's function that may ignore its cancellation gets a task.
         """
         if len(self.todo) != 1 or self._tasks:
             return None
@@ -153,42 +153,42 @@ class InFlight(Struct, Generic[S], eq=False):
         return await self._performer.perform(effect, run)
 
     async def drop(self, effect: Effect) -> None:
-        """End one of several effects; nothing more is heard of it."""
+        """End one of several effects, and ignore its remaining items."""
         self.todo = [other for other in self.todo if other.id != effect.id]
         task = self._tasks.get(effect.id)
         if task is not None:
             self._ended.add(task)
         while task is not None and not task.done():
-            # Again, for a task that did not heed it and waits for a reader now.
+            # Cancel again: a task that ignored the first time may wait for its items to be read.
             task.cancel()
             await asyncio.wait((task,), timeout=CANCEL_AGAIN_S)
         self._tasks.pop(effect.id, None)
 
     async def close(self) -> list[Answering]:
-        """End everything that is in flight; return the answers that the driver has not heard."""
+        """End all effects in flight; return the answers that `next` has not returned yet."""
         source, self.source = self.source, None
         if source is not None:
             await source.aclose()
         if not (self._tasks or self._unheard or self._inbox.qsize()):
             return []
         tasks, self._tasks = self._tasks, {}
-        inbox, self._inbox = self._inbox, asyncio.Queue()  # A task left behind fills the old one.
+        inbox, self._inbox = self._inbox, asyncio.Queue()  # Tasks left behind keep the old inbox.
         if tasks:
             self._ended.update(tasks.values())
-            # What ends late, because it did not heed its cancellation, must not wait for a reader.
+            # A task that ignores its cancellation must not wait for its items to be read.
             self._closing = True
             try:
                 await _end({*tasks.values()}, {*self._watched})
             finally:
                 self._closing = False
         unheard, self._unheard = self._unheard, []
-        # What was dropped may have been on its way.
+        # The inbox may still have answers of dropped effects.
         return [*unheard, *[answer for answer in _answers(inbox) if answer.effect in tasks]]
 
     async def _end_of(self, source: Source, answer: Answering | Parked) -> None:
-        """Close the source of the only effect in flight, whose answer is here.
+        """Close the source of the only effect in flight, after its answer has arrived.
 
-        The answer is kept, though the task may be cancelled while the source closes.
+        If this task is cancelled while the source closes, `close` returns the answer.
         """
         self.source = None
         kept = [answer] if isinstance(answer, Answering) else []
@@ -197,7 +197,7 @@ class InFlight(Struct, Generic[S], eq=False):
         del self._unheard[len(self._unheard) - len(kept) :]
 
     async def _next_of_tasks(self, run: Run[S]) -> Item | None:
-        """Start a task for each effect, and return the first item of any."""
+        """Start a task for each effect in `todo`; return the first item that any task delivers."""
         todo, self.todo = self.todo, []
         for effect in todo:
             task = asyncio.create_task(self._work(effect, run, self._inbox), name=_name(effect))
@@ -212,20 +212,20 @@ class InFlight(Struct, Generic[S], eq=False):
                 raise item
             if isinstance(item, SEEN):
                 return item
-            # What was dropped may have been on its way.
+            # The inbox may still have answers of dropped effects.
             if self._tasks.pop(item.effect, None) and not isinstance(item, Parked):
                 return item
         return None
 
     async def _start_alone(self, effect: Performed, run: Run[S]) -> None:
-        """Start a task that calls the caller's function; return after its first await."""
+        """Start a task that calls a user's function; return at the first await of the function."""
         task = started_task(self._work(effect, run, self._inbox), _name(effect))
         if self._inbox.empty():
             self._add(effect, task)
         else:
-            self._tasks[effect.id] = task  # It has its answer, and never waited.
+            self._tasks[effect.id] = task  # The function has returned without an await.
         if self._scope.is_interrupted:
-            await asyncio.sleep(0)  # The function has stopped its own run, which is heard here.
+            await asyncio.sleep(0)  # Raises here if the function has aborted its own run.
 
     def _add(self, effect: Effect, task: asyncio.Task[None]) -> None:
         self._tasks[effect.id] = task
@@ -243,7 +243,7 @@ class InFlight(Struct, Generic[S], eq=False):
         except asyncio.CancelledError:
             if asyncio.current_task() in self._ended:
                 raise
-            # What it awaits, or it itself, has cancelled its task: as some time limits do.
+            # Not the driver but awaited code has cancelled this task, as some time limits do.
             inside, watched = ToolError(INSIDE), isinstance(effect, WATCHED)
             inbox.put_nowait(inside if watched else self._performer.fail(effect, inside))
         except LeftOpen:
@@ -252,10 +252,10 @@ class InFlight(Struct, Generic[S], eq=False):
             inbox.put_nowait(error)
 
     async def _watch(self, source: Source, inbox: Inbox) -> None:
-        """Hand over what a source says, up to its answer.
+        """Put the items of a source into the inbox, up to its answer.
 
-        A source that is ahead waits until the driver has heard all of it and wants more. A model's
-        deltas are on their way already; after a step a child would start something new.
+        A source waits after a child's step, or while the inbox is full, until the driver has read
+        all items. Without this wait, a child would start new effects before its step is yielded.
         """
         async with aclosing(source):
             is_seen = True
@@ -274,9 +274,10 @@ def _name(effect: Effect) -> str:
 
 
 async def _end(left: set[asyncio.Task[None]], watched: set[asyncio.Task[None]]) -> None:
-    """Cancel tasks, and wait until they have ended; for those that are not watched, for a while.
+    """Cancel tasks, and wait for their ends; only `watched` ones may take more than `LEAVE_S`.
 
-    A caller that is cancelled meanwhile passes that on, and waits for no task longer than that.
+    If this task is cancelled meanwhile, it cancels all tasks again, and the limit holds for all of
+    them. Tasks beyond the limit are left behind.
     """
     cut, until = None, monotonic() + LEAVE_S
     for task in left:
@@ -305,6 +306,6 @@ def _is_step(item: object) -> bool:
 
 
 def _answers(inbox: Inbox) -> list[Answering]:
-    """Empty an inbox, and return the answers that were in it."""
+    """Remove all items from an inbox, and return the answers among them."""
     items = [inbox.get_nowait() for _ in range(inbox.qsize())]
     return [item for item in items if isinstance(item, Answering)]

@@ -1,4 +1,4 @@
-"""Model calls: one session for each model of a run, and the usage of a call that has not ended."""
+"""Model calls: one session for each model of a run, and the usage of unfinished calls."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ S = TypeVar("S")
 DELTAS: Final = (TextDelta, ReasoningDelta, ToolCallDelta, Restarted)
 
 NOTHING_YET: Final = Reply(AssistantMessage(()), FinishReason.OTHER)
-"""A call whose server has reported no usage: its price is not known, whatever the model."""
+"""Stands for a reply whose server has reported no usage yet, so that its price is unknown."""
 
 
 class Models(Struct, Generic[S], eq=False):
-    """The models of one run, each with one session.
+    """The model sessions of one run, one for each model, and the calls that are in flight.
 
     Args:
-        ports: where the models are, their prices, and the clock.
-        performer: words a failure.
-        calls: those whose event is not in the journal yet, by the ids of their effects.
+        ports: the models, their prices and the clock.
+        performer: makes the event of a failed call.
+        calls: the model calls whose answers are not journaled yet, by effect id.
     """
 
     ports: Ports[S]
@@ -53,7 +53,7 @@ class Models(Struct, Generic[S], eq=False):
     _sessions: dict[str, ModelSession] = field(default_factory=dict[str, ModelSession])
 
     def session(self, label: str) -> ModelSession:
-        """Return the session of a model.
+        """Return the session of the model with this label; the first call opens the session.
 
         Raises:
             ConfigError: this driver was not given the model.
@@ -70,7 +70,7 @@ class Models(Struct, Generic[S], eq=False):
         return session
 
     def price(self, reply: Reply) -> float | None:
-        """Return the cost of a reply; a price that cannot be known must not lose the reply."""
+        """Return the cost of a reply in US dollars; None if the price function gives no number."""
         price = self.ports.price
         if price is None:
             return None
@@ -80,17 +80,17 @@ class Models(Struct, Generic[S], eq=False):
             return None
         if isinstance(cost_usd, bool) or not isinstance(cost_usd, int | float):
             return None
-        # Of a usage that no server reported, 0 is the price of nothing.
+        # A price of 0 is no price if the server has not reported the usage.
         reported = cost_usd or reply.usage.total_tokens
         return float(cost_usd) if reported and isfinite(cost_usd) else None
 
     @property
     def said(self) -> str:
-        """The text of the replies that are not complete."""
+        """The text that all unfinished replies have streamed so far."""
         return "".join([text for call in self.calls.values() for text in call.said])
 
     def are_journaled(self, events: Iterable[Event]) -> None:
-        """Forget the calls whose use the journal holds now."""
+        """Remove the calls whose answer or usage is in these journaled events from `calls`."""
         for event in events:
             match event:
                 case ModelReplied(effect=effect) | EffectFailed(effect=effect):
@@ -101,17 +101,17 @@ class Models(Struct, Generic[S], eq=False):
                     pass
 
     def unfinished(self) -> Spent:
-        """Forget the calls; return what they have used, as far as servers reported it."""
+        """Return the usage of all unfinished calls, as far as reported, and clear `calls`."""
         spent = sum([call.spent for call in self.calls.values()], Spent())
         self.calls.clear()
         return spent
 
 
 class ModelCallInFlight(Struct, Generic[S], eq=False):
-    """A model call: each `anext` gives a delta or, last, the event that answers the call.
+    """A model call: `__anext__` returns each delta and, last, the event that answers the call.
 
-    It is no generator: the event loop keeps a book of those, which costs more than a delta.
-    `reported` is the latest report of the server; None for a refusal, which no server bills.
+    This is no async generator: the event loop tracks each of those, which costs more than a delta.
+    `reported` is the server's latest usage report; None if the call failed before any output.
     """
 
     models: Models[S]
@@ -122,7 +122,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
     _content_seen: bool = False
 
     async def __anext__(self) -> Live | ModelReplied | EffectFailed:
-        """Return the next delta, or the event that answers the call: that is the last item."""
+        """Return the next delta or, as the last item, the event that answers the call."""
         models, effect = self.models, self.effect
         try:
             if self._stream is None:
@@ -156,13 +156,13 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
             return self._failed(error)
 
     async def aclose(self) -> None:
-        """Close the stream, and with it the connection."""
+        """Close the stream of the reply and its connection."""
         if self._stream is not None:
             await self._stream.aclose()
 
     @property
     def spent(self) -> Spent:
-        """The use of the call, as far as the server reported it."""
+        """The usage and cost of the call, as far as the server has reported its usage."""
         reply = self.reported
         return Spent() if reply is None else Spent.on(reply.usage, self.models.price(reply))
 

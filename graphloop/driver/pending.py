@@ -1,4 +1,4 @@
-"""Pending: the approvals and results that a parked run and its children wait for."""
+"""Pending: the approvals and client tool results that a parked run and its children wait for."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 ELSEWHERE: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "patternProperties"})
-"""The keywords of a schema that may tell of properties beside its own."""
+"""JSON Schema keywords that may allow properties that `properties` does not list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +38,19 @@ class Pending:
     Answer it by its `key` in `resume(approvals={key: …})` or `resume(tool_results={key: …})`.
 
     Attributes:
-        kind: what is waited for.
-        key: the call's key; a child run's is `"<key of the agent's call>/<key>"`, at any depth.
+        kind: whether the call waits for an approval or for a client tool's result.
+        key: the call's key; in a child run `"<key of the agent's call>/<key>"`, at any depth.
         call_id: the provider's id of the call.
-        name: the tool.
-        arguments: what it is called with, as JSON text.
-        agents: the names of the agents that the call is in, outermost first.
-        token: says exactly which call an approval is about; signed where the run has a secret.
-        expires_at: from when on an approval comes too late, in seconds since the epoch.
+        name: the name of the tool.
+        arguments: the arguments of the call, as JSON text.
+        agents: the names of the agents that lead to the call, outermost first.
+        token: identifies the exact call that an approval covers; signed if the run has a secret.
+        expires_at: the time in seconds since the epoch from which an approval is too late.
         unknown: whether the call was approved before, and may have run when its process stopped.
-        parameters: what an edit has to be, as JSON Schema text: what the tool takes, where the run
-            knows it, or what a node's own question takes.
-        in_words: whether it is a node's question, which no tool asks, and takes words.
-        messages: the conversation that an approval is about, as its run would send it.
+        parameters: the JSON Schema text that edited arguments have to fit: the schema of the tool
+            or of a node's own question. It is empty if the run does not know the schema.
+        in_words: whether a node asks the question itself, for an answer in words, without a tool.
+        messages: the conversation up to and including the call.
     """
 
     kind: Literal["approval", "client_tool"]
@@ -69,23 +69,23 @@ class Pending:
     def approve(
         self, *, edit: Mapping[str, object] | str | None = None, reason: str = ""
     ) -> Approval:
-        """Return the approval of exactly this call.
+        """Return an approval of exactly this call, with the arguments of `edit` if it is given.
 
         Raises:
-            ConfigError: `edit` cannot be written as JSON, or the call is `unknown`: then it runs
-                as it was, or not.
+            ConfigError: `edit` cannot be written as JSON, or the call is `unknown`: the arguments
+                of an unknown call cannot be edited.
         """
         approval = approve(edit=edit, reason=reason, token=self.token)
         refuse_edit(self.key, approval, unknown=self.unknown)
         return approval
 
     def decline(self, reason: str = "") -> Approval:
-        """Return the refusal of this call; the model reads the reason."""
+        """Return an `Approval` that declines this call; the model reads the reason."""
         return decline(reason)
 
     @property
     def ask(self) -> Ask:
-        """The same, as a store keeps it."""
+        """This pending call in the form that a store keeps (`Ask`)."""
         return Ask(
             self.key,
             self.kind,
@@ -102,7 +102,7 @@ class Pending:
 def question_of(
     run: Run[Any], effect: AskHuman, key: str, agents: tuple[str, ...], token: str = ""
 ) -> Pending:
-    """Return what a person is told who is asked about a call, by the key that they answer."""
+    """Return the `Pending` value of a call that waits for a decision; `key` names the answer."""
     call, reply, messages = effect.call, run.turn.reply, run.messages
     return Pending(
         "approval",
@@ -121,23 +121,23 @@ def question_of(
 
 
 def ask_key(effect: AskHuman | CallTool) -> str:
-    """Return the key that an answer names: the call's, or one of its own where it is asked again.
+    """Return the key of an answer: the call's key, or a new key if the call is asked about again.
 
-    What was approved once must not approve what may have happened since.
+    With a new key, the first approval does not cover a second run of a call that may have run.
     """
     again = isinstance(effect, AskHuman) and effect.unknown
     return f"{effect.key}#{effect.id}" if again else effect.key
 
 
 def answer_parameters(run: Run[Any], effect: AskHuman) -> str:
-    """Return what an edit has to be, as JSON Schema text; empty if it is not known."""
+    """Return the JSON Schema text that edited arguments must fit; empty if it is not known."""
     tools = (*run.turn.tools, *run.setup.tools)
     name = effect.call.name
     return effect.takes or next((one.parameters for one in tools if one.name == name), "")
 
 
 def bad_edit(name: str, takes: str, edit: str, toolbox: Toolbox) -> str | None:
-    """Return what is wrong with a person's arguments in place of a call's; None if nothing is."""
+    """Return the problem with a person's edited arguments for a call; None if they are valid."""
     if not edit:
         return None
     if takes:
@@ -150,9 +150,9 @@ def bad_edit(name: str, takes: str, edit: str, toolbox: Toolbox) -> str | None:
 
 
 def unfit(name: str, parameters: str, edit: str) -> str | None:
-    """Return what is wrong with a person's arguments, as their schema tells; None if nothing is.
+    """Return the problem if edited arguments do not fit a JSON Schema; None if they fit.
 
-    A schema that is none says nothing.
+    If the schema itself is not valid, all arguments fit.
     """
     try:
         parse = compiled(json.loads(parameters), name).parse
@@ -166,9 +166,9 @@ def unfit(name: str, parameters: str, edit: str) -> str | None:
 
 
 def _unknown(name: str, parameters: str, edit: str) -> str | None:
-    """Return which arguments of an edit a tool does not have; None where all are known.
+    """Return a message about edited arguments that the tool does not have; None if all are known.
 
-    Most validators drop an argument that is misspelt, and the tool would run with its default.
+    Most validators ignore a misspelt argument, so the tool would run with its default value.
     """
     schema: dict[str, Any] = json.loads(parameters)
     if "properties" not in schema or not ELSEWHERE.isdisjoint(schema):
@@ -186,13 +186,13 @@ def _unknown(name: str, parameters: str, edit: str) -> str | None:
 
 
 def _to_person(problem: str) -> str:
-    """Return what a model would be told of arguments, as a person is told of an edit."""
+    """Reword a message about bad arguments from a model for the person who edits them."""
     found = problem.partition(" Correct the arguments")[0]
     return f"{found} An edit replaces all arguments: give each that is needed."
 
 
 def capability_of(run: Run[Any], effect: AskHuman) -> Capability:
-    """Return what an approval of this call is good for."""
+    """Return the run, call, arguments and deadline that an approval of this call covers."""
     call = effect.call
     return Capability(run.id, ask_key(effect), call.name, digest(call.arguments), effect.expires_at)
 
@@ -204,16 +204,16 @@ def pending_of(
     path: tuple[str, ...] = (),
     agents: tuple[str, ...] = (),
 ) -> Iterator[Pending]:
-    """Yield what a run and its children wait for, in request order.
+    """Yield the approvals and client tool results that a run and its children wait for.
 
-    An abandoned child waits for no answer.
+    The order is the order of the requests. Child runs that the run has abandoned are left out.
 
     Args:
-        run: a run that parks.
-        children: all runs below it, by their ids.
-        secret: signs the tokens.
-        path: the keys of the calls that lead to `run`.
-        agents: the agents that they call.
+        run: a run with pending effects.
+        children: all descendants of the run, by run id.
+        secret: the key that signs the approval tokens; None for unsigned tokens.
+        path: the keys of the calls that lead from the topmost run to `run`.
+        agents: the names of the agents that these calls start.
     """
     for effect in run.pending.values():
         match effect:

@@ -1,7 +1,7 @@
-"""Performer: every effect but a model call or a child run becomes the event that answers it.
+"""Performer: performs effects other than model calls and child runs, and returns their answers.
 
-This is the effect boundary: whatever a user's function raises becomes `EffectFailed`, with its
-traceback kept. Cancellation is not a failure and passes through.
+An exception that a user's function raises becomes the event `EffectFailed`, with its traceback. A
+cancellation is not a failure, and is raised again.
 """
 
 from __future__ import annotations
@@ -71,14 +71,14 @@ PARKING: Final = frozenset({CallTool, AskHuman, AwaitCaller})
 """Effects that another process, a person or the caller may have to answer."""
 
 HANDED_IN: Final = call_key(-1, 0).removesuffix("0")
-"""How the keys of the calls begin that came with a given conversation."""
+"""Prefix of the keys of calls that came with the conversation that the caller passed in."""
 
 OF_THE_USER: Final = frozenset({CallTool, AskHuman, Invoke})
-"""Effects that always call functions of the user's; a check of calls may."""
+"""Effects that always call a user's function; `CheckCalls` may call one too."""
 
 
 class Performer(Struct, Generic[S], eq=False):
-    """Performs effects through ports; keeps the last exception for the caller."""
+    """Performs effects with the tools and functions of `ports`; keeps the last exception raised."""
 
     _ports: Ports[S]
     exception: Exception | None = None
@@ -87,7 +87,7 @@ class Performer(Struct, Generic[S], eq=False):
     _values: dict[str, tuple[str, object]] = field(default_factory=dict[str, tuple[str, object]])
 
     def performable(self, effects: Iterable[Effect], run: Run[S]) -> list[Effect]:
-        """Return the effects that this process can answer; a run parks with others."""
+        """Return the effects that this process can answer; the run parks with any others."""
         found: list[Effect] = []
         for effect in effects:
             is_tool = isinstance(effect, CallTool) and not effect.client
@@ -98,7 +98,7 @@ class Performer(Struct, Generic[S], eq=False):
     def _is_answered_here(self, effect: Effect, run: Run[S]) -> bool:
         match effect:
             case CallTool(client=True):
-                # A gate that is new since the run was resumed may refuse it still.
+                # A gate that was added on resume may still deny the call.
                 new = effect.id >= self._first_id and bool(self._gates(run).added)
                 return new or self._is_handed_in(effect.key)
             case AskHuman():
@@ -112,12 +112,12 @@ class Performer(Struct, Generic[S], eq=False):
         return self._ports.settle is not None and key.startswith(HANDED_IN)
 
     def _is_repeatable(self, effect: CallTool) -> bool:
-        """Whether a call may simply run again if its process stops in the middle of it."""
+        """Whether a call may run again after its process has stopped during the call."""
         tool = None if effect.client else self._ports.toolbox.get(effect.call.name)
         return tool is None or tool.effect in REPEATABLE
 
     def risky(self, todo: Iterable[Effect], run: Run[S]) -> tuple[int, ...]:
-        """Return the effects that may not simply happen again, and that no journal has started."""
+        """Return the ids of calls that must not be repeated and whose start is not journaled."""
         return tuple(
             [
                 effect.id
@@ -129,23 +129,23 @@ class Performer(Struct, Generic[S], eq=False):
         )
 
     def resume(self, run: Run[S]) -> None:
-        """Expect that another process may have started effects of a run."""
+        """Record which effects another process may have started before this one resumes a run."""
         self._started, self._first_id = run.started, run.next_effect
 
     def not_started(
         self, todo: Iterable[Effect], run: Run[S], children: Container[str]
     ) -> tuple[int, ...]:
-        """Return the calls that surely have not started, of those that a run waits for.
+        """Return the ids of the pending calls that surely have not started.
 
-        A client's tool may have started once the run has parked with it, and been resumed.
+        A client tool's call may have started if the run was parked with the call, and then resumed.
 
         Args:
-            todo: what has not started in this process.
-            run: the run as it stands.
-            children: keys of the child runs that have started, here or elsewhere.
+            todo: the effects that this process has not started.
+            run: the run with its current pending effects.
+            children: the keys of the child runs that may have started, here or elsewhere.
         """
         todo = tuple(todo)
-        # The journal names each started call that may not happen again (`EffectsStarted`).
+        # The journal names each started call that must not be repeated (`EffectsStarted`).
         recorded = self.risky(todo, run) if self._ports.resumable else ()
         here = {effect.id for effect in todo}
         return tuple(
@@ -162,7 +162,7 @@ class Performer(Struct, Generic[S], eq=False):
         )
 
     def calls_user(self, effect: Performed, run: Run[S]) -> bool:
-        """Whether an effect calls a function that may not heed its cancellation."""
+        """Whether an effect calls a user's function, which may ignore its cancellation."""
         if not isinstance(effect, CheckCalls):
             return type(effect) in OF_THE_USER
         own, given = self._ports.own, self._gates(run)
@@ -183,9 +183,9 @@ class Performer(Struct, Generic[S], eq=False):
         """Perform one effect and return the event that answers it.
 
         Raises:
-            LeftOpen: a person was asked, or a client is to run it, and answers later.
-            NotDeterministic: a resumed run meets other code than it began with. That is no fact
-                of the run.
+            LeftOpen: a person or a client tool gives the answer later.
+            NotDeterministic: the code has changed since the run started. Since this is not an event
+                of the run, it is raised and not journaled.
         """
         try:
             match effect:
@@ -209,12 +209,12 @@ class Performer(Struct, Generic[S], eq=False):
         return event
 
     def fail(self, effect: Effect, error: Exception) -> EffectFailed:
-        """Return the event of an effect that raised, and keep the exception."""
+        """Return the `EffectFailed` of an effect that raised, and keep the exception."""
         self.exception = error
         return failed(self._ports.clock(), effect, error)
 
     def exception_behind(self, run: Run[S]) -> Exception | None:
-        """Return the exception of a run's failure, if that is what came last here."""
+        """Return the exception of a run's failure if it is the last one raised here; else None."""
         raised, failure = self.exception, None if run.ending is None else run.ending.failure
         if raised is None or failure is None:
             return None
@@ -244,7 +244,7 @@ class Performer(Struct, Generic[S], eq=False):
         context = ToolContext(run.id, key, call.id, turn, run.messages, ports.path)
         outcome: ToolOutcome | Literal["not_done", "unknown"] = "not_done"
         if effect.id in self._started:
-            # Its process stopped in the middle of it.
+            # The process that started the call stopped before it had the result.
             outcome = await tool.reconciled(call.arguments, context)
         if outcome == "not_done":
             refused = await self._refusal_since(effect.key, call, run) if ports.gates else ""
@@ -261,13 +261,13 @@ class Performer(Struct, Generic[S], eq=False):
         return ToolReturned(ports.clock(), effect.id, outcome.content, outcome.status)
 
     async def refused_child(self, effect: StartRun, run: Run[S]) -> ChildEnded | None:
-        """Return how a child that has not started ends if a gate that is new refuses its call."""
+        """Return the end of an unstarted child run if a gate added on resume denies its call."""
         call = ToolCall("", effect.agent, effect.arguments)
         refused = await self._refusal_since(effect.key, call, run)
         return ChildEnded(self._ports.clock(), effect.id, refused, "denied") if refused else None
 
     async def _refusal_since(self, key: str, call: ToolCall, run: Run[S]) -> str:
-        """Return why a call that was let through does not run, by gates that are new since then."""
+        """Return the denial of a call by gates that were added on resume; "" if none denies it."""
         added, tool = self._gates(run).added, self._ports.toolbox.get(call.name)
         if not added or tool is None or call.name in run.setup.own or not run.turn.has_call(key):
             return ""
@@ -282,9 +282,9 @@ class Performer(Struct, Generic[S], eq=False):
         return ""
 
     def checked(self, effect: CheckCalls, run: Run[S]) -> CallsChecked | None:
-        """Return the check of calls about which no function of the user's decides, else None.
+        """Check calls if no rule and no approval function applies to them; else return None.
 
-        Only their arguments are parsed, and what they are parsed by may be the user's.
+        The check only parses the arguments, which may run parsers of the user.
         """
         ports = self._ports
         if ports.own is not None or run.setup.rules or ports.gates or effect.key:
@@ -293,8 +293,8 @@ class Performer(Struct, Generic[S], eq=False):
             tool = ports.toolbox.get(call.name)
             if tool is not None and callable(tool.policy.needs_approval):
                 return None
-        self._values.clear()  # They are another turn's.
-        # Two calls may be equal, even the same object: their places tell them apart.
+        self._values.clear()  # They belong to the last turn.
+        # Keyed by place: two calls may be equal, or even the same object.
         checks = [
             self._parsed(call_key(effect.turn, at), call)
             for at, call in zip(effect.places, effect.calls, strict=True)
@@ -312,10 +312,10 @@ class Performer(Struct, Generic[S], eq=False):
         return CallsChecked(self._ports.clock(), effect.id, tuple(checks))
 
     def _parsed(self, key: str, call: ToolCall) -> CallCheck:
-        """Return the check of a call by its tool alone, and keep its parsed arguments.
+        """Check a call by its tool alone, without gates, and keep its parsed arguments in memory.
 
-        They are kept beside the journal, never in it: a process that resumes the run parses the
-        text again.
+        The parsed arguments are never journaled: a process that resumes the run parses the text
+        again.
         """
         tool = self._ports.toolbox.get(call.name)
         if tool is None:
@@ -331,7 +331,7 @@ class Performer(Struct, Generic[S], eq=False):
         return gates_of(rules, given) if rules or given else NO_GATES
 
     async def _check_rules(self, key: str, call: ToolCall, run: Run[S]) -> CallCheck:
-        """Return the answers of the tool and of the gates about a call that could run."""
+        """Ask the tool and all gates about a call with valid arguments; return their answers."""
         tool = self._ports.toolbox.get(call.name)
         assert tool is not None, "it has parsed the arguments"
         own, needed = self._ports.own, tool.policy.needs_approval
@@ -363,7 +363,7 @@ class Performer(Struct, Generic[S], eq=False):
         )
 
     def _meant(self, effect: AskHuman, approval: Approval, run: Run[S]) -> Approval:
-        """Deny an approval whose token, if it has one, is about something else."""
+        """Return the approval, or a denial if its token is not valid for this call."""
         if not (approval.approved and approval.token):
             return approval
         expected, secret = capability_of(run, effect), self._ports.secret
@@ -371,7 +371,7 @@ class Performer(Struct, Generic[S], eq=False):
         return approval if not refusal else Approval(False, f"the approval is {refusal}.")  # noqa: FBT003
 
     def _checked(self, effect: AskHuman, approval: Approval) -> Approval:
-        """Deny an approval whose edited arguments could not run."""
+        """Return the approval, or a denial if its edited arguments are not valid."""
         if not approval.approved:
             return approval
         problem = bad_edit(effect.call.name, effect.takes, approval.edit, self._ports.toolbox)
@@ -392,7 +392,7 @@ class Performer(Struct, Generic[S], eq=False):
 
 
 def failed(at: float, effect: Effect, error: Exception) -> EffectFailed:
-    """Return the event that says how an effect failed."""
+    """Return the `EffectFailed` of an effect, with the exception's message and traceback."""
     trace = "".join(traceback.format_exception(error))
     retryable = isinstance(error, ProviderError) and error.retryable
     return EffectFailed(at, effect.id, Failure(known_name(error), str(error), trace, retryable))

@@ -1,4 +1,4 @@
-"""Ports: the world of a run in one value: models, tools, callbacks, a human, a clock."""
+"""Ports: the store, models, tools, callbacks, approver and clock that a run uses."""
 
 from __future__ import annotations
 
@@ -47,39 +47,40 @@ Price: TypeAlias = Callable[[Reply], float | None]
 
 
 class LeftOpen(Exception):
-    """Raised by an approver who decides nothing now: the question stays open, as if unasked."""
+    """Raised by an approver that does not decide now, so that its question stays pending."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ports(Generic[S]):
-    """Everything a run reaches through its driver.
+    """The store, models, tools and functions that a driver uses for a run.
 
     Args:
-        store: where the journal goes.
+        store: the store of the journal.
         models: the models by label.
-        toolbox: the tools that can run here.
-        callbacks: the user's functions, by the name that `Invoke` gives them.
-        approve: who answers `AskHuman`; None parks the run instead.
-        settle: answers for the open calls of a conversation that was handed in, with what the
-            caller gave; None parks the run with them.
-        children: the agents that can be run as children, by name.
-        gates: the gates above, and the one that is given with the run, outermost first, as this
-            process knows them (`gates_of`). They hold in child runs as well.
-        own: the rules of the graph's own gates, for the functions of their conditions.
-        attended: whether `AwaitCaller` waits for the caller of the run, who may steer it.
-        resumable: whether a driver could resume a run that was left in the middle of a tool: then
-            effects that must not repeat are journaled before they start. False only where no other
-            driver can reach the store.
-        stoppable: whether a caller may abort the run: a lone tool has a task of its own then, to be
-            left behind in, which costs a little.
-        state_type: the type of the graph's state; None where it is not known.
-        kept: whether the journal is written down, so that every state in it has to be readable.
-        secret: signs the tokens of approvals.
-        path: the call keys of the agents above the run.
-        step_s: after how many seconds a turn is given up; None for never.
-        price: returns the cost of a reply in US dollars; None where no price is known.
-        clock: seconds since the epoch; the only time a run ever sees.
-        wrong: which functions answered neither yes nor no, in the run and in those below it.
+        toolbox: the tools that can run in this process.
+        callbacks: the user's functions, by their names in `Invoke`.
+        approve: the function that answers `AskHuman`; None parks the run instead.
+        settle: returns the caller's answers for unanswered calls in a conversation that the caller
+            passed in; None parks the run with these calls.
+        children: the agents that can be child runs, by name.
+        gates: the policies of the parent runs and of the caller, outermost first, with their
+            functions (`gates_of`). They also decide in child runs.
+        own: the policy of the graph's own gates, with the functions of its conditions.
+        attended: whether `AwaitCaller` waits for the caller, who may steer the run.
+        resumable: whether another driver could resume the run after a crash during a tool. If so,
+            effects that must not be repeated are journaled before they start. It is False only if
+            no other driver can reach the store.
+        stoppable: whether a caller may abort the run. If so, a single tool gets a task of its own,
+            which can be left behind, at a small cost.
+        state_type: the type of the user's state; None if it is not known.
+        kept: whether the store serializes the journal, so that every state must be serializable.
+        secret: the key that signs approval tokens; None for unsigned tokens.
+        path: the keys of the calls that started the parent agents, outermost first.
+        step_s: the time limit of a turn in seconds; None for no limit.
+        price: returns the cost of a reply in US dollars, or None if the cost is not known.
+        clock: returns the time in seconds since the epoch; the run reads no other clock.
+        wrong: warnings about condition functions that raised or did not return a bool, in this run
+            and its child runs.
     """
 
     store: Store
@@ -105,15 +106,16 @@ class Ports(Generic[S]):
 
 
 class Parked(Struct, frozen=True):
-    """The end of an effect that this driver cannot answer: it waits for an outside answer."""
+    """The end of an effect whose answer has to come from outside this process."""
 
     effect: int
 
 
 class ChildStep(Struct, frozen=True):
-    """Something seen in a child run: `key` is the child's key in its parent.
+    """A step or model delta of a child run, as the parent's driver yields it.
 
-    `seen` is a step, a delta, or something seen in a child of the child.
+    `key` is the child's key in its parent. `seen` is a step, a delta, or the `ChildStep` of a
+    child's own child.
     """
 
     key: str
@@ -123,15 +125,15 @@ class ChildStep(Struct, frozen=True):
 
 
 Shown: TypeAlias = Live | ChildStep
-"""Deltas of a model, and the same of child runs: no journal has them."""
+"""Items that a driver yields and that its run's journal does not have: deltas and child items."""
 
 Seen: TypeAlias = Step[S] | Shown
-"""All that a driver shows of its run."""
+"""All items that a driver yields: the run's steps, model deltas and child items."""
 
 
 @dataclass(frozen=True)
 class Resumption(Generic[S]):
-    """A run to resume: where it stands, the answers that came for it, and its own children."""
+    """A run to resume: its journaled state, answers to its pending effects, and its child runs."""
 
     run: Run[S]
     answers: tuple[Event, ...] = ()
@@ -139,7 +141,7 @@ class Resumption(Generic[S]):
 
 
 def as_it_ended(ended: ChildEnded, _: Run[Any]) -> ChildEnded:
-    """Tell the parent how its child ended, and nothing more."""
+    """Return the event of a child's end unchanged: the default of `ChildRun.end`."""
     return ended
 
 
@@ -148,11 +150,11 @@ class ChildRun(Generic[S]):
     """A child run, ready to start or resume.
 
     Args:
-        graph: what to run.
-        ports: its world.
-        run_id: its id, by which its journal is found.
-        begin: makes its first event; not called for a child that has started.
-        end: makes the event that tells its parent of its end.
+        graph: the graph that the child run executes.
+        ports: the store, models, tools and functions that the child run uses.
+        run_id: the id of the child run, which is also the id of its journal.
+        begin: returns the child's `Started` event; not called for a child that has started.
+        end: converts the `ChildEnded` event of the ended child run for its parent.
     """
 
     graph: NodeGraph[S]
@@ -163,18 +165,18 @@ class ChildRun(Generic[S]):
 
 
 class ChildPlan(Protocol):
-    """An agent that can be run as a child."""
+    """An agent that can run as the child of another run."""
 
     def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
         """Return the child run that `effect` asks for.
 
         Args:
-            effect: the effect, with the child's arguments and its budget.
-            run: the parent's run.
-            ports: the parent's world, of which the child gets the store, the approver, the clock
-                and the rules of its gates.
+            effect: the effect, with the child's arguments and budget.
+            run: the parent run.
+            ports: the parent's ports, from which the child gets the store, the approver, the clock
+                and the gates.
 
         Raises:
-            ConfigError: the arguments are no question.
+            ConfigError: the arguments do not fit the agent.
         """
         ...

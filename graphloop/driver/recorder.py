@@ -1,14 +1,15 @@
-"""Recorder: a run and its journal, which agree: the run stands as its journal says.
+"""Recorder: journals the events of one run, and keeps the run's current state.
 
-An event is stepped and held; `keep` journals all that are held in one append. The driver keeps them
-before anything acts on them, waits, or is told of them. So a crash loses only what a crash a moment
-earlier would have lost (docs/decisions/2026-11-23-two-commits-a-turn.md).
+A held event has been applied to the run, but is not journaled yet. `keep` journals all held events
+in one append, before an effect starts, the driver waits, or a step is yielded. So a crash loses
+only events that a resumed run produces again without harm
+(docs/decisions/2026-11-23-two-commits-a-turn.md).
 
-Where an append was cut off, the driver does not know whether the event was kept. Then the run is
-torn from its journal, and a driver that goes on with it has to read that again first.
+A run is torn if its last append failed or was cancelled, so that the store may or may not have kept
+the events. The driver of a torn run reads the journal again before it goes on.
 
-A run is read before it is claimed, so another driver may have taken it further by then. The store
-refuses what does not follow; the run then stands as that driver left it.
+A run is read before its lease is claimed, so another driver may journal more events in between. The
+store then rejects the next append, and the recorder reads the other driver's events.
 """
 
 from __future__ import annotations
@@ -45,24 +46,27 @@ RELEASED_AS: Final[Mapping[EndReason, ReleaseStatus]] = {
 
 
 class Recorder(Generic[S]):
-    """Takes the events of one run.
+    """Applies and journals the events of one run; as a context manager, holds the run's lease.
 
-    `run` is the run as its journal says, None before it has started; `held` are the steps since
-    then, which are not journaled yet. `unseen` are the steps that were journaled, or found in the
-    journal, and that no caller has seen yet. After a cut-off append the run `is_torn` from its
-    journal, and nothing is held.
+    This is a class and not an async generator, because a closing event loop closes all generators
+    at once, and could release the lease before the driver has saved its events.
 
-    As a context it is the run's lease, where the store has leases: this is the run's only driver.
-    It is no generator: an event loop that ends closes all of them side by side, and a run must not
-    be released before its driver has journaled what it keeps.
+    Attributes:
+        run: the run after all journaled events; None before the first event.
+        latest: the run after the held events too; None before the first event.
+        latest_started: the same run as `latest`; raises if the run has not started.
+        run_id: the id of the run, which is also the id of its journal.
+        held: the steps whose events are not journaled yet.
+        unseen: the steps whose events are journaled, but that the driver has not yielded yet.
+        is_torn: whether the last append failed, so that its events may or may not be journaled.
 
     Args:
-        graph: the table to run.
-        ports: where the journal goes, and what type the user's state is of.
-        state: the user's state to begin with.
-        scope: tells whether the caller has left.
-        models: their calls whose event is not in the journal yet, and who words a failure.
-        asks: returns the open questions of a run that is released.
+        graph: the graph that the run executes.
+        ports: the store of the journal, and the type of the user's state.
+        state: the user's initial state.
+        scope: the driver's cancel scope, which tells whether the caller has left.
+        models: the model calls whose answers are not journaled yet.
+        asks: returns the pending questions that the store records on release.
     """
 
     def __init__(
@@ -87,26 +91,26 @@ class Recorder(Generic[S]):
         self._scope = scope
         self._models = models
         self._asks = asks
-        # `isinstance` of a protocol looks at each of its methods, in every run.
+        # Cached by class: `isinstance` with a protocol checks every method each time.
         self._leases = cast("Leases", ports.store) if _has_leases(type(ports.store)) else None
         self._ends = False
 
     @property
     def is_ending(self) -> bool:
-        """Whether the run has ended, or does with the last event that is held or on its way."""
+        """Whether the run has ended, or ends with an event that is not journaled yet."""
         return self._ends or (self.latest is not None and self.latest.ended)
 
     @property
     def is_over(self) -> bool:
-        """Whether the run has ended."""
+        """Whether the journal has the run's end."""
         return self.run is not None and self.run.ended
 
     @property
     def latest_started(self) -> Run[S]:
-        """The run after all events that are held, which has started.
+        """The run after all held events (`latest`), if the run has started.
 
         Raises:
-            IllegalEvent: it has not.
+            IllegalEvent: the run has not started.
         """
         run = self.latest
         if run is None:
@@ -114,14 +118,14 @@ class Recorder(Generic[S]):
         return run
 
     async def __aenter__(self) -> None:
-        """Become the only driver of the run `run_id`.
+        """Claim the lease of the run `run_id`, if the store has leases.
 
         Raises:
-            RunBusy: the run has a live driver already; nothing has happened.
-            StoreError: the store could not note the lease.
+            RunBusy: another live driver has the lease; the run is unchanged.
+            StoreError: the store could not record the lease.
         """
         if self.held:
-            self._drop()  # An error has broken off what came before.
+            self._drop()  # An error ended the previous drive before it journaled these steps.
         if self._leases is not None:
             try:
                 await self._leases.claim(self.run_id)
@@ -134,10 +138,10 @@ class Recorder(Generic[S]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Release the run as it stands now.
+        """Release the lease, and record the run's status and pending questions in the store.
 
         Raises:
-            Fenced: another driver has taken the run over meanwhile, and nothing else went wrong.
+            Fenced: another driver has claimed the lease since, and no other error is being raised.
         """
         if self._leases is None:
             return
@@ -153,29 +157,29 @@ class Recorder(Generic[S]):
         except CancelledError as other:
             raise self._lease_cancelled(other) from other
         except Fenced:
-            # The error under way says more; if it is `Fenced` itself, that may be a child run.
+            # The error that is being raised says more, also if it is a child run's `Fenced`.
             if error is None:
                 raise
 
     def _lease_cancelled(self, error: CancelledError) -> StoreError:
-        """Return the failure of a claim or release that was cancelled, though not from here."""
+        """Return the `StoreError` for a claim or release that code inside the store cancelled."""
         return StoreError(f"the lease of run {self.run_id!r} was {cancelled_inside(error)}")
 
     async def take(self, event: Event) -> tuple[Step[S], ProviderError | None]:
-        """Step an event, and hold it until `keep`.
+        """Step the run with an event, and hold the step until `keep` journals its event.
 
-        A failure of a model call that would end the run, and may pass, is not journaled, only what
-        it has used. The call stays pending, as after a crash, and a resume performs it again.
+        A retryable failure of a model call interrupts a run that can be resumed, instead of ending
+        it. Only the usage of that call is journaled; a resume performs the call again.
 
         Args:
-            event: what happened.
+            event: the event to apply.
 
         Returns:
-            The step, and the failure that interrupts the run, which the driver raises once the step
-            is kept.
+            The step, and the failure that interrupts the run or None. The driver raises the failure
+            after it has journaled the step.
 
         Raises:
-            Exception: the kernel or a node refuses the event, which is journaled all the same.
+            Exception: the kernel or a node raised on the event, which is journaled nevertheless.
         """
         run = self.latest or (None if isinstance(event, Started) else self.latest_started)
         try:
@@ -197,24 +201,24 @@ class Recorder(Generic[S]):
         return taken, failed
 
     async def keep(self, *, refused: Sequence[Event] = (), leaving: bool = False) -> None:
-        """Journal the events that are held: all of them, or none.
+        """Journal all held events in one append, of which the store keeps all or none.
 
-        From then on their steps may be seen, and their effects may start. Where it fails, nothing
-        is held any more.
+        Afterwards the driver may yield the steps and start their effects. If the append fails, the
+        held steps are dropped.
 
         Args:
-            refused: events that follow them, and that no node takes.
-            leaving: whether the caller is leaving already.
+            refused: events on which the kernel or a node raised, to append after the held ones.
+            leaving: whether the caller is leaving the run, so that the append gets a time limit.
 
         Raises:
-            CancelledError: it came meanwhile; the run says whether the events were kept.
-            RunBusy: another driver has taken the run further than is known here.
-            StoreError: the events were not kept, for another reason.
+            CancelledError: this task was cancelled; `run` shows whether the events were journaled.
+            RunBusy: another driver has journaled events that this driver has not read.
+            StoreError: the append failed for another reason.
         """
         held, run, store, place = self.held, self.run, self._ports.store, self.run_id
         if not (held or refused):
             return
-        # The driver hears nothing more once the run's last event is on its way.
+        # Set before the append: no model will read a message that comes during the last append.
         self._ends = bool(refused) or held[-1].run.node == "END"
         events = [*[step.event for step in held], *refused]
         self.is_torn, seq, cut = True, 1 if run is None else run.seq + 1, None
@@ -238,18 +242,18 @@ class Recorder(Generic[S]):
             raise cut
 
     def set_run(self, run: Run[S]) -> None:
-        """Take the run to stand like this, as its journal says."""
+        """Set the run to this state, which was read from its journal."""
         self.run = self.latest = run
 
     def _drop(self) -> None:
-        """Forget the events that are held."""
+        """Drop the held steps, and set `latest` back to the journaled run."""
         self.held.clear()
         self.latest = self.run
 
     def _interruption(self, event: EffectFailed, taken: Step[S]) -> ProviderError | None:
-        """Return the failure of a model call that interrupts the run in place of ending it.
+        """Return a model call's failure if it interrupts the run instead of ending it, else None.
 
-        Once the budget is spent, no model is asked again: the failure stands.
+        If the budget is spent, the failure ends the run: a resume could not call the model again.
         """
         if not self._ports.kept or self._ports.path or not event.failure.retryable:
             return None
@@ -264,13 +268,13 @@ class Recorder(Generic[S]):
         return raised
 
     async def refuse_outrun(self, refused: Event | None = None) -> None:
-        """Refuse to go on with a run that another driver has taken further than is known here.
+        """Raise `RunBusy` if another driver has journaled events that this driver has not read.
 
         Args:
-            refused: the event that the store says it has not taken; it may have kept it.
+            refused: the first event of a failed append, which the store may have kept nevertheless.
 
         Raises:
-            RunBusy: another driver has; the run stands now as that driver has left it.
+            RunBusy: there are such events; the run is now set to the state after them.
         """
         if self.is_over:
             return
@@ -287,10 +291,10 @@ class Recorder(Generic[S]):
         )
 
     async def read_again(self) -> None:
-        """Take the run to stand as its journal says; what is new in it is unseen.
+        """Set the run to the state in its journal, and add the journal's new steps to `unseen`.
 
         Raises:
-            StoreError: it cannot be read.
+            StoreError: the journal cannot be read.
         """
         known = 0 if self.run is None else self.run.seq
         try:
@@ -317,25 +321,26 @@ async def journaled(
     *,
     leaving: bool = False,
 ) -> CancelledError | None:
-    """Journal events, also if this task is cancelled meanwhile.
+    """Append events to a run's journal, and finish the append even if this task is cancelled.
 
-    An abort cancels a child wherever it is, and then journals that: journal and run must agree by
-    then. A caller that goes away does not want to wait for ever, be it for the run at the top or
-    for a child. After a while, or if it cancels again, the events may have been kept or not.
+    An abort may cancel a child run during an append, and then journals `Cancelled` after it. So the
+    append has to finish first. A caller that leaves waits at most `GRACE_S` seconds, or until it
+    cancels again; then the store may or may not have kept the events.
 
     Args:
-        store: where the journal goes.
-        place: the run, and the number of the first event.
-        events: the events, of which the store keeps all or none.
-        scope: tells whether the caller has left.
-        leaving: whether the caller is leaving already.
+        store: the store of the journal.
+        place: the run's id, and the number of the first event.
+        events: the events to append, of which the store keeps all or none.
+        scope: the driver's cancel scope, which tells whether the caller has left.
+        leaving: whether the caller is leaving the run already.
 
     Returns:
-        The cancellation that came meanwhile, to be raised once the run stands after the events.
+        The cancellation that came during the append, or None. `keep` raises it after updating the
+        run.
 
     Raises:
-        CancelledError: it came, and the events were not kept.
-        StoreError: the events were not kept.
+        CancelledError: this task was cancelled, and the append failed or was given up.
+        StoreError: the append failed or was given up.
     """
     cut: CancelledError | None = None
     task = asyncio.ensure_future(store.append(*place, *events))
@@ -368,5 +373,5 @@ def _is_failed(run: Run[Any]) -> bool:
 
 
 def _is_same(kept: Event, refused: Event) -> bool:
-    """Whether an event of the journal is the one that a store says it did not take."""
+    """Whether a journaled event has the type and time of an event whose append failed."""
     return type(kept) is type(refused) and kept.at == refused.at
