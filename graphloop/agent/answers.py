@@ -68,7 +68,7 @@ class Answers:
 
     @classmethod
     def given(cls, answers: AnswersInput) -> Answers:
-        """Build the answers from the caller's `approvals` and `tool_results`; None means no answers."""
+        """Build the answers from the caller's `approvals` and `tool_results`; None is empty."""
         approvals, results = answers.get("approvals"), answers.get("tool_results")
         return cls({} if approvals is None else approvals, {} if results is None else results)
 

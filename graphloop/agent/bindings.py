@@ -126,12 +126,12 @@ def models_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
 
 
 def agents_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
-    """Map the name of each agent that nodes may run to the first node that runs the agent."""
+    """Map the name of each agent that nodes may run to the first node that runs it."""
     return _named(nodes, lambda node: [child.name for child in _contract(node).children])
 
 
 def functions_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
-    """Map the name of each function that nodes invoke to the first node that invokes the function."""
+    """Map the name of each function that nodes invoke to the first node that invokes it."""
     return _named(nodes, lambda node: _contract(node).functions)
 
 

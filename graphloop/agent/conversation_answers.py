@@ -174,7 +174,7 @@ class ConversationAnswers:
         return Approval(approved=False, reason=f"the approval is {refusal}.")
 
     def _refusal(self, approval: Approval, name: str) -> str:
-        """Return the reason why an approval's token is not valid for its call; empty if it is valid."""
+        """Return the reason why an approval's token is invalid for its call; empty if valid."""
         if not approval.approved or not (approval.token or self.secret is not None):
             return ""
         claim, key = claimed(approval.token), self.names[name]

@@ -145,7 +145,7 @@ class FinalAnswer:
             self._native, self._output = False, Output(kind, name=FINAL_ANSWER)
 
     def _take(self, arguments: str) -> object:
-        """Return the parsed answer as the tool's result, or `NOT_TAKEN` if the answer is invalid."""
+        """Return the parsed answer as the tool's result, or `NOT_TAKEN` for an invalid answer."""
         try:
             self._output.parse_arguments(arguments)
         except OutputInvalid:
@@ -170,7 +170,7 @@ def failure_of(run: Run[Any], final: FinalAnswer | None) -> Exception:
 
 
 def _arguments(run: Run[Any]) -> str | None:
-    """Return the arguments of the last turn's first `final_answer` call; None without such a call."""
+    """Return the arguments of the last turn's first `final_answer` call; None without a call."""
     if said_after_calls(run):
         return None
     calls = run.record.steps[-1].tool_calls
@@ -221,7 +221,7 @@ class Output:
             raise OutputInvalid(self._refusal("it is empty"), text=text)
         try:
             return self._value(answer)
-        except Exception as error:  # A validator may raise any type.
+        except Exception as error:  # A user's validator may raise any error.
             raise OutputInvalid(self._refusal(_finding(answer, error)), text=text) from error
 
     def parse_arguments(self, text: str) -> object:
@@ -233,7 +233,7 @@ class Output:
         """
         try:
             return self._value(text)
-        except Exception as error:  # A validator may raise any type.
+        except Exception as error:  # A user's validator may raise any error.
             raise OutputInvalid(rejection(self.spec.name, text, error), text=text) from error
 
     def unwrap(self, value: object) -> object | None:

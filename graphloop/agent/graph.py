@@ -109,7 +109,7 @@ class Graph(NodeGraph[S]):
         return self._ignore
 
     def unbounded(self, reason: str) -> Self:
-        """Return a copy of this graph that runs despite its unbounded cycles (GL4), for this reason."""
+        """Return a copy of this graph that may run despite its unbounded cycles (GL4)."""
         ignore = reasons_for_cycles(self, reason, self._ignore, self.endless)
         changed = copy(self)
         changed._ignore = ignore
@@ -152,7 +152,7 @@ class Graph(NodeGraph[S]):
 
     @cached_property
     def endless(self) -> tuple[Endless, ...]:
-        """The unbounded cycles without a reason in `ignore`; a graph with such a cycle does not run."""
+        """The unbounded cycles without a reason in `ignore`; with such a cycle, no run starts."""
         return proofs.endless(self)
 
     def run_bound(self, **options: Unpack[BoundOptions[S]]) -> Bound:

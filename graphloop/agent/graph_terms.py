@@ -50,8 +50,8 @@ class GraphOptions(RunOptions, Generic[S], total=False):
 class GraphQuestion(GraphOptions[S], ConversationInput, Generic[S], total=False):
     """The options of a new run of a graph, and its conversation.
 
-    `prompt`: the question. Neither `prompt` nor `messages` is needed if no node calls a model, or if
-    the graph's topology file has a `prompt`.
+    `prompt`: the question. Neither `prompt` nor `messages` is needed if no node calls a model,
+    or if the graph's topology file has a `prompt`.
     """
 
     prompt: str | None
