@@ -1,8 +1,8 @@
-"""Agents and graphs as users meet them.
+"""The public API of agents and graphs.
 
 Owns options, results, streams, approvals, stored runs and sub-agents.
-Refuses an option that would take no effect, before anything is sent.
-Start with `agent.py`; `runs.py` is the door to stored runs.
+Raises an error for an option that would have no effect, before any request is sent.
+Start with `agent.py`; `runs.py` gives access to stored runs.
 """
 
 from .agent import Agent

@@ -1,4 +1,4 @@
-"""Agent: a model and tools in the standard loop, which can be asked any number of times."""
+"""Agent: a model with tools, run by the standard loop; each question starts a new run."""
 
 from __future__ import annotations
 
@@ -30,20 +30,21 @@ __all__ = ["Agent"]
 
 @final
 class Agent:
-    """A model and tools in the standard loop; `graph` is the table that runs.
+    """A model with tools, run by the standard loop of model calls and tool calls.
 
         agent = Agent("anthropic:claude-opus-4-8", tools=[get_weather], max_steps=5)
         result = agent.generate_sync("What's the weather in NYC and London?")
 
-    An agent holds no conversation, and no run changes it, so many tasks can ask it at once.
-    To go on with a conversation, pass `messages=[*history, *result.messages, …]`.
+    An agent stores no conversation and runs do not change it, so concurrent tasks can share one.
+    To continue a conversation, pass `messages=[*history, *result.messages, …]`.
+    The attribute `graph` is the graph that each run executes.
 
     Args:
         model: `"provider:model"`, or a provider.
         options: see `AgentOptions`.
 
     Raises:
-        ConfigError: an option, the model or a tool cannot work; nothing has been sent.
+        ConfigError: an option, the model or a tool is invalid; no request has been sent.
     """
 
     def __init__(self, model: Model, **options: Unpack[AgentOptions]) -> None:
@@ -60,10 +61,10 @@ class Agent:
         return shown
 
     def with_options(self, **options: Unpack[AgentOptions]) -> Agent:
-        """Return a new agent with these options in place of earlier ones.
+        """Return a new agent in which these options replace the agent's earlier values.
 
         Raises:
-            ConfigError: an option cannot work.
+            ConfigError: an option is invalid.
         """
         merged: AgentOptions = {**self._options, **options}
         return Agent(self.model, **merged)
@@ -76,17 +77,17 @@ class Agent:
         needs_approval: NeedsApproval = False,
         takes_over: bool = False,
     ) -> AgentTool:
-        """Return this agent as a tool of other agents; each call is a child run.
+        """Return this agent as a tool that other agents can call; each call starts a child run.
 
         Args:
             name: the tool's name; by default the agent's name.
-            description: its purpose; the calling model decides by this.
+            description: the tool's purpose; the calling model reads it to choose a tool.
             needs_approval: whether a person must approve a call.
-            takes_over: a handoff: the agent reads the whole conversation, and its answer becomes
-                the answer of the calling run.
+            takes_over: whether a call is a handoff: the agent reads the whole conversation of the
+                calling run, and its answer becomes the calling run's answer.
 
         Raises:
-            ConfigError: the name cannot be a tool's.
+            ConfigError: the name is not a legal tool name.
         """
         return as_agent_tool(
             self._terms,
@@ -99,27 +100,27 @@ class Agent:
     def as_sub_agent(
         self,
         name: str,
-        options: Mapping[str, object],  # noqa: ARG002 - an agent has its own
+        options: Mapping[str, object],  # noqa: ARG002 - the agent keeps its own options
     ) -> AgentTool:
-        """Return this agent, with its own model, for nodes that name it."""
+        """Return this agent, with its own model, as a tool for nodes that run it by `name`."""
         return self.as_tool(name=legal_name(name))
 
     def bound(self, *, context_window: int | None = None, price: ModelPrice | None = None) -> Bound:
-        """Return the worst case of one run: its model calls, tokens, tools and cost.
+        """Return the upper bounds on model calls, tokens, tool calls and cost of one run.
 
         Args:
-            context_window: how many tokens the largest of the models' windows holds.
-            price: the price of the dearest of the models.
+            context_window: the largest context window among the models, in tokens.
+            price: the price of the most expensive model.
         """
         return self._terms.bound(context_window, price)
 
     def stream(
         self, prompt: str | None = None, **question: Unpack[QuestionInput]
     ) -> RunStream[None]:
-        """Return the stream of a new run; the run starts at the first look at it.
+        """Return the stream of a new run, which starts when the stream is first read.
 
         Args:
-            prompt: the question; or `messages`, the conversation so far.
+            prompt: the question; omit it if `messages` gives the conversation so far.
             question: see `QuestionInput`.
         """
         return start_run(self._terms, None, prompt, question)
@@ -131,13 +132,15 @@ class Agent:
         signal: asyncio.Event | None = None,
         **question: Unpack[QuestionInput],
     ) -> RunResult[None]:
-        """Run to the end, or until `signal` aborts; other arguments are those of `stream`.
+        """Start a new run and return its result; setting `signal` aborts the run.
+
+        The other arguments are those of `stream`.
 
         Raises:
-            ConfigError: the question cannot be asked; nothing has been sent.
-            ProviderError: the model could not be asked, or did not answer completely.
+            ConfigError: the question or an argument is invalid; no request has been sent.
+            ProviderError: a model request failed, or its reply was incomplete.
             OutputInvalid: the answer does not fit the `output_type`.
-            Exception: the error of a function among the options.
+            Exception: a function among the options raised this error.
         """
         stream = start_run(self._terms, None, prompt, question, keep=signal is not None)
         return await (stream.result() if signal is None else _until(stream, signal))
@@ -145,7 +148,7 @@ class Agent:
     def generate_sync(
         self, prompt: str | None = None, **question: Unpack[QuestionInput]
     ) -> RunResult[None]:
-        """Do what `generate` does, for callers without an event loop."""
+        """Run `generate` in a new event loop and return its result, for synchronous callers."""
         ask = partial(self.generate, prompt, **question)
         return self._terms.run_sync(ask, "Agent.generate")
 
@@ -156,18 +159,18 @@ class Agent:
         on_part: Callable[[Part], object] | None = None,
         **conversation: Unpack[ConversationInput],
     ) -> ToolRunner:
-        """Return a new run to iterate turn by turn, and to steer; see `ToolRunner`.
+        """Return a `ToolRunner`, which iterates a new run turn by turn and can change each turn.
 
-        `resume_iter` iterates a run that parked, or whose process died.
+        To iterate a run that parked or whose process died, use `resume_iter`.
 
         Args:
-            prompt: the question; or `messages`, the conversation so far.
-            on_part: called with each part of the run as it comes, deltas included; its error
-                becomes a warning.
+            prompt: the question; omit it if `messages` gives the conversation so far.
+            on_part: called with each part of the run as it arrives, including deltas. An error
+                that the function raises becomes a warning.
             conversation: see `ConversationInput`.
         """
         keep = on_part is not None
-        # `start_run` refuses answers: an iterated run takes none.
+        # This cast is safe: with `attended=True`, `start_run` refuses answers to calls.
         question = cast("QuestionInput", conversation)
         stream = start_run(self._terms, None, prompt, question, attended=True, keep=keep)
         return ToolRunner(self._terms, stream, on_part)
@@ -175,10 +178,10 @@ class Agent:
     def resume_stream(
         self, run: str | RunResult[None], **answers: Unpack[AnswersInput]
     ) -> RunStream[None]:
-        """Return the stream of a run that parked, or whose process died.
+        """Return the stream of a run that is resumed after it parked or its process died.
 
         Args:
-            run: the run's id in this agent's store, or the result of the leg that parked.
+            run: the run's id in this agent's store, or the `RunResult` of the parked run.
             answers: see `AnswersInput`.
         """
         return resume_run(self._terms, run, answers)
@@ -189,7 +192,7 @@ class Agent:
         """Resume a run and return its result; the arguments are those of `resume_stream`.
 
         Raises:
-            StoreError: there is no such run, or its journal cannot be read.
+            StoreError: the store has no run with this id, or its journal cannot be read.
             ConfigError: an answer names a call that the run does not wait for.
         """
         return await resume_run(self._terms, run, answers).result()
@@ -197,7 +200,7 @@ class Agent:
     def resume_sync(
         self, run: str | RunResult[None], **answers: Unpack[AnswersInput]
     ) -> RunResult[None]:
-        """Do what `resume` does, for callers without an event loop."""
+        """Run `resume` in a new event loop and return its result, for synchronous callers."""
         return self._terms.run_sync(partial(self.resume, run, **answers), "Agent.resume")
 
     def resume_iter(
@@ -207,12 +210,13 @@ class Agent:
         on_part: Callable[[Part], object] | None = None,
         **answers: Unpack[AnswersInput],
     ) -> ToolRunner:
-        """Return a run that `iter` started, to iterate and steer it further.
+        """Return a `ToolRunner` that continues a run which `iter` started.
 
-        The turn that was pending when the process died is pending again; tools that had run do not
-        run again. A turn that the run has left, to wait for an approval, is not pending: its tools
-        run, and the next turn follows. The first look raises an error if `iter` has not started
-        the run, or if an answer names no call that waits.
+        If the process died during a turn, the runner yields that turn again; tools that had
+        finished do not run again. If the run had left the turn to wait for an approval, the runner
+        does not yield that turn: its tools run, and the next turn follows. The first iteration
+        raises an error if `iter` did not start the run, or if an answer is for a call that the run
+        does not wait for.
 
         The arguments are those of `resume_stream`, and `on_part` of `iter`.
         """
@@ -222,7 +226,7 @@ class Agent:
 
     @property
     def runs(self) -> Runs[None]:
-        """The runs in the agent's store, by their ids."""
+        """Access to the runs in the agent's store by run id."""
         return Runs(terms=self._terms)
 
     async def __aenter__(self) -> Self:
@@ -232,21 +236,21 @@ class Agent:
         await self.aclose()
 
     async def aclose(self, *, shared: bool = True) -> None:
-        """Close the agent's store, and its connections to models; it can be used again.
+        """Close the agent's store and its connections to models; later runs open them again.
 
-        Close it once its runs are over: a run that goes on in this event loop fails.
+        Call this after the agent's runs are over: a run still active in this event loop fails.
 
         Args:
-            shared: whether to close what other agents may use as well: models that were given as
-                objects, and the agents that this one may call.
+            shared: whether to also close resources that other agents may share: models that were
+                given as objects, and the agents that this agent may call.
         """
         await self._terms.aclose(shared=shared)
 
 
 async def _until(stream: RunStream[None], signal: asyncio.Event) -> RunResult[None]:
-    """Return the run's result; the signal aborts the run."""
+    """Return the result of the stream's run; abort the run when `signal` is set."""
     watching = asyncio.create_task(_abort(stream, signal))
-    await asyncio.sleep(0)  # A signal that is set already aborts the run before its first step.
+    await asyncio.sleep(0)  # Lets `_abort` act on a signal set earlier.
     try:
         return await stream.result()
     finally:

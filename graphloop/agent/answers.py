@@ -1,7 +1,8 @@
 """Answers to the calls that a run waits for: decisions of people, and results of client tools.
 
-Only an exact approval of exactly this call lets it run. A token that is unsigned, foreign, expired
-or malformed denies the call. So does an answer of another type, and an edit that the tool refuses.
+A pending call runs only if its answer is a valid approval of this call. The call is denied if the
+approval's token is unsigned, expired, malformed or of another call. The call is also denied if the
+answer has another type, or if the edited arguments do not fit the tool.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ __all__ = [
 
 CLIENT_RESULT_CHARS_MAX: Final = 100_000
 RESULT: Final = "=result"
-"""The end of a result's key in a mailbox; the plain key may hold an approval of the same call."""
+"""The suffix of a tool result's mailbox key; the key alone may hold an approval of the call."""
 
 
 class _Posted(Struct, frozen=True, omit_defaults=True):
-    """An answer as a store keeps it until its run is driven again."""
+    """An answer in the form that a store's mailbox keeps until the run is resumed."""
 
     approved: bool | None = None
     reason: str = ""
@@ -55,9 +56,10 @@ class _Posted(Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True)
 class Answers:
-    """Answers by the key of the call: `"c0.1"`, or `"c0.1/c2.0"` for a call in a child run.
+    """A caller's approvals and client tool results, each by the key of its call.
 
-    `given_at` has the times of the approvals that waited in a mailbox.
+    A key is `"c0.1"`, or `"c0.1/c2.0"` for a call in a child run. `given_at` maps a key to the time
+    at which the approval was put into the store's mailbox.
     """
 
     approvals: Mapping[str, object] = field(default_factory=dict[str, object])
@@ -66,24 +68,24 @@ class Answers:
 
     @classmethod
     def given(cls, answers: AnswersInput) -> Answers:
-        """Return a caller's answers; None is no answer."""
+        """Build the answers from the caller's `approvals` and `tool_results`; None is empty."""
         approvals, results = answers.get("approvals"), answers.get("tool_results")
         return cls({} if approvals is None else approvals, {} if results is None else results)
 
     def refuse_wrong_types(self) -> None:
-        """Refuse values that are no answers, before anything is recorded.
+        """Raise an error if an approval is neither a bool nor an `Approval` with a bool.
 
         Raises:
-            ConfigError: naming the answer.
+            ConfigError: an approval has a wrong type; the message names its key.
         """
         for key, answer in self.approvals.items():
             check_given_answer(f"approvals[{key!r}]", answer)
 
     def refuse_unsigned(self) -> None:
-        """Refuse approvals without a token, for a run that takes only signed approvals.
+        """Raise an error if an approval has no token; a run with an `approval_secret` needs one.
 
         Raises:
-            ConfigError: naming the approval, and how to sign it.
+            ConfigError: an approval has no token; the message names the approval and the fix.
         """
         for key, answer in self.approvals.items():
             approval = approval_from(answer)
@@ -94,10 +96,12 @@ class Answers:
                 )
 
     def check(self, asks: Mapping[str, str]) -> None:
-        """Refuse answers to calls that do not wait; `asks` maps each pending key to its kind.
+        """Raise an error if the run does not wait for one of these answers.
+
+        `asks` maps the key of each waiting call to the kind of its answer.
 
         Raises:
-            ConfigError: naming the answer, and the keys that wait.
+            ConfigError: an answer has another key; the message lists the keys of waiting calls.
         """
         for option, given, kind in (
             ("approvals", self.approvals, "approval"),
@@ -112,10 +116,10 @@ class Answers:
                     )
 
     def refuse_bad_edits(self, run: Run[Any], toolbox: Toolbox) -> None:
-        """Refuse edited arguments that the tool does not take, before anything is recorded.
+        """Raise an error if edited arguments do not fit their tool, before any event is recorded.
 
         Raises:
-            ConfigError: naming the approval, and the mistake.
+            ConfigError: edited arguments are invalid; the message names the approval and mistake.
         """
         for effect in run.pending.values():
             if isinstance(effect, AskHuman) and (key := path_key(run, effect)) in self.approvals:
@@ -128,7 +132,7 @@ class Answers:
                     raise ConfigError(f"{place}: the edited arguments fail: {problem}")
 
     def posts(self, now: float) -> Iterator[tuple[str, str]]:
-        """Yield each answer as text for a store's mailbox, by its key."""
+        """Yield a mailbox key and the encoded text of each answer; `now` is the default time."""
         for key, answer in self.approvals.items():
             said, at = approval_from(answer), self.given_at.get(key, now)
             posted = _Posted(said.approved, said.reason, said.edit, said.token, at)
@@ -140,10 +144,10 @@ class Answers:
 
     @classmethod
     def of_posts(cls, posted: Mapping[str, str]) -> Answers:
-        """Return the answers that a mailbox holds.
+        """Decode the answers from the texts in a store's mailbox, by key.
 
         Raises:
-            StoreError: an answer cannot be read.
+            StoreError: a text cannot be decoded.
         """
         approvals: dict[str, object] = {}
         results: dict[str, object] = {}
@@ -206,16 +210,16 @@ class Answers:
 
 
 def path_key(run: Run[Any], effect: AskHuman | CallTool) -> str:
-    """Return the key of a call, as the caller of the root run knows it."""
+    """Return the key of a call, after the path of its child run: `"c0.1/c2.0"`."""
     key, path = ask_key(effect), run.id.partition("/")[2]
     return f"{path}/{key}" if path else key
 
 
 def check_given_answer(place: str, answer: object) -> None:
-    """Refuse a decision that neither approves nor declines.
+    """Raise an error if an answer is neither a bool nor an `Approval` with a bool.
 
     Raises:
-        ConfigError: it is no bool, and no `Approval` that holds a bool.
+        ConfigError: the answer has another type; `place` begins the message.
     """
     said = answer.approved if isinstance(answer, Approval) else answer
     if not isinstance(said, bool):
@@ -223,7 +227,7 @@ def check_given_answer(place: str, answer: object) -> None:
 
 
 def approval_from(answer: object) -> Approval:
-    """Read a decision; everything that is not exactly an approval declines."""
+    """Convert an approver's answer to an `Approval`; an answer of another type declines."""
     if not isinstance(answer, Approval):
         neither = f"the approver answered {answer!r:.80}, neither a yes nor a no."
         return Approval(answer is True, "" if isinstance(answer, bool) else neither)
@@ -234,12 +238,12 @@ def approval_from(answer: object) -> Approval:
 
 
 def _text(value: object) -> str:
-    """Return text that a journal can hold: half a surrogate pair is replaced."""
+    """Return `str(value)` with lone surrogates replaced, so that a journal can encode the text."""
     return str(value).encode("utf-8", "replace").decode()
 
 
 def outcome_of(value: object) -> ToolOutcome:
-    """Read the result of a client tool; an exception means that it failed."""
+    """Convert a client tool's result to a `ToolOutcome`; an exception becomes an error outcome."""
     if isinstance(value, ToolOutcome):
         return value
     if isinstance(value, Exception):
@@ -252,14 +256,15 @@ def outcome_of(value: object) -> ToolOutcome:
 class ToolApprover:
     """Asks the caller's `decide` function about the calls of one run.
 
-    An agent's own approver decides no call that a gate of a parent asks about: by the gate's
-    present rules, or by the rules in the journal. That call waits for the parent's approver.
+    The approver of a child's own agent leaves a call open if a gate of a parent run asks about the
+    call. A parent's gate asks by its current rules, or by its rules in the journal. The call then
+    waits for the parent's approver.
 
     Args:
-        decide: the function.
-        agents: the names of the agents that the run is in, outermost first.
-        own: the rules of gates that belong to no parent.
-        above: the present rules of its parents' gates; None for a run without a parent.
+        decide: the caller's function, which returns True, False or an `Approval`.
+        agents: the names of the agents that contain the run, outermost first.
+        own: the rules of gates that do not come from a parent run.
+        above: the current rules of the parent runs' gates; None for a run without a parent.
     """
 
     decide: Decide
@@ -268,11 +273,13 @@ class ToolApprover:
     above: tuple[tuple[Rule, ...], ...] | None = None
 
     async def __call__(self, effect: AskHuman, run: Run[Any]) -> Approval:
-        """Ask about one call; everything that is not exactly an approval declines.
+        """Call `decide` for one pending call and return its answer as an `Approval`.
+
+        An answer that is not an approval declines the call.
 
         Raises:
             ConfigError: the answer edits a call that may have run.
-            LeftOpen: a gate of a parent asks about the call.
+            LeftOpen: a gate of a parent run asks about the call, so the parent's approver decides.
         """
         if self.above is not None:
             recorded = [rules for rules in run.setup.rules if rules not in self.own]
@@ -294,14 +301,14 @@ def approver_below(
     parent: Run[Any],
     gates: Iterable[Policy],
 ) -> Approver[Any] | None:
-    """Return the approver of a child run.
+    """Return the approver that decides the approval questions of a child run, or None.
 
     Args:
         inherited: the parent's approver.
-        own: the approver of the child's agent, which is asked only without `inherited`.
-        agent: the name of the agent.
-        parent: the run that calls it.
-        gates: the gates of the parents, which hold for the child.
+        own: the approver of the child's agent, used only if `inherited` is None.
+        agent: the name of the child's agent.
+        parent: the run that starts the child.
+        gates: the gates of the parents, which also apply to the child.
     """
     rules = tuple([gate.rules for gate in gates])
     match inherited or own:
@@ -320,6 +327,6 @@ def approver_below(
 def approver_alone(own: ToolApprover | None, run: Run[Any]) -> ToolApprover | None:
     """Return the approver of a run that is resumed without its parents.
 
-    A child's questions still wait for the approvers of its parents.
+    Questions that the parents' gates ask in a child run still wait for the parents' approvers.
     """
     return replace(own, above=()) if own is not None and run.setup.depth else own

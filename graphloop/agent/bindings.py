@@ -1,4 +1,4 @@
-"""Bindings: the functions, agents and models that the nodes of a graph name or bring along."""
+"""Bindings: find the functions, agents and models that a graph's nodes name or carry."""
 
 from __future__ import annotations
 
@@ -47,27 +47,27 @@ __all__ = [
 S = TypeVar("S")
 
 NAMING_TOOLS: Final = (Gate, PrepareStep, StopCheck)
-"""The nodes that may name tools."""
+"""The node classes whose parameters can contain tool names."""
 
 
 @final
 @dataclass(frozen=True)
 class Bindings:
-    """Functions and agents, by the names that nodes give in their effects.
+    """Functions and agents, keyed by the names that nodes use for them in effects.
 
     Args:
-        callbacks: the functions that are invoked.
-        agents: the agents whose runs are started.
+        callbacks: the functions that nodes invoke, by name.
+        agents: the agents that nodes start as child runs, by name.
     """
 
     callbacks: Mapping[str, Callback[Any]] = field(default_factory=dict[str, Callback[Any]])
     agents: Mapping[str, Plan] = field(default_factory=dict[str, Plan])
 
     def joined(self, given: Mapping[str, Callback[S]]) -> Mapping[str, Callback[S]]:
-        """Return these functions and the caller's functions.
+        """Return one mapping with these functions and the caller's functions in `given`.
 
         Raises:
-            ConfigError: two functions have one name.
+            ConfigError: a function of the caller has the name of one of these functions.
         """
         if not given:
             return self.callbacks
@@ -82,19 +82,19 @@ class Bindings:
 
 @runtime_checkable
 class Binds(Protocol):
-    """A node that brings along the functions and agents that its effects name."""
+    """A node that carries the functions and agents that its effects name."""
 
     @property
     def carried(self) -> Bindings:
-        """The functions and agents that the node brings along."""
+        """The functions and agents that the node carries."""
         ...
 
 
 def carried_by(nodes: Iterable[Node[Any, Outcome]]) -> Bindings:
-    """Return the functions and agents that these nodes, and the nodes within them, bring along.
+    """Collect the functions and agents that these nodes and their nested nodes carry.
 
     Raises:
-        ConfigError: two nodes bring different functions or agents under one name.
+        ConfigError: two nodes carry different functions or agents under one name.
     """
     every = tuple(unwrapped(nodes))
     if (problem := next(_twice_brought(every), None)) is not None:
@@ -110,10 +110,10 @@ def carried_by(nodes: Iterable[Node[Any, Outcome]]) -> Bindings:
 
 
 def check_carried(graph: NodeGraph[Any]) -> None:
-    """Refuse a graph whose nodes bring different functions or agents under one name.
+    """Raise an error if nodes of a graph carry different functions or agents under one name.
 
     Raises:
-        GraphError: naming each node.
+        GraphError: two nodes disagree about a name; the error lists each such node.
     """
     problems = list(_twice_brought(graph.nodes.values()))
     if problems:
@@ -121,17 +121,17 @@ def check_carried(graph: NodeGraph[Any]) -> None:
 
 
 def models_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
-    """Return the labels of the models that nodes name, each with the first node that names it."""
+    """Map the label of each model that nodes name to the first node with that label."""
     return _named(nodes, _models_of)
 
 
 def agents_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
-    """Return the agents that nodes may run, each with the first node that names it."""
+    """Map the name of each agent that nodes may run to the first node that runs it."""
     return _named(nodes, lambda node: [child.name for child in _contract(node).children])
 
 
 def functions_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
-    """Return the functions that nodes invoke, each with the first node that names it."""
+    """Map the name of each function that nodes invoke to the first node that invokes it."""
     return _named(nodes, lambda node: _contract(node).functions)
 
 
@@ -155,7 +155,7 @@ def _models_of(node: Node[Any, Outcome]) -> Iterable[str]:
             return (node.model, *node.fallbacks)
         case Compact(compaction=compaction) if compaction is not None:
             return (compaction.summary_model,)
-        # Few graphs have such a node, and its module is loaded only for them.
+        # `node.kind` is tested first: naming Critique or Router would import its module.
         case _ if node.kind == "check" and isinstance(node, node_room.Critique | node_room.Router):
             return (node.model,)
         case _:
@@ -163,7 +163,7 @@ def _models_of(node: Node[Any, Outcome]) -> Iterable[str]:
 
 
 def _twice_brought(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Problem]:
-    """Yield a problem for each name under which nodes bring different functions or agents."""
+    """Yield a problem for each name under which nodes carry different functions or agents."""
     known: dict[tuple[str, str], object] = {}
     for node in unwrapped(nodes):
         if not isinstance(node, Binds):
@@ -184,14 +184,15 @@ def _twice_brought(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Problem]:
 
 @final
 class GraphFacts(Struct, frozen=True):
-    """The facts about the nodes of a graph that each of its runs starts with.
+    """Facts about a graph's nodes, computed once and used at the start of each run.
 
     Attributes:
-        carried: the functions and agents that the nodes bring along.
-        models: the labels of the models that nodes name, each with the first such node.
-        agents: the agents that nodes may run, likewise.
-        functions: the functions that nodes invoke and do not bring along, likewise.
-        naming_tools: the nodes that name tools.
+        carried: the functions and agents that the nodes carry.
+        models: the label of each model that nodes name, with the first node that names the model.
+        agents: the name of each agent that nodes may run, with the first node that runs the agent.
+        functions: the name of each function that nodes invoke and do not carry, with the first
+            node that invokes the function.
+        naming_tools: the nodes whose parameters can contain tool names.
         asks_model: see `asks_model`.
         needs_messages: see `needs_messages`.
         one_at_a_time: see `runs_one_at_a_time`.
@@ -208,7 +209,7 @@ class GraphFacts(Struct, frozen=True):
 
     @classmethod
     def of(cls, graph: NodeGraph[Any]) -> GraphFacts:
-        """Return the facts of a graph, by a look at each of its nodes."""
+        """Compute the facts from the nodes of a graph."""
         nodes = graph.nodes.values()
         asking = [node for node in nodes if _asks(node)]
         carried, named = carried_by(nodes), functions_named(nodes)
@@ -221,7 +222,7 @@ class GraphFacts(Struct, frozen=True):
                 [node for node in unwrapped(nodes) if isinstance(node, NAMING_TOOLS)]
             ),
             asks_model=bool(asking),
-            # A generator's model is asked by a prompt of its own.
+            # A `Function` node sends its own prompt, so its model reads no conversation.
             needs_messages=any(
                 not isinstance(node, Function) and _asks(node) for node in _innermost(asking)
             ),
@@ -232,7 +233,7 @@ class GraphFacts(Struct, frozen=True):
 
 
 def facts_of(graph: NodeGraph[Any]) -> GraphFacts:
-    """Return the facts of a graph, which keeps them: no run looks at each node."""
+    """Return the facts of a graph, computed at the first call and cached on the graph."""
     facts = graph.facts
     if not isinstance(facts, GraphFacts):
         facts = graph.facts = GraphFacts.of(graph)
@@ -240,20 +241,20 @@ def facts_of(graph: NodeGraph[Any]) -> GraphFacts:
 
 
 def asks_model(graph: NodeGraph[Any]) -> bool:
-    """Whether a node of the graph itself asks a model; child runs do not count."""
+    """Whether a node of this graph calls a model; model calls of child runs do not count."""
     return facts_of(graph).asks_model
 
 
 def needs_messages(graph: NodeGraph[Any]) -> bool:
-    """Whether a model of the graph itself reads its conversation.
+    """Whether a node of this graph sends the run's conversation to a model.
 
-    The model of a `Function` node reads a prompt of its own.
+    A `Function` node does not count: it sends its own prompt.
     """
     return facts_of(graph).needs_messages
 
 
 def runs_one_at_a_time(graph: NodeGraph[Any]) -> bool:
-    """Whether a node of the graph runs the calls of a turn one after the other."""
+    """Whether an `Execute` node of the graph runs the tool calls of a turn one after the other."""
     return facts_of(graph).one_at_a_time
 
 
@@ -275,15 +276,15 @@ DEPTH_MAX: Final = 2
 
 
 def nesting_of(graph: NodeGraph[Any], plans: Mapping[str, Plan], given: int | None) -> Nesting:
-    """Return how deep the child runs of a graph go.
+    """Return the deepest paths of nested agents below a graph.
 
     Args:
         graph: the graph that runs.
-        plans: the agents of its runs.
+        plans: the agents that the graph's runs may start, by name.
         given: `max_agent_depth`; None if the caller does not give it.
 
     Raises:
-        ConfigError: the default depth would keep models from calling one of the agents.
+        ConfigError: with the default depth, models could not call one of the agents.
     """
     most = DEPTH_MAX if given is None else given
     path, within = tuple[str, ...](), ""

@@ -1,7 +1,7 @@
-"""Callbacks: an agent's own functions, in the form that the nodes of its loop invoke.
+"""Callbacks: wrap the functions among an agent's options for the nodes of the standard loop.
 
-The answer of a function is checked here and becomes an `Answer` event in the journal, so a replay
-calls no function of the caller again.
+A callback checks the return value of the caller's function and converts it to an `Answer` event.
+The event is stored in the journal, so a replay does not call the function again.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def agent_callbacks(
     predicates: Sequence[Predicate],
     final: FinalAnswer | None,
 ) -> Callable[[Toolbox], Mapping[str, Callback[None]]]:
-    """Return the function that makes the callbacks of a run with a toolbox, by their names.
+    """Return a function that builds a run's callbacks by name from the run's toolbox.
 
-    A run has a toolbox of its own: `prepare_step` adds tools to it.
+    Each run has its own toolbox, because `prepare_step` can add tools to it.
     """
     callbacks: dict[str, Callback[None]] = {}
     if predicates:
@@ -118,7 +118,7 @@ def _changes(
     active = None if given is None else active_names(given, tools, world)
     there = offered(tools, every_turn.active_tools if active is None else active)
     if changes.tool_choice is None:
-        choice_of(run.turn.tool_choice, there)  # The agent's own choice must be possible, too.
+        choice_of(run.turn.tool_choice, there)  # Refuses a choice that is now impossible.
         choice = None
     else:
         choice = choice_from_now(changes.tool_choice, there)
@@ -145,7 +145,7 @@ def _stop(predicates: Sequence[Predicate]) -> Callback[None]:
                 if yes_or_no(said):
                     tripped.append(_name_of(predicate))
             except ConfigError as error:
-                # A bound that answers neither yes nor no stops the run: no result is lost.
+                # A predicate that returns no bool stops the run, which loses no result by an error.
                 tripped.append(f"{_name_of(predicate)}: {error}")
         return StopRequested(tuple(tripped))
 
@@ -205,11 +205,11 @@ def _check(
 
 
 def _repaired(messages: Sequence[MessageInput]) -> tuple[Message, ...]:
-    """Return the caller's conversation, in which every call has a result."""
+    """Convert the caller's messages, and repair them so that every call has a result."""
     return repaired(messages_of(messages)).messages
 
 
 def _name_of(predicate: Predicate) -> str:
-    """Return a function's own name; a lambda and a partial have none."""
+    """Return the function's `__name__`; "custom" for a lambda or a partial."""
     name = getattr(predicate, "__name__", "")
     return name if isinstance(name, str) and name.isidentifier() else "custom"

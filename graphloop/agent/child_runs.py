@@ -1,4 +1,4 @@
-"""Child runs: a graph runs as the child of another run, within the limits of its parent."""
+"""Child runs: start a graph as the child of another run, within the limits of the parent."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ NOTHING_ELSE: Final = ConfigDict(extra="forbid")
 @final
 @dataclass(frozen=True)
 class ChildOpener(Generic[S]):
-    """Opens runs of one graph as children of other runs.
+    """Creates child runs of one graph for other runs.
 
     Args:
-        terms: the terms of the graph's runs without a parent.
-        state: the state of a child whose parent gives none.
+        terms: the terms on which the graph runs without a parent.
+        state: the initial state of a child run whose brief has no state.
     """
 
     terms: RunTerms[S]
@@ -47,7 +47,11 @@ class ChildOpener(Generic[S]):
     def child(
         self, brief: Callable[[], Brief], effect: StartRun, parent: Run[Any], ports: Ports[Any]
     ) -> ChildRun[Any]:
-        """Return the child run; `brief` is called only for a run that has not started."""
+        """Return the child run that `effect` starts, within the limits of `parent`.
+
+        `brief` returns the initial conversation and state. It is called only if the child run has
+        not started yet.
+        """
         terms = self.terms
         own = terms.ports(ports.store)
         above = gates_below(effect, parent, ports)
@@ -75,7 +79,7 @@ class ChildOpener(Generic[S]):
         return ChildRun(graph=terms.graph, ports=child_ports, run_id=run_id, begin=begin)
 
     def _briefed(self, brief: Brief, agent: str) -> tuple[tuple[Message, ...], object]:
-        """Return the conversation and the state that a child run begins with."""
+        """Return the initial conversation and the initial state of a child run."""
         messages, instructions = brief.messages, self.terms.options.instructions
         if not messages and self.terms.needs_messages:
             raise ConfigError(
@@ -96,7 +100,7 @@ def as_agent_tool(
     needs_approval: Approval = False,
     takes_over: bool = False,
 ) -> AgentTool:
-    """Return a tool whose calls are runs of a graph; see `Agent.as_tool`."""
+    """Return a tool that starts a child run of a graph at each call; see `Agent.as_tool`."""
     tool: Tool[..., object] = Tool(
         name=name,
         description=description,
@@ -110,9 +114,9 @@ def as_agent_tool(
 
 @cache
 def _parameters(*, takes_over: bool) -> Parameters:
-    """Return the parameters of an agent as a tool: its task, or nothing if it takes over.
+    """Return the tool parameters of an agent: `prompt`, or no parameter if the agent takes over.
 
-    A pydantic model, since a JSON Schema would load the slow schema checker.
+    The parameters come from a pydantic model: a JSON Schema would import the slow schema checker.
     """
     model: type[BaseModel] = (
         pydantic.create_model("Nothing", __config__=NOTHING_ELSE)

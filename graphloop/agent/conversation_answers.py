@@ -1,8 +1,8 @@
-"""Approvals and results for the open calls of a conversation that a client hands back.
+"""Answers to the open calls at the end of a conversation that a caller passes as `messages`.
 
-The conversation names no run. A token is bound to the conversation, the call's place in it, its
-tool and its arguments. In a store, the run that takes the approvals has an id made of the
-conversation, so the approvals count once. Without a store they count each time.
+Such a conversation does not name its run. A token is therefore bound to the conversation, and to
+the place, tool and arguments of its call. With a store, the id of the new run is derived from the
+conversation, so the approvals count only once. Without a store they count each time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .answers import Answers, approval_from, outcome_of
 __all__ = ["ConversationAnswers", "bind_token", "conversation_digest"]
 
 FOREIGN: Final = ("of another call", "for other arguments", "of another conversation")
-"""The refusals of a good token that is for another call or conversation."""
+"""The refusals of a valid token that belongs to another call or conversation."""
 
 IN_A_CHILD: Final = ". Fix: answer a call of a child run by resume(result, approvals=…)"
 
@@ -44,13 +44,13 @@ IN_A_CHILD: Final = ". Fix: answer a call of a child run by resume(result, appro
 @final
 @dataclass(frozen=True)
 class ConversationAnswers:
-    """A conversation, and the answers to the calls that it ends in.
+    """A conversation, with answers to the open calls at its end.
 
     Args:
-        messages: the conversation, repaired.
-        answers: approvals, and the results of client tools, by the calls' names.
-        secret: signs the tokens of approvals.
-        clock: seconds since the epoch.
+        messages: the repaired conversation.
+        answers: approvals and client tool results, each by the key or provider id of its call.
+        secret: the key that signs approval tokens, or None.
+        clock: returns the seconds since the epoch.
     """
 
     messages: tuple[Message, ...]
@@ -60,14 +60,14 @@ class ConversationAnswers:
 
     @property
     def calls(self) -> dict[str, ToolCall]:
-        """The open calls by their keys, which name turn -1."""
+        """The open calls by key; each key contains -1 as the number of the turn."""
         return {call_key(-1, place): call for place, call in open_calls(self.messages)}
 
     @property
     def names(self) -> dict[str, str]:
-        """The key of each open call by its names: the key, and the provider's id if it is unique.
+        """Maps each accepted name of an open call, its key or its unique provider id, to its key.
 
-        A person has approved only one of several calls that share an id.
+        An id that several calls share is left out, because a person approves only one call.
         """
         calls = self.calls
         ids = Counter(call.id for call in calls.values())
@@ -75,15 +75,15 @@ class ConversationAnswers:
         return {**{key: key for key in calls}, **own}
 
     def check(self, toolbox: Toolbox, agents: Collection[str]) -> None:
-        """Refuse answers that have no effect, before anything is recorded.
+        """Raise an error for answers that would have no effect, before any event is recorded.
 
         Args:
             toolbox: the tools of the open calls.
-            agents: the names of the agents that can be called.
+            agents: the names of the agents that models can call.
 
         Raises:
-            ConfigError: an answer is of the wrong type, names no open call, has the token of
-                another call or arguments that its tool refuses; or a call of an agent is open.
+            ConfigError: an answer has a wrong type, names no open call, has the token of another
+                call or arguments that its tool refuses; or a call of an agent is open.
         """
         self._refuse_agents(agents)
         self.answers.refuse_wrong_types()
@@ -100,7 +100,7 @@ class ConversationAnswers:
             self._check_approval(name, approval_from(decision), toolbox)
 
     def _refuse_agents(self, agents: Collection[str]) -> None:
-        """Refuse open calls of agents: a conversation does not tell whether child runs started."""
+        """Raise an error if a call of an agent is open: its child run may have started already."""
         for key, call in self.calls.items():
             if call.name in agents:
                 raise ConfigError(
@@ -123,12 +123,12 @@ class ConversationAnswers:
             raise ConfigError(f"{place}: the edited arguments fail: {problem}")
 
     async def run_id(self, agent: str, store: Store) -> str | None:
-        """Return the id of the run that takes the approvals; None if no call is approved.
+        """Derive a run id from the conversation if a call is approved; otherwise return None.
 
         The id depends only on the agent and the conversation, so the store refuses a second run.
 
         Raises:
-            ConfigError: that run is in the store already.
+            ConfigError: the store already has a run with this id.
             StoreError: the store cannot be read.
         """
         given = self.answers.approvals
@@ -144,7 +144,11 @@ class ConversationAnswers:
         return run_id
 
     def settler(self) -> Settler:
-        """Return the function that answers the open calls; it declines without an answer."""
+        """Return a function that maps the effect of an open call to its approval or result.
+
+        The function declines a question without an answer. A client tool call without a result is
+        answered as not run.
+        """
         names, approvals = self.names, self.answers.approvals
         results = self.answers.tool_results
 
@@ -163,20 +167,20 @@ class ConversationAnswers:
         return settle
 
     def _verified(self, approval: Approval, name: str) -> Approval:
-        """Return the approval, or a refusal if its token is not good for this call."""
+        """Return the approval, or a decline if the approval's token is not valid for the call."""
         refusal = self._refusal(approval, name)
         if not refusal:
             return approval
         return Approval(approved=False, reason=f"the approval is {refusal}.")
 
     def _refusal(self, approval: Approval, name: str) -> str:
-        """Return why the token of an approval is not good for its call; empty if it is."""
+        """Return the reason why an approval's token is invalid for its call; empty if valid."""
         if not approval.approved or not (approval.token or self.secret is not None):
             return ""
         claim, key = claimed(approval.token), self.names[name]
         if claim is None:
             return "malformed" if approval.token else "not signed"
-        # The run and the turn of the question are unknown here; the place of the call is known.
+        # The conversation does not tell the original run and turn, so they are not compared.
         expected = evolve(
             claim,
             path="",
@@ -189,10 +193,10 @@ class ConversationAnswers:
 
 
 def conversation_digest(messages: Sequence[Message]) -> str:
-    """Return the SHA-256 of a conversation up to its last turn, in hexadecimal.
+    """Return the SHA-256 of a conversation up to its last model reply, in hexadecimal.
 
-    Texts, calls and results count. Instructions at the beginning, reasoning and the fields of one
-    wire do not, since clients drop them.
+    The digest covers texts, calls and results. It leaves out leading system messages, reasoning
+    and provider-specific fields, because callers often drop these.
     """
     whole = list(repaired(messages, keep_open=True).messages)
     while whole and isinstance(whole[0], SystemMessage):
@@ -203,10 +207,10 @@ def conversation_digest(messages: Sequence[Message]) -> str:
 
 
 def bind_token(pending: Pending, conversation: str, secret: bytes | None) -> Pending:
-    """Return the question with a token that is good beside this conversation, too."""
+    """Return the pending question with its token also bound to this conversation digest."""
     claim = claimed(pending.token)
     if claim is None or pending.agents:
-        return pending  # No conversation contains a child's call.
+        return pending  # No conversation contains calls of child runs.
     capability: Capability = evolve(claim, conversation=conversation)
     return replace(pending, token=issue(capability, secret))
 
@@ -236,5 +240,5 @@ def _fields(part: UserPart) -> Iterator[str]:
 
 
 def _place(key: str) -> str:
-    """Return the place of a call in its turn, from its key, or from the key of its question."""
+    """Extract the position of a call in its turn from the call's key or its question's key."""
     return key.partition("#")[0].rpartition(".")[2]

@@ -1,11 +1,11 @@
-"""The final answer of an agent with an `output_type`: how it is asked for, and how it is read.
+"""Request, parse and validate the final answer of an agent with an `output_type`.
 
-If the server takes the form, the answer is the text of the last turn. Otherwise it is the arguments
-of a call of `final_answer`, a tool that ends the run. In both cases the `output` check finds
-mistakes, and sends the answer back a limited number of times.
+If the model's server enforces the schema, the answer is the text of the last turn. Otherwise the
+answer is the arguments of a call of `final_answer`, a tool that ends the run. In both cases the
+`output` check finds mistakes, and sends the answer back a limited number of times.
 
-The schema is always that of an object: tools and servers' JSON modes demand one. A type that is no
-object becomes the property `value`. Answers are read as strict JSON.
+The schema always describes an object, because tools and servers' JSON modes need an object. A type
+that is not an object becomes the property `value` of an object. Answers are parsed as strict JSON.
 """
 
 from __future__ import annotations
@@ -47,22 +47,23 @@ __all__ = ["FINAL_ANSWER", "NOT_TAKEN", "OUTPUT", "FinalAnswer", "Output", "fail
 
 FINAL_ANSWER: Final = "final_answer"
 OUTPUT: Final = "output"
-"""The check of the final answer, among the checks of `Verify`."""
+"""The name of the final answer's check among the checks of the `Verify` node."""
 NOT_TAKEN: Final = "Not taken."
 
 
 @final
 class FinalAnswer:
-    """How one agent gives its final answer.
+    """Requests and parses the final answer of one agent, by a server's schema or by a tool.
 
     Args:
-        kind: the type of the answer, as `Output` takes it.
-        mode: whether the server or a tool takes the form.
-        labels: the labels of the models that may be asked, for `"auto"`.
-        own_server: whether the model is asked at a URL of the caller: its abilities are unknown.
+        kind: the type or the JSON Schema of the answer; see `Output`.
+        mode: `"native"`: the server enforces the schema. `"tool"`: the model calls a tool with the
+            answer. `"auto"`: native if all servers can enforce schemas, otherwise tool.
+        labels: the labels of all models that the agent may call.
+        own_server: whether the caller gives the server's URL, so its abilities are unknown.
 
     Raises:
-        ConfigError: no schema can be made of the type, or the server does not take the schema.
+        ConfigError: the type has no JSON Schema, or the server does not accept the schema.
     """
 
     def __init__(
@@ -82,12 +83,12 @@ class FinalAnswer:
 
     @property
     def spec(self) -> OutputSpec | None:
-        """The form for the server; None where a tool takes the answer."""
+        """The schema that the server enforces; None if the model answers through a tool."""
         return self._output.spec if self._native else None
 
     @property
     def tool(self) -> Tool[..., object] | None:
-        """The tool that takes the answer; None where the server takes the form."""
+        """The tool that the model calls with the answer; None if the server enforces the schema."""
         if self._native:
             return None
         spec = self._output.spec
@@ -95,7 +96,7 @@ class FinalAnswer:
         return Tool(
             name=FINAL_ANSWER,
             description=f"{description} {spec.description}".strip(),
-            # The `output` check, which has a limit, finds all mistakes.
+            # Not parsed here: the `output` check finds all mistakes, and limits the retries.
             parameters=Parameters(spec.schema, str),
             execute=self._take,
             effect="pure",
@@ -103,14 +104,14 @@ class FinalAnswer:
         )
 
     def view(self) -> ObjectView:
-        """Return the view of the answer while the model writes it."""
+        """Return a view that parses the partial answer while the model streams its reply."""
         return ObjectView("" if self._native else FINAL_ANSWER, self._output.unwrap)
 
     def answer(self, run: Run[Any]) -> object:
-        """Return the answer of a run.
+        """Return the parsed and validated final answer of a run.
 
         Raises:
-            OutputInvalid: there is none, or it does not fit; the message is for the model.
+            OutputInvalid: the run has no valid answer; the message is for the model.
         """
         arguments = None if self._native else _arguments(run)
         if arguments is not None:
@@ -123,14 +124,14 @@ class FinalAnswer:
         )
 
     def said(self, run: Run[Any]) -> str:
-        """Return the model's answer as text, whether or not it fits."""
+        """Return the model's final answer as unparsed text, valid or not."""
         arguments = None if self._native else _arguments(run)
         return latest_answer(run) if arguments is None else arguments
 
     def _fit_servers(
         self, kind: object, mode: Literal["auto", "native", "tool"], services: Sequence[Service]
     ) -> None:
-        """Let a tool take the answer if a server does not take its form."""
+        """Switch from native mode to the tool if a server does not accept the schema."""
         spec = self._output.spec
         place = f"output {spec.name!r}: schema"
         parts = [service.refused_output(spec.schema, place=place) for service in services]
@@ -144,7 +145,7 @@ class FinalAnswer:
             self._native, self._output = False, Output(kind, name=FINAL_ANSWER)
 
     def _take(self, arguments: str) -> object:
-        """Return the answer as the call's result, for an agent that has called this one."""
+        """Return the parsed answer as the tool's result, or `NOT_TAKEN` for an invalid answer."""
         try:
             self._output.parse_arguments(arguments)
         except OutputInvalid:
@@ -153,7 +154,7 @@ class FinalAnswer:
 
 
 def failure_of(run: Run[Any], final: FinalAnswer | None) -> Exception:
-    """Return the recorded failure of a run that ended in another process."""
+    """Rebuild the exception of a failed run from the failure in its journal."""
     failure = None if run.ending is None else run.ending.failure
     if failure is None:
         return RunFailed("unknown")
@@ -169,7 +170,7 @@ def failure_of(run: Run[Any], final: FinalAnswer | None) -> Exception:
 
 
 def _arguments(run: Run[Any]) -> str | None:
-    """Return the arguments of the first call of `final_answer`; None if there is none."""
+    """Return the arguments of the last turn's first `final_answer` call; None without a call."""
     if said_after_calls(run):
         return None
     calls = run.record.steps[-1].tool_calls
@@ -185,10 +186,10 @@ FOUND_CHARS_MAX = 80
 
 @final
 class Output:
-    """The form of a final answer, from a type that pydantic knows or from a JSON Schema.
+    """The schema and the parser of a final answer, made from a type or from a JSON Schema.
 
-    A pydantic model class, a dataclass, a TypedDict, `list[str]` or a union gives values of that
-    type. A mapping is a JSON Schema, and gives parsed JSON.
+    For a pydantic model class, a dataclass, a TypedDict, `list[str]` or a union, `parse` returns a
+    value of that type. A mapping is read as a JSON Schema; then `parse` returns plain JSON values.
 
         Output(Weather).parse('{"city": "Oslo"}')  # Weather(city='Oslo')
 
@@ -197,7 +198,7 @@ class Output:
             docstring of the type.
 
     Raises:
-        ConfigError: no JSON Schema can be made of the type, or the schema is not valid.
+        ConfigError: the type has no JSON Schema, or the given schema is not valid.
     """
 
     def __init__(self, kind: object, *, name: str = "") -> None:
@@ -209,32 +210,34 @@ class Output:
         self.spec = OutputSpec(_legal(name or title), form.schema, _description(form.schema))
 
     def parse(self, text: str) -> object:
-        """Return the answer that a model wrote as text.
+        """Parse and validate an answer that the model wrote as text.
 
         Raises:
-            OutputInvalid: it is not JSON, or does not fit; the message is for the model.
+            OutputInvalid: the text is no JSON, or does not fit the type; the message is for the
+                model.
         """
         answer = text.strip()
         if not answer:
             raise OutputInvalid(self._refusal("it is empty"), text=text)
         try:
             return self._value(answer)
-        except Exception as error:  # A user's validator may raise anything.
+        except Exception as error:  # A user's validator may raise any error.
             raise OutputInvalid(self._refusal(_finding(answer, error)), text=text) from error
 
     def parse_arguments(self, text: str) -> object:
-        """Return the answer that a model gave as the arguments of a call.
+        """Parse and validate an answer that the model passed as the arguments of a call.
 
         Raises:
-            OutputInvalid: they are not JSON, or do not fit; the message is for the model.
+            OutputInvalid: the arguments are no JSON, or do not fit the type; the message is for the
+                model.
         """
         try:
             return self._value(text)
-        except Exception as error:  # A user's validator may raise anything.
+        except Exception as error:  # A user's validator may raise any error.
             raise OutputInvalid(rejection(self.spec.name, text, error), text=text) from error
 
     def unwrap(self, value: object) -> object | None:
-        """Return the answer in JSON that is still growing, unchecked; None where it is missing."""
+        """Return the unvalidated answer inside partial JSON; None if the answer has not begun."""
         if not self._wraps:
             return value
         return cast("JsonSchema", value).get(VALUE) if isinstance(value, dict) else None
@@ -260,7 +263,7 @@ def _of_schema(schema: Mapping[str, object]) -> tuple[Parameters, bool, str]:
 
 
 def _wrapped(schema: Mapping[str, object]) -> JsonSchema:
-    """Return the schema as a property; references find its definitions at the top."""
+    """Return an object schema with `schema` as its property `value`; `$defs` stay at the top."""
     inner = dict(schema)
     outer = {key: inner.pop(key) for key in ("$schema", "$defs", "definitions") if key in inner}
     return outer | {

@@ -1,4 +1,4 @@
-"""Functions that make an agent for one question, one object, or one tool."""
+"""Functions that create an agent to answer one question, return one object, or be one tool."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class TextOptions(AgentOptions, QuestionInput, total=False):
-    """Options of an agent that is asked once, and its conversation."""
+    """The options of an agent that runs once, and the conversation of its run."""
 
 
 async def generate_text(
@@ -47,15 +47,15 @@ async def generate_text(
 
     Args:
         model: `"provider:model"`, or a provider.
-        prompt: the question; or `messages`, the conversation so far.
-        signal: aborts the run once it is set; the result has all that was done before.
-        options: `approvals` and `tool_results` for the calls that `messages` ends in, as for
-            `Agent.stream`; for the others see `AgentOptions`.
+        prompt: the question; omit it if `messages` gives the conversation so far.
+        signal: aborts the run once it is set; the result keeps the turns before the abort.
+        options: see `AgentOptions`; `approvals` and `tool_results`, which answer the calls at the
+            end of `messages`, are those of `Agent.stream`.
 
     Raises:
-        ConfigError: an option, the model, a tool or the question cannot work; nothing was sent.
-        ProviderError: the model could not be asked, or did not answer completely.
-        Exception: the error of a `prepare_step` function or a stop predicate.
+        ConfigError: an option, the model, a tool or the question is invalid; no request was sent.
+        ProviderError: a model request failed, or its reply was incomplete.
+        Exception: a `prepare_step` function or a stop predicate raised this error.
     """
     agent, question = _agent_of(model, options)
     try:
@@ -68,17 +68,17 @@ async def generate_text(
 def generate_text_sync(
     model: Model, prompt: str | None = None, **options: Unpack[TextOptions]
 ) -> RunResult[None]:
-    """Do what `generate_text` does, for callers without an event loop."""
+    """Run `generate_text` in a new event loop and return its result, for synchronous callers."""
     return run_sync(generate_text(model, prompt, **options), "generate_text")
 
 
 def stream_chat(
     model: Model, prompt: str | None = None, **options: Unpack[TextOptions]
 ) -> RunStream[None]:
-    """Return the stream of one run; nothing is sent before the first look at it.
+    """Return the stream of a new run; no request is sent before the stream is first read.
 
-    The arguments are those of `generate_text`. A mistake in them becomes the stream's error part
-    and the error of its `result`; this function never raises.
+    The arguments are those of `generate_text`. This function never raises: for an invalid argument
+    the stream has an error part, and its `result` raises the error.
     """
     try:
         agent, question = _agent_of(model, options)
@@ -91,8 +91,8 @@ def stream_chat(
 
 
 def _agent_of(model: Model, options: TextOptions) -> tuple[Agent, QuestionInput]:
-    """Return the agent, and its conversation."""
-    given: Mapping[str, object] = {**options}  # A TypedDict loses its type where keys are computed.
+    """Create the agent, and return it with the options of its conversation."""
+    given: Mapping[str, object] = {**options}  # A TypedDict takes no computed keys.
     asked = QuestionInput.__annotations__
     question = {key: value for key, value in given.items() if key in asked}
     own = {key: value for key, value in given.items() if key not in asked}
@@ -115,20 +115,20 @@ ABOUT_ONE_ANSWER: Final = frozenset(
         *("temperature", "timeouts", "top_p", "verify"),
     )
 )
-"""The options that have an effect without tools; all others are refused."""
+"""The options that `generate_object` accepts: those that have an effect without tools."""
 
 
 @final
 @dataclass(frozen=True)
 class ObjectResult(Generic[T_co]):
-    """An answer of the asked type, and the run that gave it."""
+    """An answer of the requested type (`object`), and the result of its run (`run`)."""
 
     object: T_co
     run: RunResult[None]
 
     @property
     def usage(self) -> Usage | None:
-        """Tokens of all attempts; None where no server reported them."""
+        """The token usage of all attempts; None if no server reported usage."""
         return self.run.total_usage
 
     @property
@@ -138,7 +138,7 @@ class ObjectResult(Generic[T_co]):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The options that could not take full effect, and why."""
+        """The warnings of the run, such as options that could not take full effect."""
         return self.run.warnings
 
 
@@ -165,20 +165,20 @@ async def generate_object(
     prompt: str | None = None,
     **options: Unpack[TextOptions],
 ) -> ObjectResult[Any]:
-    """Ask a model for an answer of a type, and return it checked.
+    """Ask a model for an answer of type `output_type`, and return the validated answer.
 
     Args:
         model: `"provider:model"`, or a provider.
         output_type: a pydantic model, a dataclass, a TypedDict, any type pydantic knows, or a
             JSON Schema.
-        prompt: the question; or `messages`, the conversation so far.
-        options: the `AgentOptions` that have an effect without tools. For an answer after work
-            with tools, give an `Agent` an `output_type`.
+        prompt: the question; omit it if `messages` gives the conversation so far.
+        options: the `AgentOptions` that have an effect without tools. To let the model use tools
+            before its answer, give an `Agent` an `output_type`.
 
     Raises:
-        ConfigError: an option belongs to the loop, or cannot work; nothing was sent.
+        ConfigError: an option is invalid or has an effect only with tools; no request was sent.
         OutputInvalid: the model gave no answer of this type.
-        ProviderError: the model could not be asked, or did not answer completely.
+        ProviderError: a model request failed, or its reply was incomplete.
     """
     refused = sorted(options.keys() - ABOUT_ONE_ANSWER - {"messages"})
     if refused:
@@ -186,7 +186,7 @@ async def generate_object(
             f"generate_object asks for one answer; {', '.join(refused)} would have no effect: "
             "use Agent(…, output_type=…) for an answer after work with tools"
         )
-    # Each attempt may be paused once by the server.
+    # Two turns for each attempt: the server may pause a reply once.
     steps = 2 * (options.get("max_output_retries", 2) + 1)
     every: TextOptions = {**options, "output_type": output_type, "max_steps": steps}
     result = await generate_text(model, prompt, **every)
@@ -221,7 +221,7 @@ def generate_object_sync(
     prompt: str | None = None,
     **options: Unpack[TextOptions],
 ) -> ObjectResult[Any]:
-    """Do what `generate_object` does, for callers without an event loop."""
+    """Run `generate_object` in a new event loop and return its result, for synchronous callers."""
     work = generate_object(model, output_type, prompt, **options)
     return run_sync(work, "generate_object")
 
@@ -234,17 +234,18 @@ def agent_tool(
     takes_over: bool = False,
     **options: Unpack[AgentOptions],
 ) -> AgentTool:
-    """Return an agent that other agents call as a tool, by its `name`.
+    """Create an agent, and return it as a tool that other agents can call by its `name`.
 
     Args:
         model: `"provider:model"`, or a provider.
-        description: its purpose; the calling model decides by this.
+        description: the tool's purpose; the calling model reads it to choose a tool.
         needs_approval: whether a person must approve a call.
-        takes_over: whether the agent reads the whole conversation and gives the run's answer.
-        options: see `AgentOptions`; `name` is the tool's name too.
+        takes_over: whether a call is a handoff: the agent reads the whole conversation of the
+            calling run and gives that run's answer.
+        options: see `AgentOptions`; `name` is also the tool's name.
 
     Raises:
-        ConfigError: an option, the model or a tool cannot work.
+        ConfigError: an option, the model or a tool is invalid.
     """
     return Agent(model, **options).as_tool(
         description=description, needs_approval=needs_approval, takes_over=takes_over

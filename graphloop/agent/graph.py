@@ -45,7 +45,7 @@ S = TypeVar("S")
 class Graph(NodeGraph[S]):
     """Nodes, and a table that says where each outcome of a node leads.
 
-    In a row of the table, `...` stands for every other outcome.
+    In a row of the table, `...` stands for all outcomes that the row does not list.
 
         loop = Graph("ask-once", start=prepare, edges={
             prepare: {Ready: model, Calls: append, ...: END},
@@ -55,15 +55,15 @@ class Graph(NodeGraph[S]):
 
     Args:
         name: the graph's name in journals and diagrams.
-        start: the node that a run begins at.
-        edges: for each node, where each of its outcomes leads: to a node, or to `END`.
-        state_type: the type of the state, if no `@node` function among the nodes names it.
-        ignore: the reasons to set findings of `check` aside, by node and code. A graph with an
-            unbounded cycle (GL4) runs only with a reason for it.
+        start: the first node of each run.
+        edges: maps each node to the target of each of its outcomes: a node, or `END`.
+        state_type: the type of the state; by default the type that the `@node` functions declare.
+        ignore: maps a node and a finding's code to the reason for ignoring this finding of `check`.
+            A graph with an unbounded cycle (GL4) runs only if a reason is given for that cycle.
 
     Raises:
-        GraphError: naming every problem, with its place and its fix.
-        ConfigError: a finding is set aside without a reason.
+        GraphError: the graph is invalid; the message lists every problem with its place and fix.
+        ConfigError: a finding is ignored without a reason.
     """
 
     @overload
@@ -94,22 +94,22 @@ class Graph(NodeGraph[S]):
         state_type: type[S] | None = None,
         ignore: Ignore | None = None,
     ) -> None:
-        # The overloads bind the state type; one implementation cannot say "S or None".
+        # The overloads infer the state type; one signature cannot express "S or None".
         super().__init__(name, start, edges)
         self.state_type, self._ignore = prepared(self, state_type, ignore)
 
     @property
     def prompt(self) -> str:
-        """The prompt of a run without `prompt=` and `messages=`; only a topology file gives one."""
+        """The default prompt of a run; empty unless the graph's topology file sets a prompt."""
         return ""
 
     @property
     def ignore(self) -> Ignore:
-        """The reasons to set findings of `check` aside, by node and code."""
+        """The reasons for ignoring findings of `check`, by node and code."""
         return self._ignore
 
     def unbounded(self, reason: str) -> Self:
-        """Return this graph with its unbounded cycles (GL4) set aside, so that it runs."""
+        """Return a copy of this graph that may run despite its unbounded cycles (GL4)."""
         ignore = reasons_for_cycles(self, reason, self._ignore, self.endless)
         changed = copy(self)
         changed._ignore = ignore
@@ -121,22 +121,22 @@ class Graph(NodeGraph[S]):
         return views.mermaid_of(views.picture(self))
 
     def dot(self) -> str:
-        """Return the graph in the language of Graphviz."""
+        """Return the graph as text in DOT, the language of Graphviz."""
         return views.dot_of(views.picture(self))
 
     def save(self, path: str | Path, *, level: Level = "node") -> Path:
-        """Draw the graph into a file, by its suffix: svg, png, pdf, mmd, dot or txt.
+        """Draw the graph into a file; its suffix sets the format: svg, png, pdf, mmd, dot, txt.
 
-        The level `phase` folds loops and agents into boxes. `detail` shows the contract of each
-        node, and draws the graphs that nodes run.
+        Level `phase` draws each loop and each agent as a single box. Level `detail` adds the
+        contract of each node, and the graphs that nodes run.
         """
         views.save(self, path, level=level)
         return Path(path)
 
     def diff(self, later: NodeGraph[S], *, rules: Rules | Iterable[Rules] = ()) -> Comparison:
-        """Return how a later graph differs from this graph, and which promises it lost.
+        """Compare this graph with a later graph: return their differences and lost guarantees.
 
-        The `rules` are decided on both graphs. A rule that fits neither is a ConfigError.
+        Both graphs are checked against `rules`. A rule that fits neither graph is a ConfigError.
         """
         return proofs.compare(self, later, rules)
 
@@ -147,18 +147,19 @@ class Graph(NodeGraph[S]):
         ignore: Ignore | None = None,
         tools: Iterable[str | Named] = (),
     ) -> Report:
-        """Return what is proven of the graph; see `graphloop.check`."""
+        """Check the graph, and return a report of findings and proofs; see `graphloop.check`."""
         return proofs.check(self, rules=rules, ignore=ignore or {}, tools=tools)
 
     @cached_property
     def endless(self) -> tuple[Endless, ...]:
-        """The unbounded cycles that are not set aside; with any, the graph does not run."""
+        """The unbounded cycles without a reason in `ignore`; with such a cycle, no run starts."""
         return proofs.endless(self)
 
     def run_bound(self, **options: Unpack[BoundOptions[S]]) -> Bound:
-        """Return the worst case of a run with these options, with the agents that it may call.
+        """Return the upper bound (model calls, tool calls, cost) of a run with these options.
 
-        `graphloop.proofs.bound` gives the bound of the table alone.
+        The bound includes the agents that the run may call. `graphloop.proofs.bound` returns the
+        bound of the graph's table alone.
         """
         known = (options.get("context_window"), options.get("model_price"))
         return self._terms(options).bound(*known)
@@ -167,30 +168,34 @@ class Graph(NodeGraph[S]):
         """Return the stream of a new run of this graph.
 
         Args:
-            state: the state of your own nodes; None without such nodes.
+            state: the initial state for your own nodes; None if no node uses a state.
             question: the prompt or the conversation, and the options; see `GraphQuestion`.
         """
         return new_run(self, self._terms(question), state, question, self.prompt)
 
     async def run(self, state: S, **question: Unpack[GraphQuestion[S]]) -> RunResult[S]:
-        """Run this graph to its end; arguments as for `stream`, errors as for `Agent.generate`."""
+        """Run this graph until it ends or parks, and return the result.
+
+        The arguments are those of `stream`, and the errors are those of `Agent.generate`.
+        """
         return await self.stream(state, **question).result()
 
     def resume_stream(
         self, run: str | RunResult[S], **answers: Unpack[GraphAnswers[S]]
     ) -> RunStream[S]:
-        """Return the stream of a run of this graph that parked, or whose process died.
+        """Return the stream of a run that is resumed after it parked or its process died.
 
         Args:
-            run: its id in the `store` of the options, or the result that parked.
-            answers: the answers, and the options that the run started with; see `GraphAnswers`.
+            run: the run's id in the `store` option, or the `RunResult` of the parked run.
+            answers: answers to pending calls, and the options that the run was started with; see
+                `GraphAnswers`.
         """
         return resumed_run(self, self._terms(answers), run, answers)
 
     async def resume(
         self, run: str | RunResult[S], **answers: Unpack[GraphAnswers[S]]
     ) -> RunResult[S]:
-        """Resume a run of this graph; arguments as for `resume_stream`."""
+        """Resume a run and return its result; the arguments are those of `resume_stream`."""
         return await self.resume_stream(run, **answers).result()
 
     def as_tool(
@@ -203,10 +208,10 @@ class Graph(NodeGraph[S]):
         takes_over: bool = False,
         **options: Unpack[GraphOptions[S]],
     ) -> AgentTool:
-        """Return this graph as a tool of agents, or as the agent of a `Child` node.
+        """Return this graph as a tool that agents call, or as the agent of a `Child` node.
 
-        Each call is a child run, which begins with `state`. The other arguments are those of
-        `Agent.as_tool`, and `GraphOptions`.
+        Each call starts a child run with `state` as its initial state. The other arguments are
+        those of `Agent.as_tool`, and `GraphOptions`.
         """
         return as_agent_tool(
             self._terms(options),
@@ -218,7 +223,7 @@ class Graph(NodeGraph[S]):
         )
 
     def as_sub_agent(self, name: str, options: Mapping[str, object]) -> AgentTool:
-        """Return this graph for nodes that name it; it asks the run's model."""
+        """Return this graph as a tool for nodes that run it by `name`; it uses the run's model."""
         return as_agent_tool(self._terms(passed_on(options)), name=legal_name(name))
 
     def _terms(self, options: GraphOptions[S], own_gates: Policy | None = None) -> RunTerms[S]:

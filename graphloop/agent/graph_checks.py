@@ -1,4 +1,4 @@
-"""Graph checks: a user's graph before it runs. Names are looked up, conditions are checked."""
+"""Graph checks: find unknown names and useless options of a graph before it runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = ["endless_refusal", "looked_up", "prepared", "reasons_for_cycles", "re
 S = TypeVar("S")
 
 GATED: Final = ("gate", "graph")
-"""The kinds of nodes that keep the rules of a gate."""
+"""The kinds of nodes that can enforce the rules of a gate."""
 
 
 def looked_up(
@@ -51,7 +51,8 @@ def looked_up(
     """Return the resources of a graph's runs, and the functions that its nodes invoke.
 
     Raises:
-        ConfigError: a node names something that the runs do not have, or an option has no effect.
+        ConfigError: a node names a model, agent, function or tool that the runs do not have, or an
+            option has no effect.
     """
     carried = facts_of(graph).carried
     brought = carried.joined(callbacks or {})
@@ -65,10 +66,10 @@ def looked_up(
 
 
 def refuse_idle_gate(graph: NodeGraph[Any], place: str) -> None:
-    """Refuse rules of a gate for a graph in which no node keeps them.
+    """Raise an error if no node of a graph can enforce the rules of a gate.
 
     Raises:
-        ConfigError: beginning with the place of the rules.
+        ConfigError: no node can enforce the rules; the message begins with `place`.
     """
     if not any(node.kind in GATED for node in graph.nodes.values()):
         raise ConfigError(
@@ -78,10 +79,10 @@ def refuse_idle_gate(graph: NodeGraph[Any], place: str) -> None:
 
 
 def _look_up_tools(graph: NodeGraph[Any], world: AgentResources) -> None:
-    """Refuse nodes that name tools that the run does not have, unless it has no tools at all.
+    """Raise an error if nodes name unknown tools; a run without any tools is not checked.
 
     Raises:
-        ConfigError: naming each tool, with the nearest that exists.
+        ConfigError: a tool is unknown; the message lists unknown tools and the nearest known names.
     """
     if not world.callable_names:
         return
@@ -96,7 +97,7 @@ def _look_up_tools(graph: NodeGraph[Any], world: AgentResources) -> None:
 
 
 def _check_tools(node: Node[Any, Outcome], world: AgentResources) -> None:
-    """Refuse one node that names a tool that the run does not have."""
+    """Raise an error if this node names a tool that the run does not have."""
     specs = world.toolbox.specs
     match node:
         case Gate():
@@ -116,10 +117,10 @@ def _check_tools(node: Node[Any, Outcome], world: AgentResources) -> None:
 def _look_up(
     graph: NodeGraph[Any], world: AgentResources, functions: Collection[str], *, has_model: bool
 ) -> None:
-    """Refuse a run without the models, agents and functions that its nodes name.
+    """Raise an error if a run lacks a model, agent or function that its nodes name.
 
     Raises:
-        ConfigError: naming everything that is missing, with the nearest name that exists.
+        ConfigError: a name is unknown; the message lists unknown names and the nearest known names.
     """
     missing = list(_unopened(graph, world))
     if not has_model and asks_model(graph):
@@ -150,12 +151,12 @@ def _no_model(graph: NodeGraph[Any]) -> str:
 
 
 def _unopened(graph: NodeGraph[Any], world: AgentResources) -> Iterator[str]:
-    """Open the models that only nodes name; yield each problem."""
+    """Add the models that only nodes name to the resources; yield a text for each failure."""
     for label, node in facts_of(graph).models.items():
         if label in world.models:
             continue
         if label.startswith("script:") and graph.source and graph.source.rows is not None:
-            # A topology file could name any path of this machine.
+            # A script model reads a file, and a topology file could name any path of this machine.
             yield f"node {node!r} asks {label!r}: data opens no file. Fix: give the run that model"
             continue
         try:
@@ -167,12 +168,12 @@ def _unopened(graph: NodeGraph[Any], world: AgentResources) -> Iterator[str]:
 def prepared(
     graph: NodeGraph[S], state_type: type[S] | None, ignore: Ignore | None
 ) -> tuple[type[S] | None, Ignore]:
-    """Return the type of a graph's state, and the findings that are set aside.
+    """Check a new graph, and return the type of its state and the findings to ignore.
 
     Raises:
-        ConfigError: an agent's name does not fit into `agent/node`, or a finding is set aside
+        ConfigError: an agent's name cannot be part of a path `agent/node`, or a finding is ignored
             without a reason.
-        GraphError: two nodes bring different functions or agents under one name, or take states of
+        GraphError: two nodes carry different functions or agents under one name, or take states of
             different types.
     """
     _refuse_odd_agents(graph.nodes)
@@ -184,7 +185,7 @@ def prepared(
 def reasons_for_cycles(
     graph: NodeGraph[S], reason: str, ignore: Ignore, endless: tuple[Endless, ...]
 ) -> Ignore:
-    """Return the findings that are set aside, with the graph's unbounded cycles (GL4)."""
+    """Return the findings to ignore, with `reason` added for each unbounded cycle (GL4)."""
     if not endless:
         raise ConfigError(f"graph {graph.name!r} is bounded: it needs no reason to run")
     cycles = proofs.endless(graph, every=True)
@@ -192,7 +193,7 @@ def reasons_for_cycles(
 
 
 def endless_refusal(graph: NodeGraph[Any], found: tuple[Endless, ...]) -> ConfigError:
-    """Return the error of a graph without a bound, with the two ways out."""
+    """Return the error for a graph with unbounded cycles; its message lists the possible fixes."""
     reasons = ", ".join(f'({cycle.node!r}, "GL4"): "why"' for cycle in found)
     return ConfigError(
         f"graph {graph.name!r} may run for ever, so it does not run: "
@@ -203,10 +204,10 @@ def endless_refusal(graph: NodeGraph[Any], found: tuple[Endless, ...]) -> Config
 
 
 def _refuse_odd_agents(nodes: Mapping[str, Node[S, Outcome]]) -> None:
-    """Refuse agents whose names do not fit into `agent/node`.
+    """Raise an error if an agent's name cannot be part of a path `agent/node`.
 
     Raises:
-        ConfigError: naming the agent, and its node.
+        ConfigError: an agent has an invalid name; the message names the agent and its node.
     """
     for name, node in nodes.items():
         promised = contract_of(node)
@@ -221,10 +222,10 @@ def _refuse_odd_agents(nodes: Mapping[str, Node[S, Outcome]]) -> None:
 
 
 def _reasoned(ignore: Ignore) -> Ignore:
-    """Return a copy of the findings that are set aside.
+    """Return a copy of the findings to ignore, after a check of their reasons.
 
     Raises:
-        ConfigError: a finding is set aside without a reason.
+        ConfigError: a finding is ignored without a reason.
     """
     for (node, code), reason in ignore.items():
         if not reason.strip():

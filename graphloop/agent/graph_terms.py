@@ -1,4 +1,4 @@
-"""Graph terms: from a graph and its options to the terms, and the streams, of its runs."""
+"""Graph terms: build the terms and the streams of runs from a graph and its options."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ S = TypeVar("S")
 
 
 class GraphOptions(RunOptions, Generic[S], total=False):
-    """Options of the runs of a graph, beside those of every run.
+    """The options of a graph's runs: the options of every run, a model and functions.
 
-    `model`: the model of every node that names none; not needed where no node asks a model.
-    `callbacks`: the functions that nodes invoke by name; `@node` functions are found without it.
+    `model`: the model for all nodes that name no model; not needed if no node calls a model.
+    `callbacks`: functions by name, for nodes that invoke a function by name; `@node` functions
+    need no entry.
     """
 
     model: Model | None
@@ -49,22 +50,22 @@ class GraphOptions(RunOptions, Generic[S], total=False):
 class GraphQuestion(GraphOptions[S], ConversationInput, Generic[S], total=False):
     """The options of a new run of a graph, and its conversation.
 
-    `prompt`: the question. Neither `prompt` nor `messages` is needed where no node asks a model, or
-    where the graph's file has a `prompt`.
+    `prompt`: the question. Neither `prompt` nor `messages` is needed if no node calls a model,
+    or if the graph's topology file has a `prompt`.
     """
 
     prompt: str | None
 
 
 class GraphAnswers(GraphOptions[S], AnswersInput, Generic[S], total=False):
-    """The options that a run of a graph was started with, and answers to its questions."""
+    """The options that a graph's run was started with, and answers to its pending calls."""
 
 
 class BoundOptions(GraphOptions[S], Generic[S], total=False):
-    """The options of a run, and the facts of its models that a bound needs.
+    """The options of a run, and facts about its models that an upper bound needs.
 
-    `context_window`: how many tokens the largest of the models' windows holds.
-    `model_price`: the price of the dearest of the models.
+    `context_window`: the largest context window among the models, in tokens.
+    `model_price`: the price of the most expensive model.
     """
 
     context_window: int | None
@@ -72,20 +73,20 @@ class BoundOptions(GraphOptions[S], Generic[S], total=False):
 
 
 class _EveryOption(GraphQuestion[S], GraphAnswers[S], BoundOptions[S], Generic[S], total=False):
-    """Everything that the methods of a graph take."""
+    """All keyword options that the methods of `Graph` accept."""
 
 
 def new_run(
     graph: NodeGraph[S], terms: RunTerms[S], state: S, question: GraphQuestion[S], prompt: str
 ) -> RunStream[S]:
-    """Return the stream of a new run, which closes what it opens.
+    """Return the stream of a new run; at its end the stream closes the store and connections.
 
     Args:
         graph: the graph.
         terms: the terms of the run.
         state: the state that the run begins with.
-        question: the prompt or the conversation, beside the options.
-        prompt: the prompt of a question without prompt and messages.
+        question: the options, with the prompt or the conversation.
+        prompt: the default prompt, used if `question` has neither `prompt` nor `messages`.
     """
     reject_unknown_options(question, GraphQuestion, f"graph {graph.name!r}")
     given = cast("QuestionInput", _chosen({**question}, ConversationInput.__annotations__))
@@ -98,7 +99,7 @@ def new_run(
 def resumed_run(
     graph: NodeGraph[S], terms: RunTerms[S], run: str | RunResult[S], given: GraphAnswers[S]
 ) -> RunStream[S]:
-    """Return the stream of a run that goes on, which closes what it opens."""
+    """Return the stream of a resumed run; at its end the stream closes store and connections."""
     reject_unknown_options(given, GraphAnswers, f"graph {graph.name!r}")
     answers = cast("AnswersInput", _chosen({**given}, AnswersInput.__annotations__))
     return _closing(resume_run(terms, run, answers), terms)
@@ -115,10 +116,10 @@ def graph_terms(
     endless: tuple[Endless, ...],
     own_gates: Policy | None = None,
 ) -> RunTerms[S]:
-    """Return the terms of the runs of `graph`.
+    """Build the terms (models, tools, limits, store) of all runs of `graph` from the options.
 
     Raises:
-        ConfigError: an option, the model or a tool cannot work.
+        ConfigError: an option, the model or a tool is invalid, or the graph has an unbounded cycle.
     """
     if endless:
         raise endless_refusal(graph, endless)
@@ -137,10 +138,10 @@ def graph_terms(
 
 
 def passed_on(options: Mapping[str, object]) -> GraphOptions[Any]:
-    """Return the options of a run that hold for the graphs that it runs by name."""
+    """Select the options of a run that also apply to the graphs that the run starts by name."""
     return cast("GraphOptions[Any]", _chosen(options, PASSED_ON))
 
 
 def _chosen(options: Mapping[str, object], names: Iterable[str]) -> dict[str, object]:
-    """Return some of the options; a TypedDict loses its type where keys are computed."""
+    """Return the options with these names, as a plain dict."""
     return {name: options[name] for name in names if name in options}

@@ -46,11 +46,11 @@ __all__ = [
 
 
 def setup_below(own: Setup, effect: StartRun, parent: Run[Any], above: Sequence[Policy]) -> Setup:
-    """Return the setup of a child run.
+    """Return the setup of a child run, restricted by the limits of its parent.
 
     Args:
         own: the setup of a run of the same graph without a parent.
-        effect: starts the child, with its budget.
+        effect: the effect that starts the child and sets its budget.
         parent: the run that starts the child.
         above: the gates of the parents, outermost first.
     """
@@ -68,15 +68,15 @@ def setup_below(own: Setup, effect: StartRun, parent: Run[Any], above: Sequence[
 
 
 def gates_below(effect: StartRun, parent: Run[Any], ports: Ports[Any]) -> tuple[Policy, ...]:
-    """Return the gates that hold for a child run, outermost first.
+    """Return the parents' gates that also apply to a child run, outermost first.
 
-    The gates above the parent hold. The gates of the parent's own graph hold for a child that a
-    call starts, if they let the call pass. No call starts the child of a node.
+    All gates that the parent inherited apply. If a tool call starts the child, the gates of the
+    parent's own graph that passed this call apply, too. If a node starts the child, they do not.
 
     Args:
-        effect: starts the child.
+        effect: the effect that starts the child.
         parent: the run that starts the child.
-        ports: the parent's world.
+        ports: the ports of the parent, with its gates.
     """
     recorded, added = gates_of(parent.setup.rules, ports.gates)
     passed = parent.turn.gated if parent.turn.has_call(effect.key) else ()
@@ -99,11 +99,11 @@ REASON = "a rule of the run above speaks of it"
 def inherited_rules(
     options: Options, graph: NodeGraph[S], world: AgentResources
 ) -> tuple[TemporalRule, ...]:
-    """Return the temporal rules of a run, with every word looked up.
+    """Return the temporal rules of a run, with each word resolved to a node or tool.
 
     Raises:
-        ConfigError: a word means nothing, or more than one thing; or a rule is about calls that
-            this run never sees.
+        ConfigError: a word of a rule is unknown or ambiguous, or a rule is about calls that this
+            run never sees.
     """
     rules = graph.rules & rules_of(options.rules)
     if not rules:
@@ -122,14 +122,14 @@ def inherited_rules(
 
 
 def _place(graph: NodeGraph[S], rule: TemporalRule) -> str:
-    """Return the line of a rule in the graph's file, for the beginning of a message."""
+    """Return the prefix `file:line: ` of a rule from a topology file; empty for other rules."""
     source = graph.source
     line = None if source is None else (source.rules or {}).get(describe_rule(rule))
     return "" if source is None or line is None else f"{source.file}:{line}: "
 
 
 def _unseen(rule: TemporalRule, world: AgentResources) -> Iterator[str]:
-    """Yield the problems of a rule about tools whose calls this run never sees."""
+    """Yield a problem text for each tool in a rule whose calls this run never sees."""
     yield from _uncounted(rule, world.given)
     _, *others = words_of(rule)
     servers = _run_by_servers(world.given)
@@ -143,14 +143,14 @@ def _unseen(rule: TemporalRule, world: AgentResources) -> Iterator[str]:
 
 
 def _uncounted(rule: TemporalRule, tools: Iterable[ToolSpec]) -> Iterator[str]:
-    """Yield the problems of a rule about tools that the model's server runs."""
+    """Yield a problem text for each tool in a rule that the model's server runs itself."""
     what, *others = words_of(rule)
     servers = _run_by_servers(tools)
     for word in filter(None, (what, *others)):
         kind, _, name = word.partition(":")
         if kind not in {"tool", "approval"}:
             continue
-        # As the condition of a rule, `tool:*` stays as strict without the server's tools.
+        # `tool:*` as a rule's condition is allowed: uncounted server tools make the rule stricter.
         is_any = name == "*" and kind == "tool" and word != others[0]
         unseen = servers if is_any else [name] if name in servers else []
         if unseen:
@@ -166,10 +166,10 @@ def _run_by_servers(tools: Iterable[ToolSpec]) -> list[str]:
 
 
 def refuse_other_rules(run: Run[S], rules: tuple[TemporalRule, ...]) -> None:
-    """Refuse to resume a run under rules that it did not start with.
+    """Raise an error if a run would be resumed under rules that it did not start with.
 
     Raises:
-        ConfigError: naming each new rule.
+        ConfigError: `rules` has new rules; the message names them.
     """
     others = [describe_rule(rule) for rule in rules if rule not in run.setup.watch]
     if others and not run.ended:
@@ -182,13 +182,14 @@ def refuse_other_rules(run: Run[S], rules: tuple[TemporalRule, ...]) -> None:
 
 
 def beyond_watch(above: Setup, gates: Iterable[Policy]) -> tuple[Policy, ...]:
-    """Return the gate that denies a child run the tools that its parents' rules name.
+    """Return a gate that denies a child run each tool that its parents' temporal rules name.
 
-    A rule counts no event of a child, so the child must not call these tools.
+    A rule counts no event of a child run, so the child must not call these tools. The tuple is
+    empty if the rules name no tool, or if `gates` has this gate already.
 
     Args:
         above: the setup of the parent.
-        gates: the gates that hold for the child already.
+        gates: the gates that apply to the child already.
     """
     tools = _kept_below(above)
     if not tools:
@@ -198,17 +199,20 @@ def beyond_watch(above: Setup, gates: Iterable[Policy]) -> tuple[Policy, ...]:
 
 
 def offered_below(tools: tuple[ToolSpec, ...], above: Setup) -> tuple[ToolSpec, ...]:
-    """Return the tools that a child run may offer; no gate stops a tool that the server runs."""
+    """Return the tools that a child run may offer to its model.
+
+    Server tools that a parent's rules name are left out, because no gate can stop a server tool.
+    """
     kept = _kept_below(above)
     refused = [tool for tool in tools if tool.kind == "provider" and {"*", tool.name} & {*kept}]
     return tuple([tool for tool in tools if tool not in refused])
 
 
 def added_under(setup: Setup, tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
-    """Return the tools among these that a running run may add.
+    """Return the tools out of `tools` that a run may add after its start.
 
     Raises:
-        ConfigError: a rule of the run is about a tool that the model's server runs.
+        ConfigError: a rule of the run names a tool that the model's server runs.
     """
     problems = [problem for rule in setup.watch for problem in _uncounted(rule, tools)]
     if problems:
@@ -217,10 +221,10 @@ def added_under(setup: Setup, tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ..
 
 
 def _kept_below(above: Setup) -> tuple[str, ...]:
-    """Return the tools that the rules of a run, and of all its parents, name.
+    """Return the names of the tools that the temporal rules of a run and its parents name.
 
-    The rules of the parents are read from the gates that `beyond_watch` made of them. The run's
-    journal keeps these gates, also in a fork without a parent.
+    The rules of the parents are read from the gates that `beyond_watch` made from these rules. The
+    run's journal contains these gates, even if the run is a fork without a parent.
     """
     denied = [rule for gate in above.rules for rule in gate if rule.reason == REASON]
     inherited = [name for rule in denied if rule.verdict == "deny" for name in rule.tools]
@@ -228,7 +232,7 @@ def _kept_below(above: Setup) -> tuple[str, ...]:
 
 
 def reply_max(setup: Setup, world: AgentResources) -> int | None:
-    """Return the most tokens of one reply, in a run or its child runs; None for no limit."""
+    """Return the largest token limit of a reply in a run or its child runs; None if unlimited."""
     limits = [setup.settings.max_tokens]
     limits += [plan.opener.terms.reply_max for plan in world.children.values()]
     known = [limit for limit in limits if limit is not None]
@@ -242,14 +246,14 @@ def run_bound(
     context_window: int | None,
     price: ModelPrice | None,
 ) -> Bound:
-    """Return the bound of one run of `graph`, with the agents that it may call.
+    """Return the upper bound of one run of `graph`, including the agents that the run may call.
 
     Args:
         graph: the graph that runs.
         setup: the run's budget and limits.
         world: the agents of the run.
-        context_window: how many tokens the largest of the models' windows holds.
-        price: the price of the dearest of the models.
+        context_window: the largest context window among the models, in tokens.
+        price: the price of the most expensive model.
     """
     agents = {
         name: plan.opener.terms.bound(context_window, price)

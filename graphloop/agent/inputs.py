@@ -1,7 +1,7 @@
-"""Inputs: the model, the conversation and the answers of a caller, and what its functions take.
+"""Inputs: types and checks for a caller's conversation, answers and functions.
 
 A conversation is a prompt, graphloop's own messages, or mappings in the form of the chat
-completions API. A run makes new frozen values of them and changes no object of the caller.
+completions API. A run converts messages to new frozen values, and changes no object of the caller.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ ChoiceInput: TypeAlias = Literal["auto", "required", "none"] | ToolChoice
 
 RUN_ID_CHARS_MAX: Final = 200
 
-# The fields of a message of each role, beside the role.
+# The fields that a message of each role may have, apart from `role`.
 FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "system": ("content",),
     "developer": ("content",),
@@ -67,7 +67,7 @@ class AnswersInput(TypedDict, total=False):
 
     `approvals`: decisions by the key of the pending call; a call without a decision stays pending.
     `tool_results`: the results of client tools by the key of the pending call; an exception
-    (`ToolError("…")`) says that the tool failed.
+    (`ToolError("…")`) as result means that the tool failed.
     """
 
     approvals: Mapping[str, bool | Approval] | None
@@ -78,7 +78,7 @@ class ConversationInput(TypedDict, total=False):
     """The conversation that a new run starts with, instead of a `prompt`.
 
     `messages`: the conversation so far.
-    `run_id`: the run's id in the store; made up if not given.
+    `run_id`: the run's id in the store; generated if not given.
     """
 
     messages: Sequence[MessageInput] | None
@@ -86,23 +86,23 @@ class ConversationInput(TypedDict, total=False):
 
 
 class QuestionInput(ConversationInput, AnswersInput, total=False):
-    """The conversation that a new run starts with, and answers to the calls that it ends in.
+    """The conversation that a new run starts with, and answers to the calls at its end.
 
     `approvals`: decisions by the id of the call; a call without a decision is denied. A token is
-    good for its call at the end of its conversation. With an `approval_secret`, a token is needed.
-    A `store` takes a conversation with approvals once, unless `run_id` is given.
+    valid only for its call in the same conversation. With an `approval_secret`, each approval needs
+    a token. A `store` accepts a conversation with approvals only once, unless `run_id` is given.
     `tool_results`: the results of client tools by the id of the call.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class StepInfo:
-    """A turn before it starts, for `prepare_step` and `compact` functions.
+    """Data about a turn before it starts, passed to `prepare_step` and `compact` functions.
 
     Attributes:
-        step_index: the turn's index; the first is 0.
-        messages: the conversation that the model would be sent.
-        usage: tokens so far, of all turns.
+        step_index: the turn's index, from 0.
+        messages: the conversation to be sent to the model.
+        usage: the tokens of all turns so far.
     """
 
     step_index: int
@@ -112,14 +112,14 @@ class StepInfo:
 
 @dataclass(frozen=True, slots=True)
 class StepChanges:
-    """Changes that a `prepare_step` function makes; None changes nothing.
+    """The changes that a `prepare_step` function returns; a default value changes nothing.
 
     `messages` becomes the history of this and all later turns. `add_tools` and `withdraw_tools`
     (names) change the tools of this and all later turns. `active_tools`, `tool_choice` and `model`
-    replace those of the agent for this turn only. The tool choice must be possible among the tools
-    of the turn. With `active_tools`, an added tool is offered in the turns whose list names it.
-    A journal holds no functions: another process that resumes the run by its id passes the added
-    tools among the agent's `tools`.
+    replace the agent's values for this turn only. `tool_choice` must be possible with the tools of
+    the turn. If a turn has `active_tools`, an added tool is offered only if that list names the
+    tool. A journal stores no functions: to resume the run by its id in another process, pass the
+    added tools among the agent's `tools`.
     """
 
     messages: Sequence[MessageInput] | None = None
@@ -132,15 +132,15 @@ class StepChanges:
 
 @dataclass(frozen=True, slots=True)
 class AnswerInfo:
-    """The final answer, for `done_when` and `verify` functions.
+    """Data about a final answer, passed to `done_when` and `verify` functions.
 
     Attributes:
-        text: the answer.
-        output: the answer as the agent's `output_type`, if it has one.
+        text: the answer as text.
+        output: the answer as a value of the agent's `output_type`; None without an `output_type`.
         messages: the conversation.
-        usage: tokens so far.
-        step_index: the turn's index.
-        attempt: how often this check has sent an answer back.
+        usage: the tokens of all turns so far.
+        step_index: the turn's index, from 0.
+        attempt: the number of answers that this check has sent back so far.
     """
 
     text: str
@@ -155,7 +155,8 @@ class AnswerInfo:
 class Review:
     """The result of a `verify` function: whether the answer is good, and how to improve it.
 
-    The model reads the `feedback` in its next turn. Without `retry` the answer is taken as it is.
+    The model reads `feedback` in its next turn. If `retry` is False, the run accepts the answer
+    even if `ok` is False.
     """
 
     ok: bool
@@ -164,10 +165,11 @@ class Review:
 
 
 def check_run_id(name: str, run_id: str) -> None:
-    """Refuse an id that no store can use as a file name and a key.
+    """Raise an error if a run id cannot be a file name and a key in a store.
 
     Raises:
-        ConfigError: it is empty or too long, or has a slash or half a surrogate pair.
+        ConfigError: the id is empty or too long, or has a slash or half a surrogate pair; the
+            message names the option `name`.
     """
     if not run_id or "/" in run_id:
         raise ConfigError(
@@ -186,10 +188,10 @@ def check_run_id(name: str, run_id: str) -> None:
 
 
 def messages_of(messages: Sequence[MessageInput]) -> tuple[Message, ...]:
-    """Return messages as values.
+    """Convert a caller's messages and mappings to frozen message values.
 
     Raises:
-        ConfigError: naming the message by its index, and the mistake in it.
+        ConfigError: a message is invalid; the error names the message's index and the mistake.
     """
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(
@@ -220,7 +222,7 @@ def _message(place: str, message: MessageInput) -> Message:
             return UserMessage(parts)
         case "assistant":
             said, details = _assistant(place, message), _details(place, message)
-            # Fields that a server added go back to the wire that they came from, and to no other.
+            # Fields that a server added may be sent only to the wire that they came from.
             own = details or any(
                 isinstance(part, ReasoningPart) or (isinstance(part, ToolCall) and part.extra)
                 for part in said
@@ -255,7 +257,7 @@ def _parts(place: str, content: object) -> tuple[UserPart, ...]:
         raise ConfigError(
             f"{place}: `content` is a string or a list of parts; found {type(content).__name__}"
         )
-    given = cast("Sequence[object]", content)  # isinstance cannot tell the item type.
+    given = cast("Sequence[object]", content)  # isinstance leaves items untyped.
     return tuple(_part(f"{place}.content[{at}]", part) for at, part in enumerate(given))
 
 
@@ -318,7 +320,7 @@ def _assistant(place: str, message: Mapping[str, object]) -> list[AssistantPart]
 
 
 def _extra(place: str, call: Mapping[str, object]) -> str:
-    """Return the server's own fields of a call, as the wire sends them back."""
+    """Return the server-specific fields of a call as JSON text, for later requests."""
     known = ("id", "type", "index", "function")
     extra = {name: value for name, value in call.items() if value and name not in known}
     try:
@@ -329,7 +331,7 @@ def _extra(place: str, call: Mapping[str, object]) -> str:
 
 
 def _details(place: str, message: Mapping[str, object]) -> str:
-    """Return structured reasoning as the wire sends it back; empty if there is none."""
+    """Return a message's structured reasoning as JSON text for later requests; empty without it."""
     details: object = message.get("reasoning_details") or ()
     if not details:
         return ""
@@ -341,10 +343,10 @@ def _details(place: str, message: Mapping[str, object]) -> str:
 
 
 def _nothing_else(place: str, given: object, known: Sequence[str]) -> None:
-    """Refuse unknown fields with a value; dumps of SDKs hold many empty fields.
+    """Raise an error for unknown fields with a value; SDK dumps contain many empty fields.
 
     Raises:
-        ConfigError: naming each unknown field, with the nearest known name.
+        ConfigError: a field is unknown; the message lists such fields and the nearest known names.
     """
     fields = _fields(given)
     unknown = [str(name) for name, value in fields.items() if value and name not in known]
@@ -356,7 +358,7 @@ def _nothing_else(place: str, given: object, known: Sequence[str]) -> None:
 
 
 def _fields(given: object) -> Mapping[str, object]:
-    return cast("Mapping[str, object]", given)  # A pattern cannot tell what it matched.
+    return cast("Mapping[str, object]", given)  # A match pattern narrows no type.
 
 
 def _field(place: str, message: Mapping[str, object], name: str) -> str:

@@ -1,4 +1,4 @@
-"""Journals: stored runs are read without being driven, forked, and made ready to resume."""
+"""Journals: read and fork stored runs, and load them for a resume, without a driver."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ S = TypeVar("S")
 
 
 def opening_of(events: Sequence[Event]) -> tuple[Message, ...]:
-    """Return the conversation in the first event of a journal."""
+    """Return the initial conversation from a journal's `Started` event; empty if it is missing."""
     first = events[0] if events else None
     return tuple(first.messages) if isinstance(first, Started) else ()
 
 
 def state_after(graph: NodeGraph[S], events: Sequence[Event], upto: int | None = None) -> Run[S]:
-    """Return the run after event `upto`, or after the last event; nothing is performed.
+    """Replay a journal, and return the run after event `upto` or after the last event.
 
     Raises:
-        ConfigError: `upto` is no whole number.
-        StoreError: there is no such event, the journal is of another graph, or a state in it is
-            not of the graph's type.
-        IllegalEvent: an event does not fit, since the graph has changed.
+        ConfigError: `upto` is not a whole number.
+        StoreError: the journal has no event `upto`, belongs to another graph, or has a state of
+            another type than the graph's state.
+        IllegalEvent: an event is not possible in this graph, because the graph has changed.
     """
     number = len(events) if upto is None else _whole(upto, events)
     if not 1 <= number <= len(events):
@@ -79,20 +79,20 @@ async def fork_run(
     *,
     share: bool = False,
 ) -> str:
-    """Copy a run up to event `at`, with the children that were running then; return the new id.
+    """Copy a run up to event `at`, with child runs that were pending then; return the copy's id.
 
     Args:
-        graph: the run's graph; None only for a run without children.
+        graph: the run's graph; may be None only for a run without child runs.
         store: the store of the run.
-        run_id: the run.
-        at: the last event of the copy.
-        new_id: the copy's id; by default a random one.
-        share: whether the copy may act on approvals of the run.
+        run_id: the id of the run.
+        at: the number of the last event to copy.
+        new_id: the copy's id; by default a random id.
+        share: whether the copy may act on approvals that the original run got.
 
     Raises:
-        StoreError: there is no such run or event, or the id is taken.
-        ConfigError: no run can have the id, `at` is no whole number, the run has children and there
-            is no graph, or the copy would act on an approval without `share`.
+        StoreError: the store has no such run or event, or the new id is taken.
+        ConfigError: the new id is invalid, `at` is not a whole number, the run has child runs but
+            `graph` is None, or the copy would act on an approval without `share`.
     """
     copy = uuid4().hex if new_id is None else new_id
     check_run_id("new_id", copy)
@@ -102,7 +102,7 @@ async def fork_run(
             f"run {run_id!r} has child runs, and only its graph tells which of them were running "
             f"after event {at}. Fix: give the graph."
         )
-    within = 1 <= _whole(at, events) <= len(events)  # Otherwise `fork` raises the error.
+    within = 1 <= _whole(at, events) <= len(events)  # If not, `fork` raises the error.
     children = children_at(graph, events, at) if graph is not None and within else ()
     if within and not share:
         _refuse_approved(run_id, graph, events[:at])
@@ -118,7 +118,7 @@ async def fork_run(
 
 
 def _begun(graph: NodeGraph[Any], events: Sequence[Event], key: str) -> int:
-    """Return the last event after which this child of a run was not pending."""
+    """Return the number of the last event after which the child run `key` was not yet pending."""
     before = range(len(events) - 1, 0, -1)
     return next((at for at in before if key not in children_at(graph, events, at)), 1)
 
@@ -126,15 +126,15 @@ def _begun(graph: NodeGraph[Any], events: Sequence[Event], key: str) -> int:
 def _refuse_approved(
     run_id: str, graph: NodeGraph[Any] | None, events: Sequence[Event], begun: int = 0
 ) -> None:
-    """Refuse a copy that would act on an approval of the run.
+    """Raise an error if the copy of a run would act on an approval that the run got.
 
-    An approved call with its result acts no more, nor does a run that is over.
+    An approval does no harm if its call already has a result, or if the copied run is over.
 
     Args:
-        run_id: the run.
-        graph: its graph; None for a child run: then every approval counts.
-        events: its events.
-        begun: the last event of the forked run before this child started.
+        run_id: the id of the run to copy.
+        graph: the run's graph; None for a child run, where every approval counts.
+        events: the events to copy.
+        begun: for a child run, the forked run's last event before the child started.
     """
     given = {
         at: event.effect
@@ -162,13 +162,13 @@ def _refuse_approved(
 
 
 def root_of(run_id: str, key: str) -> tuple[str, str]:
-    """Return the root run, and the key of a call there; a child run takes no answers."""
+    """Return the id of a run's root run, and the key under which that run takes a call's answer."""
     root, slash, path = run_id.partition("/")
     return root, f"{path}/{key}" if slash else key
 
 
 def typed(graph: NodeGraph[S], events: Sequence[Event]) -> Sequence[Event]:
-    """Return a graph's events with states of its type, in place of plain JSON."""
+    """Convert the states in a graph's events from plain JSON to the graph's state type."""
     return typed_events(known_state_type(graph), events)
 
 
@@ -185,7 +185,7 @@ async def record_of(store: Catalog, run_id: str) -> RunRecord:
     """Return the store's record of a run.
 
     Raises:
-        UnknownRun: there is no such run.
+        UnknownRun: the store has no run with this id.
     """
     for record in await store.overview(run_id):
         if record.run_id == run_id:
@@ -195,12 +195,13 @@ async def record_of(store: Catalog, run_id: str) -> RunRecord:
 
 
 async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumption[S]:
-    """Return a run with its children, and each answer at the run that waits for it.
+    """Load the child runs of a run, and assign each answer to the run that waits for it.
 
-    The answers go through the store's mailbox, if it has one: of two answers, the first counts.
+    The answers pass through the store's mailbox, if the store has one. Of two answers to one call,
+    the first counts.
 
     Raises:
-        ConfigError: an answer, a model or a tool does not fit; nothing has changed.
+        ConfigError: an answer, a model or a tool does not fit the run; the store is unchanged.
         StoreError: a journal or an answer cannot be read.
     """
     answers.refuse_wrong_types()
@@ -229,10 +230,10 @@ async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumpti
 
 
 def refuse_unattended(run: Run[Any]) -> None:
-    """Refuse to iterate a run that `iter` has not started.
+    """Raise an error if a run was not started by `iter` and so cannot be iterated.
 
     Raises:
-        ConfigError: another call has started the run.
+        ConfigError: another method, such as `generate`, has started the run.
     """
     if not (run.setup.attended or run.ended):
         raise ConfigError(
@@ -242,11 +243,11 @@ def refuse_unattended(run: Run[Any]) -> None:
 
 
 async def not_over(known: Run[S], store: Store, graph: NodeGraph[S]) -> None:
-    """Refuse an old result of a run that has gone on since.
+    """Raise an error if the run has events after this result, so the result is out of date.
 
     Raises:
-        ConfigError: the run has gone on.
-        StoreError: its journal cannot be read.
+        ConfigError: the run was resumed after this result.
+        StoreError: the run's journal cannot be read.
     """
     events = await store.load(known.id)
     if len(events) == known.seq:
@@ -266,10 +267,10 @@ def _over(run: Run[Any]) -> str:
 
 
 async def refuse_edits(run: Run[S], ports: Ports[S], answers: Answers) -> None:
-    """Refuse edited arguments that a tool of the run, or of a child, does not take.
+    """Raise an error if edited arguments do not fit a tool of a run or of its child runs.
 
     Raises:
-        ConfigError: naming the approval, and the mistake.
+        ConfigError: edited arguments are invalid; the message names the approval and the mistake.
         StoreError: a journal cannot be read.
     """
     tree, toolboxes = await _tree(run, ports)
@@ -278,7 +279,7 @@ async def refuse_edits(run: Run[S], ports: Ports[S], answers: Answers) -> None:
 
 
 def descendants(tree: Resumption[Any]) -> dict[str, Run[Any]]:
-    """Return the children of a run at any depth, by their ids."""
+    """Return the loaded child runs of a run at any depth, by run id."""
     found: dict[str, Run[Any]] = {}
     for child in tree.children.values():
         found[child.run.id] = child.run
@@ -287,13 +288,13 @@ def descendants(tree: Resumption[Any]) -> dict[str, Run[Any]]:
 
 
 async def waiting(run: Run[S], ports: Ports[S]) -> tuple[Pending, ...]:
-    """Return the questions of a run and its children, by their journals."""
+    """Return the pending questions of a run and its child runs, read from their journals."""
     tree, _ = await _tree(run, ports)
     return tuple(pending_of(run, descendants(tree), ports.secret))
 
 
 async def _tree(run: Run[Any], ports: Ports[Any]) -> tuple[Resumption[Any], dict[str, Toolbox]]:
-    """Load the children that have started, and the tools of each run."""
+    """Load the started child runs of a run at any depth, and the toolbox of each run by run id."""
     children: dict[str, Resumption[Any]] = {}
     toolboxes = {run.id: ports.toolbox}
     for effect in run.pending.values():
@@ -330,7 +331,7 @@ def _answered(
 
 
 def _check_resumable(run: Run[Any], ports: Ports[Any]) -> None:
-    """Refuse to resume a run without its secret, models and tools."""
+    """Raise an error if the secret, a model or a tool that a resumed run needs is missing."""
     if run.ended:
         return
     if run.setup.signed and ports.secret is None:

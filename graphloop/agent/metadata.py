@@ -1,7 +1,7 @@
-"""Metadata: the agents and options of a graph's runs, attached to the graph.
+"""Metadata: attach the agents and options of a graph's runs to the graph.
 
-A table holds no agents that models call as tools, no instructions and no budgets. Proofs and
-pictures of the graph need them.
+Proofs and drawings of a graph need the agents that models call, the instructions and the budget.
+The graph's own table does not contain these data.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ PLAIN: Final = (
     *("verify", "prepare_step", "compact", "max_output_retries"),
     *("retries", "timeouts", "price", "prices"),
 )
-"""The options that a graph keeps as they are; its nodes keep the others, but for the secrets."""
+"""The options that are copied to a graph unchanged; its nodes hold the others, except secrets."""
 
 
 def attach_metadata(graph: NodeGraph[Any], world: AgentResources, options: Options) -> None:
-    """Attach an agent's tools, agents and options to its graph."""
+    """Store the tool names, sub-agents and options of an agent on the agent's graph."""
     graph.tool_names = world.callable_names
     graph.agents = _graphs(world.children)
     graph.called = frozenset(world.children)
@@ -40,7 +40,7 @@ def attach_metadata(graph: NodeGraph[Any], world: AgentResources, options: Optio
 
 
 def graph_of(opener: Opener) -> NodeGraph[Any] | None:
-    """Return the graph of an opener's runs; None for an opener of another library."""
+    """Return an opener's graph with metadata; None for an opener class of another library."""
     if not isinstance(opener, ChildOpener):
         return None
     # isinstance cannot tell the type of the state.
@@ -51,9 +51,9 @@ def graph_of(opener: Opener) -> NodeGraph[Any] | None:
 
 
 def _with_metadata(terms: RunTerms[Any]) -> NodeGraph[Any]:
-    """Return the graph with the options of its terms; itself where it has them already."""
+    """Return a copy of the terms' graph with metadata; the graph itself if nothing is missing."""
     graph, world = terms.graph, terms.world
-    # Agents that nodes carry stand in the contracts of the nodes.
+    # Agents that nodes carry are listed in the contracts of these nodes.
     more = {
         name: plan
         for name, plan in world.children.items()
@@ -88,7 +88,7 @@ def _run_options(world: AgentResources, options: Options) -> Mapping[str, object
     agents = {
         name: plan.tool for name, plan in world.children.items() if isinstance(plan, AgentTool)
     }
-    _, predicates = stop_input(options.stop_when)  # A node keeps the conditions.
+    _, predicates = stop_input(options.stop_when)  # `StopCheck` holds the conditions.
     return {
         "model": world.label,
         "tools": {**tools, **agents},

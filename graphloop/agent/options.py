@@ -1,6 +1,6 @@
-"""The options of agents and graphs: flat keywords outside, one frozen `Options` inside.
+"""The options of agents and graphs: keywords for callers, one frozen `Options` internally.
 
-`Agent` takes `AgentOptions`. `Graph.run` takes `RunOptions`: the nodes of a graph hold the others.
+`Agent` takes `AgentOptions`. `Graph.run` takes only `RunOptions`: a graph's own nodes set the rest.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .inputs import AnswerInfo, ChoiceInput, MessageInput, Model, Review, StepCh
 from .sub_agents import AgentTool, NamedAgent
 
 if TYPE_CHECKING:
-    # An agent whose model is not asked over HTTP loads no part of that way.
+    # Imported for types only: an agent without an HTTP model loads no HTTP code.
     from ..providers import Retries, Timeouts
 
 __all__ = [
@@ -58,53 +58,53 @@ Prepare: TypeAlias = Callable[[StepInfo], StepChanges | Awaitable[StepChanges | 
 PASSED_ON: Final = frozenset(
     {"model", "api_key", "base_url", "timeouts", "retries", "price", "prices", "clock"}
 )
-"""The options of a run that hold for the graphs that it runs by name: how the model is asked."""
+"""The options about access to models, which also apply to graphs that a run starts by name."""
 
 SETTINGS: Final = frozenset(
     {"max_tokens", "temperature", "top_p", "stop_sequences", "seed", "provider_options"}
 )
-"""The sampling settings; a run can change them in the middle."""
+"""The names of the sampling settings, which can change during a run."""
 
 SEED: Final = -(2**63)
-"""The least seed that JSON readers take for a whole number."""
+"""The smallest allowed seed: JSON parsers read no smaller number as an integer."""
 
 
 class RunOptions(TypedDict, total=False):
-    """Options of every run.
+    """The options of every run, of an agent or a graph.
 
     `tools`: functions, `Tool` objects, or a mapping of name to either.
     `instructions`: the system message, put before the conversation.
-    `max_tokens`, `temperature`, `top_p`, `stop_sequences`, `seed`: sampling; unset is the
-    server's default.
-    `provider_options`: JSON fields merged into each request body as they are.
+    `max_tokens`, `temperature`, `top_p`, `stop_sequences`, `seed`: sampling settings; the server's
+    defaults apply to settings that are not given.
+    `provider_options`: JSON fields that are merged unchanged into each request body.
     `gate`: which calls may run: `allow(…) | ask(…) | deny(…)`. The first rule that matches decides;
-    a call that no rule matches is denied. The gate holds for child runs, too.
-    `approve_tool_call`: decides about calls of tools that need approval: True, False, or an
-    `Approval`; without it such a call parks the run.
-    `approval_ttl_s`: for how many seconds an approval may be given (default: without limit).
-    `approval_secret`: signs the tokens of approvals, so that only the recorded question can be
-    approved. A party that can write the store can still approve.
+    a call that no rule matches is denied. The gate also applies to child runs.
+    `approve_tool_call`: a function that decides calls which need approval: it returns True, False
+    or an `Approval`. Without this function, such a call parks the run.
+    `approval_ttl_s`: the seconds within which a call can be approved (default: no limit).
+    `approval_secret`: the key that signs approval tokens, so that an approval counts only for the
+    recorded question. A party that can write to the store can still approve calls.
     `budget`: what the run and its children may spend (`graphloop.budget`).
     `rules`: temporal rules (`graphloop.rules`). A call that a rule forbids is denied, and the model
     reads the rule. Child runs are denied the tools that the rules name.
-    `max_agent_depth`: how many agents deep the run may go (default 2). Without this option, agents
-    that are deeper are refused.
-    `step_timeout_s`: the seconds after which a turn with its tools is given up. The time of a child
-    run counts by the limit of its own agent.
+    `max_agent_depth`: the maximum depth of nested agents (default 2). Without this option, agents
+    nested more deeply are an error.
+    `step_timeout_s`: the time limit for a turn with its tools, in seconds. A child run is limited
+    only by the option of its own agent.
     `on_bad_history`: `"repair"` (default) or `"refuse"` a conversation with calls that have no
     result, or results that have no call.
     `agents`: agents and graphs by name, for the nodes of a graph that run agents by name. An agent
-    keeps its own model; a graph asks the model of the run.
-    `on_step_finish`: called with each finished turn; its error becomes a warning.
-    `store`: where the journal goes: a `Store`, a database file (`runs.db`), or a directory for
-    JSON-lines files; without one it is kept in memory.
-    `api_key`, `base_url`: for a model given by name; unset comes from the environment.
-    `timeouts`, `retries`: for a model given by name; the limits of one model call, and how often
-    it may be sent.
-    `price`: the cost of a reply in US dollars; the default is the table of genai-prices. It holds
-    in child runs that have no price of their own.
-    `prices`: prices of models by name, which go before that table; not beside `price`.
-    `clock`: returns the seconds since the epoch; a run reads no other clock.
+    keeps its own model; a graph uses the model of the run.
+    `on_step_finish`: a function called with each finished turn; its error becomes a warning.
+    `store`: the place of the journal: a `Store`, a database file (`runs.db`), or a directory for
+    JSON-lines files. Without a store, the journal is kept in memory.
+    `api_key`, `base_url`: access to a model given by name; by default read from the environment.
+    `timeouts`, `retries`: the time limits of one model call and its retries, for a model given by
+    name.
+    `price`: a function that returns the cost of a reply in US dollars; the default uses the table
+    of genai-prices. The function also applies to child runs without a price of their own.
+    `prices`: prices by model name, which override that table; cannot be combined with `price`.
+    `clock`: a function that returns the seconds since the epoch; a run reads no other clock.
     """
 
     tools: Tools
@@ -137,33 +137,37 @@ class RunOptions(TypedDict, total=False):
 
 
 class AgentOptions(RunOptions, total=False):
-    """Options of the standard loop, beside those of every run.
+    """The options of an agent: the options of every run, and those of the standard loop.
 
     `name`: the agent's name in journals and diagrams (default "agent").
-    `max_steps`: how many turns at most (default 20, at least 1).
-    `stop_when`: stop conditions (`graphloop.stop`) or predicates over `StopInfo`; any one stops.
-    `max_consecutive_tool_errors`: in how many steps in a row one tool may only fail (default 3).
-    `max_consecutive_denials`: in how many steps in a row calls may only be denied (default 5).
-    `max_tool_concurrency`: how many tools of a turn may run at once (default 5).
+    `max_steps`: the maximum number of turns (default 20, at least 1).
+    `stop_when`: stop conditions (`graphloop.stop`) or predicates over `StopInfo`; if any of them
+    is true, the run stops.
+    `max_consecutive_tool_errors`: the run stops after this many turns in which one tool only failed
+    and never succeeded in between (default 3).
+    `max_consecutive_denials`: the run stops after this many turns in a row whose calls were all
+    denied (default 5).
+    `max_tool_concurrency`: the maximum number of tools of a turn that run at once (default 5).
     `run_ungated`: whether calls that need no approval run before a person is asked about the other
     calls of their turn; by default the whole turn waits.
-    `fallback_models`: asked in order, call by call, when a model cannot be asked.
+    `fallback_models`: the models to try in this order, for each model call that fails.
     `output_type`: the type of the final answer: a pydantic model, any type, or a JSON Schema.
-    `output_mode`: with `"native"` the server keeps to the type, with `"tool"` an added tool takes
-    the answer, `"auto"` (default) chooses by the model's wire and server.
-    `max_output_retries`: how often an answer that is not of the type is sent back (default 2).
-    `done_when`: a function of `AnswerInfo`: is the work done? False sends the answer back.
+    `output_mode`: with `"native"` the server enforces the type; with `"tool"` the model answers by
+    calling an added tool; `"auto"` (default) chooses by the models' servers.
+    `max_output_retries`: how often an answer that does not fit the type is sent back (default 2).
+    `done_when`: a function of `AnswerInfo` that returns whether the work is done; False sends the
+    answer back.
     `max_done_retries`: how often `done_when` sends an answer back (default 2); then the answer is
-    taken, and `stopped_by` says `false_finish`.
+    accepted, and `stopped_by` contains `false_finish`.
     `verify`: a function of `AnswerInfo` that returns a `Review`, or whether the answer is good.
     `max_verify_retries`: how often `verify` sends an answer back (default 2); then the answer is
-    taken, and `stopped_by` says `unverified`.
+    accepted, and `stopped_by` contains `unverified`.
     `compaction`: when and how a long conversation is made shorter (`Compaction`).
     `compact`: a function of `StepInfo` that returns the shorter conversation.
     `tool_choice`: auto, required, none, or a `ToolChoice` that names one tool, for every turn. The
-    default is auto, or required where a tool takes the answer of an `output_type`.
-    `active_tools`: the only tools that are offered and can run.
-    `prepare_step`: called before every turn; returns `StepChanges` or None.
+    default is auto, or required if the model answers an `output_type` by a tool call.
+    `active_tools`: the names of the only tools that are offered to the model and can run.
+    `prepare_step`: a function called before every turn; returns `StepChanges` or None.
     """
 
     name: str
@@ -191,15 +195,13 @@ class AgentOptions(RunOptions, total=False):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The options of an agent or a graph, each with its default.
-
-    One object holds them all, from the keywords of the caller to the runs.
+    """All options of an agent or a graph in one frozen object, each with its default.
 
     Attributes:
-        given: the keywords of the caller, as they came.
+        given: the caller's keywords, unchanged.
 
     Raises:
-        ConfigError: no run can keep one of the values.
+        ConfigError: the value of an option is invalid.
     """
 
     given: Mapping[str, object] = field(repr=False)
@@ -253,7 +255,7 @@ class Options:
 
     @classmethod
     def read(cls, given: RunOptions) -> Options:
-        """Return the options that these keywords set."""
+        """Build the options from the caller's keywords."""
         every: dict[str, Any] = {**given}
         return cls(given=every, **every)
 
@@ -273,19 +275,19 @@ class Options:
 
     @property
     def secret(self) -> bytes | None:
-        """The secret that signs the tokens of approvals."""
+        """The key that signs approval tokens, as bytes; None without an `approval_secret`."""
         return secret_of(self.approval_secret)
 
     @property
     def allowance(self) -> Budget:
-        """The budget; without one, a run may spend anything."""
+        """The `budget` option; by default an empty `Budget`, which limits nothing."""
         return self.budget or Budget()
 
     def settings(self, *, one_call_at_a_time: bool = False) -> Settings:
-        """Return the sampling settings, as a journal keeps them.
+        """Check the sampling settings, and return them in the form that a journal keeps.
 
         Raises:
-            ConfigError: no server takes one of them.
+            ConfigError: a setting has a value that no server accepts.
         """
         for name, value in (("temperature", self.temperature), ("top_p", self.top_p)):
             if value is not None and not is_number(value):
@@ -310,7 +312,7 @@ class Options:
 
     @property
     def checked_clock(self) -> Callable[[], float]:
-        """The clock of the caller, or the system's; it raises instead of telling no number."""
+        """The caller's clock or the system clock; a caller's clock must return numbers."""
         given = self.clock
         if given is None:
             return time
@@ -328,7 +330,7 @@ def settings_with(settings: Settings, given: RunOptions) -> Settings:
     """Return settings in which the given options replace the earlier values.
 
     Raises:
-        ConfigError: an option is no sampling setting, or no server takes its value.
+        ConfigError: an option is not a sampling setting, or has a value that no server accepts.
     """
     unknown = sorted(given.keys() - SETTINGS)
     if unknown:
@@ -341,10 +343,10 @@ def settings_with(settings: Settings, given: RunOptions) -> Settings:
 
 
 def reject_unknown_options(given: Iterable[str], options: type[object], place: str) -> None:
-    """Refuse option names that do not exist.
+    """Raise an error for names that are not options of the TypedDict `options`.
 
     Raises:
-        ConfigError: naming each unknown option, with the nearest that exists.
+        ConfigError: a name is unknown; the message lists unknown names and the nearest options.
     """
     known = options.__annotations__
     unknown = [name for name in given if name not in known]
@@ -354,12 +356,12 @@ def reject_unknown_options(given: Iterable[str], options: type[object], place: s
 
 
 def stop_input(given: StopInput) -> tuple[tuple[StopCondition, ...], tuple[Predicate, ...]]:
-    """Separate the stop conditions, which the graph evaluates, from the caller's functions.
+    """Split `stop_when` into stop conditions, which the graph evaluates, and functions.
 
     Raises:
-        ConfigError: an item is neither.
+        ConfigError: an item is neither a stop condition nor a function.
     """
-    # isinstance cannot tell the item type.
+    # isinstance does not narrow the type of the items.
     items = cast("Sequence[object]", given) if isinstance(given, Sequence) else (given,)
     conditions: list[StopCondition] = []
     predicates: list[Predicate] = []
@@ -378,10 +380,10 @@ def stop_input(given: StopInput) -> tuple[tuple[StopCondition, ...], tuple[Predi
 
 
 def strings(option: str, given: Iterable[str]) -> tuple[str, ...]:
-    """Return a list of strings as a tuple.
+    """Return a list of strings as a tuple, and refuse a single string.
 
     Raises:
-        ConfigError: it is one string, which would be read as a list of letters.
+        ConfigError: the value is a single string, which would be read as a list of letters.
     """
     if isinstance(given, str):
         raise ConfigError(f"`{option}`: expected a list of strings, found {given!r:.80}")

@@ -1,4 +1,4 @@
-"""PendingTurn: one turn of an iterated run, which its caller reads and changes.
+"""PendingTurn: one turn of an iterated run, which the caller can read and change.
 
 The changes become one event (`Steered`) when the run goes on.
 """
@@ -51,13 +51,15 @@ FAILED: Final = (
 
 @final
 class PendingTurn:
-    """A turn of the model before its tools run, to read, to change, or to leave as it is.
+    """A turn of an iterated run, after the model's reply and before its tools run.
+
+    The caller can read the turn, change it by the methods below, or leave it unchanged.
 
     Attributes:
         index: the turn's index, from 0.
-        message: the model's reply, which is part of the history already.
-        finish_reason: why the model stopped.
-        usage: tokens of this turn.
+        message: the model's reply, which is already part of the history.
+        finish_reason: the reason that the model stopped.
+        usage: the tokens of this turn.
     """
 
     def __init__(self, runner: ToolRunner, run: Run[None], *, tools_ran: bool = False) -> None:
@@ -84,7 +86,7 @@ class PendingTurn:
 
     @property
     def text(self) -> str:
-        """The text of the turn."""
+        """The text of the model's reply in this turn."""
         return self.message.text
 
     @property
@@ -94,15 +96,16 @@ class PendingTurn:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The conversation, this turn's message included."""
+        """The conversation, including this turn's message."""
         return (*self._history, self.message)
 
     def append_messages(self, *messages: MessageInput | str) -> None:
-        """Add messages after this turn and the results of its calls; a string is a user's message.
+        """Add messages after this turn's tool results; a string becomes a user message.
 
-        The turn's own message may come first; it is not added twice. Results (`ToolResult`, or
-        messages of role tool) that come next answer its calls, whose tools then do not run. After
-        a final answer, the run takes another turn with these messages, up to its limits.
+        The first message may be the turn's own message, which is not added twice. Tool results
+        (`ToolResult`, or messages of role tool) at the beginning answer calls of this turn; the
+        tools of these calls do not run. If the turn is a final answer, the run takes another turn
+        to read the messages, within its limits.
 
         Raises:
             ConfigError: a message has the wrong form, or a result answers none of the calls.
@@ -128,10 +131,10 @@ class PendingTurn:
         self._append += given
 
     def replace_messages(self, messages: Sequence[MessageInput]) -> None:
-        """Replace the whole history, with this turn's message.
+        """Replace the whole conversation, including this turn's message.
 
-        The open calls at the end of the new conversation run, unless they are calls of this turn
-        that have run or were answered. Then the model is asked.
+        The open calls at the end of the new conversation run, except calls of this turn that have
+        run or were answered. Then the model is called.
 
         Raises:
             ConfigError: the messages have the wrong form.
@@ -149,7 +152,7 @@ class PendingTurn:
         """Change the model, the tool choice, or sampling settings, from the next turn on.
 
         Raises:
-            ConfigError: an option cannot work, or cannot be changed in the middle of a run.
+            ConfigError: an option is invalid, or cannot change during a run.
         """
         self._check()
         setup = self._setup
@@ -162,10 +165,10 @@ class PendingTurn:
         self._setup = setup
 
     def override_tool_results(self, results: Mapping[str, object]) -> None:
-        """Answer calls by their keys, in place of running them or of their earlier results.
+        """Set the results of calls by key: a call does not run, or its result is replaced.
 
-        A value is what a tool returns: text, JSON, or a `ToolResult`. An exception means that the
-        tool failed.
+        A value is text, JSON or a `ToolResult`, like the return value of a tool. An exception as
+        value means that the tool failed.
 
         Raises:
             ConfigError: the turn has no call with this key.
@@ -175,10 +178,10 @@ class PendingTurn:
             self._results[key] = self._result(key, value)
 
     def skip_tools(self, reason: str = SKIPPED) -> None:
-        """Run none of the calls that have no answer yet; the model reads the reason.
+        """Answer each call that has no result yet as not run; the model reads `reason`.
 
         Raises:
-            ConfigError: the tools have started, and their results are not known.
+            ConfigError: the tools have started, and their results are not known yet.
         """
         self._check()
         if self._begun and self._ran is None and self._messages is None:
@@ -196,13 +199,13 @@ class PendingTurn:
     async def generate_tool_response(self) -> tuple[ToolResult, ...] | None:
         """Run the turn's tools now and return their results; None if the turn calls no tool.
 
-        Further calls return the same results: a tool runs at most once. The result is also None if
-        the conversation was replaced, or if the run is stopped or parks; then the turn takes no
-        more changes.
+        Later calls of this method return the same results: a tool runs at most once. The method
+        also returns None if the conversation was replaced, or if the run stops or parks. After a
+        stop or a park, the turn accepts no more changes.
 
-        A cancelled caller (a time limit) leaves the run where it is, and cancels the running tools.
-        A further call, or the next turn, runs such a tool again if its effect policy allows it;
-        otherwise the model reads that the outcome is unknown.
+        If the caller is cancelled, for example by a time limit, the running tools are cancelled,
+        too. The next call of this method, or the next turn, runs a cancelled tool again if its
+        effect policy allows a second run. Otherwise the model reads that the outcome is unknown.
         """
         self._check()
         async with self._running:
@@ -212,20 +215,23 @@ class PendingTurn:
         return self._ran
 
     def steered(self, at: float, effect: AwaitCaller) -> Steered:
-        """Return the caller's changes as the event with which the run goes on."""
+        """Return the caller's changes as the `Steered` event that lets the run continue."""
         appended = tuple(self._append)
         results = tuple(self._results.values())
         changed = None if self._setup is self._given else self._setup
         return Steered(at, effect.id, self._messages, appended, results, changed)
 
     def ahead(self, at: float, effect: AwaitCaller) -> Steered:
-        """Return the changes so far as the event after which the tools run."""
+        """Return the changes so far as the `Steered` event after which the tools run.
+
+        Appended messages and new settings are not sent again by the next `steered`.
+        """
         steered = self.steered(at, effect)
         self._append, self._given = [], self._setup
         return steered
 
     def close(self, why: str = OVER) -> None:
-        """Take no more changes."""
+        """Refuse later changes with the message `why`; the first message given stays."""
         self._over = self._over or why
 
     def _check(self) -> None:
@@ -233,7 +239,7 @@ class PendingTurn:
             raise ConfigError(self._over)
 
     def _own(self, result: ToolResult, answered: Mapping[str, ToolResult]) -> ToolResult:
-        """Return a result with the key of its call: the first open call with that id."""
+        """Return the result with the key of its call: the first unanswered call with the same id."""
         waiting = {key: call for key, call in self.calls.items() if key not in answered}
         own = waiting.get(result.key)
         if own is not None:
@@ -263,14 +269,14 @@ def _said(message: MessageInput | str) -> MessageInput:
 
 
 def _is_same(given: Message, own: AssistantMessage) -> bool:
-    """Whether a message has the parts of the turn's own message."""
+    """Whether a message has the same parts as the turn's own message."""
     return isinstance(given, AssistantMessage) and given.parts == own.parts
 
 
 def _skipped(
     messages: tuple[Message, ...], own: tuple[ToolCall, ...], reason: str
 ) -> tuple[Message, ...]:
-    """Return a conversation whose open calls are answered as not run, unless they are `own`."""
+    """Answer the open calls of a conversation as not run, unless they are the calls in `own`."""
     waiting = open_calls(messages)
     replies = [message for message in messages if isinstance(message, AssistantMessage)]
     last = replies[-1] if replies else None

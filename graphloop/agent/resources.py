@@ -35,15 +35,15 @@ OwnTools: TypeAlias = Mapping[str, Callable[..., object]] | Sequence[Callable[..
 
 
 class AgentResources:
-    """The models by label, the tools, and the agents of one agent or graph.
+    """The models (by label), tools and sub-agents that one agent or graph can use.
 
     Args:
-        model: the default model; None for a graph whose nodes ask no model.
-        options: its tools, its agents for `Child` nodes, and the access to models given by name.
-        carried: the agents that the graph's nodes bring along.
+        model: the default model; None for a graph whose nodes call no model.
+        options: the options with the tools, the agents for `Child` nodes, and access to models.
+        carried: the agents that the graph's nodes carry.
 
     Raises:
-        ConfigError: a model or a tool cannot work.
+        ConfigError: a model or a tool is invalid, or two agents have the same name.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class AgentResources:
         self.children: dict[str, Plan] = {**agents, **named, **brought}
 
     def add_model(self, model: Model) -> str:
-        """Add a model that runs may ask, and return its label.
+        """Add a model that runs may call, and return the model's label.
 
-        The key and the URL of the options are for the default model's provider alone.
+        The options `api_key` and `base_url` apply only to models of the default model's provider.
         """
         options, first = self._options, next(iter(self.models), None)
         label = model if isinstance(model, str) else ""
@@ -94,10 +94,10 @@ class AgentResources:
         return provider.label
 
     def answer_by(self, tool: Tool[..., object]) -> None:
-        """Offer the tool that takes the final answer; no option removes it.
+        """Add the tool that the model calls with its final answer; no option can remove it.
 
         Raises:
-            ConfigError: another tool has its name.
+            ConfigError: another tool has the same name.
         """
         if self.toolbox.get(tool.name) is not None:
             raise ConfigError(
@@ -109,35 +109,35 @@ class AgentResources:
 
     @property
     def own(self) -> tuple[str, ...]:
-        """The names of the loop's own tools, which are always offered and allowed."""
+        """The names of tools that the loop adds itself; these are always offered and allowed."""
         return (self._final,) if self._final else ()
 
     @property
     def allowed(self) -> tuple[Rule, ...]:
-        """The rules that allow the loop's own tools, before the rules of a gate."""
+        """Gate rules that allow the loop's own tools, to be placed before the caller's rules."""
         return allow(self._final).rules if self._final else ()
 
     @property
     def given(self) -> tuple[ToolSpec, ...]:
-        """The tools of the caller."""
+        """The specs of the caller's tools, without the loop's own tools."""
         return tuple([spec for spec in self.toolbox.specs if spec.name != self._final])
 
     @property
     def own_names(self) -> tuple[str, ...]:
-        """The names of all tools that a run itself may call."""
+        """The names of all tools and agents that a run itself may call."""
         agents = [name for name, plan in self.children.items() if isinstance(plan, AgentTool)]
         return (*dict.fromkeys([*[spec.name for spec in self.given], *agents]),)
 
     @property
     def callable_names(self) -> tuple[str, ...]:
-        """The names of all tools that a run or its children may call."""
+        """The names of all tools and agents that a run or its child runs may call."""
         names = dict.fromkeys(self.own_names)
         for plan in self.children.values():
             names |= dict.fromkeys(plan.opener.terms.tool_names)
         return tuple(names)
 
     def price(self) -> Price | None:
-        """Return the price of the default model's replies; None where it is not known."""
+        """Return the function that prices the default model's replies; None if prices are unknown."""
         options, provider = self._options, self.models.get(self.label)
         if provider is None or options.price is not None:
             return options.price if provider is not None else None
@@ -147,10 +147,10 @@ class AgentResources:
 
 
 def check_gate(gate: Policy, known: Sequence[str]) -> None:
-    """Refuse a gate's rules about tools that do not exist, and conditions that cannot be called.
+    """Raise an error if a gate names unknown tools, or has conditions with wrong parameters.
 
     Raises:
-        ConfigError: naming each tool, with the nearest that exists; or the condition.
+        ConfigError: a tool or a condition is wrong; the message names it and the fix.
     """
     for name, condition in gate.conditions.items():
         if not accepts(condition, 2):
@@ -162,11 +162,10 @@ def check_gate(gate: Policy, known: Sequence[str]) -> None:
 
 
 def check_rules(rules: Sequence[Rule], known: Sequence[str], title: str) -> None:
-    """Refuse gate rules that have no effect; `title` begins the message.
+    """Raise an error for gate rules that have no effect; `title` begins the message.
 
     Raises:
-        ConfigError: naming each tool that does not exist, with the nearest that does; or a rule
-            whose tools are all decided by earlier rules.
+        ConfigError: a rule names unknown tools, or earlier rules already decide all its tools.
     """
     unknown = unmatched(rules, known)
     if unknown:
@@ -180,7 +179,7 @@ def check_rules(rules: Sequence[Rule], known: Sequence[str], title: str) -> None
 
 
 def split_tools(tools: Tools) -> tuple[OwnTools, dict[str, AgentTool]]:
-    """Return the tools in the form of a toolbox, and the agents among them by name."""
+    """Split the `tools` option: return all tools for a `Toolbox`, and the agents among them."""
     if isinstance(tools, Mapping):
         agents = {
             name: tool.renamed(name) for name, tool in tools.items() if isinstance(tool, AgentTool)
@@ -191,13 +190,17 @@ def split_tools(tools: Tools) -> tuple[OwnTools, dict[str, AgentTool]]:
         }
         return own, agents
     if not isinstance(tools, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
-        return cast("OwnTools", tools), {}  # The toolbox refuses it.
+        return cast("OwnTools", tools), {}  # `Toolbox` raises the error.
     own_tools = [tool.tool if isinstance(tool, AgentTool) else tool for tool in tools]
     return own_tools, {tool.name: tool for tool in tools if isinstance(tool, AgentTool)}
 
 
 def price_below(options: Options, own: Price | None, above: Price | None) -> Price | None:
-    """Return the price of a child's replies: by its options, its parent, or its model's table."""
+    """Return the function that prices the replies of a child run.
+
+    The child's own `price` or `prices` come first, then the parent's price, then the price table
+    for the child's model.
+    """
     if above is None or options.price is not None or options.prices:
         return own
     if own is None:
@@ -215,17 +218,17 @@ def _prefix(label: str) -> str:
 
 
 def offered(tools: Sequence[ToolSpec], active: Sequence[str] | None) -> tuple[ToolSpec, ...]:
-    """Return the active tools; None activates all."""
+    """Return the tools whose names are in `active`; None means all tools."""
     return tuple(tool for tool in tools if active is None or tool.name in active)
 
 
 def checked_tool_names(
     option: str, given: Sequence[str], tools: Sequence[ToolSpec]
 ) -> tuple[str, ...]:
-    """Return tool names that all exist.
+    """Return the given tool names as a tuple, after a check that each tool exists.
 
     Raises:
-        ConfigError: a name does not exist.
+        ConfigError: no tool has one of the names.
     """
     known = [tool.name for tool in tools]
     names = strings(option, given)
@@ -241,10 +244,10 @@ def checked_tool_names(
 def active_names(
     given: Sequence[str], tools: Sequence[ToolSpec], world: AgentResources
 ) -> tuple[str, ...]:
-    """Return the names of the active tools, with the tools that no option removes.
+    """Check the names in `active_tools`, and return them with the names of the loop's own tools.
 
     Raises:
-        ConfigError: a name does not exist.
+        ConfigError: no tool has one of the names.
     """
     known = checked_tool_names("active_tools", given, tools)
     return (*known, *(name for name in world.own if name not in known))
@@ -254,10 +257,10 @@ MODES: Final = ("auto", "required", "none", "tool")
 
 
 def choice_from_now(choice: ChoiceInput, tools: Sequence[ToolSpec]) -> ToolChoice:
-    """Return a tool choice that is made in the middle of a run.
+    """Check a tool choice that is made during a run, and return it as a `ToolChoice`.
 
     Raises:
-        ConfigError: `choice_of` refuses it, or it is for the first step only.
+        ConfigError: the choice is not possible with these tools, or is for the first step only.
     """
     if isinstance(choice, ToolChoice) and choice.scope == "first_step":
         raise ConfigError(
@@ -269,10 +272,10 @@ def choice_from_now(choice: ChoiceInput, tools: Sequence[ToolSpec]) -> ToolChoic
 
 
 def choice_of(choice: ChoiceInput, tools: Sequence[ToolSpec]) -> ToolChoice:
-    """Return a tool choice that is possible among these tools.
+    """Check that a tool choice is possible with these tools, and return it as a `ToolChoice`.
 
     Raises:
-        ConfigError: its mode is unknown, or it names or requires a tool that is not there.
+        ConfigError: the mode is unknown, the named tool is not there, or no tool can be required.
     """
     if isinstance(choice, str):
         choice = ToolChoice(choice)

@@ -1,4 +1,4 @@
-"""Result: the result of a run, the handle that drives it, and the warnings about it."""
+"""Result: the result of a run, the handle that drives the run, and warnings about the run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 ANSWERED: Final = {None, EndReason.COMPLETED, EndReason.ERROR}
-"""The endings that need no warning about a missing output; None without an `output_type`."""
+"""The end reasons without a warning about a missing output; None: no `output_type`, or no end."""
 
 
 @final
@@ -44,12 +44,12 @@ class RunResult(Generic[S]):
     Attributes:
         run: the last state of the run; the properties are read from it.
         store: the store of its journal.
-        before: the spending of earlier legs.
+        before: the spending of the run before it was last resumed.
         warnings: options without their full effect, failed listeners, and doubts about the answer.
-        children: the child runs at any depth that this process has seen, by their ids.
-        output: the answer as the agent's `output_type`, or None.
-        secret: signs the tokens of approvals.
-        added: the tools that were added to the run.
+        children: the child runs at any depth that this process has seen, by run id.
+        output: the answer as a value of the agent's `output_type`, or None.
+        secret: the key that signs approval tokens, or None.
+        added: the tools that were added during the run.
         opening: the conversation that the run began with.
     """
 
@@ -79,9 +79,9 @@ class RunResult(Generic[S]):
 
     @property
     def steps(self) -> tuple[StepResult, ...]:
-        """All turns in order, with the turn in which a run is parked.
+        """All turns in order, including the unfinished turn of a parked run.
 
-        The parked turn has the results so far, and keeps its index once the run is resumed.
+        The unfinished turn has the results so far, and has the same index after a resume.
         """
         return (*self.run.record.steps, *self._open)
 
@@ -92,21 +92,21 @@ class RunResult(Generic[S]):
 
     @property
     def partial_text(self) -> str:
-        """The text of a reply that a stop cut off; no message holds it."""
+        """The text of a reply that a stop cut off; this text is not in `messages`."""
         return self.run.ending.said if self.run.ending is not None else ""
 
     @property
     def messages(self) -> tuple[Message, ...]:
         """The messages that this run added: `history += result.messages`.
 
-        Those of a parked run end in the calls that wait, and the results so far.
+        The messages of a parked run end with the reply whose calls wait, and the results so far.
         """
         pending = [message for step in self._open for message in step.messages]
         return (*self.run.record.added, *pending)
 
     @property
     def _open(self) -> tuple[StepResult, ...]:
-        """The turn in which the run is parked, if any."""
+        """The unfinished turn of a parked run, in a tuple that is empty for other runs."""
         turn, reply = self.run.turn, self.run.turn.reply
         if self.run.ended or reply is None or turn.dropped or turn.number < 0:
             return ()
@@ -115,15 +115,15 @@ class RunResult(Generic[S]):
 
     @property
     def total_usage(self) -> Usage | None:
-        """Tokens of the whole run, with retries, checks, summaries and child runs.
+        """The tokens of the whole run, including retries, checks, summaries and child runs.
 
-        Servers that reported no usage are left out; None if no server reported any.
+        Replies without reported usage are not counted; None if no reply has reported usage.
         """
         return spent_by(self.run, self.children).told_usage
 
     @property
     def usage(self) -> Usage | None:
-        """Tokens of this leg: since the start, or since the run was resumed."""
+        """The tokens since the run was started or last resumed; None if no usage was reported."""
         spent, earlier = spent_by(self.run, self.children), self.before
         total, before = spent.usage, earlier.usage
         unreported = spent.unreported_calls - earlier.unreported_calls
@@ -139,35 +139,39 @@ class RunResult(Generic[S]):
 
     @property
     def finish_reason(self) -> FinishReason | None:
-        """Why the model stopped in its last turn; None if there was no turn."""
+        """The reason that the model stopped in its last turn; None if there was no turn."""
         return self.steps[-1].finish_reason if self.steps else None
 
     @property
     def end_reason(self) -> EndReason:
-        """Why the run ended; `parked` if it waits for an answer from outside."""
+        """The reason that the run ended; `parked` if the run waits for an answer from outside."""
         return self.run.ending.reason if self.run.ending and self.run.ended else EndReason.PARKED
 
     @property
     def stopped_by(self) -> tuple[str, ...]:
-        """The names of all bounds and conditions that stopped the run."""
+        """The names of all limits and conditions that stopped the run."""
         return self.run.ending.stopped_by if self.run.ending else ()
 
     @property
     def broken_rules(self) -> tuple[TemporalRule, ...]:
-        """The temporal rules that were broken; a gate can stop a call, but not a node."""
+        """The temporal rules that the run broke.
+
+        A forbidden call is denied before it breaks a rule, but a node can still break a rule.
+        """
         return self.run.watch.monitor.broken
 
     @property
     def owed_rules(self) -> tuple[TemporalRule, ...]:
-        """The temporal rules that demand an event which has not happened."""
+        """The temporal rules that still require an event which has not happened."""
         return self.run.watch.monitor.owed
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """The questions of a parked run and its children, in request order.
+        """The pending questions of a parked run and its child runs, in request order.
 
-        A token is good in `resume`, and beside `messages=[*history, *result.messages]`. Only
-        `resume` answers a child run: a conversation does not tell that the child started.
+        The token of a question is valid for `resume`, and for a new run that gets
+        `messages=[*history, *result.messages]`. Questions of a child run can be answered only by
+        `resume`, because a conversation does not record that the child started.
         """
         if self.run.ended:
             return ()
@@ -177,12 +181,12 @@ class RunResult(Generic[S]):
 
     @property
     def provider_metadata(self) -> str:
-        """The provider's own fields of the last reply, as JSON text; empty if it has none."""
+        """The provider-specific fields of the last reply as JSON text; empty without such fields."""
         return self.steps[-1].metadata if self.steps else ""
 
 
 def spent_by(run: Run[Any], children: Mapping[str, Run[Any]]) -> Spent:
-    """Return the spending of a run with that of its parked children."""
+    """Return the spending of a run plus the spending of its pending child runs."""
     spent = run.spent
     for effect in run.pending.values():
         if isinstance(effect, StartRun) and (child := children.get(f"{run.id}/{effect.key}")):
@@ -192,18 +196,18 @@ def spent_by(run: Run[Any], children: Mapping[str, Run[Any]]) -> Spent:
 
 @dataclass(frozen=True)
 class RunHandle(Generic[S]):
-    """A run that is ready to be driven.
+    """A run with everything that is needed to drive it.
 
     Args:
-        graph: its graph.
-        ports: its world.
-        driver: drives it.
-        seen: its steps and deltas; the first read starts the driver.
-        before: the spending of earlier legs.
-        reported: how many turns earlier legs have reported.
-        on_step_finish: called with each further turn.
-        warnings: the first warnings.
-        children: the children of earlier legs, by their ids.
+        graph: the graph of the run.
+        ports: the run's ports: its store, models, tools and functions.
+        driver: the driver of the run.
+        seen: the steps and deltas of the run; the first read starts the driver.
+        before: the spending of the run before it was last resumed.
+        reported: the number of turns before the resume, which are not reported again.
+        on_step_finish: called with each turn that finishes now.
+        warnings: the warnings that are known before the run is driven.
+        children: the child runs that existed before the resume, by run id.
         final: reads the final answer of an agent with an `output_type`.
         opening: the conversation that the run began with.
     """
@@ -222,22 +226,22 @@ class RunHandle(Generic[S]):
 
     @property
     def waits(self) -> bool:
-        """Whether the run waits for the caller who iterates it."""
+        """Whether the run waits for the caller that iterates it to continue it."""
         run = self.driver.run
         pending = () if run is None else run.pending.values()
         return any(isinstance(effect, AwaitCaller) for effect in pending)
 
     def has_taken(self, answer: Steered | None) -> bool:
-        """Whether the run has started, and has read the caller's changes."""
+        """Whether the run has started, and has taken `answer` for its pending effect."""
         run = self.driver.run
         return run is not None and (answer is None or answer.effect not in run.pending)
 
     def again(self, answer: Steered | None = None, *, cut: bool = False) -> RunHandle[S]:
-        """Return the handle of the same run, for its next steps.
+        """Return a handle that continues the same run from its current state.
 
         Args:
-            answer: answers the pending effect.
-            cut: whether its driver was cancelled, so that its effects were interrupted.
+            answer: the event that answers the pending effect, or None.
+            cut: whether the run's driver was cancelled, so that its effects were interrupted.
         """
         run = self.driver.run
         assert run is not None, "the run has started"
@@ -245,7 +249,7 @@ class RunHandle(Generic[S]):
         return replace(self, seen=self.driver.resume(run, answers, at_once=not cut))
 
     def findings(self, run: Run[S]) -> tuple[str, ...]:
-        """Return the warnings about a run at its end."""
+        """Return the warnings about a run that ended or parked, and about its child runs."""
         here = self.driver.children
         below = {**self.children, **here.descendants} if here.drivers else self.children
         of_children = [
@@ -258,7 +262,7 @@ class RunHandle(Generic[S]):
         return (*doubts, *unseen_costs(self.graph, run), *shortfalls(run), *of_children)
 
     def ended(self, run: Run[S], warnings: Sequence[str]) -> RunResult[S] | Exception:
-        """Return the result of a run at its end, or the error that it ended in."""
+        """Return the result of a run that ended or parked, or the exception of a failed run."""
         ports, here = self.ports, self.driver.children
         refused = here.busy if here.drivers or here.refused else ()
         result = RunResult(
@@ -280,9 +284,9 @@ class RunHandle(Generic[S]):
 
 
 def shortfalls(run: Run[Any]) -> tuple[str, ...]:
-    """Return a warning for each rule that a run has not kept, and each answer that may be cut.
+    """Return a warning for each rule that a run did not keep, and each reply that may be cut off.
 
-    An answer may be cut if its finish reason is unknown.
+    A reply may be cut off if its finish reason is unknown.
     """
     monitor = run.watch.monitor
     broken = monitor.broken if monitor.automata else ()
@@ -300,7 +304,11 @@ def shortfalls(run: Run[Any]) -> tuple[str, ...]:
 
 
 def unseen_costs(graph: NodeGraph[S], run: Run[S]) -> tuple[str, ...]:
-    """Return a warning for each bound of a run that cannot count all model calls so far."""
+    """Return a warning for each cost or token limit that cannot count all model calls of a run.
+
+    A cost limit cannot count calls without a known price. A token limit cannot count calls without
+    reported usage.
+    """
     spent, limit = run.spent, run.setup.budget
     unpriced, untold = spent.unpriced_calls, spent.unreported_calls
     bounds = [(f"budget(usd={limit.usd or 0:g})", limit.usd is not None and unpriced)]
@@ -326,12 +334,12 @@ def unseen_costs(graph: NodeGraph[S], run: Run[S]) -> tuple[str, ...]:
 
 
 async def inform(name: str, listener: Callable[[T], object], argument: T) -> tuple[str, ...]:
-    """Call a listener, and return a warning if it fails.
+    """Call a listener, and return a warning if the listener raises an error.
 
     Args:
         name: the listener's name in warnings.
-        listener: a function, which may be asynchronous.
-        argument: its argument.
+        listener: a synchronous or asynchronous function.
+        argument: the argument of the listener.
     """
     try:
         answer = listener(argument)
