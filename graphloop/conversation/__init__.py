@@ -1,6 +1,6 @@
-"""The conversation of a run: repaired, steered, made smaller, counted.
+"""The conversation of a run: functions that repair, steer, shorten and measure its messages.
 
-Owns pure changes of messages: it performs no effect and asks no model.
+Owns pure functions of messages: none performs an effect or asks a model.
 Refuses a change that would leave a call without its result.
 Start with `repair`; `compaction` makes a long history smaller.
 """

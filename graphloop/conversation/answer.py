@@ -1,8 +1,8 @@
-"""The latest answer of a run, and the ways on from it.
+"""The latest answer of a run, and functions that continue a run after its answer.
 
-Every reader of a run's answer calls `latest_answer`, so a person's text in place of the model's
-words is read everywhere. A run that appended an answer is about to end by it: a node behind that
-point clears the ending, or rejects the answer.
+All code that reads a run's answer calls `latest_answer`, so a text that a person approved replaces
+the model's text everywhere. A run that appended an answer has an ending. A later node removes the
+ending to continue the run, or rejects the answer.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ S = TypeVar("S")
 
 
 def latest_answer(run: Run[S]) -> str:
-    """Return the run's answer: a person's text, else the latest turn's.
+    """Return the run's answer: the text that a person approved, else the latest turn's text.
 
-    The words of an agent that took the conversation over come last. Before any answer the text is
-    empty.
+    In a turn where an agent took over the conversation, the answer is that agent's text. Before any
+    answer the text is empty.
     """
     if (approved := approved_answer(run)) is not None:
         return approved
@@ -42,7 +42,7 @@ def latest_answer(run: Run[S]) -> str:
 
 
 def said_after_calls(run: Run[S]) -> bool:
-    """Whether a person or agent has spoken after the last turn's calls."""
+    """Whether a person's approved text or an agent's answer follows the last turn's calls."""
     if approved_answer(run) is not None:
         return True
     last = run.record.steps[-1]
@@ -50,7 +50,7 @@ def said_after_calls(run: Run[S]) -> bool:
 
 
 def approved_answer(run: Run[S]) -> str | None:
-    """Return the approved text, unless a later turn has answered since."""
+    """Return the text that a person approved; None if there is none, or a later turn has answered."""
     if run.record.approved is None:
         return None
     turn, text = run.record.approved
@@ -60,7 +60,7 @@ def approved_answer(run: Run[S]) -> str | None:
 
 
 def answer_at_hand(run: Run[S]) -> str:
-    """Return the run's answer, or else the last answer it was given."""
+    """Return the run's answer, or else the last answer in the conversation that was passed in."""
     if run.record.steps or run.turn.reply or run.record.approved:
         return latest_answer(run)
     answers = (said.text for said in reversed(run.messages) if isinstance(said, AssistantMessage))
@@ -68,9 +68,9 @@ def answer_at_hand(run: Run[S]) -> str:
 
 
 def clear_ending(run: Run[S]) -> Run[S]:
-    """Return the run without its ending by an answer.
+    """Return the run without its ending, if the ending's reason is `COMPLETED`.
 
-    An ending of any other kind stays.
+    An ending with any other reason stays.
     """
     if run.ending is None or run.ending.reason is not EndReason.COMPLETED:
         return run
@@ -78,12 +78,12 @@ def clear_ending(run: Run[S]) -> Run[S]:
 
 
 def reject_answer(run: Run[S], feedback: str, origin: str) -> Run[S]:
-    """Return the run with feedback on its answer for the next turn.
+    """Return the run without its ending, and with feedback noted for the next turn.
 
     Args:
-        run: the run.
+        run: the run whose answer is rejected.
         feedback: the text for the model.
-        origin: the name of the node that gives it.
+        origin: the name of the node that gives the feedback.
     """
     note = UserMessage(feedback, origin=origin)
     turn = evolve(run.turn, notes=(*run.turn.notes, note))

@@ -1,12 +1,12 @@
-"""Compaction: a history that outgrows the model's window is made smaller, purely.
+"""Compaction: pure functions that shorten a history that exceeds the model's context window.
 
-Owns the protected messages, and the three layers: old tool results become a note of their length,
-old reasoning goes, and a summary replaces the oldest messages. Asks no model: `summary_request`
-returns the question, the node performs it, and `summarized` takes in the answer. Only the messages
-sent to a model change; the record of the run stays whole.
+Owns the choice of protected messages and three layers: a note of its length replaces each old tool
+result, old reasoning is removed, and a summary replaces the oldest messages. Asks no model:
+`summary_request` returns the request, a node calls the model, and `summarized` inserts the summary.
+Only the messages sent to a model change; the record of the run stays whole.
 
-Calls and their results are never parted. Untouched messages stay the same objects, so that a
-wire's cached bytes of them stay good.
+A call and its result stay together. Unchanged messages stay the same objects, so that a wire's
+cached bytes of these messages stay valid.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
 
 WINDOW_MIN = 1_000
 TRANSCRIPT_SHARE = 0.5
-"""How much of the window a transcript may fill; the rest is for the prompt and the summary."""
+"""The share of the window for a transcript; the rest is for the prompt and the summary."""
 
 ORIGIN = "compact"
 """The `origin` of the message that holds a summary."""
@@ -70,14 +70,15 @@ LAYERS: tuple[Layer, ...] = get_args(Layer)
 
 
 class Compaction(Struct, frozen=True, gc=False):
-    """When a history is made smaller, how far, and by which layers.
+    """The options of compaction: the limit that starts it, the length to reach, and the layers.
 
-    Beyond `threshold` of the `context_window` (in tokens) the layers run in order until the
-    estimate is at most `target` of the threshold. The last `keep_recent_turns` turns of the model
-    stay as they are. `summary_model` is empty for the run's own model.
+    When a request has more tokens than the share `threshold` of `context_window`, the layers run in
+    order, until the estimate is at most the share `target` of that limit. The last
+    `keep_recent_turns` turns of the model stay unchanged. An empty `summary_model` means the run's
+    own model.
 
     Raises:
-        ConfigError: an option cannot work; the message names it and the fix.
+        ConfigError: an option's value is not valid; the message names the option and the fix.
     """
 
     context_window: int
@@ -101,16 +102,16 @@ class Compaction(Struct, frozen=True, gc=False):
             raise ConfigError("`summary_prompt`: expected a text, found none. Fix: leave it out.")
 
     def due(self, tokens: int) -> bool:
-        """Whether a request of so many tokens is too long."""
+        """Whether a request of this many tokens is too long, so that compaction starts."""
         return tokens > self.threshold * self.context_window
 
     def enough(self, tokens: int) -> bool:
-        """Whether a request of so many tokens needs no further layer."""
+        """Whether a request of this many tokens is short enough, so that no further layer runs."""
         return tokens <= self.threshold * self.target * self.context_window
 
 
 class LayerEffect(Struct, frozen=True, gc=False):
-    """The effect of one layer, in corrected tokens of the whole request."""
+    """The estimated tokens of the whole request before and after one layer."""
 
     layer: Layer
     tokens_before: int
@@ -118,7 +119,7 @@ class LayerEffect(Struct, frozen=True, gc=False):
 
 
 class Pruned(Struct, frozen=True, gc=False):
-    """A history after the pruning layers, and the effect of each."""
+    """A history after the pruning layers, with the effect of each layer."""
 
     messages: tuple[Message, ...]
     layers: tuple[LayerEffect, ...]
@@ -129,20 +130,20 @@ class Pruned(Struct, frozen=True, gc=False):
 def remaining(
     tokens: int, before: Iterable[Message], after: Iterable[Message], calibration: Calibration
 ) -> int:
-    """Return the tokens of a request once `after` replaces `before`.
+    """Return the estimated tokens of a request in which `after` replaces `before`.
 
-    Only the difference is estimated: tool descriptions and all else that was counted stay counted.
+    Only the difference is estimated; tool descriptions and all other counted tokens stay counted.
     """
     saved = estimate(before) - estimate(after)
     return max(0, tokens - calibration.corrected(saved))
 
 
 def protected(messages: Sequence[Message], keep_recent_turns: int) -> frozenset[int]:
-    """Return the places that no layer may touch.
+    """Return the indices of the messages that no layer may change.
 
-    These are system messages, the first user message, the last message, a person's latest words,
-    and everything from the Nth-last turn of the model on; of a message and the results after it all
-    or none. With fewer turns than that, everything.
+    These are system messages, the first user message, the last message, a person's latest messages,
+    and all messages from the Nth-last turn of the model on, where N is `keep_recent_turns`. A
+    message and its results are protected together. With fewer than N turns, all messages are.
 
     Raises:
         ConfigError: `keep_recent_turns` is less than 1.
@@ -161,10 +162,10 @@ def protected(messages: Sequence[Message], keep_recent_turns: int) -> frozenset[
 
 
 def prune_tool_results(messages: Sequence[Message], keep: int) -> tuple[Message, ...]:
-    """Return the messages with old tool results replaced by a note.
+    """Return the messages with a short note in place of each old tool result.
 
-    The note tells the length of the result. Results that are a note already, or no longer than one,
-    stay the same objects.
+    The note states the length of the result. A result that is already a note, or not longer than a
+    note, stays the same object.
     """
     return _changed(messages, keep, _without_content)
 
@@ -177,17 +178,16 @@ def prune_reasoning(messages: Sequence[Message], keep: int) -> tuple[Message, ..
 def prune(
     messages: Sequence[Message], compaction: Compaction, calibration: Calibration, tokens: int
 ) -> Pruned:
-    """Return the messages after the pruning layers, run in order.
+    """Run the pruning layers in order, until the estimate is low enough, and return the messages.
 
-    The first layer after which the estimate is low enough is the last. A layer without an effect
-    leaves no record. Summarising is not done here.
+    A layer without an effect leaves no record. The summary layer changes nothing here.
 
     Args:
-        messages: the messages to send; never changed.
-        compaction: which layers, and how far.
-        calibration: the run's correction of its estimates.
-        tokens: the corrected estimate of the whole request; at least the window itself where the
-            provider has reported a full window, because it counts exactly.
+        messages: the messages to send; they are not changed.
+        compaction: the layers to run, and the length to reach.
+        calibration: the correction of token estimates for this run.
+        tokens: the corrected estimate of the whole request. If the provider has reported a full
+            window, at least the window's size, because the provider counts exactly.
     """
     every = tuple(messages)
     achieved: list[LayerEffect] = []
@@ -203,7 +203,7 @@ def prune(
 
 
 def to_summarize(messages: Sequence[Message], keep: int) -> slice | None:
-    """Return the oldest messages, at least two, that a summary may replace."""
+    """Return the slice of the oldest messages, at least two, that a summary may replace; else None."""
     kept = protected(messages, keep)
     start = 0
     for at in range(len(messages) + 1):
@@ -217,11 +217,11 @@ def to_summarize(messages: Sequence[Message], keep: int) -> slice | None:
 def summary_request(
     messages: Sequence[Message], span: slice, compaction: Compaction
 ) -> tuple[Message, ...]:
-    """Return the request for a summary of `messages[span]`.
+    """Return the messages that ask a model for a summary of `messages[span]`.
 
-    The span is sent as a text, not as messages: no wire has to accept calls without their tools,
-    and the model cannot mistake it for its own conversation. Long pieces lose their middle, and
-    so does a whole that would not fit into the window.
+    The span is sent as one text, not as messages. So no wire has to accept calls without their
+    tools, and the model cannot mistake the span for its own conversation. Long pieces lose their
+    middle, and so does a text that would not fit into the window.
     """
     room = int(compaction.context_window * TRANSCRIPT_SHARE * CHARS_PER_TOKEN)
     material = transcript(messages[span], room)
@@ -232,9 +232,9 @@ def summary_request(
 
 
 def summarized(messages: Sequence[Message], span: slice, summary: str) -> tuple[Message, ...]:
-    """Return the messages with one user message in place of `messages[span]`.
+    """Return the messages with the summary, as one user message, in place of `messages[span]`.
 
-    A blank summary, or a summary longer than the span, replaces nothing.
+    A summary that is blank, or not shorter than the span, replaces nothing.
     """
     every = tuple(messages)
     note = UserMessage(SUMMARY_HEAD + summary.strip(), origin=ORIGIN)
@@ -262,9 +262,9 @@ def _check_layers(layers: Sequence[str]) -> None:
 
 
 def _question(every: tuple[Message, ...], asked: Sequence[int]) -> set[int]:
-    """Return the places of a person's latest words.
+    """Return the indices of a person's latest user messages, which follow each other.
 
-    They may be old in a long turn, but are still unanswered.
+    These messages may be far back in a long conversation, but still have no final answer.
     """
     at = next((at for at in reversed(asked) if _is_of_person(every[at])), -1)
     places: set[int] = set()
@@ -279,7 +279,7 @@ def _is_of_person(message: Message) -> bool:
 
 
 def _with_results(every: tuple[Message, ...], kept: set[int]) -> set[int]:
-    """Return the places, and those of the results behind them."""
+    """Return the indices in `kept`, plus the indices of the results that follow these messages."""
     whole = set(kept)
     for at, message in enumerate(every):
         if isinstance(message, ToolResult) and at - 1 in whole:

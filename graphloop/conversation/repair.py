@@ -1,12 +1,13 @@
-"""Repair of a history from outside: each call gets one result.
+"""Repair of a caller's message history, so that each call has exactly one result.
 
-Callers hand in histories from databases, other libraries and browsers, where a crash left a call
-without a result, a retry left two, or a result came after the user had gone on. Wires refuse such a
-history, so it is repaired here, or refused by the caller who reads `findings`; it is never sent.
+Callers pass in histories from databases, other libraries and browsers. In these, a crash may have
+left a call without a result, a retry may have left two, or a result may follow a later message.
+Providers refuse such a history, so it is repaired here before it is sent. A caller who reads
+`findings` can refuse the history instead.
 
-The provider's call id tells results apart. Where calls share an id, the tool name does if all names
-fit, else the position: ids may repeat or be empty. A result answers the latest
-turn before it that made a call with its id, so an id that is used again never reaches back.
+The provider's call id matches a result to its call. Ids may repeat or be empty. Among calls with
+the same id, graphloop's own keys decide if all fit, else the tool names if all fit, else the order.
+A result answers the latest earlier turn that made a call with its id.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from ..values import AssistantMessage, Message, ToolCall, ToolResult
 __all__ = ["Repaired", "open_calls", "repaired"]
 
 Results: TypeAlias = Mapping[int, ToolResult]
-"""Results by their index in the history, in its order."""
+"""Tool results by their index in the history, in the order of the history."""
 
 Slots: TypeAlias = tuple[int | None, ...]
-"""For each call of a turn, the index of its result in the history."""
+"""For each call of a turn, the index of its result in the history; None without a result."""
 
 KEY: Final = re.compile(r"c-?\d+\.(\d+)")
-"""A key that graphloop itself gave (`values.call_key`); a caller's key may be any text."""
+"""Matches a key that graphloop made (`values.call_key`); a caller's own key may be any text."""
 
 UNKNOWN = (
     "It is not known whether this call took effect: the conversation has no result of it. Check "
@@ -37,7 +38,7 @@ UNKNOWN = (
 
 
 class Repaired(Struct, frozen=True):
-    """A history in which calls and results pair one to one."""
+    """A history with one result for each call, and one finding for each repair."""
 
     messages: tuple[Message, ...]
     findings: tuple[str, ...] = ()
@@ -46,13 +47,14 @@ class Repaired(Struct, frozen=True):
 def repaired(messages: Sequence[Message], *, keep_open: bool = False) -> Repaired:
     """Return the history with exactly one result after each call.
 
-    The results stand in the order of the calls. A call without a result is answered as unknown: it
-    may have run. A result without a call, or a second result, is dropped; a late result moves to
-    its call. All else stays, as the same objects in the same order.
+    The results stand in the order of the calls. A call without a result gets a result with the
+    status unknown, because the call may have run. A result without a call, or a second result of a
+    call, is dropped. A late result moves to its call. All other messages stay the same objects, in
+    the same order.
 
     Args:
         messages: any history; it is not changed.
-        keep_open: leave the calls that `open_calls` names without a result.
+        keep_open: whether the calls that `open_calls` returns stay without a result.
     """
     history = tuple(messages)
     if _is_paired(history):
@@ -82,9 +84,9 @@ def repaired(messages: Sequence[Message], *, keep_open: bool = False) -> Repaire
 
 
 def open_calls(messages: Sequence[Message]) -> tuple[tuple[int, ToolCall], ...]:
-    """Return the unanswered calls of the last turn, with their places.
+    """Return the calls of the last turn that have no result, each with its index in the turn.
 
-    There are none once any other message follows the turn: the conversation has gone on.
+    The tuple is empty if any message other than a result follows the turn.
     """
     turn = _open_turn(messages)
     if turn is None:
@@ -102,7 +104,7 @@ def open_calls(messages: Sequence[Message]) -> tuple[tuple[int, ToolCall], ...]:
 
 
 def _is_paired(history: Sequence[Message]) -> bool:
-    """Whether the history is in order: nearly always, and quickly known."""
+    """Whether all results follow their calls in order; a fast check that nearly always succeeds."""
     waiting: list[ToolCall] = []
     for message in history:
         if isinstance(message, ToolResult):
@@ -119,7 +121,7 @@ def _is_paired(history: Sequence[Message]) -> bool:
 
 
 def _open_turn(messages: Sequence[Message]) -> int | None:
-    """Return the index of the last turn, if only results follow."""
+    """Return the index of the last assistant message if only results follow it; else None."""
     for index in range(len(messages) - 1, -1, -1):
         if not isinstance(message := messages[index], ToolResult):
             return index if isinstance(message, AssistantMessage) else None
@@ -127,9 +129,9 @@ def _open_turn(messages: Sequence[Message]) -> int | None:
 
 
 def _results_by_turn(history: Sequence[Message]) -> dict[int, dict[int, ToolResult]]:
-    """Return, by the index of each turn with calls, its results.
+    """Return the results of each turn with calls, by the turn's index in the history.
 
-    Results that no turn asked for are under -1.
+    Results that belong to no turn are under the index -1.
     """
     came: dict[int, dict[int, ToolResult]] = {}
     latest: dict[str, int] = {}
@@ -144,7 +146,7 @@ def _results_by_turn(history: Sequence[Message]) -> dict[int, dict[int, ToolResu
 
 
 def _slots(calls: Sequence[ToolCall], results: Results) -> Slots:
-    """Return, for each call of a turn, the index of its result."""
+    """Return, for each call of a turn, the index of its result in the history, or None."""
     slots: list[int | None] = [None] * len(calls)
     wanted: dict[str, list[int]] = {}
     for place, call in enumerate(calls):
@@ -164,9 +166,9 @@ def _slots(calls: Sequence[ToolCall], results: Results) -> Slots:
 def _places_by_key(
     places: Sequence[int], results: Results, indexes: Sequence[int]
 ) -> Sequence[int] | None:
-    """Return the places in the keys of results.
+    """Return the index of each result's call, as the result's key states it.
 
-    None unless each result has a key, and all are different.
+    None unless each result has a graphloop key, and the keys name different calls in `places`.
     """
     keys = [KEY.fullmatch(results[at].key) for at in indexes]
     named = [int(key[1]) for key in keys if key is not None]
@@ -177,10 +179,10 @@ def _places_by_key(
 def _places_by_name(
     calls: Sequence[ToolCall], places: Sequence[int], results: Results, indexes: Sequence[int]
 ) -> Sequence[int]:
-    """Return the places of results among calls of one id.
+    """Return the index of each result's call, for calls and results with the same id.
 
-    By name if all names fit, else in order. All or nothing, because a history repaired twice must
-    not change twice.
+    Tool names decide if all of them fit, else the order decides. Names never decide for only some
+    of the results, because a second repair must change nothing.
     """
     places_by_name: dict[str, list[int]] = {}
     for place in places:
@@ -198,7 +200,7 @@ def _places_by_name(
 def _answers(
     message: AssistantMessage, filled: Slots, results: Results, *, keep_open: bool
 ) -> Iterator[ToolResult]:
-    """Yield a result for each call of a turn, in order."""
+    """Yield a turn's results in call order; a missing result is `unknown` unless `keep_open`."""
     for call, at in zip(message.calls, filled, strict=True):
         if at is not None:
             yield results[at]
@@ -207,7 +209,7 @@ def _answers(
 
 
 def _gaps(turn: int, message: AssistantMessage, filled: Slots, *, keep_open: bool) -> Iterator[str]:
-    """Yield the findings about a turn's missing or disordered results."""
+    """Yield a finding for each missing result of a turn, and one if its results are out of order."""
     for place, (call, at) in enumerate(zip(message.calls, filled, strict=True)):
         if at is None and not keep_open:
             finding = f"messages[{turn}]: call {place} ({_named(call.name, call.id)})"
@@ -218,7 +220,7 @@ def _gaps(turn: int, message: AssistantMessage, filled: Slots, *, keep_open: boo
 
 
 def _strayed(index: int, result: ToolResult, home: int | None, previous: int) -> Iterator[str]:
-    """Yield the finding about a result that is not in its place."""
+    """Yield a finding about a result that has no call, or does not follow its call's turn."""
     finding = f"messages[{index}]: a result ({_named(result.name, result.call_id)})"
     if home is None:
         yield f"{finding} that no call is waiting for; it is dropped"

@@ -1,10 +1,10 @@
-"""Steering: a caller's changes become part of a run.
+"""Steering: functions that apply a caller's messages and changes to a run.
 
-An assistant turn is recorded before control returns to the caller, and each of its calls is
-answered exactly once, whatever the caller does.
+A model's reply is recorded before control returns to the caller. Each call of the reply gets
+exactly one result, whatever the caller changes.
 
-No wire takes a message between a turn's calls and their results. So the notes of a node wait while
-a turn is in hand, and come after its results.
+No provider accepts a message between a turn's calls and their results. So the notes of a node wait
+while a turn is in progress, and are appended after its results.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ S = TypeVar("S")
 
 
 def hand_over(run: Run[S], *, tools_ran: bool = False) -> Wait[S]:
-    """Hand the turn over to the caller."""
+    """Wait for the caller of an iterated run, who may change the turn (`AwaitCaller`)."""
     return Wait(run, (AwaitCaller(run.next_effect, tools_ran),))
 
 
 def apply_steering(run: Run[S]) -> Run[S]:
-    """Return the run with its inbox at the end of the conversation."""
+    """Return the run with its inbox's steering messages at the end of the conversation."""
     if not run.inbox.steering:
         return run
     run = with_messages(run, *run.inbox.steering)
@@ -55,7 +55,7 @@ def apply_steering(run: Run[S]) -> Run[S]:
 
 
 def steered(run: Run[S], event: Steered) -> Run[S]:
-    """Return the run with the caller's changes: setup, results, messages, notes."""
+    """Return the run with the caller's changes applied: setup, results, messages and notes."""
     if event.setup is not None:
         run = evolve(run, setup=_within(run.setup, event.setup))
     if event.results:
@@ -66,11 +66,11 @@ def steered(run: Run[S], event: Steered) -> Run[S]:
 
 
 def adopt_open_calls(run: Run[S], messages: Sequence[Message]) -> Run[S] | None:
-    """Return the run with the open calls of `messages` as its turn.
+    """Return the run with the open calls of `messages` as its turn; None if no call is open.
 
-    None if no call is open. The assistant message and its present results leave the history, to be
-    appended again once the turn is complete. Where the calls are those of the run's own turn, their
-    results hold: a call with a result is never run again.
+    The assistant message and its results leave the history, and are appended again once the turn is
+    complete. If the calls are the calls of the run's own turn, the turn's results are kept: a call
+    with a result never runs again.
     """
     if not open_calls(messages):
         return None
@@ -99,7 +99,7 @@ def adopt_open_calls(run: Run[S], messages: Sequence[Message]) -> Run[S] | None:
 
 
 def _within(own: Setup, wanted: Setup) -> Setup:
-    """Return the setup with the caller's changes within the run's bounds."""
+    """Return the run's setup with the caller's model, tools, settings and tool choice only."""
     return evolve(
         own,
         model=wanted.model,
@@ -124,10 +124,11 @@ def _overridden(run: Run[S], results: tuple[ToolResult, ...]) -> Turn:
 
 
 def _replaced(run: Run[S], messages: tuple[Message, ...], *, keep_open: bool) -> Run[S]:
-    """Return the run with another conversation, whose open calls become this turn's.
+    """Return the run with another conversation, whose open calls become this turn's calls.
 
-    Once other calls of this turn have run, the open calls wait for a turn of their own: two calls
-    must never share a key. A message after them (`keep_open` is false) closes them.
+    If other calls of this turn have run, the open calls wait for the next turn, because two calls
+    must never share a key. If `keep_open` is false, a message follows the open calls, so they get
+    results now.
     """
     turn = run.turn
     taken = adopt_open_calls(run, messages)
@@ -139,14 +140,14 @@ def _replaced(run: Run[S], messages: tuple[Message, ...], *, keep_open: bool) ->
 
 
 def _dropped(turn: Turn) -> Turn:
-    """Return the turn without its calls, unless they have run."""
+    """Return the turn marked as dropped, without its calls unless all of them have results."""
     if turn.verdicts and turn.results and None not in turn.results:
         return evolve(turn, verdicts=(), dropped=True)
     return evolve(turn, calls=(), verdicts=(), results=(), dropped=True)
 
 
 def unanswered(run: Run[S]) -> str:
-    """Return why the conversation cannot go on; empty if it can."""
+    """Return an error message if the conversation ends in calls without results; else empty."""
     calls = open_calls(run.messages)
     if not calls:
         return ""
@@ -161,7 +162,8 @@ def unanswered(run: Run[S]) -> str:
 def add_notes(run: Run[S], notes: Sequence[Note]) -> Run[S]:
     """Return the run with these notes in its conversation.
 
-    While a turn is in hand, the notes wait for its end. The caller has checked `unanswered` before.
+    While a turn is in progress, the notes wait for its end. The calling node must have checked
+    `unanswered` before.
     """
     if not notes:
         return run

@@ -1,7 +1,7 @@
-"""How many tokens a history costs: an estimate, corrected by counts.
+"""Token estimates for a history, corrected by the counts that providers report.
 
-No tokenizer: each provider has its own, most keep it secret, and the decisions made by these
-numbers need only their size.
+No tokenizer is used: each provider has its own, most keep it secret, and the decisions that use
+these numbers need only a rough estimate.
 """
 
 from __future__ import annotations
@@ -42,33 +42,33 @@ FACTOR_MIN, FACTOR_MAX = 0.5, 2.0
 
 
 class Calibration(Struct, frozen=True, gc=False):
-    """The factor by which an estimate was off, for later estimates."""
+    """The ratio of measured to estimated tokens, which corrects later estimates."""
 
     factor: float = 1.0
 
     @classmethod
     def of(cls, estimated: int, measured: int) -> Calibration:
-        """Return the calibration of one measurement, within the factor's range."""
+        """Return the calibration from one measurement, with the factor limited to its range."""
         if estimated <= 0 or measured <= 0:
             return cls()
         return cls(min(FACTOR_MAX, max(FACTOR_MIN, measured / estimated)))
 
     def corrected(self, tokens: int) -> int:
-        """Return an estimate as the model would probably count it."""
+        """Return the estimate `tokens` multiplied by the factor, rounded up."""
         return ceil(tokens * self.factor)
 
 
 def estimate(messages: Iterable[Message]) -> int:
-    """Return about how many tokens these messages cost a model.
+    """Return the estimated number of tokens of these messages.
 
-    Each message counts for itself, so the estimate of a whole is the sum of its parts: a caller
-    that keeps a sum estimates only new messages.
+    The estimate of a list is the sum of the estimates of its messages. So a caller that keeps the
+    sum estimates only new messages.
     """
     return sum(_tokens(message) for message in messages)
 
 
 def content_tokens(content: str | tuple[UserPart, ...]) -> int:
-    """Return about how many tokens the content of one message costs."""
+    """Return the estimated number of tokens of one message's content."""
     if isinstance(content, str):
         return _chars(content)
     return sum(_part_tokens(part) for part in content)

@@ -1,7 +1,7 @@
-"""A conversation as text, for a model that reads it as material.
+"""Transcript: a conversation as one text, for a model that summarizes it.
 
-Reasoning is left out; images and files are named. Long pieces lose their middle, and so does a long
-whole: a beginning has the request, an end its outcome.
+Reasoning is left out; images and files are only named. Long pieces lose their middle, and so does a
+long transcript, because the beginning has the request and the end has the outcome.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PIECE_CHARS_MAX = 4_000
 
 
 def transcript(messages: Iterable[Message], chars_max: int) -> str:
-    """Return the messages as text of about `chars_max` characters at most."""
+    """Return the messages as one text of at most about `chars_max` characters."""
     return _middle_out("\n\n".join(_message_text(message) for message in messages), chars_max)
 
 
@@ -73,7 +73,7 @@ def _part_text(part: UserPart | AssistantPart) -> str:
 
 
 def _middle_out(text: str, chars_max: int = PIECE_CHARS_MAX) -> str:
-    """Return the text, without its middle if it is too long."""
+    """Return the text; if it is longer than `chars_max`, a note replaces its middle."""
     if len(text) <= chars_max:
         return text
     half = chars_max // 2

@@ -1,7 +1,7 @@
-"""Limits: when a run stops, and which calls it may still start.
+"""Limits: the conditions that stop a run, and the calls that a run may still start.
 
 Owns stop conditions, the budget that remains for the calls of a turn, and the caller's own prices.
-Refuses a limit that could bound nothing. Budgets themselves are the kernel's: `spending`.
+Refuses a limit that bounds nothing. Budgets themselves belong to the kernel's `spending.py`.
 Start with `stop`.
 """
 

@@ -1,8 +1,8 @@
-"""Capacity: the calls of a turn that a run has room for.
+"""Capacity: the waiting calls of a turn that the run's limits still allow.
 
-A gate reads it before a person is asked about a call, so that no question is in vain; an executor
-reads it before the call runs. Tools and agents get the remaining calls in request order; child runs
-share the budget that then remains.
+A gate checks capacity before a person is asked about a call, so that no approved call is refused
+for a limit. An execute node checks capacity before a call runs. Tools and agents get the remaining
+calls in request order; child runs share the budget that then remains.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ __all__ = [
 S = TypeVar("S")
 
 NO_TOOL: Final = ToolSpec("", "", "")
-"""Stands for a tool that is not on offer."""
+"""The placeholder for a tool that is not on offer."""
 
 
 class CallOverLimit(NamedTuple):
-    """The result of a call over a limit, and the limit of calls."""
+    """The refusal of a call over a limit: its result, and the name of the spent limit if any."""
 
     result: ToolResult
     limit: str = ""
 
 
 def queued(turn: Turn, places: Iterable[int]) -> tuple[Queue, ...]:
-    """Return calls of a turn as one queue for each tool."""
+    """Return the calls at these indices of a turn as one queue for each tool."""
     waiting: dict[str, list[int]] = {}
     for place in places:
         waiting.setdefault(turn.calls[place].name, []).append(place)
@@ -60,18 +60,18 @@ def queued(turn: Turn, places: Iterable[int]) -> tuple[Queue, ...]:
 
 
 def places_of(queues: Iterable[Queue]) -> list[int]:
-    """Return the places of the waiting calls, in request order."""
+    """Return the indices of all queued calls in their turn, in request order."""
     return sorted([place for queue in queues for place in queue.places])
 
 
 def answer(turn: Turn, place: int, content: str, status: ResultStatus) -> ToolResult:
-    """Return the result of a call that is answered without running."""
+    """Return a result for a call that does not run, with this text and status."""
     call = turn.calls[place]
     return ToolResult(call_key(turn.number, place), call.id, call.name, content, status)
 
 
 def refusals(run: Run[S], queues: Sequence[Queue]) -> dict[int, CallOverLimit]:
-    """Return results for the waiting calls that have no room."""
+    """Return a refusal, by index, for each queued call that the run's limits do not allow."""
     agents = [queue for queue in queues if queue.tool.kind == "agent"]
     refused = _agents_beyond(run, agents) if agents else {}
     most = run.setup.budget.tool_calls
@@ -85,7 +85,7 @@ def refusals(run: Run[S], queues: Sequence[Queue]) -> dict[int, CallOverLimit]:
 
 
 def no_start(run: Run[S], agents: Iterable[str]) -> Ending | None:
-    """Return the ending of a run that may not start these agents, or None."""
+    """Return the run's ending if a limit forbids it to start these agents; else None."""
     setup = run.setup
     if (failure := too_deep(setup, agents)) is not None:
         return Ending(EndReason.ERROR, failure=failure)
@@ -94,7 +94,7 @@ def no_start(run: Run[S], agents: Iterable[str]) -> Ending | None:
 
 
 def too_deep(setup: Setup, agents: Iterable[str]) -> Failure | None:
-    """Return why a run may not start these agents, or None."""
+    """Return the failure of a run that is nested too deep to start these agents; else None."""
     most = setup.depth_max
     if setup.depth < most:
         return None
@@ -102,31 +102,31 @@ def too_deep(setup: Setup, agents: Iterable[str]) -> Failure | None:
 
 
 def deeper(agents: Iterable[str], most: int, needed: int) -> str:
-    """Return the message that these agents would be too deep."""
+    """Return the error message for agents that would be nested deeper than `most`."""
     named = ", ".join(sorted({repr(agent) for agent in agents}))
     return f"{named} would be more than {most} agents deep. Fix: max_agent_depth={needed}"
 
 
 def tools_waiting(queues: Iterable[Queue]) -> int:
-    """Return how many of the waiting calls are not of agents."""
+    """Return the number of queued calls that are not calls of agents."""
     return sum([len(queue.places) for queue in queues if queue.tool.kind != "agent"])
 
 
 def starts(queues: Iterable[Queue]) -> int:
-    """Return how many of these calls may start agents; one takeover counts."""
+    """Return the number of agents that these calls may start; all takeovers count as one."""
     agents = [queue for queue in queues if queue.tool.kind == "agent"]
     handoffs = [queue for queue in agents if queue.tool.takes_over]
     return sum([len(queue.places) for queue in agents if queue not in handoffs]) + bool(handoffs)
 
 
 def note_limits(turn: Turn, refused: Iterable[CallOverLimit]) -> Turn:
-    """Return the turn with the limits that these calls are over."""
+    """Return the turn with the limits of these refused calls added to `beyond_budget`."""
     limits = [*turn.beyond_budget, *[refusal.limit for refusal in refused if refusal.limit]]
     return evolve(turn, beyond_budget=tuple(dict.fromkeys(limits))) if limits else turn
 
 
 def budget_remaining(run: Run[S], tool_calls: int, agent_calls: int = 0) -> Budget:
-    """Return the budget beside reservations for children and these calls."""
+    """Return the remaining budget, less pending children and calls, and less these new calls."""
     left = run.setup.budget.left(run.spent)
     for effect in run.pending.values():
         if isinstance(effect, StartRun):
@@ -138,12 +138,12 @@ def budget_remaining(run: Run[S], tool_calls: int, agent_calls: int = 0) -> Budg
 
 
 def has_capacity(run: Run[S]) -> bool:
-    """Whether the budget has a tool call beyond those that wait."""
+    """Whether the budget allows one more tool call besides the waiting calls."""
     return budget_remaining(run, tools_waiting(run.turn.waiting)).tool_calls != 0
 
 
 def _agents_beyond(run: Run[S], agents: Sequence[Queue]) -> dict[int, CallOverLimit]:
-    """Return results for the agents' calls that cannot start a run."""
+    """Return a refusal, by index, for each call of an agent that cannot start a run."""
     setup, turn = run.setup, run.turn
     if setup.depth >= setup.depth_max:
         problem = f"Not run: agents may call agents {setup.depth_max} deep, and no deeper."

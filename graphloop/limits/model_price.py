@@ -20,13 +20,13 @@ class ModelPrice:
     """The price of a model, in US dollars for a million tokens.
 
     Args:
-        input_usd: tokens of the prompt that no cache holds.
-        output_usd: tokens that the model wrote, its reasoning among them.
-        cache_read_usd: tokens read from a prompt cache; left out, they cost as much as input.
-        cache_write_usd: tokens written to a prompt cache; left out, they cost as much as input.
+        input_usd: the price of prompt tokens that are not in a cache.
+        output_usd: the price of tokens that the model wrote, including its reasoning.
+        cache_read_usd: the price of tokens read from a prompt cache; None for the input price.
+        cache_write_usd: the price of tokens written to a prompt cache; None for the input price.
 
     Raises:
-        ConfigError: a price is negative, infinite or no number.
+        ConfigError: a price is negative, infinite or not a number.
     """
 
     input_usd: float
@@ -44,7 +44,7 @@ class ModelPrice:
                 )
 
     def cost_usd(self, usage: Usage) -> float:
-        """Return the cost of `usage`; reasoning is part of its output."""
+        """Return the cost of `usage` in US dollars; its output tokens include reasoning."""
         read, write = self.cache_read_usd, self.cache_write_usd
         dollars = (
             usage.input_tokens * self.input_usd

@@ -1,8 +1,8 @@
-"""Stop conditions: small frozen values that a stop node evaluates, purely.
+"""Stop conditions: frozen values that a stop node evaluates without side effects.
 
-They end a run earlier than `max_steps`; they never extend it. A condition that could never hold, or
-would always hold, raises `ConfigError` where it is made. `*_exceed(n)` holds from n on (`>=`), as
-the specifications in docs/seeds.md define it.
+A stop condition ends a run earlier than `max_steps` and never extends the run. A condition that can
+never hold, or always holds, raises `ConfigError` when it is made. `*_exceed(n)` holds from n on
+(`>=`), as the specifications in docs/seeds.md define it.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class StopInfo(Struct, frozen=True):
     """The facts of a run that a stop condition reads.
 
     Attributes:
-        steps: the turns so far.
-        spent: their usage and cost.
-        elapsed_s: seconds of work; waiting for people does not count.
+        steps: the turns of the run so far.
+        spent: the usage and the cost of the run so far.
+        elapsed_s: the seconds that the run has worked, without the time of waiting for people.
     """
 
     steps: Sequence[StepResult]
@@ -56,12 +56,12 @@ class StopInfo(Struct, frozen=True):
 
     @classmethod
     def of(cls, run: Run[Any]) -> StopInfo:
-        """Return the facts of a run that a stop condition reads."""
+        """Build the stop info from a run's record and spending."""
         return cls(run.record.steps, run.spent, run.spent.seconds)
 
     @property
     def step_count(self) -> int:
-        """How many turns the run has taken."""
+        """The number of turns that the run has taken."""
         return len(self.steps)
 
 
@@ -71,11 +71,11 @@ class StopCondition(Protocol):
 
     @property
     def name(self) -> str:
-        """The name reported in `stopped_by`."""
+        """The name that `stopped_by` has when this condition ends the run."""
         ...
 
     def holds(self, info: StopInfo, /) -> bool:
-        """Whether the run stops here."""
+        """Whether the run must stop after its latest turn."""
         ...
 
 
@@ -96,10 +96,7 @@ class StepCountIs:
 
 @dataclass(frozen=True, slots=True)
 class HasToolCall:
-    """Stop after a turn that called `tool`, also if it failed.
-
-    Denied calls count, too.
-    """
+    """Stop after a turn that called `tool`, even if the call failed or was denied."""
 
     tool: str
     name: str = "has_tool_call"
@@ -121,7 +118,7 @@ class TotalTokensExceed:
         whole_number("stop.total_tokens_exceed", self.tokens_max)
 
     def holds(self, info: StopInfo, /) -> bool:
-        """Whether the run has used `tokens_max` tokens."""
+        """Whether the run has used at least `tokens_max` tokens."""
         return info.spent.usage.total_tokens >= self.tokens_max
 
 
@@ -129,7 +126,7 @@ class TotalTokensExceed:
 class CostExceeds:
     """Stop once the run has cost at least `usd_max` US dollars.
 
-    Only model calls of known price count.
+    Only model calls with a known price count.
     """
 
     usd_max: float
@@ -139,7 +136,7 @@ class CostExceeds:
         positive_number("stop.cost_exceeds", self.usd_max)
 
     def holds(self, info: StopInfo, /) -> bool:
-        """Whether the run has cost `usd_max` US dollars."""
+        """Whether the run has cost at least `usd_max` US dollars."""
         return info.spent.cost_usd >= self.usd_max
 
 
@@ -147,7 +144,7 @@ class CostExceeds:
 class DurationExceeds:
     """Stop once the run has worked for at least `seconds_max` seconds.
 
-    Waiting for people does not count.
+    The time of waiting for people does not count.
     """
 
     seconds_max: float
@@ -157,7 +154,7 @@ class DurationExceeds:
         positive_number("stop.duration_exceeds", self.seconds_max)
 
     def holds(self, info: StopInfo, /) -> bool:
-        """Whether the run has worked for `seconds_max` seconds."""
+        """Whether the run has worked for at least `seconds_max` seconds."""
         return info.elapsed_s >= self.seconds_max
 
 
@@ -170,7 +167,7 @@ duration_exceeds = DurationExceeds
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """Holds when at least one of the conditions holds."""
+    """Stop once at least one of the conditions holds."""
 
     conditions: tuple[StopCondition, ...]
 
@@ -179,17 +176,17 @@ class AnyOf:
 
     @property
     def name(self) -> str:
-        """The name reported in `stopped_by`."""
+        """The name that `stopped_by` has when this condition ends the run."""
         return f"any_of({', '.join([condition.name for condition in self.conditions])})"
 
     def holds(self, info: StopInfo, /) -> bool:
-        """Whether at least one of them holds."""
+        """Whether at least one of the conditions holds."""
         return any(condition.holds(info) for condition in self.conditions)
 
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """Holds when every one of the conditions holds."""
+    """Stop once all of the conditions hold at the same time."""
 
     conditions: tuple[StopCondition, ...]
 
@@ -198,11 +195,11 @@ class AllOf:
 
     @property
     def name(self) -> str:
-        """The name reported in `stopped_by`."""
+        """The name that `stopped_by` has when this condition ends the run."""
         return f"all_of({', '.join([condition.name for condition in self.conditions])})"
 
     def holds(self, info: StopInfo, /) -> bool:
-        """Whether all of them hold."""
+        """Whether all of the conditions hold."""
         return all(condition.holds(info) for condition in self.conditions)
 
 
@@ -217,11 +214,11 @@ class Not:
 
     @property
     def name(self) -> str:
-        """The name reported in `stopped_by`."""
+        """The name that `stopped_by` has when this condition ends the run."""
         return f"not_({self.condition.name})"
 
     def holds(self, info: StopInfo, /) -> bool:
-        """Whether the condition does not hold."""
+        """Whether the inner condition does not hold."""
         return not self.condition.holds(info)
 
 
@@ -229,7 +226,7 @@ not_ = Not
 
 
 def parts_of(condition: StopCondition) -> tuple[StopCondition, ...]:
-    """Return the simple conditions in this condition, at any depth."""
+    """Return the simple conditions inside an `AnyOf`, `AllOf` or `Not`, at any depth."""
     match condition:
         case AnyOf(conditions=conditions) | AllOf(conditions=conditions):
             return tuple([part for inner in conditions for part in parts_of(inner)])
@@ -240,12 +237,12 @@ def parts_of(condition: StopCondition) -> tuple[StopCondition, ...]:
 
 
 def any_of(*conditions: StopCondition) -> StopCondition:
-    """Stop once at least one of these holds."""
+    """Return a condition that stops once at least one of these conditions holds."""
     return AnyOf(conditions)
 
 
 def all_of(*conditions: StopCondition) -> StopCondition:
-    """Stop once all of these hold at the same time."""
+    """Return a condition that stops once all of these conditions hold at the same time."""
     return AllOf(conditions)
 
 

@@ -1,7 +1,7 @@
-"""The nodes, one file each, and what several of them share.
+"""The node classes, one file each, and the helper modules that several of them share.
 
-Each node is pure: it reads a run, and answers `Wait` with effects or `Leave` by an outcome.
-Nodes do not know each other. They share `fan_out`, `attempts`, `dialogue`, `joins`,
+Each node is pure: it reads a run, and returns `Wait` with new effects or `Leave` with an outcome.
+No node imports another. The helpers are `fan_out`, `attempts`, `dialogue`, `joins`,
 `forced_choice` and `frozen_fields`.
 Start with `gate.py`, `execute.py` and `append.py`.
 """
@@ -67,7 +67,7 @@ __all__ = [
     "recorded",
 ]
 
-# The standard loop has none of them, and every agent would wait for them.
+# Imported at first use: the standard loop has none of these nodes, and imports take time.
 __getattr__ = front_door(
     __name__,
     {

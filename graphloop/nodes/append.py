@@ -1,8 +1,8 @@
-"""append: the only node that adds a turn to the history, and the one that keeps it paired.
+"""append: the only node that adds a turn's reply and tool results to the history.
 
-However a turn ended, each of its calls gets exactly one result, in request order: the result of a
-call that did not run is the reason. A reply that says nothing is not a message. Turn -1 is the
-conversation that was handed in: its open calls are answered, and nothing of it is new.
+Each call gets exactly one result, in request order, however the turn ended. The result of a call
+that did not run states the reason. A reply without parts is not added. Turn -1 is the conversation
+that the caller passed in: its open calls get results, and its old messages are not reported again.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ ENDS = {
 
 @dataclass(frozen=True)
 class Append(FrozenFields):
-    """Add the turn's reply, its results and its notes to the history; record the turn."""
+    """Add the turn's reply, tool results and notes to the history, and record the turn."""
 
     name: str = "append"
     kind: Literal["append"] = "append"
@@ -67,12 +67,12 @@ class Append(FrozenFields):
 
     @property
     def contract(self) -> Contract:
-        """It closes the turn. A step is recorded only where there was a reply to record."""
+        """Promises for the proofs: the node closes the turn, whichever outcome it leaves by."""
         closed: frozenset[Moves] = frozenset({"close"})
         return Contract(moves=dict.fromkeys(self.outcomes, closed))
 
     def enter(self, run: Run[S], /) -> Reaction[S, AppendOutcome]:
-        """Append, record, and tell what the turn was."""
+        """Append the turn's messages, record the turn, and leave by the outcome for its reply."""
         turn, reply = run.turn, run.turn.reply
         if reply is None or turn.dropped:
             return self._nothing(run)
@@ -107,14 +107,14 @@ class Append(FrozenFields):
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, AppendOutcome]:
-        """Never happens: this node asks for nothing."""
+        """Raise AssertionError: this node requests no effects, so no event is for it."""
         raise AssertionError(f"{self.name!r} waits for nothing, got {type(event).__name__}")
 
     def _nothing(self, run: Run[S]) -> Reaction[S, AppendOutcome]:
-        """Handle a turn of which no reply is kept: add what was noted, and go on."""
+        """Append only the notes of a turn that has no reply, or whose reply the caller dropped."""
         turn = run.turn
         dropped = turn.reply if turn.dropped and turn.number >= 0 else None
-        # What has run is on record, though no conversation holds it any more.
+        # The record keeps the results of calls that ran, although the conversation lost them.
         ran = tuple([one for one in turn.results if one is not None]) if turn.dropped else ()
         step = () if dropped is None else (recorded(turn, dropped, ran, turn.notes),)
         record = run.record
@@ -128,14 +128,14 @@ class Append(FrozenFields):
             ),
         )
         if turn.dropped:
-            # Open calls of the caller's conversation wait in the turn, never in the history: it is
-            # paired wherever the run stops.
+            # Open calls of the caller's conversation go into the turn, not into the history: each
+            # call of the history has a result, wherever the run stops.
             run = adopt_open_calls(run, run.messages) or run
         if run.ending is not None:
             return Leave(run, _over(run.ending))
         if turn.notes or turn.dropped or run.inbox.steering:
             return Leave(run, Resend())
-        # The model was asked and had no room to answer: nothing is new that it could be asked.
+        # The context window is full and no message is new: asking the model again is useless.
         return Leave(ended_by(run, Ending(EndReason.CONTEXT_WINDOW)), Final())
 
     def _leave(
@@ -160,13 +160,13 @@ class Append(FrozenFields):
 
 
 def _over(ending: Ending) -> Final | Aborted:
-    """Return how a run that is ending goes on doing so; a failure is no answer in any table."""
+    """Return `Aborted` for a run that failed, timed out or was stopped, else `Final`."""
     return Aborted() if ending.reason in BROKEN_OFF else Final()
 
 
 def _paired(turn: Turn, reply: Reply) -> tuple[ToolResult, ...]:
-    """Return one result a call: those that came, and a reason for each that did not."""
-    # The kernel has answered the calls that may have run.
+    """Return one result for each call; the result of a call that did not run states the reason."""
+    # The kernel has stored results for all calls that may have run; the others did not run.
     content = NOT_RUN.get(reply.finish_reason, CANCELLED)
     results: list[ToolResult] = []
     for place, result in enumerate(turn.results or (None,) * len(turn.calls)):
@@ -192,7 +192,7 @@ def _closed(turn: Turn) -> Turn:
 def _new(
     turn: Turn, results: tuple[ToolResult, ...], kept: tuple[Message, ...]
 ) -> tuple[Message, ...]:
-    """Return what is new of a turn that was handed in: not its calls, nor the results it had."""
+    """Return the messages that a run adds to a passed-in turn: missing results, later messages."""
     missing = [one for at, one in enumerate(results) if at not in turn.given]
     return (*missing, *kept[1 + len(results) :])
 
@@ -200,7 +200,7 @@ def _new(
 def _handed_off(
     ending: Sequence[ToolSpec], results: tuple[ToolResult, ...]
 ) -> tuple[AssistantMessage, ...]:
-    """Return the answer of the agent that has taken the conversation over, if one has."""
+    """Return the final message of an agent that took over the conversation; empty without one."""
     agents = [tool.name for tool in ending if tool.takes_over]
     for result in results:
         if result.name in agents and result.status == "ok":
@@ -209,7 +209,7 @@ def _handed_off(
 
 
 def _ends(ending: Sequence[ToolSpec], results: tuple[ToolResult, ...]) -> bool:
-    """Whether only tools ran that end the run, and all went well."""
+    """Whether all calls except denied ones (at least one) succeeded and have run-ending tools."""
     names = [tool.name for tool in ending]
     ran = [result for result in results if result.status != "denied"]
     return bool(ran) and all(result.status == "ok" and result.name in names for result in ran)
@@ -218,7 +218,7 @@ def _ends(ending: Sequence[ToolSpec], results: tuple[ToolResult, ...]) -> bool:
 def recorded(
     turn: Turn, reply: Reply, results: tuple[ToolResult, ...], added: tuple[Message, ...]
 ) -> StepResult:
-    """Return a turn as it is reported, with the messages that it adds to the conversation."""
+    """Return the turn's `StepResult`; `added` are the messages that it adds to the conversation."""
     return StepResult(
         index=turn.number,
         text=reply.message.text,
@@ -235,25 +235,25 @@ def recorded(
 
 
 def _guarded(counters: Counters, results: tuple[ToolResult, ...]) -> Counters:
-    """Return the guards' counts after a step: failures by tool, and denials."""
+    """Return the counters after a turn: failed turns of each tool, and all-denied turns."""
     tool_errors = _errors(counters.tool_errors, results)
     return evolve(counters, tool_errors=tool_errors, denials=_denials(counters.denials, results))
 
 
 def _denials(count: int, results: tuple[ToolResult, ...]) -> int:
-    """Count the turns in which all calls were denied; a turn with a success begins anew."""
+    """Return the updated count of all-denied turns; a successful call sets the count to 0."""
     statuses = {result.status for result in results}
     return count + 1 if statuses == {"denied"} else 0 if "ok" in statuses else count
 
 
 def _errors(counts: Mapping[str, int], results: tuple[ToolResult, ...]) -> Mapping[str, int]:
-    """Count by tool the turns in which it only failed; a success begins anew.
+    """Return, for each tool, the number of turns since its last success in which it only failed.
 
-    A turn counts at most once a tool; any success of the tool in it resets; a denial or a call
-    that did not run says nothing about the tool.
+    A turn counts at most once for each tool. Any success of the tool in the turn removes its
+    count. Calls that were denied or did not run change no count.
     """
     succeeded = {result.name for result in results if result.status == "ok"}
-    # A dict, not a set: the order must be the request's, in every process.
+    # A dict, not a set: it keeps the request's order, which is the same in every process.
     failed = {
         result.name: None
         for result in results

@@ -1,8 +1,8 @@
-"""approve: a person agrees to the latest answer before the graph goes on.
+"""approve: a node that asks a person to approve the latest answer before the run continues.
 
-The question is asked as about a call of a tool with the node's name, whose one argument is the
-answer, so it parks, survives, expires, is signed and is answered like any approval of a call. It
-fails closed: only a clear yes in time is a yes.
+The request has the form of a tool approval: a call with the node's name and one argument, the
+answer. So it parks the run, survives a restart, expires, is signed and is answered like any
+approval of a call. Only an explicit approval in time counts; all else rejects the answer.
 """
 
 from __future__ import annotations
@@ -36,25 +36,26 @@ EDITED: Final = (
     '{"additionalProperties":false,"properties":{"answer":{"pattern":"\\\\S","type":"string"}},'
     '"required":["answer"],"type":"object"}'
 )
-"""What the answer in place of the model's is, as JSON Schema text."""
+"""The JSON Schema, as text, of an edit that replaces the model's answer."""
 
 
 @dataclass(frozen=True)
 class Approve(FrozenFields):
-    """Have a person approve the latest answer, a plan perhaps.
+    """Ask a person to approve the latest answer, such as a plan.
 
-    Stands after the node that appended the answer. An approval is a user message, so that a model
-    can go on from it. The text that the person approves is the run's answer from there on: with
-    `edit={"answer": …}` that text, for the next nodes, the caller and a parent alike. A rejection
-    goes to an `append` node, which adds the person's reason as a user message, and from there to a
-    bound.
+    Place the node after the node that appended the answer. An approval is added as a user message,
+    so that a model can continue from it. The approved text is then the run's answer for the next
+    nodes, the caller and a parent run. `edit={"answer": …}` replaces that text.
+
+    Lead `Rejected` to an `append` node, which adds the person's reason as a user message. Lead that
+    node to a stop check or a limit.
 
     Args:
-        name: the node's name, and the name by which the question is asked.
-        ttl_s: for how many seconds an approval may be given; None for what the run says.
+        name: the node's name, and the tool name in the approval request.
+        ttl_s: the seconds in which a person may approve; the run's own limit holds as well.
 
     Raises:
-        ConfigError: there is no name, or `ttl_s` is no number above 0.
+        ConfigError: `name` is empty, or `ttl_s` is not a number above 0.
     """
 
     name: str = "approve"
@@ -63,7 +64,7 @@ class Approve(FrozenFields):
     outcomes = outcomes_of(ApproveOutcome)
 
     def __post_init__(self) -> None:
-        """Refuse an approval that no person could give."""
+        """Check that the node has a name, and that `ttl_s` is a number above 0."""
         super().__post_init__()
         if not self.name:
             raise ConfigError("an Approve node has a name, by which it asks; found ''")
@@ -72,11 +73,11 @@ class Approve(FrozenFields):
 
     @property
     def contract(self) -> Contract:
-        """It asks a person, whose text may become the run's answer; no state is changed."""
+        """Promises for the proofs: the node asks a person, and a rejection notes feedback."""
         return Contract(moves={Rejected: frozenset({"note"})}, asks=True)
 
     def enter(self, run: Run[S], /) -> Reaction[S, ApproveOutcome]:
-        """Ask about the latest answer."""
+        """Request a person's approval of the latest answer."""
         limits = [one for one in (self.ttl_s, run.setup.approval_ttl_s) if one is not None]
         expires_at = run.at + min(limits) if limits else None
         arguments = json.dumps({"answer": answer_at_hand(run)}, ensure_ascii=False)
@@ -87,7 +88,7 @@ class Approve(FrozenFields):
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, ApproveOutcome]:
-        """Take the person's word."""
+        """Leave by `Accepted` or `Rejected`; a failed approver rejects the answer."""
         match event, answered:
             case Decided(), AskHuman():
                 return self._decided(run, event, answered)

@@ -1,9 +1,9 @@
-"""Attempts: nodes that may be entered again after they have failed, and the limits of that.
+"""Attempts: helpers of the nodes that retry a failed node, or enter another one in its place.
 
-A node that runs tools, adds to the history or asks a person is never tried again: it has happened.
-A model that failed has said nothing. A child that is tried again is a new run, whose calls go
-through its gates like those of the first. No node is tried again once the budget is spent or the
-run is stopped.
+A node that runs tools, adds to the history or asks a person is never tried again, because its
+effects must not happen twice. A failed model call has added no message. A child is tried again as
+a new run, whose calls go through its gates like the first run's. No node is tried again once the
+budget is spent or the run is stopped.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ REPEATABLE: Final[frozenset[Kind]] = frozenset({"model", "graph", "check", "pure
 NEVER: Final = frozenset({Aborted, Calls})
 OPEN: Final = frozenset({EndReason.COMPLETED, EndReason.ERROR})
 WRONG: Final = MISTAKES | {NotDeterministic.__name__}
-"""Failures that tell of a mistake in the code: another attempt would hide it."""
+"""Names of errors that show a mistake in the code; another attempt would hide the mistake."""
 
 
 def check_attempts(
     wrapper: str, nodes: Iterable[Node[S, Outcome]], on: Iterable[type[Outcome]]
 ) -> frozenset[type[Outcome]]:
-    """Return the outcomes after which something is tried again.
+    """Check that nodes may be tried again after the outcomes `on`, and return these as a set.
 
     Args:
-        wrapper: what asks, for messages.
-        nodes: the nodes that would be entered; the first is the one that may leave so.
-        on: the outcomes.
+        wrapper: the name of the wrapping node's kind, for error messages.
+        nodes: the wrapped nodes; `on` holds outcomes of the first.
+        on: the outcomes after which a node is entered again, or another node in its place.
 
     Raises:
-        ConfigError: a node must not be tried again, or is never left so, or an outcome is one
-            that has to stand.
+        ConfigError: a node must not be tried again, or `on` is empty or holds an outcome that the
+            first node does not have or that allows no other attempt (`Aborted`, `Calls`).
     """
     wrapped = tuple(nodes)
     for node in wrapped:
         name = cast("object", node.name)  # Users are not checked.
         if flaw := node_flaw_of(name) if isinstance(name, str) else "it is no text":
-            # It is in no table itself, and asks by its own name.
+            # No table checks a wrapped node's name, and the keys of its effects begin with it.
             raise ConfigError(f"{wrapper}: {name!r:.60} is not a node's name: {flaw}")
         if node.kind not in REPEATABLE:
             kinds = ", ".join(sorted(REPEATABLE))
@@ -81,25 +81,25 @@ def check_attempts(
 
 
 def counter_of(wrapper: str, name: str, *nodes: Node[S, Outcome]) -> str:
-    """Return what counts the attempts of a wrapper: nothing that is wrapped in it counts there.
+    """Return the name of a wrapper's attempt counter; wrappers within it have other counters.
 
     Args:
-        wrapper: its kind.
-        name: its name, which what is wrapped may have too.
-        nodes: what it wraps.
+        wrapper: the kind of the wrapper, such as "retry".
+        name: the wrapper's name, which a wrapped node may have as well.
+        nodes: the wrapped nodes.
     """
     depth = max(map(_wrappers, nodes))
     return f"{wrapper}{'+' * depth}:{name}"
 
 
 def _wrappers(node: Node[Any, Outcome]) -> int:
-    """Return how many wrappers stand around each other in a node."""
+    """Return how deep wrappers are nested in a node; 0 for a node that wraps no other."""
     within = nodes_within(node)
     return 1 + max(map(_wrappers, within)) if within else 0
 
 
 def may_try_again(run: Run[S]) -> bool:
-    """Whether a run that has failed may try anything else."""
+    """Whether the run may try again: it is not stopped, has budget, and met no mistake in code."""
     if run.inbox.stopping is not None or run.setup.budget.tripped(run.spent):
         return False
     if run.ending is None:
@@ -115,14 +115,15 @@ def attempted(
     failed: Node[S, Outcome] | None,
     talked: Dialogue | None = None,
 ) -> Run[S]:
-    """Return the run with an attempt counted, and without what the failed one has left behind.
+    """Return the run at the start of an attempt, without the notes and the ending of a failed one.
 
     Args:
-        run: the run.
-        counter: what counts the attempts.
-        count: how many there have been.
+        run: the run before the attempt.
+        counter: the name of the attempt counter.
+        count: the new value of the counter.
         failed: the node that failed; None at the first attempt.
-        talked: what it asked and told before it failed, if it is a generator.
+        talked: the dialogue of a failed generator, whose `Tell` messages are removed; None for
+            other nodes.
     """
     run = with_count(run, counter, count)
     if failed is None:
@@ -132,7 +133,7 @@ def attempted(
 
 
 def _untold(run: Run[S], talked: Dialogue | None) -> Run[S]:
-    """Return the run without what a generator told: nothing else has come after it."""
+    """Return the run without a failed generator's `Tell` messages; these are the latest ones."""
     exchanges = () if talked is None else talked.exchanges
     count = sum(isinstance(one.ask, Tell) for one in exchanges)
     if not count:
@@ -152,12 +153,12 @@ def _cleared(turn: Turn, failed: Node[S, Outcome]) -> Turn:
         ]
     )
     turn = evolve(turn, notes=notes, fallbacks=0)
-    # Unanswered calls may stand in the turn where any other node is tried again.
+    # Only a retried model loses its reply: for other nodes the turn may hold calls without results.
     return turn.without_reply() if failed.kind == "model" else turn
 
 
 def repeated(contract: Contract, node: Node[S, Outcome], times: int, on: Outcomes) -> Contract:
-    """Return what a node promises that is entered up to `times` times a visit, after `on`."""
+    """Return the contract of a node that is entered up to `times` times, after outcomes `on`."""
     again = [
         replace(one, runs=None if one.runs is None else one.runs * times)
         for one in contract.children
@@ -169,7 +170,10 @@ def repeated(contract: Contract, node: Node[S, Outcome], times: int, on: Outcome
 
 
 def either(first: Node[S, Outcome], second: Node[S, Outcome], on: Outcomes) -> Contract | None:
-    """Return what a node promises that is `first`, and after `on` perhaps `second`."""
+    """Return the contract of a node that enters `first` and, after an outcome of `on`, `second`.
+
+    None if either node has no contract.
+    """
     one, other = contract_of(first), contract_of(second)
     if one is None or other is None:
         return None
@@ -195,18 +199,24 @@ def either(first: Node[S, Outcome], second: Node[S, Outcome], on: Outcomes) -> C
 
 
 def _unneeded(child: ChildContract) -> ChildContract:
-    """Return a child that need not succeed, as another node may answer; a hopeless join stays."""
+    """Return the child contract with `needs=0`, because another node may answer in its place.
+
+    A child that needs more successful runs than it starts is returned unchanged: it always fails.
+    """
     hopeless = child.runs is not None and child.needs > child.runs
     return child if hopeless else replace(child, needs=0)
 
 
 def _left_behind(contract: Contract, on: Outcomes) -> frozenset[Moves]:
-    """Return what attempts may have moved: how they end, and what they note, is taken back."""
+    """Return the moves that failed attempts may have left: their endings and notes are undone."""
     return NOTHING.union(*map(contract.may_move, on)) - {"note", "end", "broken"}
 
 
 def _either(ways: Sequence[frozenset[Moves]], before: frozenset[Moves]) -> frozenset[Moves]:
-    """Return what is moved in one of some ways, after attempts that may have moved more."""
+    """Return the moves of a visit that makes one of the sets `ways`, after failed attempts.
+
+    The attempts may have made the moves `before`. `perhaps` is added unless all moves are sure.
+    """
     moved = before.union(*ways)
     sure = moved and all(moved == way for way in ways)
     return moved if sure else moved | UNSURE
@@ -215,7 +225,10 @@ def _either(ways: Sequence[frozenset[Moves]], before: frozenset[Moves]) -> froze
 def _writes(
     pairs: Sequence[tuple[Node[S, Outcome], Contract]], on: Outcomes
 ) -> dict[type[Outcome], frozenset[str]] | None:
-    """Return what has been written for sure, by whichever of two nodes leaves by an outcome."""
+    """Return, by outcome, the state fields that are surely written, whichever node leaves by it.
+
+    None if the fields of either node are unknown.
+    """
     (first, one), (second, other) = pairs
     if one.writes is None or other.writes is None:
         return None
@@ -240,7 +253,10 @@ def _in_all(sets: Sequence[frozenset[str]]) -> frozenset[str]:
 def _both(
     first: Mapping[type[Outcome], Cap], second: Mapping[type[Outcome], Cap]
 ) -> dict[type[Outcome], Cap]:
-    """Return the caps that hold of both; two that count alike add up, others are unknown."""
+    """Return the caps of outcomes that both nodes cap with the same counts and resets.
+
+    The times of both caps add up; no other outcome has a known cap.
+    """
     return {
         outcome: replace(cap, times=cap.times + second[outcome].times)
         for outcome, cap in first.items()

@@ -1,7 +1,7 @@
-"""child: another agent's whole run, as one node of this graph.
+"""child: a node that runs another agent as a child run, and takes its answer as a reply.
 
-The child answers in the model's place: what it says becomes this turn's reply, to be appended, and
-what was made of it outside becomes the state of this run.
+The child's answer becomes this turn's reply, which an `append` node adds to the history. If the
+child's end brings a new state (`ChildEnded.state`), it becomes the state of this run.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ ChildOutcome: TypeAlias = Answered | Failed | Aborted
 
 @dataclass(frozen=True)
 class Child(FrozenFields):
-    """Hand the conversation to an agent, and take its answer as the turn's.
+    """Run an agent with the conversation so far, and take its answer as the turn's reply.
 
     Args:
-        agent: the name of the agent among those that the run knows.
-        name: the node's name; the agent's if not given.
-        prompt: what it is told after the conversation; nothing if empty. An agent that comes after
-            an answer needs one: most models reply to a person, not to a model.
+        agent: the name of an agent that the run knows.
+        name: the node's name; by default the agent's name.
+        prompt: a user message that the agent reads after the conversation; empty for none. An
+            agent that follows an answer needs a prompt: most models reply only to a user message.
     """
 
     agent: str
@@ -47,17 +47,17 @@ class Child(FrozenFields):
 
     @property
     def contract(self) -> Contract:
-        """It opens a turn, which the agent answers; what the agent does is its own."""
+        """Promises for the proofs: the node opens a turn, and one child run answers it."""
         opened: frozenset[Moves] = frozenset({"turn", "close"})
         return Contract(moves={Answered: opened}, children=(ChildContract(self.agent),))
 
     def __post_init__(self) -> None:
-        """Take the agent's name."""
+        """Use the agent's name if the node has no name."""
         super().__post_init__()
         object.__setattr__(self, "name", self.name or self.agent)
 
     def enter(self, run: Run[S], /) -> Reaction[S, ChildOutcome]:
-        """Start the child with all that is left of the budget."""
+        """Open a turn, and request the child run with the whole remaining budget."""
         if (ending := no_start(run, [self.agent])) is not None:
             return Leave(ended_by(run, ending), Failed())
         opened = apply_steering(evolve(clear_ending(run), turn=Turn(number=run.turn.number + 1)))
@@ -70,11 +70,11 @@ class Child(FrozenFields):
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, ChildOutcome]:
-        """Take the answer."""
+        """Store the child's answer as the reply; leave by `Failed` if the child failed."""
         match event:
             case ChildEnded(status="ok"):
                 if event.changed:
-                    # What made it, outside, has seen to its type.
+                    # The driver made the state, and has checked its type.
                     run = evolve(run, state=cast("S", event.state))
                 message = AssistantMessage((TextPart(event.content),))
                 reply = Reply(message, FinishReason.STOP, model=self.agent)

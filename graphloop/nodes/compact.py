@@ -1,8 +1,9 @@
-"""compact: make a conversation shorter that is outgrowing the model's context window.
+"""compact: a node that shortens a conversation that no longer fits the model's context window.
 
-The layers run in order, the cheapest first. `conversation/compaction.py` says which messages they
-keep, and never parts a call from its result. Only what is sent is shortened: what the run has
-added stays whole. Once a turn, so that a window that is too small ends the run and not the budget.
+The layers run in order, the cheapest first. `conversation/compaction.py` decides which messages
+they keep, and keeps each call with its result. Only the messages sent to the model get shorter:
+the run's record stays whole. The node shortens once a turn. If the window is still too small, the
+run ends at once instead of spending its budget.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ S = TypeVar("S")
 CompactOutcome: TypeAlias = Compacted | Cannot | Failed | Aborted
 
 SUMMARY_TOKENS: Final = 4_096
-"""How long a summary may be at least, where replies have a limit: half of one is worth nothing."""
+"""The least token limit of a summary; a smaller `max_tokens` of the run is raised to it."""
 
 
 @dataclass(frozen=True)
 class Compact(FrozenFields):
-    """Shorten the conversation by layers, or by the user's function.
+    """Shorten the conversation with the layers of `compaction`, or with the caller's own function.
 
     Args:
-        compaction: which layers, and how far; None makes nothing shorter.
-        callback: the name of the function that shortens instead; empty for none.
+        compaction: the layers to run and the length to reach; None shortens nothing.
+        callback: the name of the caller's function that shortens instead; empty for none.
     """
 
     name: str = "compact"
@@ -55,7 +56,10 @@ class Compact(FrozenFields):
 
     @property
     def contract(self) -> Contract:
-        """It compacts once, until the turn is closed; without a `compaction` never."""
+        """Promises for the proofs: the node compacts at most once before the turn is closed.
+
+        Without a `compaction` it never compacts.
+        """
         summary = self.compaction is not None and "summarize" in self.compaction.layers
         times = 0 if self.compaction is None else 1
         again: frozenset[Moves] = frozenset({"again"})
@@ -72,16 +76,16 @@ class Compact(FrozenFields):
         )
 
     def enter(self, run: Run[S], /) -> Reaction[S, CompactOutcome]:
-        """Run the layers that need no model, and ask for a summary if that is not enough."""
+        """Run the layers that need no model; if the result is still too long, request a summary."""
         turn = run.turn
         if self.compaction is not None and turn.compacted and not turn.asked:
-            # No model has said that there is no room: the table leads here twice in a row.
+            # The table leads here twice in a row, with no model call in between.
             found = f"{self.name!r} has shortened this turn, and no model was asked since"
             ending = Ending(EndReason.ERROR, failure=Failure("ConfigError", found))
             return Leave(ended_by(run, ending), Failed())
         if self.compaction is None or turn.compacted:
             return Leave(ended_by(run, Ending(EndReason.CONTEXT_WINDOW)), Cannot())
-        # What a turn whose model was asked has used stays on its bill when it is opened anew.
+        # A turn that is opened again keeps the usage of the model call that it has made.
         asked = turn.asked
         usage = turn.usage if asked else Usage()
         turn = evolve(turn.without_reply(), compacted=True, usage=usage)
@@ -103,12 +107,15 @@ class Compact(FrozenFields):
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, CompactOutcome]:
-        """Put the summary in place of what it stands for; without one, what is pruned must do."""
+        """Replace the oldest messages with their summary, or store the callback's messages.
+
+        Without a summary, the pruned conversation must be short enough.
+        """
         match event:
             case ModelReplied(reply=reply) if self.compaction is not None:
                 span = to_summarize(run.messages, self.compaction.keep_recent_turns)
                 assert span is not None, "a summary was asked for"
-                # Half a summary, or a refusal to give one, must not stand for what it leaves out.
+                # A cut summary, or a refusal, must not replace messages: their content is lost.
                 said = reply.message.text if reply.finish_reason is FinishReason.STOP else ""
                 run = _paid(run, reply.usage)
                 if reply.finish_reason is not FinishReason.STOP:
@@ -133,7 +140,10 @@ class Compact(FrozenFields):
         return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Failed())
 
     def _size(self, run: Run[S], *, full: bool) -> tuple[int, Calibration]:
-        """Return how long the conversation is, and how far the estimate of it was off."""
+        """Return the conversation's tokens, and the calibration that corrects estimates of them.
+
+        `full`: the provider found the window full, so the tokens are at least the window's.
+        """
         assert self.compaction is not None, "it was looked at before"
         counted = run.measured
         known = estimate(run.messages[: counted.messages])
@@ -153,7 +163,7 @@ class Compact(FrozenFields):
 
 
 def _as_asked(settings: Settings, room: int) -> Settings:
-    """Return the run's settings for a summary, which may be as long as there is room for."""
+    """Return the run's settings, with a token limit for a summary that fits into `room` tokens."""
     limit = settings.max_tokens
     if limit is not None or room < SUMMARY_TOKENS:
         limit = min(max(limit or 0, SUMMARY_TOKENS), max(room, 1))
@@ -161,7 +171,7 @@ def _as_asked(settings: Settings, room: int) -> Settings:
 
 
 def _is_worth_asking(run: Run[S]) -> bool:
-    """Whether a model may have room without a summary: it has not said no to what there is."""
+    """Whether the model may have room: it was not asked in this turn, or the messages changed."""
     return not run.turn.asked or not run.counters.measured.messages
 
 

@@ -1,8 +1,8 @@
-"""critique: a second model call that judges the answer before it counts.
+"""critique: a node that asks a model to judge the latest answer before the run accepts it.
 
-The judge answers through a forced tool, `verdict`, never in prose that would have to be guessed
-at. No verdict, or one that cannot be read, is a rejection: a critic that fails must not wave
-anything through. The critic's call counts like any other model call.
+The judge must call the tool `verdict`, because free text would have to be interpreted. A missing
+or unreadable verdict rejects the answer: a judge that fails must not accept anything. The judge's
+call counts against the run's limits like any other model call.
 """
 
 from __future__ import annotations
@@ -47,14 +47,15 @@ VERDICT = ToolSpec(
 
 @dataclass(frozen=True)
 class Critique(FrozenFields):
-    """Have a model judge the latest answer; note its feedback for the next turn.
+    """Ask a model to accept or reject the latest answer; note its feedback for the next turn.
 
-    Stands after the node that appended the answer. A rejection goes to an `append` node, which
-    adds the feedback as a user message, and from there to a stop check, which bounds the cycle.
+    Place the node after the node that appended the answer. Lead `Rejected` to an `append` node,
+    which adds the feedback as a user message. Lead that node to a stop check, which bounds the
+    cycle.
 
     Args:
-        prompt: what the judge is asked, after the whole conversation.
-        model: the label of the judging model; empty for the run's own.
+        prompt: the judge's instruction, sent as a user message after the conversation.
+        model: the label of the judging model; empty for the run's own model.
     """
 
     prompt: str
@@ -65,18 +66,18 @@ class Critique(FrozenFields):
 
     @property
     def contract(self) -> Contract:
-        """It asks one model. How often an answer is sent back, it does not bound."""
+        """Promises for the proofs: a visit asks one model, and may reject any number of times."""
         return Contract(moves={Rejected: frozenset({"note"})}, model_calls=1)
 
     def enter(self, run: Run[S], /) -> Reaction[S, CritiqueOutcome]:
-        """Ask for a verdict."""
+        """Request the judge's verdict from the model."""
         asked = forced_choice(run, VERDICT, self.prompt, origin=self.name, model=self.model)
         return Wait(run, (asked,))
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, CritiqueOutcome]:
-        """Read the verdict."""
+        """Leave by `Accepted` or `Rejected`, as the judge decided; a failed call ends the run."""
         if isinstance(event, EffectFailed):
             ending = Ending(EndReason.ERROR, failure=event.failure)
             return Leave(ended_by(run, ending), Failed())
@@ -89,7 +90,7 @@ class Critique(FrozenFields):
 
 
 def _feedback(reply: Reply) -> str | None:
-    """Return what to change, or None when the answer was accepted."""
+    """Return the judge's feedback on a rejected answer, or None if the judge accepted it."""
     if reply.finish_reason in CUT_SHORT:
         return "The answer was not accepted: its judge was cut short. Improve it."
     match choices(reply, VERDICT)[:1]:

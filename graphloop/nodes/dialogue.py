@@ -1,8 +1,8 @@
-"""Dialogue: several effects in a row, as a node's generator asks for them.
+"""Dialogue: the requests that a node's generator function makes one after another.
 
-The generator itself is never kept: it is run again from its beginning, by a driver, and fed what
-it was answered so far (`Run.dialogue`). Each time it comes to one more ask, which is a fact of the
-journal, and becomes an effect here, within what its node promises the proofs.
+The generator object is never stored. A driver runs the function again from its beginning, and
+feeds it the earlier answers (`Turn.dialogue`). Each time it reaches one more request, which the
+driver journals. This module makes the request's effect, if the node's contract allows it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["ASKS_MAX", "Asks", "heard_back", "over", "person_said", "requested",
 S = TypeVar("S")
 
 ASKS_MAX: Final = 1_000
-"""How much one visit asks at most; more means a generator that never returns."""
+"""The most requests of one visit; a generator that makes more probably never returns."""
 
 
 @final
@@ -48,9 +48,9 @@ class Asks:
     """The requests that one visit of a node may make.
 
     Args:
-        kinds: the kinds of asks.
-        model_calls: how many models it asks at most; None for any number.
-        agents: how many runs it begins of which agents at most.
+        kinds: the types of requests that are allowed.
+        model_calls: the most model requests of one visit; None for any number.
+        agents: pairs of an agent's name and the most runs of that agent in one visit.
     """
 
     kinds: frozenset[type[Ask]]
@@ -59,11 +59,11 @@ class Asks:
 
     @property
     def models(self) -> int | None:
-        """How many models one visit asks at most; None if that is not known."""
+        """The most model calls of one visit; 0 if models may not be asked, None for any number."""
         return self.model_calls if AskModel in self.kinds else 0
 
     def refusal(self, ask: Ask, exchanges: Sequence[Exchange]) -> Failure | None:
-        """Return why an ask that comes after these exchanges is not sent; None if it is."""
+        """Return the reason to refuse a request after these exchanges; None if it may be sent."""
         if type(ask) not in self.kinds and not isinstance(ask, AskAgent):
             words = ", ".join(sorted(one.__name__ for one in self.kinds))
             found = f"it asks with {words}, as its annotation says, and found {type(ask).__name__}"
@@ -100,23 +100,25 @@ class Asks:
 
 
 def with_dialogue(run: Run[S]) -> Run[S]:
-    """Return the run with a new dialogue, of which nothing has been asked."""
+    """Return the run with a new dialogue, which has no requests yet."""
     dialogue = Dialogue(run.next_effect, len(run.messages), run.spent.usage)
     return _with(run, dialogue)
 
 
 def over(run: Run[S]) -> Run[S]:
-    """Return the run without a dialogue: its node is left."""
+    """Return the run without a dialogue, because its node is being left."""
     return run if run.turn.dialogue is None else _with(run, None)
 
 
 def requested(run: Run[S], ask: Ask, node: str) -> tuple[Run[S], Effect | None] | Failure:
-    """Return the run that waits for an ask, and its effect; without one, it is answered.
+    """Return the run with this request in its dialogue, and the effect of the request.
+
+    A `Tell` has no effect and is answered at once. A `Failure` states why no effect can be made.
 
     Args:
-        run: the run, in a dialogue.
-        ask: what is asked.
-        node: the name of the node that asks.
+        run: the run, whose turn has a dialogue.
+        ask: the request of the generator.
+        node: the name of the node that makes the request.
     """
     dialogue = run.turn.dialogue
     assert dialogue is not None, "a node that asks has a dialogue"
@@ -151,7 +153,7 @@ def requested(run: Run[S], ask: Ask, node: str) -> tuple[Run[S], Effect | None] 
 
 
 def heard_back(run: Run[S], event: Event, answered: Effect | None) -> Run[S] | None:
-    """Return the run with what an ask was answered; None if the event answers none."""
+    """Return the run with the event's answer to a request; None if it answers no request."""
     match event, answered:
         case ModelReplied(reply=reply), CallModel():
             return _answered(run, reply)
@@ -160,7 +162,7 @@ def heard_back(run: Run[S], event: Event, answered: Effect | None) -> Run[S] | N
         case ChildEnded(), StartRun():
             return _answered(run, _text(event, answered))
         case EffectFailed(failure=failure), CallModel() | AskHuman() | StartRun():
-            # Its traceback is in the journal; a run holds what decides how it goes on.
+            # The journal has the traceback; a run holds only facts that decide how it continues.
             return _answered(run, evolve(failure, traceback=""))
         case _:
             return None
@@ -180,14 +182,14 @@ def _with(run: Run[S], dialogue: Dialogue | None) -> Run[S]:
 
 def _call(run: Run[S], ask: AskModel, node: str) -> CallModel:
     settings = run.setup.settings
-    # What is proven of a run rests on its own limit, which no node may raise.
+    # Proofs rely on the run's own token limit, so no node may raise it.
     settings = evolve(settings, max_tokens=stricter(settings.max_tokens, ask.max_tokens))
     request = ModelRequest(_read(run, ask, node), settings=settings)
     return CallModel(run.next_effect, ask.model or run.setup.model, request)
 
 
 def _read(run: Run[S], ask: AskModel | AskAgent, node: str) -> History[Message]:
-    """Return what a model or an agent is sent."""
+    """Return the messages that a model or an agent receives with this request."""
     messages: History[Message] = run.messages if ask.conversation else History()
     if isinstance(ask, AskModel) and ask.system:
         messages = messages.append(SystemMessage(ask.system))
@@ -195,7 +197,7 @@ def _read(run: Run[S], ask: AskModel | AskAgent, node: str) -> History[Message]:
 
 
 def _text(ended: ChildEnded, started: StartRun) -> str | Failure:
-    """Return what an agent answered."""
+    """Return the answer of an ended child run; a failure if it failed or changed the state."""
     if ended.changed:
         found = f"agent {started.agent!r} changes the state, which a generator cannot take"
         return Failure("ConfigError", f"{found}: use it as a node")
@@ -203,7 +205,7 @@ def _text(ended: ChildEnded, started: StartRun) -> str | Failure:
 
 
 def person_said(decided: Decided, asked: AskHuman) -> PersonSaid:
-    """Return a person's word; whatever is not a clear yes in time is a no."""
+    """Return a person's answer; it is approved only if the approval is explicit and in time."""
     if not decided.approved:
         return PersonSaid(approved=False, reason=decided.reason)
     given_at = decided.at if decided.given_at is None else decided.given_at

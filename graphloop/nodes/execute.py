@@ -1,10 +1,10 @@
-"""execute: run the calls that the gate let through, a few at a time.
+"""execute: a node that runs the calls that the gate allowed, a few at a time.
 
-Results fill one slot a call, so their order is the request's, whatever order tools end in. The
-caps are kept here, by asking for no more than `concurrency` at once, for one holder of a lock, and
-for no more than the budget has left: drivers need no semaphore, and no child run can spend what its
-parent has not got. An agent that takes the conversation over comes last, when all else of the turn
-is answered, and there is one such agent a turn.
+Each call has one result slot, so results stand in request order, whatever order the tools end in.
+The node requests no more calls than `concurrency`, the tools' locks and the remaining budget allow.
+So drivers need no semaphore, and no child run can spend more than its parent has remaining. An
+agent that takes over the conversation starts last, when all other calls of the turn have results.
+At most one such agent starts in a turn.
 """
 
 from __future__ import annotations
@@ -62,16 +62,16 @@ NO_GATE: Final = "Not run: no gate has let this call through."
 
 @dataclass(frozen=True)
 class Execute(FrozenFields):
-    """Run every call whose verdict is `run`; the others are answered by their verdict.
+    """Run every call whose verdict is `run`; each other call gets a result that states its verdict.
 
-    Client tools come first and hold the batch: nothing else runs until their results are here, so
-    a run that parks has done nothing it could regret. A call of an agent is
-    a child run, which gets its share of what the budget has left. The first call in request order
-    of an agent that takes over waits for the results of the others; further ones never run.
+    Client tools start first. With `hold`, no other call starts until their results are here, so a
+    run that parks for them has caused no other effect. A call of an agent is a child run, which
+    gets a share of the remaining budget. Of the agents that take over the conversation, the first
+    in request order waits for all other results; further ones never run.
 
     Args:
-        concurrency: how many tools may run at once.
-        hold: whether client tools hold the batch.
+        concurrency: the most tools that run at once.
+        hold: whether other calls wait for the results of client tools.
 
     Raises:
         ConfigError: `concurrency` is not a whole number of at least 1.
@@ -85,22 +85,22 @@ class Execute(FrozenFields):
 
     @property
     def contract(self) -> Contract:
-        """Calls are held once: asked about, they run or are refused."""
+        """Promises for the proofs: the node leaves by `Held` at most once a turn."""
         once = Cap(1, resets=frozenset({"turn", "close", "reply"}))
         return Contract(caps={Held: once}, moves={Aborted: BROKEN}, tools=True, asks=True)
 
     def __post_init__(self) -> None:
-        """Refuse a cap that would let nothing run."""
+        """Check that `concurrency` is a whole number of at least 1."""
         super().__post_init__()
         whole_number("max_tool_concurrency", self.concurrency)
 
     def enter(self, run: Run[S], /) -> Reaction[S, ExecuteOutcome]:
-        """Answer what does not run, and ask for the first calls."""
+        """Give each call that must not run its refusal, and request the first other calls."""
         turn = run.turn
         if effects := self._all_at_once(run):
             turn = evolve(turn, results=(None,) * len(effects), waiting=())
             return Wait(evolve(run, turn=turn), effects)
-        # What has a result already is never run again, however the table leads here.
+        # A call with a result never runs again, even if the table leads here twice.
         results = list(turn.results or (None,) * len(turn.calls))
         waiting: list[int] = []
         for place, verdict in enumerate(turn.verdicts or (None,) * len(results)):
@@ -115,7 +115,7 @@ class Execute(FrozenFields):
         return self._issue(run, tuple(results), ())
 
     def _all_at_once(self, run: Run[S]) -> tuple[CallTool, ...]:
-        """Return the effects of a turn whose calls may all run now; none if any has to wait."""
+        """Return the effects of all calls if all may start now; empty if any call must wait."""
         turn, calls, effect_id = run.turn, run.turn.calls, run.next_effect
         if turn.results or run.pending or run.setup.budget.tool_calls is not None:
             return ()
@@ -135,7 +135,7 @@ class Execute(FrozenFields):
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, ExecuteOutcome]:
-        """Keep a result, and ask for the next call."""
+        """Store the result of a call, and request the next calls."""
         turn = run.turn
         if type(event) is ToolReturned and event.status != "unknown":
             assert isinstance(answered, CallTool), "the kernel has looked"
@@ -153,7 +153,7 @@ class Execute(FrozenFields):
     def _unusual(
         self, run: Run[S], event: Event, answered: Effect | None
     ) -> ToolResult | Reaction[S, ExecuteOutcome]:
-        """Return the result of a call that did not simply return, or what comes before it."""
+        """Return the result that an event other than a tool's return gives, or a reaction to it."""
         match event, answered:
             case ToolReturned(status="unknown"), CallTool() if _may_ask(run, answered):
                 if rule := run.watch.monitor.forbids(answered.call.name, approved=True):
@@ -181,7 +181,7 @@ class Execute(FrozenFields):
         return result
 
     def _again(self, run: Run[S], place: int) -> Reaction[S, ExecuteOutcome]:
-        """Run a call once more that may have happened; a person is asked about it once."""
+        """Run a call again that may have run already; a person has allowed this second run."""
         turn = run.turn
         verdicts = list(turn.verdicts)
         verdict = verdicts[place]
@@ -194,7 +194,7 @@ class Execute(FrozenFields):
     def _issue(
         self, run: Run[S], results: tuple[ToolResult | None, ...], queues: tuple[Queue, ...]
     ) -> Reaction[S, ExecuteOutcome]:
-        """Keep the results, and ask for as many more calls as there is room for."""
+        """Store the results; then request further calls, wait for pending ones, or leave."""
         if queues:
             return self._go_on(run, results, queues)
         run = evolve(run, turn=evolve(run.turn, results=results, waiting=()))
@@ -226,9 +226,9 @@ class Execute(FrozenFields):
         return Leave(run, Held())
 
     def _ready(self, run: Run[S], queues: tuple[Queue, ...]) -> Mapping[int, ToolSpec]:
-        """Return the calls to ask for now: all client tools first, then no more than fit.
+        """Return the calls to start now: all client tools, then others up to `concurrency`.
 
-        Never an agent that takes over: it comes when nothing else is left.
+        An agent that takes over the conversation is never among them, because it starts last.
         """
         clients: list[tuple[int, ToolSpec]] = []
         others: list[Queue] = []
@@ -251,10 +251,10 @@ class Execute(FrozenFields):
 
 
 def _fitting(queues: Sequence[Queue], room: int, taken: set[str]) -> dict[int, ToolSpec]:
-    """Return the first calls that there is room for, none of a lock that is taken."""
+    """Return up to `room` calls, the first in request order whose locks are free."""
     offered: list[tuple[int, ToolSpec]] = []
     for queue in queues:
-        # Of calls of one lock only the first has a chance: no queue is looked through.
+        # Only the first call of a queue with a lock can start, so the others are not considered.
         offered += zip(queue.places[: 1 if queue.tool.lock else max(0, room)], repeat(queue.tool))
     fitting: dict[int, ToolSpec] = {}
     for place, tool in sorted(offered):
@@ -265,7 +265,7 @@ def _fitting(queues: Sequence[Queue], room: int, taken: set[str]) -> dict[int, T
 
 
 def _without(queues: tuple[Queue, ...], ready: Mapping[int, ToolSpec]) -> tuple[Queue, ...]:
-    """Return the queues once these calls have left: they stood in front."""
+    """Return the queues without the calls that start now; these are first in their queues."""
     left: list[Queue] = []
     if len(queues) == 1 and len(ready) == len(queues[0].places):
         return ()
@@ -277,13 +277,13 @@ def _without(queues: tuple[Queue, ...], ready: Mapping[int, ToolSpec]) -> tuple[
 
 
 def _may_ask(run: Run[S], effect: CallTool) -> bool:
-    """Whether to ask once more about a call that may have run: who let it through, if it could."""
+    """Whether a person approved this call that may have run, and the budget allows another one."""
     verdict = run.turn.verdicts[call_place(effect.key)]
     return verdict is not None and verdict.asked and has_capacity(run)
 
 
 def _ask_again(run: Run[S], effect: CallTool) -> Wait[S]:
-    """Ask the person who let a call through whether it is to run once more."""
+    """Wait for a person to decide whether a call that may have run already runs again."""
     ttl_s = run.setup.approval_ttl_s
     expires_at = None if ttl_s is None else run.at + ttl_s
     again = AskHuman(run.next_effect, effect.key, effect.call, expires_at, unknown=True)
@@ -291,16 +291,16 @@ def _ask_again(run: Run[S], effect: CallTool) -> Wait[S]:
 
 
 def _is_allowed(decided: Decided, asked: AskHuman) -> bool:
-    """Whether a call that may have run may run again: approved as it was, and in time."""
+    """Whether a person approved a second run of the call, in time and with unchanged arguments."""
     given_at = decided.at if decided.given_at is None else decided.given_at
     in_time = asked.expires_at is None or given_at < asked.expires_at
-    # No gate stands between here and the tool that could look at other arguments. An edit is
-    # refused where people answer; this is for an answer that came past there.
+    # No gate would check edited arguments here. An approver's edit is refused earlier
+    # (`refuse_edit`); this check is for an answer that did not pass there.
     return decided.approved and in_time and not decided.arguments
 
 
 def _locks(turn: Turn, holders: Sequence[Effect], queues: Sequence[Queue]) -> set[str]:
-    """Return the locks that these effects hold, if any call that waits needs one."""
+    """Return the locks that these effects hold; empty if no waiting call needs a lock."""
     if not any(queue.tool.lock for queue in queues):
         return set()
     calls = [one for one in holders if isinstance(one, CallTool | StartRun)]
@@ -310,7 +310,7 @@ def _locks(turn: Turn, holders: Sequence[Effect], queues: Sequence[Queue]) -> se
 def _effects_of(
     run: Run[S], ready: Mapping[int, ToolSpec], queues: tuple[Queue, ...]
 ) -> tuple[CallTool | StartRun, ...]:
-    """Return the effects of calls; waiting agents share the budget that waiting tools leave."""
+    """Return the effects that start these calls; agents share the budget that tools leave."""
     turn, left = run.turn, run.setup.budget
     agents = [queue.places for queue in queues if queue.tool.kind == "agent"]
     if agents:
@@ -329,7 +329,7 @@ def _effects_of(
 
 
 def _call(turn: Turn, place: int) -> ToolCall:
-    """Return a call as it was let through: a human may have edited it."""
+    """Return a call with the arguments that the gate allowed: a person may have edited them."""
     call, verdict = turn.calls[place], turn.verdicts[place]
     if verdict is None or not verdict.arguments:
         return call
@@ -339,7 +339,7 @@ def _call(turn: Turn, place: int) -> ToolCall:
 def _hand_off(
     run: Run[S], results: tuple[ToolResult | None, ...], handoffs: Sequence[int]
 ) -> Wait[S]:
-    """Let one agent take over, with all that is left of the budget; the others are refused."""
+    """Start the first agent that takes over, with the whole remaining budget; refuse the others."""
     turn, place = run.turn, handoffs[0]
     call, key = _call(turn, place), call_key(turn.number, place)
     messages = _conversation(run, results)
@@ -354,10 +354,10 @@ def _hand_off(
 
 
 def _conversation(run: Run[S], results: tuple[ToolResult | None, ...]) -> Sequence[Message]:
-    """Return what an agent reads that takes over: also what the rest of this turn came to.
+    """Return the messages for an agent that takes over: the history and this turn's results.
 
-    The calls of agents that would take over are left out: they have no results, and a history
-    must be paired.
+    Calls of agents that would take over are left out, because each call in a history needs a
+    result.
     """
     reply, given = run.turn.reply, [one for one in results if one is not None]
     if reply is None or not given:
@@ -369,7 +369,7 @@ def _conversation(run: Run[S], results: tuple[ToolResult | None, ...]) -> Sequen
 
 def _refusal(turn: Turn, index: int, verdict: CallVerdict | None) -> ToolResult | None:
     if verdict is None:
-        # No gate has spoken: fail closed. A checked graph cannot come here (GL2).
+        # No gate gave a verdict, so the call is denied. A checked graph cannot come here (GL2).
         return answer(turn, index, NO_GATE, "denied")
     match verdict.kind:
         case "run" | "held":
@@ -381,7 +381,7 @@ def _refusal(turn: Turn, index: int, verdict: CallVerdict | None) -> ToolResult 
         case "unknown":
             return answer(turn, index, verdict.reason, "unknown_tool")
         case "answered":
-            # It says that there is a result, and there is none: fail closed.
+            # The verdict says that a result exists, but none does, so the call is denied.
             return answer(turn, index, NO_GATE, "denied")
         case _:
             assert_never(verdict.kind)

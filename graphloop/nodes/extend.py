@@ -1,8 +1,8 @@
-"""extend: ask once more when a reply was cut inside a call, or was empty.
+"""extend: a node that has the model asked again after a cut call or an empty reply.
 
-A call that was cut is never run, whatever its arguments look like. The
-turn is asked again with twice the room, once; then what there is must do. So it must where the
-model has no more room: no table tells the most that a model may write, but its server refuses more.
+A call that was cut never runs, even if its arguments look complete. The model is asked again once,
+with twice the token limit if the reply was cut by it; then the reply is final. If the server
+refuses the larger limit, the cut reply is final: no table lists the most tokens of each model.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ S = TypeVar("S")
 ExtendOutcome: TypeAlias = Retry | GiveUp
 
 RETRIES_MAX = 1
-"""How often one turn is asked again."""
+"""The most times that the model is asked again in one turn."""
 
 TOKENS_UNSET = 4_096
-"""What a turn without a token limit is taken to have had: the smallest server default known."""
+"""The assumed token limit of a turn that has none: the smallest known default of a server."""
 
 
 @dataclass(frozen=True)
 class Extend(FrozenFields):
-    """Ask the turn again, with a doubled token limit where the limit was the trouble."""
+    """Have the model asked again in this turn, with a doubled token limit if the reply hit it."""
 
     name: str = "extend"
     kind: Literal["prepare"] = "prepare"
@@ -42,18 +42,18 @@ class Extend(FrozenFields):
 
     @property
     def contract(self) -> Contract:
-        """A turn is asked again so often and no oftener."""
+        """Promises for the proofs: it leaves by `Retry` at most `RETRIES_MAX` times a turn."""
         return Contract(caps={Retry: Cap(RETRIES_MAX, resets=frozenset({"turn"}))})
 
     def enter(self, run: Run[S], /) -> Reaction[S, ExtendOutcome]:
-        """Decide by how often this turn was asked already."""
+        """Leave by `Retry` if the model may be asked again in this turn, else by `GiveUp`."""
         turn, reply = run.turn, run.turn.reply
         if reply is None or turn.retries >= RETRIES_MAX:
             return Leave(run, GiveUp())
         tokens_max, cut = turn.max_tokens or run.setup.settings.max_tokens, None
         if reply.finish_reason is FinishReason.LENGTH:
             if not (tokens_max or reply.usage.output_tokens):
-                return Leave(run, GiveUp())  # Twice an unknown limit may be that limit, or less.
+                return Leave(run, GiveUp())  # Unknown limit: no number is surely larger.
             tokens_max = 2 * max(tokens_max or TOKENS_UNSET, reply.usage.output_tokens)
             cut = reply
         turn = evolve(turn, retries=turn.retries + 1, max_tokens=tokens_max, cut=cut)
@@ -62,5 +62,5 @@ class Extend(FrozenFields):
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, ExtendOutcome]:
-        """Never happens: this node asks for nothing."""
+        """Raise AssertionError: this node requests no effects, so no event is for it."""
         raise AssertionError(f"{self.name!r} waits for nothing, got {type(event).__name__}")

@@ -1,4 +1,4 @@
-"""fallback: a node, and another one for when the first has failed."""
+"""fallback: a node that enters its first node, and its second node if the first fails."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class Fallback(Generic[S]):
-    """Enter the second node when the first has failed; both stand in the table as one.
+    """Enter `first`, and enter `second` if `first` fails; the table holds the pair as one node.
 
-    The run says which of them is at work. The second is not entered once the budget is spent, or
-    the run is stopped: then the outcome of the first stands.
+    A counter in the run records which of them is active. `second` is not entered once the budget is
+    spent or the run is stopped; then the pair leaves by the outcome of `first`.
 
     Args:
         first: a model, an agent, a check or a pure node.
-        second: another of the same kind.
-        after: the outcomes of the first after which the second is entered.
-        name: the name in the table; that of both if not given.
+        second: another node of the same kind.
+        after: the outcomes of `first` after which `second` is entered.
+        name: the name in the table; by default both nodes' names, joined by `_or_`.
 
     Raises:
-        ConfigError: a node must not stand in for another, or the first is never left so.
+        ConfigError: a node must not be tried again, the kinds of both differ, or `after` names an
+            outcome that `first` does not have.
     """
 
     first: Node[S, Outcome]
@@ -43,7 +44,7 @@ class Fallback(Generic[S]):
     name: str = ""
 
     def __post_init__(self) -> None:
-        """Name the pair, and refuse what must not be tried."""
+        """Check both nodes and `after`, and make the default name."""
         pair = (self.first, self.second)
         object.__setattr__(self, "after", check_attempts("fallback", pair, self.after))
         if self.first.kind != self.second.kind:
@@ -56,25 +57,25 @@ class Fallback(Generic[S]):
 
     @property
     def kind(self) -> Kind:
-        """The kind of both."""
+        """The kind that both nodes have."""
         return self.first.kind
 
     @property
     def outcomes(self) -> frozenset[type[Outcome]]:
-        """The outcomes of both: the first one's failure stands where nothing more may be tried."""
+        """The outcomes of both nodes; `first` may also fail when `second` must not be entered."""
         return self.first.outcomes | self.second.outcomes
 
     @property
     def contract(self) -> Contract | None:
-        """The promises of its two nodes together; None if one of them has none."""
+        """The combined contract of both nodes; None if either has none."""
         return either(self.first, self.second, self.after)
 
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
-        """Enter the first."""
+        """Enter the first node, and the second at once if the first fails at once."""
         return self._settled(self.first.enter(attempted(run, self._counter, 0, None)))
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
-        """Have the node react that is at work."""
+        """Pass the event to the active node; enter the second node if the first fails."""
         if run.counters.by_node.get(self._counter, 0):
             return self.second.on(run, event, answered)
         return self._settled(self.first.on(run, event, answered), run.turn.dialogue)

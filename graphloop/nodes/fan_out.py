@@ -1,8 +1,8 @@
-"""Fan-out: several child runs at once, which answer together in the model's place.
+"""Fan-out: the shared behaviour of nodes that run several child runs and join their answers.
 
-The branches stand in the turn (`Turn.branches`), each with its result, so a run that parks in a
-branch keeps the answers of the others. As many run at once as `concurrency` says, each with an
-equal share of the remaining budget. The driver stops abandoned branches (`Turn.abandoned`), and
+The turn holds the branches with their results (`Turn.branches`), so a run that parks for one branch
+keeps the answers of the others. At most `concurrency` branches run at once, each with an equal
+share of the remaining budget. The driver stops the abandoned branches of a turn (`Turn.abandoned`);
 their spending counts.
 """
 
@@ -36,7 +36,7 @@ FanOutOutcome: TypeAlias = Answered | Failed | Aborted
 LATE: Final = "Not needed any more: the others had decided."
 
 BY_MISTAKE: Final = tuple([f"{one}: " for one in sorted(MISTAKES)])
-"""How begins what is told of a branch that cannot run, or meets a mistake of the developer's."""
+"""The prefixes of a branch's error text that show a developer's mistake (`MISTAKES`)."""
 
 
 @final
@@ -46,12 +46,12 @@ class FanOut:
 
     Args:
         name: the node's name.
-        join: what to wait for.
-        reducer: how the answers become one, or
-        callback: the name of the function that is invoked to join them; it finds them in
+        join: the answers to wait for.
+        reducer: the rule that joins the answers into one text, if there is no callback.
+        callback: the name of a function that joins the answers instead. It reads
             `run.turn.branches` and returns `BranchesJoined`.
-        concurrency: how many may run at once.
-        alone: whether a child reads nothing but its own prompt.
+        concurrency: the most branches that run at once.
+        alone: whether a child reads only its own prompt, without the conversation.
     """
 
     name: str
@@ -62,9 +62,9 @@ class FanOut:
     alone: bool = False
 
     def contract(self, runs: Mapping[str, int]) -> Contract:
-        """Return what such a node promises that begins so many runs of each agent."""
+        """Return the contract of a node that starts this many runs of each agent."""
         many = sum(runs.values()) > 1
-        # Of several agents, any one may be the one that succeeds; "fail_fast" needs each.
+        # With several agents, the success of any one is enough; "fail_fast" needs all.
         needs = int(len(runs) == 1 or self.join == "fail_fast")
         children = [
             ChildContract(agent, many=many, runs=most, needs=needs) for agent, most in runs.items()
@@ -76,14 +76,14 @@ class FanOut:
         )
 
     def start(self, run: Run[S], branches: tuple[BranchRun, ...]) -> Reaction[S, FanOutOutcome]:
-        """Open a turn, and start the first branches."""
+        """Open a turn with these branches, and request the runs of the first ones."""
         if (ending := no_start(run, [one.agent for one in branches])) is not None:
             return Leave(ended_by(run, ending), Failed())
         turn = Turn(number=run.turn.number + 1, branches=branches)
         return self._go_on(apply_steering(evolve(clear_ending(run), turn=turn)))
 
     def on(self, run: Run[S], event: Event, answered: Effect | None) -> Reaction[S, FanOutOutcome]:
-        """Keep what came of a branch, and start the next; or take the joined answer."""
+        """Store a branch's result and start the next branch; after the last, join all answers."""
         match event, answered:
             case ChildEnded(), StartRun():
                 ended = self._ended(run, event)
@@ -108,18 +108,18 @@ class FanOut:
                 return Leave(run, Aborted())
 
     def _ended(self, run: Run[S], event: ChildEnded) -> Turn:
-        """Return the turn with what came of one branch; what comes too late has not answered."""
+        """Return the turn with a branch's result; a result after the decision counts as not run."""
         branches = run.turn.branches
         status, content = event.status, event.content
         if is_decided(branches, self.join):
             status, content = "not_run", LATE
-        # They are started in order, so their effects rise.
+        # Branches start in order, so their effect ids are sorted.
         at = bisect_left(branches, event.effect, hi=_started_count(branches), key=_effect)
         ended = evolve(branches[at], status=status, content=content)
         return evolve(run.turn, branches=(*branches[:at], ended, *branches[at + 1 :]))
 
     def _go_on(self, run: Run[S]) -> Reaction[S, FanOutOutcome]:
-        """Start as many branches as there is room for, or join what they have answered."""
+        """Start further branches up to `concurrency`; when no more are needed, join the answers."""
         branches = run.turn.branches
         if is_decided(branches, self.join):
             if run.pending:
@@ -139,7 +139,7 @@ class FanOut:
         return Wait(run) if run.pending else self._join(run)
 
     def _broken_off(self, run: Run[S]) -> Reaction[S, FanOutOutcome]:
-        """Stop the other branches of a branch that cannot run: a mistake is no answer."""
+        """Stop all other branches after one failed by a developer's mistake; then fail the node."""
         branches = [
             one if one.effect else evolve(one, status="not_run", content=LATE)
             for one in run.turn.branches
@@ -150,7 +150,7 @@ class FanOut:
     def _started(
         self, run: Run[S], first: int, starting: Sequence[BranchRun], waiting: int
     ) -> Reaction[S, FanOutOutcome]:
-        """Start the first of the branches that wait, each with its share of what is left."""
+        """Request the runs of `starting`, each with an equal share of the remaining budget."""
         left, number = budget_remaining(run, 0), run.next_effect
         effects = tuple(
             [
@@ -169,12 +169,12 @@ class FanOut:
         messages: History[Message] = History() if self.alone else run.messages
         if branch.prompt:
             messages = messages.append(UserMessage(branch.prompt, origin=self.name))
-        # An effect's id is its own in the whole run, so no two children share a journal.
+        # The effect's id is unique in the run, so no two children share a journal.
         return StartRun(number, f"{self.name}.{number}", branch.agent, "", messages, share)
 
     def _join(self, run: Run[S]) -> Reaction[S, FanOutOutcome]:
         branches = run.turn.branches
-        if run.turn.abandoned:  # None is pending any more; other effects of the turn are.
+        if run.turn.abandoned:  # All branches have ended; the driver must not end later effects.
             run = evolve(run, turn=evolve(run.turn, abandoned=False))
         bad = [one for one in branches if one.status != "ok"]
         for one in bad:
@@ -182,14 +182,14 @@ class FanOut:
                 error, _, message = one.content.partition(": ")
                 return _failed(run, Failure(error, f"{one.name}: {message}"))
         if len(bad) == len(branches) or (bad and self.join == "fail_fast"):
-            bad.sort(key=lambda one: one.status == "not_run")  # What failed says more.
+            bad.sort(key=lambda one: one.status == "not_run")  # Report failures first.
             return _failed(run, Failure("RunFailed", f"{bad[0].name}: {bad[0].content}"))
         if self.callback:
             return Wait(run, (Invoke(run.next_effect, self.callback),))
         return self._answered(run, joined(branches, self.reducer))
 
     def _answered(self, run: Run[S], text: str) -> Reaction[S, FanOutOutcome]:
-        """Take the joined answer as the turn's reply."""
+        """Store the joined answer as the turn's reply, and leave by `Answered`."""
         message = AssistantMessage((TextPart(text),))
         reply = Reply(message, FinishReason.STOP, model=self.name)
         return Leave(evolve(run, turn=evolve(run.turn, reply=reply)), Answered())
@@ -204,13 +204,13 @@ def _effect(branch: BranchRun) -> int:
 
 
 def _is_mistake(turn: Turn, event: EffectFailed) -> bool:
-    """Whether a branch cannot run at all, and its answer is still needed."""
+    """Whether a branch failed by a developer's mistake while its answer was still needed."""
     branch = next(one for one in turn.branches if one.effect == event.effect)
     return branch.status == "error" and branch.content.startswith(BY_MISTAKE)
 
 
 def _started_count(branches: Sequence[BranchRun]) -> int:
-    """Return how many branches have started; they start in order, so these come first."""
+    """Return the number of started branches; branches start in order, so these are the first."""
     return bisect_left(branches, 1, key=_waits)
 
 

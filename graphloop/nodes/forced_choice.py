@@ -1,7 +1,7 @@
 """Forced choice: a model answers through a tool that it must call, never in prose.
 
-Prose would have to be guessed at. An answer that cannot be read is none. The node that asked
-decides on the meaning of that; the safe meaning is always no.
+Free text would have to be interpreted. Arguments that are not JSON are no choice. The node that
+asked decides what follows from a missing choice; the safe outcome is always a rejection.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ CUT_SHORT: Final = frozenset(
         FinishReason.REFUSAL,
     }
 )
-"""Ways for a reply to end in which nothing of it counts."""
+"""Finish reasons of an incomplete or refused reply; its choices are ignored."""
 
 
 def forced_choice(
     run: Run[S], tool: ToolSpec, prompt: str, *, origin: str, model: str = ""
 ) -> CallModel:
-    """Return the effect that has a model answer through `tool`, after the whole conversation.
+    """Return the effect that asks a model, after the whole conversation, to call `tool`.
 
     Args:
-        run: the run that asks.
-        tool: what the model must call.
-        prompt: what it is asked.
-        origin: the name of the node that asks.
-        model: the label of the model; empty for the run's own.
+        run: the run, whose conversation and settings the request has.
+        tool: the tool that the model must call.
+        prompt: the question, sent as a user message after the conversation.
+        origin: the name of the node that makes the request.
+        model: the label of the model; empty for the run's own model.
     """
     request = ModelRequest(
         run.messages.append(UserMessage(prompt, origin=origin)),
@@ -50,7 +50,7 @@ def forced_choice(
 
 
 def choices(reply: Reply, tool: ToolSpec) -> tuple[object, ...]:
-    """Return the arguments of each call of `tool`, as JSON values; None for what is no JSON."""
+    """Return the arguments of each call of `tool` as JSON values; None if they are not JSON."""
     if reply.finish_reason in CUT_SHORT:
         return ()
     return tuple([_value(one.arguments) for one in reply.message.calls if one.name == tool.name])

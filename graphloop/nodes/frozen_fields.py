@@ -1,4 +1,4 @@
-"""frozen_fields: what a node is given stays as it is, so that the node can stand in a table."""
+"""frozen_fields: a base class that keeps the fields of node dataclasses immutable and hashable."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ __all__ = ["FrozenFields"]
 
 
 class FrozenFields:
-    """The base of frozen dataclasses whose parameters people write: a list is taken as a tuple.
+    """Base of frozen node dataclasses: turns list fields into tuples, refuses unhashable fields.
 
     Raises:
-        ConfigError: a parameter can be changed in place, so that it has no hash.
+        ConfigError: a field's value can be changed in place, so it has no hash.
     """
 
     def __post_init__(self) -> None:
-        """Take lists as tuples, and refuse what else has no hash: a table's rows go by it."""
+        """Turn lists into tuples, and refuse other unhashable values: tables use nodes as keys."""
         odd: tuple[Field[object], object] | None = None
-        for one in fields(cast("Any", self)):  # Whatever derives from it is a dataclass.
-            # A class that derives from the library's may set its own fields later, or never.
+        for one in fields(cast("Any", self)):  # Each subclass is a dataclass.
+            # A user's subclass of a library node may set its own fields later, or never.
             value: object = getattr(self, one.name, None)
             if isinstance(value, list):
                 value = tuple(cast("list[object]", value))
@@ -29,7 +29,7 @@ class FrozenFields:
             is_hashed = one.compare if one.hash is None else one.hash
             if odd is None and is_hashed and not _has_hash(value):
                 odd = (one, value)
-        # A class of one's own may have its hash from elsewhere, and leave the field out.
+        # A user's subclass may define its own `__hash__`, which ignores the field.
         if odd is not None and not _has_hash(self):
             one, value = odd
             raise ConfigError(
@@ -40,7 +40,7 @@ class FrozenFields:
 
 
 def _has_hash(value: object) -> bool:
-    """Whether there is a hash; what is not set yet may be a part of it."""
+    """Whether the value has a hash; false if its hash needs an attribute that is not set yet."""
     try:
         hash(value)
     except (TypeError, AttributeError):

@@ -1,9 +1,9 @@
-"""function: one function of the user's as a node; its body runs as one effect.
+"""function: a node that calls one function of the user's as an effect.
 
-The function's answer, an outcome and perhaps a new state, is a fact of the journal: a replay never
-calls it again. Users write it with `@graphloop.node`, which brings the function along; as it stands
-here, the node names a function that the run is given among its `callbacks`. A generator asks for
-several effects before it answers: each ask is such a fact, and so is what it is answered.
+The function returns an outcome and perhaps a new state. The journal keeps both, so a replay never
+calls the function again. Users write such a node with `@graphloop.node`, which registers the
+function. Without the decorator, the node names a function among the run's `callbacks`. A generator
+function makes requests before its outcome; the journal keeps each request and each answer.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ S = TypeVar("S")
 class Function:
     """Call a function, and leave by the outcome that it returns.
 
-    Beside its own outcomes the node is left by `Failed`, when the function raises or answers
-    something else, and by `Aborted`.
+    Besides its own outcomes the node has `Aborted`, and `Failed` for a function that raises or
+    returns an undeclared outcome.
 
     Args:
         name: the node's name.
         leaves_by: the outcomes that the function returns.
-        callback: the name that the function is invoked by; the node's if not given.
-        kind: what the node is for.
-        caps: how often it leaves by an outcome at most, in a whole run; a node that wraps it counts
-            for itself.
-        capped: what it leaves by instead of an outcome whose cap is reached; the run ends in an
-            error if there is none.
+        callback: the name under which the function is invoked; by default the node's name.
+        kind: the kind of the node, as for any node.
+        caps: pairs of an outcome and the most times that the node leaves by it in a whole run; a
+            node that wraps this one has its own count.
+        capped: the outcome to leave by instead of an outcome whose cap is reached; if None, the
+            run ends in an error.
         reads: the fields of the state that the function reads; None if that is not known.
-        writes: those that it writes; None if that is not known.
-        stateless: the outcomes that it may leave by without a new state, beside a failure.
-        asks: what a generator may ask for; None for a function that just answers.
+        writes: the fields of the state that the function writes; None if that is not known.
+        stateless: the outcomes, besides failures, that may come without a new state.
+        asks: the requests that a generator may make; None for a plain function.
 
     Raises:
         ConfigError: a cap is not a whole number of at least 0.
@@ -66,7 +66,7 @@ class Function:
     stateless: frozenset[type[Outcome]] = frozenset()
 
     def __post_init__(self) -> None:
-        """Take the node's name, put the caps in order, and refuse one that caps nothing."""
+        """Set the default callback name, sort the caps, and check their numbers."""
         object.__setattr__(self, "callback", self.callback or self.name)
         caps = sorted(self.caps, key=lambda cap: outcome_name(cap[0]))
         object.__setattr__(self, "caps", tuple(caps))
@@ -75,14 +75,14 @@ class Function:
 
     @property
     def outcomes(self) -> frozenset[type[Outcome]]:
-        """The function's outcomes, and those that no function needs to name."""
+        """The function's own outcomes, plus `Failed` and `Aborted`."""
         return self.leaves_by | {Failed, Aborted}
 
     @property
     def contract(self) -> Contract:
-        """It runs no tool, keeps its caps, and asks for no more than it says."""
+        """Promises for the proofs: no tools, the caps, and only the declared requests."""
         asks, writing = self.asks, self.leaves_by - self.stateless - {Failed, Aborted}
-        # If a function declares `Failed` or `Aborted` itself, the run goes on after it.
+        # A function may declare `Failed` or `Aborted` itself; then the run continues after it.
         breaking = frozenset({Failed, Aborted}) - self.leaves_by
         promised = Contract(
             caps={outcome: Cap(times) for outcome, times in self.caps},
@@ -103,11 +103,11 @@ class Function:
         )
 
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
-        """Call the function."""
+        """Request the call of the function; a generator starts with an empty dialogue."""
         return self._called(run if self.asks is None else with_dialogue(run))
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
-        """Leave by what it answered, or have answered what it asks."""
+        """Leave by the function's outcome, or make the request that its generator yielded."""
         match event:
             case CallbackReturned(answer=NodeReturned() as left):
                 return self._left(over(run), left)
@@ -128,7 +128,7 @@ class Function:
         return Wait(run, (Invoke(run.next_effect, self.callback),))
 
     def _asked(self, run: Run[S], ask: Ask, asks: Asks) -> Reaction[S, Outcome]:
-        """Make the request, if the promises of the node and the budget allow it."""
+        """Make the generator's request, if the node's declared requests and the budget allow it."""
         assert run.turn.dialogue is not None, "a node that may ask enters with a dialogue"
         refused = asks.refusal(ask, run.turn.dialogue.exchanges)
         if refused is not None:
@@ -151,7 +151,7 @@ class Function:
             found = f"{self.callback!r} left by {left.outcome!r}; the outcomes are {known}"
             return _failed(run, Failure("ConfigError", found))
         try:
-            # A class without fields is no dataclass of its own, which is what is decoded.
+            # An outcome class without fields need not be a dataclass, so it is not decoded.
             outcome = decode(left.fields, type=kind) if left.fields else kind()
         except (DecodeError, ValidationError, TypeError) as error:
             found = f"{self.callback!r} left by {left.outcome!r}, whose fields do not fit: {error}"
@@ -161,7 +161,7 @@ class Function:
                 return self._refused(run, Failure("ConfigError", why))
             run = add_notes(run, left.notes)
         if left.changed:
-            # The codec, or the function's annotation, has seen to its type.
+            # The codec, or the function's annotation, has checked the state's type.
             run = evolve(run, state=cast("S", left.state))
         return self._counted(run, outcome)
 
@@ -170,7 +170,7 @@ class Function:
         if times is None:
             return Leave(run, outcome)
         word = outcome_name(type(outcome))
-        # Each node of the table keeps its own promise, also if several wrap the same function.
+        # Each node of the table has its own cap, even if several wrap the same function.
         within = "" if run.node == self.name else f"{run.node}/"
         key = f"outcome:{within}{self.name}.{word}"
         taken = run.counters.by_node.get(key, 0)

@@ -1,12 +1,12 @@
-"""gate: the only way to a tool. Every call leaves with a verdict; only `run` is ever executed.
+"""gate: the node that gives every call a verdict; only calls with the verdict `run` are executed.
 
-The order is fixed: known and offered, then valid, then allowed by the rules, then approved. So no
-person is asked about a call that could not run. Nor is a person asked about a call that would be
-beyond the bounds of the run if all calls before it were approved. The gate fails closed: a call
-runs only if a check has cleared it, and the rules allow it or a person has approved it.
+The order of checks is fixed: the tool is on offer, the arguments are valid, the rules allow the
+call, a person approves it. So no person is asked about a call that cannot run. Nor is a person
+asked about a call that exceeds the run's limits if all calls before it are approved. The gate fails
+closed: a call runs only if a check has cleared it, and the rules or a person allow it.
 
-This gate checks a call that another gate has let through by its own rules as well: of several gates
-in a row the strictest word counts, and a person is asked about one call once.
+With several gates in a row, each gate also checks the calls that earlier gates have allowed. The
+strictest verdict holds, and a person is asked about each call once.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ TOO_LATE: Final = denial("the approval had expired.")
 
 @dataclass(frozen=True)
 class Gate(FrozenFields):
-    """Check every call of the batch, apply the rules, and ask a human where one is needed.
+    """Check every call of the turn, apply the rules, and ask a person where that is required.
 
-    The rules of the agents above a run (`Setup.rules`) are applied as well as the gate's own: the
-    strictest word counts, so no child can do what its parent may not.
+    The rules of the run's parents (`Setup.rules`) apply as well as the gate's own. The strictest
+    verdict holds, so no child can make a call that its parent may not make.
 
     Args:
-        rules: who may call what; the first that matches decides, and what none matches is denied.
-            Without rules, a call needs a human only if its tool says so.
-        hold: whether the whole batch waits for the human. Otherwise the calls that need none run
-            first, and the human is asked afterwards.
+        rules: the rules, in order. The first rule that matches a call decides; a call that no rule
+            matches is denied. Without rules, a call needs a person only if its tool says so.
+        hold: whether all calls of the turn wait for the person. Otherwise the calls that need no
+            approval run first, and the person is asked afterwards.
 
     Raises:
-        ConfigError: a rule before another decides all its calls.
+        ConfigError: a rule has no effect, because an earlier rule decides all its calls.
     """
 
     name: str = "gate"
@@ -66,19 +66,19 @@ class Gate(FrozenFields):
     outcomes = outcomes_of(GateOutcome)
 
     def __post_init__(self) -> None:
-        """Refuse rules that look like a protection, and are none."""
+        """Refuse a rule that has no effect because an earlier rule decides all its calls."""
         super().__post_init__()
-        given = cast("object", self.rules)  # A graph says what is wrong with what is no rule.
+        given = cast("object", self.rules)  # The graph reports values that are no rules.
         if isinstance(given, tuple) and {type(one) for one in self.rules} <= {Rule}:
             refuse_shadowed(self.rules)
 
     @property
     def contract(self) -> Contract:
-        """It may wait for a person, and runs nothing."""
+        """Promises for the proofs: the node may wait for a person, and runs no tool."""
         return Contract(moves={Aborted: BROKEN}, asks=True)
 
     def enter(self, run: Run[S], /) -> Reaction[S, GateOutcome]:
-        """Refuse what is not on offer, and have the rest checked; or ask about what was held."""
+        """Refuse calls of tools not on offer, and request checks of the others; or ask a person."""
         turn, offered = run.turn, _callable(run.turn)
         unknown = [call for call in turn.calls if call.name not in offered]
         places = tuple(range(len(turn.calls)))
@@ -89,7 +89,7 @@ class Gate(FrozenFields):
                 return _ask(run)
             run, places = _open_places(run, offered)
             turn = run.turn
-            # Without verdicts, each call is open as the model made it.
+            # Before any verdict, each call has the arguments that the model wrote.
             said = turn.verdicts or (None,) * len(calls)
             calls = tuple([_as_decided(turn.calls[at], said[at]) for at in places])
         if not places:
@@ -99,7 +99,7 @@ class Gate(FrozenFields):
         return Wait(run, (CheckCalls(run.next_effect, turn.number, calls, places),))
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, GateOutcome]:
-        """Turn checks into verdicts or questions, and decisions into verdicts."""
+        """Turn checks into verdicts or approval requests, and people's decisions into verdicts."""
         match event, answered:
             case CallsChecked(), CheckCalls():
                 found, expected = len(event.checks), len(answered.calls)
@@ -123,7 +123,7 @@ class Gate(FrozenFields):
         return Leave(evolve(run, turn=evolve(turn, verdicts=(RUN,) * len(checks))), SETTLED)
 
     def _judged(self, run: Run[S], checks: tuple[CallCheck, ...]) -> Reaction[S, GateOutcome]:
-        """Turn the checks of calls that are still open into verdicts, and ask about the rest."""
+        """Turn the checks of open calls into verdicts, and ask a person about held calls."""
         turn, remaining = run.turn, iter(checks)
         verdicts: list[CallVerdict] = []
         for call, decided in zip(
@@ -144,7 +144,7 @@ class Gate(FrozenFields):
         return _ask(run)
 
     def _rejudge(self, run: Run[S], edited: CheckCalls, check: CallCheck) -> CallVerdict:
-        """Return the verdict on a call that a human has edited: the rules may still deny it."""
+        """Return the verdict on a call whose arguments a person edited; the rules may deny it."""
         call, said = edited.calls[0], run.turn.verdicts[call_place(edited.key)]
         verdict = self._judge(run, call, check)
         if verdict.kind in {"deny", "invalid"}:
@@ -155,7 +155,7 @@ class Gate(FrozenFields):
     def _judge_again(
         self, run: Run[S], call: ToolCall, check: CallCheck, said: CallVerdict
     ) -> CallVerdict:
-        """Return the verdict on a call that another gate would let run, or ask about."""
+        """Return the verdict on a call that another gate has allowed or held."""
         verdict = self._judge(run, call, check)
         if verdict.kind in {"deny", "invalid"}:
             return verdict
@@ -169,14 +169,14 @@ class Gate(FrozenFields):
         return CallVerdict("deny", TOO_LATE, by="the time limit of the approval")
 
     def _judge(self, run: Run[S], call: ToolCall, check: CallCheck) -> CallVerdict:
-        """Return the strictest verdict on a call."""
+        """Return the strictest verdict on a call from its check and all rules that apply to it."""
         if check.problem:
             return CallVerdict("invalid", check.problem)
         above, rules = run.setup.rules, list[Rule]()
         if call.name not in run.setup.own:
             rules += [_rule(one, call.name, check, level) for level, one in enumerate(above)]
             rules += check.added
-        # The conditions of all gates of one run are looked at together, below those of its parents.
+        # A check has one level of conditions for each parent, then one for all gates of this run.
         rules += [_rule(one, call.name, check, len(above)) for one in run.turn.gated]
         if not rules:
             return CallVerdict("held", gate=self.name) if check.needs_approval else RUN
@@ -192,7 +192,7 @@ class Gate(FrozenFields):
 
 
 def _open_places(run: Run[S], offered: Collection[str]) -> tuple[Run[S], tuple[int, ...]]:
-    """Return the run with a verdict on each call that needs no check, and the other places."""
+    """Return the run with verdicts on calls that need no check, and the other calls' indices."""
     turn, verdicts, places = run.turn, list[CallVerdict | None](), list[int]()
     nothing = (None,) * len(turn.calls)
     for at, (call, result, said) in enumerate(
@@ -213,29 +213,30 @@ def _open_places(run: Run[S], offered: Collection[str]) -> tuple[Run[S], tuple[i
 
 
 def _is_open(said: CallVerdict | None) -> bool:
-    """Whether a gate has still to speak of a call: no other has refused it."""
+    """Whether a gate must still judge a call: the call has no verdict, or `run`, or `held`."""
     return said is None or said.kind in {"run", "held"}
 
 
 def _runs_first(turn: Turn) -> bool:
-    """Whether a call can run before people decide about others: an agent that takes over waits.
+    """Whether a call can run before people decide about held calls; a takeover cannot.
 
-    Whatever can has run when the calls that are held come back, so they are held back but once,
-    whichever of several gates held them.
+    A takeover is a call of an agent that takes over the conversation. When the held calls return
+    to a gate, all calls that can run have run. So calls are held back at most once, whichever gate
+    held them.
     """
     running = [at for at, one in enumerate(turn.verdicts) if one is not None and one.kind == "run"]
     return any(not queue.tool.takes_over for queue in queued(turn, running))
 
 
 def _as_decided(call: ToolCall, said: CallVerdict | None) -> ToolCall:
-    """Return a call as it would run: a human may have edited it at another gate."""
+    """Return a call with the arguments that it would run with, perhaps edited at another gate."""
     if said is None or not said.arguments:
         return call
     return evolve(call, arguments=said.arguments)
 
 
 def _callable(turn: Turn) -> Collection[str]:
-    """Return the tools that this turn may call; not every server honours a tool choice."""
+    """Return the names of the tools that the tool choice allows; some servers do not enforce it."""
     offered, choice = turn.tools.callable, turn.tool_choice
     match choice.mode:
         case "none":
@@ -247,7 +248,7 @@ def _callable(turn: Turn) -> Collection[str]:
 
 
 def _rule(rules: tuple[Rule, ...], tool: str, check: CallCheck, level: int) -> Rule:
-    """Return a level's rule about a call; conditions that were not looked at have failed."""
+    """Return the rule of one level that decides a call; unevaluated conditions count as failed."""
     known = level < min(len(check.held), len(check.unmet))
     held, unmet = (check.held[level], check.unmet[level]) if known else ((), ())
     return decide(rules, tool, held, untold(rules, held, unmet))
@@ -259,17 +260,17 @@ def _unknown(call: ToolCall, offered: Collection[str]) -> CallVerdict:
 
 
 def _foreseen(run: Run[S], verdicts: list[CallVerdict]) -> list[CallVerdict]:
-    """Deny the calls that a temporal rule forbids whatever people say, without a question.
+    """Deny the held calls that a temporal rule forbids even if a person approves.
 
-    A call that needs no approval here may need it at another gate; the rules judge it when the
-    run leaves the last gate.
+    A call that needs no approval here may need approval at another gate; the temporal rules judge
+    such a call when the run leaves the last gate.
     """
     calls, own = run.turn.calls, run.setup.own
     open_at = [
         at
         for at, one in enumerate(verdicts)
         if one.kind in {"run", "held"} and calls[at].name not in own
-        # Another gate may have let it through, and it has counted then.
+        # The monitor has already counted a call that another gate allowed.
         if call_key(run.turn.number, at) not in run.watch.counted
     ]
     wanted = [
@@ -296,7 +297,7 @@ def _ask(run: Run[S]) -> Reaction[S, GateOutcome]:
 
 
 def _bounded(run: Run[S]) -> Run[S]:
-    """Return the run with each call refused that could not run even if a person approved it."""
+    """Return the run with a refusal for each held call that could not run even if approved."""
     turn = run.turn
     places = [
         place
@@ -308,7 +309,7 @@ def _bounded(run: Run[S]) -> Run[S]:
     answered: list[CallOverLimit] = []
     for place, one in refusals(run, queued(turn, places)).items():
         verdict = verdicts[place]
-        # A call without a question runs if another is denied: the node that runs it will know.
+        # A call that needs no approval may run if a held call is denied: Execute checks it later.
         if verdict is not None and verdict.kind == "held":
             results[place], verdicts[place] = one.result, ANSWERED
             answered.append(one)
@@ -335,7 +336,7 @@ def _questions(run: Run[S]) -> Iterator[AskHuman]:
 def _answered(
     run: Run[S], event: Decided | EffectFailed, asked: AskHuman
 ) -> Reaction[S, GateOutcome]:
-    """Take a human's word for one call."""
+    """Turn a person's decision about one call into a verdict, or request a check of the edit."""
     if isinstance(event, EffectFailed):
         reason = f"{denial()} The approver failed: {event.failure.message}"
         denied = CallVerdict("deny", reason, by="the approver")
@@ -350,7 +351,7 @@ def _answered(
 
 
 def _recheck(run: Run[S], asked: AskHuman, arguments: str) -> Reaction[S, GateOutcome]:
-    """Have edited arguments checked like the model's own: an approver is no way around a gate."""
+    """Request a check of edited arguments: an approver's edit must pass the gate like any call."""
     call = evolve(asked.call, arguments=arguments)
     place = call_place(asked.key)
     check = CheckCalls(run.next_effect, run.turn.number, (call,), (place,), asked.key)
@@ -358,7 +359,7 @@ def _recheck(run: Run[S], asked: AskHuman, arguments: str) -> Reaction[S, GateOu
 
 
 def _timed(run: Run[S], decided: Decided, asked: AskHuman) -> CallVerdict:
-    """Return what a decision comes to, and how long it took: the next gate may be stricter."""
+    """Return a decision's verdict and the seconds it took; a later gate may allow fewer seconds."""
     verdict, held = _verdict(decided, asked), run.turn.verdicts[call_place(asked.key)]
     if verdict.kind != "run" or held is None or held.asked_at is None:
         return verdict

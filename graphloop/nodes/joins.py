@@ -1,7 +1,7 @@
-"""Joins: when branches that ran side by side are answered, and how their answers become one.
+"""Joins: when a node stops waiting for parallel branches, and how it joins their answers.
 
-A reducer is a pure function of the answers in the order of the branches, never of the order they
-came in, so two runs with the same answers join them to the same text.
+A reducer is a pure function of the answers in branch order. The order of arrival has no influence,
+so two runs with the same answers join them to the same text.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from ..turn import BranchRun
 __all__ = ["JOINS", "REDUCERS", "BranchJoin", "Reducer", "check_join", "is_decided", "joined"]
 
 BranchJoin: TypeAlias = Literal["collect", "fail_fast", "first", "majority"]
-"""What to wait for.
+"""The branches that a node waits for.
 
-`collect`: all branches, whatever becomes of them. `fail_fast`: all of them, but no longer than
-until one fails. `first`: the first good answer. `majority`: until more than half of the branches
-agree, or all have answered.
+`collect`: all branches, even if some fail. `fail_fast`: all branches, or until one branch fails.
+`first`: until one branch succeeds. `majority`: until more than half of the branches give the same
+answer, or all branches have ended.
 """
 
 Reducer: TypeAlias = Literal["concat", "majority", "first"]
-"""How answers become one.
+"""The rule that makes one text of the branches' answers.
 
-`concat`: all, each under its branch's name; what failed says so. `majority`: the one that most
-branches gave, but for white space and case; of a tie the earliest branch's. `first`: that of the
-earliest branch that has one.
+`concat`: all answers, each under its branch's name; a failed branch is listed with its error.
+`majority`: the most frequent answer, ignoring case and white space; on a tie, the earliest
+branch's. `first`: the answer of the earliest branch that succeeded.
 """
 
 JOINS: Final[tuple[BranchJoin, ...]] = get_args(BranchJoin)
@@ -43,10 +43,10 @@ BY_JOIN: Final[dict[BranchJoin, Reducer]] = {
 
 
 def check_join(join: str, reducer: str, callback: str) -> Reducer:
-    """Return the reducer that was chosen, or the one that goes with the join.
+    """Return the chosen reducer, or the join's default reducer if none is chosen.
 
     Raises:
-        ConfigError: there is no such join or reducer, or there are two ways to make one answer.
+        ConfigError: the join or reducer is unknown, or both a reducer and a callback are given.
     """
     if join not in JOINS:
         raise ConfigError(f"`join` is one of {', '.join(JOINS)}; {_found(join, JOINS)}")
@@ -61,7 +61,7 @@ def check_join(join: str, reducer: str, callback: str) -> Reducer:
 
 
 def is_decided(branches: Sequence[BranchRun], join: BranchJoin) -> bool:
-    """Whether what the branches that still run will say cannot matter any more."""
+    """Whether the join's result is fixed, whatever the branches that still run will answer."""
     match join:
         case "collect":
             return False
@@ -77,7 +77,7 @@ def is_decided(branches: Sequence[BranchRun], join: BranchJoin) -> bool:
 
 
 def joined(branches: Sequence[BranchRun], reducer: Reducer) -> str:
-    """Return the one answer of branches of which at least one has answered well."""
+    """Return the reducer's text from the branches' answers; at least one branch has succeeded."""
     good = [one for one in branches if one.status == "ok"]
     assert good, "without an answer there is nothing to join"
     match reducer:
@@ -86,7 +86,7 @@ def joined(branches: Sequence[BranchRun], reducer: Reducer) -> str:
         case "first":
             return good[0].content
         case "majority":
-            # Of equal counts `max` keeps the earliest, and so does the counter its votes.
+            # On a tie `max` returns the first vote, and the counter keeps votes in branch order.
             votes = Counter(_vote(one) for one in good)
             most = max(votes, key=lambda vote: votes[vote])
             return next(one.content for one in good if _vote(one) == most)

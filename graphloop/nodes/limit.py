@@ -1,7 +1,7 @@
-"""limit: the bound of a cycle in a graph of your own.
+"""limit: a node that bounds a cycle in a user's own graph.
 
-It counts in the run itself, so a process that comes after a crash counts on. Like every node that
-re-opens a loop, it heeds the budget, and a stop of the run.
+The count is a part of the run, so it survives a crash. Like every node that re-opens a loop, the
+node also stops when the budget is spent or the caller has stopped the run.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ LimitOutcome: TypeAlias = Go | Stop
 class Limit(FrozenFields):
     """Leave by `Go` at most `times` times in a run, then by `Stop`.
 
-    Once it stops, the run's `stopped_by` has the node's name: an answer that was taken because the
-    bound was reached says so.
+    When the node stops the run at this number, the run's `stopped_by` has the node's name. So a
+    caller can see that the answer was accepted only because the limit was reached.
 
     Args:
-        times: how often a run may leave by `Go`.
-        name: the node's name; two limits of one graph count apart.
+        times: the most times that a run leaves by `Go`.
+        name: the node's name; limits with different names have different counts.
 
     Raises:
         ConfigError: `times` is not a whole number of at least 1.
@@ -47,22 +47,22 @@ class Limit(FrozenFields):
     outcomes = outcomes_of(LimitOutcome)
 
     def __post_init__(self) -> None:
-        """Refuse a bound that bounds nothing."""
+        """Check that `times` is a whole number of at least 1."""
         super().__post_init__()
         whole_number(f"times of {self.name}", self.times)
 
     @property
     def contract(self) -> Contract:
-        """It goes on so many times a run."""
+        """Promises for the proofs: the node leaves by `Go` at most `times` times in a run."""
         return Contract(caps={Go: Cap(self.times)}, moves={Stop: frozenset({"end", "perhaps"})})
 
     @property
     def _counter(self) -> str:
-        # Other nodes count as well, under names that this one might have.
+        # The prefix separates this counter from the counters of other nodes with the same name.
         return f"limit:{self.name}"
 
     def enter(self, run: Run[S], /) -> Reaction[S, LimitOutcome]:
-        """Count, and go on or stop."""
+        """Leave by `Stop` if the run must end here; else count the visit and leave by `Go`."""
         if run.was_stopped:
             return Leave(run, Stop())
         count, ending = run.counters.by_node.get(self._counter, 0), self._ending(run)
@@ -73,11 +73,11 @@ class Limit(FrozenFields):
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, LimitOutcome]:
-        """Never happens: this node asks for nothing."""
+        """Raise AssertionError: this node requests no effects, so no event is for it."""
         raise AssertionError(f"{self.name!r} waits for nothing, got {type(event).__name__}")
 
     def _ending(self, run: Run[S]) -> Ending | None:
-        """Return how the run ends if it must not go on."""
+        """Return the ending if the run is stopped, over budget, or at `times`; else None."""
         if run.inbox.stopping is not None:
             return Ending(EndReason.ABORTED, (run.inbox.stopping or "aborted",))
         if spent := run.setup.budget.tripped(run.spent):

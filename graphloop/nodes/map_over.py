@@ -1,8 +1,8 @@
-"""map_over: an agent for each item of a plan, and their joined answers in the model's place.
+"""map_over: a node that runs one agent for each item of a plan, and joins their answers.
 
-The plan is the latest answer. A plan that cannot be read, is empty or is too long leaves by
-`Unplanned`, with a note for the model that wrote it: no item is left out in silence, and none is
-made up. It is read strictly: a list that has to be guessed at could cause work that is not in it.
+The plan is the latest answer, a list of items. For a plan that is unreadable, empty or too long the
+node leaves by `Unplanned`, with a note for the model that wrote it. The list is parsed strictly, so
+that no item is silently dropped or invented.
 """
 
 from __future__ import annotations
@@ -48,23 +48,23 @@ ASKED: Final[dict[ItemForm, str]] = {
 class MapOver(FrozenFields):
     """Run one agent for each item of the latest answer, several at once.
 
-    Stands after the node that appended the answer. `Unplanned` goes to an `append` node, which
-    adds what is wrong as a user message, and from there to a bound.
+    Place the node after the node that appended the answer. Lead `Unplanned` to an `append` node,
+    which adds the error as a user message. Lead that node to a stop check or a limit.
 
     Args:
-        agent: the name of the agent among those that the run knows.
-        max_items: how many items there may be; a longer plan is not worked on at all.
+        agent: the name of an agent that the run knows.
+        max_items: the most items of a plan; a longer plan is refused as a whole.
         items: "json" for an array of texts, "lines" for one item a line.
-        prompt: what the agent is told before its item.
-        join: what to wait for, as for `Parallel`.
-        reducer: how the answers become one, as for `Parallel`.
+        prompt: a text that the agent reads before its item.
+        join: the answers to wait for, as for `Parallel`.
+        reducer: the rule that joins the answers into one text, as for `Parallel`.
         callback: the name of a function that joins the answers instead, and returns `Joined`.
-        concurrency: how many agents may run at once.
+        concurrency: the most agents that run at once.
         conversation: whether an agent reads the conversation before its item.
         name: the node's name.
 
     Raises:
-        ConfigError: a join, a reducer or a number that cannot work.
+        ConfigError: `agent` is empty, or a join, a reducer, a form or a number is not allowed.
     """
 
     agent: str
@@ -81,7 +81,7 @@ class MapOver(FrozenFields):
     outcomes = outcomes_of(MapOverOutcome)
 
     def __post_init__(self) -> None:
-        """Refuse a bound that bounds nothing, and choose the reducer."""
+        """Check the fields, and choose the join's default reducer if none is given."""
         super().__post_init__()
         whole_number("max_items", self.max_items)
         whole_number("concurrency", self.concurrency)
@@ -94,7 +94,7 @@ class MapOver(FrozenFields):
 
     @property
     def contract(self) -> Contract:
-        """It opens a turn, which no more than `max_items` runs of the agent answer."""
+        """Promises for the proofs: it opens a turn, and starts at most `max_items` runs."""
         promised = self._fan_out.contract({self.agent: self.max_items})
         return replace(promised, moves={**promised.moves, Unplanned: frozenset({"note"})})
 
@@ -110,7 +110,7 @@ class MapOver(FrozenFields):
         )
 
     def enter(self, run: Run[S], /) -> Reaction[S, MapOverOutcome]:
-        """Read the plan, and start with its first items; a run that was stopped has no plan."""
+        """Parse the plan and start its first items; leave by `Aborted` if the run was stopped."""
         if run.was_stopped:
             return Leave(run, Aborted())
         items = read_items(answer_at_hand(run), self.items, self.max_items)
@@ -121,7 +121,7 @@ class MapOver(FrozenFields):
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, MapOverOutcome]:
-        """Keep an answer, and start with the next item; or join them."""
+        """Store an item's answer and start the next item; after the last, join all answers."""
         return self._fan_out.on(run, event, answered)
 
     def _branch(self, item: str) -> BranchRun:
@@ -133,15 +133,15 @@ class MapOver(FrozenFields):
 
 
 def read_items(text: str, form: ItemForm, most: int) -> tuple[str, ...] | str:
-    """Return the items of a list, or its fault, for its author to read.
+    """Return the items of a plan, or an error message for the model that wrote the plan.
 
-    An item of a JSON array that is not a text is an item as JSON. A list alone in a code block is
-    read; list marks before lines are no part of them; empty items are refused.
+    In a JSON array, an item that is not a text becomes its JSON text. The plan may be a code block
+    with nothing around it. List marks before lines are removed. Empty items are refused.
 
     Args:
-        text: the list.
-        form: how it is written.
-        most: how many items it may have.
+        text: the text of the plan.
+        form: the form of the list: "json" or "lines".
+        most: the most items that are allowed.
     """
     fenced = FENCED.fullmatch(text.strip())
     body = (fenced.group(1) if fenced else text).strip()
@@ -170,7 +170,7 @@ def _array(body: str) -> tuple[str, ...] | None:
         return None
     if not isinstance(value, list):
         return None
-    items = cast("list[object]", value)  # isinstance cannot tell what is in it.
+    items = cast("list[object]", value)  # isinstance does not check the items' types.
     return tuple([item if isinstance(item, str) else json.dumps(item) for item in items])
 
 

@@ -1,9 +1,9 @@
-"""model_call: ask the model once, and sort its reply by what must happen next.
+"""model_call: a node that asks a model once, and leaves by the outcome that fits the reply.
 
-The reply's finish reason decides first (a refused, cut or paused turn never runs its tools), then
-the presence of calls: some servers report `stop` while a call is pending. A model that cannot be
-asked gives way to the next of its fallbacks, call by call: the earlier turns stand. The caller of
-an iterated run can change the reply before it is sorted.
+The reply's finish reason decides first: calls of a refused, cut or paused reply never run. The
+presence of calls decides next, because some servers report `stop` for a reply with calls. If a
+model cannot be asked, the node asks its next fallback, for this turn only. The caller of an
+iterated run can change the reply before the outcome is chosen.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["CALLS_MAX", "ModelCall", "ModelCallOutcome"]
 S = TypeVar("S")
 
 CALLS_MAX: Final = 10_000
-"""How many calls a reply may make: a reply with more is refused, and none of its calls runs."""
+"""The most calls of one reply; a reply with more is refused, and none of its calls runs."""
 
 ModelCallOutcome: TypeAlias = (
     Calls | Answered | Paused | Truncated | Empty | ContextFull | Refused | Failed | Aborted
@@ -49,11 +49,11 @@ ModelCallOutcome: TypeAlias = (
 
 @dataclass(frozen=True)
 class ModelCall(FrozenFields):
-    """Ask a model with the whole history and the tools of this turn.
+    """Send the whole history and the tools of this turn to a model, and store its reply.
 
     Args:
-        model: the label of the model to ask; empty for the run's own.
-        fallbacks: the labels of the models to ask, in order, when one cannot be asked.
+        model: the label of the model to ask; empty for the run's own model.
+        fallbacks: the labels of the models to ask next, in order, if a model cannot be asked.
     """
 
     name: str = "model_call"
@@ -64,13 +64,13 @@ class ModelCall(FrozenFields):
 
     @property
     def contract(self) -> Contract:
-        """It asks its model, and each of the fallbacks at most."""
+        """Promises for the proofs: a visit asks the model and each fallback at most once."""
         replied: frozenset[Moves] = frozenset({"reply"})
         moves = {**dict.fromkeys(self.outcomes, replied), Failed: BROKEN, Aborted: BROKEN}
         return Contract(moves=moves, model_calls=1 + len(self.fallbacks))
 
     def enter(self, run: Run[S], /) -> Reaction[S, ModelCallOutcome]:
-        """Ask.
+        """Request a reply of the model, or of the current fallback.
 
         Raises:
             GraphError: no turn is open.
@@ -90,7 +90,7 @@ class ModelCall(FrozenFields):
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, ModelCallOutcome]:
-        """Sort the reply."""
+        """Store the reply and leave by its outcome; after a failure, ask the next fallback."""
         match event:
             case ModelReplied(reply=reply):
                 turn, calls = run.turn, reply.message.calls
@@ -105,7 +105,7 @@ class ModelCall(FrozenFields):
                     reply=reply,
                     asked=True,
                     calls=calls,
-                    # No verdict or result of an earlier reply's calls holds for these.
+                    # Verdicts and results of an earlier reply's calls do not apply to these calls.
                     verdicts=(),
                     results=(),
                     waiting=(),
@@ -149,24 +149,24 @@ def _turnless(name: str) -> Problem:
 
 
 OFFERED: Final = (Calls, Answered, Paused, Refused)
-"""Ways to leave that a caller may change; the others are asked again, or have nothing to show."""
+"""Outcomes whose reply the caller of an iterated run may change before the node is left."""
 
 DECIDED: Mapping[FinishReason, ModelCallOutcome] = {
     FinishReason.REFUSAL: Refused(),
     FinishReason.CONTENT_FILTER: Refused(),
     FinishReason.CONTEXT_WINDOW: ContextFull(),
 }
-"""Finish reasons that decide alone, whatever else is in the reply."""
+"""Finish reasons that decide the outcome alone, whatever the reply contains."""
 
 TOO_LARGE: Final = frozenset({"RequestRejected", "ContextOverflow"})
-"""How a server refuses a larger token limit than its model has."""
+"""Errors by which a server refuses a token limit that is too large for its model."""
 
 CUT: Final = frozenset({FinishReason.LENGTH, FinishReason.OTHER})
-"""Finish reasons of a reply that may end inside a call, however whole its arguments look."""
+"""Finish reasons of a reply that may end inside a call, even if its arguments look complete."""
 
 
 def _resorted(turn: Turn) -> ModelCallOutcome:
-    """Sort a reply as its caller left it."""
+    """Return the outcome of a reply that the caller may have changed or dropped."""
     if turn.dropped or turn.reply is None:
         return Answered()
     return _sort(turn.reply, turn.reply.message.calls)

@@ -1,4 +1,4 @@
-"""parallel: several agents at once, whose joined answer takes the model's place."""
+"""parallel: a node that runs several agents at once, and joins their answers into one reply."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ S = TypeVar("S")
 @final
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """An agent that a `Parallel` node runs beside others.
+    """One of the agents that a `Parallel` node runs at once.
 
     Args:
-        agent: the name of the agent among those that the run knows.
-        prompt: what it is told after the conversation; nothing if empty.
-        name: what its answer is called; the agent's name if not given, numbered where several
-            branches have it.
+        agent: the name of an agent that the run knows.
+        prompt: a user message that the agent reads after the conversation; empty for none.
+        name: the heading of its answer; by default the agent's name, with a number if several
+            branches have that agent.
     """
 
     agent: str
@@ -43,26 +43,27 @@ class Branch:
 
 @dataclass(frozen=True)
 class Parallel(FrozenFields):
-    """Run several agents side by side, and join their answers to the turn's.
+    """Run several agents at once, and join their answers into the turn's reply.
 
-    The answers stand in the order of the branches, whatever order they came in, and can be read
-    in `run.turn.branches` until the next turn. A branch that waits for a person parks the run; the
-    others are not run again when it is resumed. Each gets an equal share of the remaining budget.
-    Without any good answer the node fails.
+    The answers stand in branch order, whatever order they came in. They can be read in
+    `run.turn.branches` until the next turn. A branch that waits for a person parks the run; a
+    resume does not run the other branches again. Each branch gets an equal share of the remaining
+    budget. If no branch succeeds, the node fails.
 
     Args:
-        branches: agents by their names, or with a prompt of their own.
-        join: "collect" waits for all of them, and what failed says so in the answer; "fail_fast"
-            fails, and stops the others, as soon as one fails; "first" takes the first good answer
-            and stops the others; "majority" stops once more than half of them agree.
-        reducer: "concat", "majority" or "first"; if empty, the one that goes with the join.
+        branches: the names of agents, or `Branch` values.
+        join: "collect" waits for all branches, and the joined answer lists failed branches;
+            "fail_fast" stops the others and fails as soon as one branch fails; "first" takes the
+            first successful answer and stops the others; "majority" stops the others once more than
+            half of the branches agree.
+        reducer: "concat", "majority" or "first"; empty for the default of the join.
         callback: the name of a function that joins the answers instead, and returns `Joined`.
-        concurrency: how many agents may run at once.
+        concurrency: the most agents that run at once.
         name: the node's name.
 
     Raises:
-        ConfigError: there is no branch, or a join, a reducer or a number that cannot work, or two
-            branches have one name.
+        ConfigError: there is no branch, two branches have one name, or a join, a reducer or a
+            number is not allowed.
     """
 
     branches: tuple[Branch, ...]
@@ -75,7 +76,7 @@ class Parallel(FrozenFields):
     outcomes = outcomes_of(FanOutOutcome)
 
     def __post_init__(self) -> None:
-        """Give each branch a name, and choose the reducer."""
+        """Give each branch a unique name, and set the join's default reducer if none is given."""
         super().__post_init__()
         whole_number("concurrency", self.concurrency)
         reducer = check_join(self.join, self.reducer, self.callback)
@@ -84,7 +85,7 @@ class Parallel(FrozenFields):
 
     @property
     def contract(self) -> Contract:
-        """It opens a turn, which the agents answer; what they do is their own."""
+        """Promises for the proofs: the node opens a turn, and starts one run for each branch."""
         return self._fan_out.contract(Counter(one.agent for one in self.branches))
 
     @property
@@ -93,23 +94,23 @@ class Parallel(FrozenFields):
         return FanOut(self.name, self.join, reducer, self.callback, self.concurrency)
 
     def enter(self, run: Run[S], /) -> Reaction[S, FanOutOutcome]:
-        """Start the first branches."""
+        """Open a turn, and request the child runs of the first branches."""
         branches = tuple([BranchRun(one.name, one.agent, one.prompt) for one in self.branches])
         return self._fan_out.start(run, branches)
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, FanOutOutcome]:
-        """Keep an answer, and start the next branch; or join them."""
+        """Store a branch's answer and start the next branch; after the last, join all answers."""
         return self._fan_out.on(run, event, answered)
 
 
 def _named(branches: object) -> tuple[Branch, ...]:
-    """Return the branches, each with a name of its own."""
+    """Return the branches as `Branch` values, each with a unique name."""
     if not isinstance(branches, tuple | list) or not branches:
         raise ConfigError(f"`branches` are the names of agents, or Branch; found {branches!r:.80}")
     listed: list[Branch] = []
-    for one in cast("Sequence[object]", branches):  # isinstance cannot tell what is in it.
+    for one in cast("Sequence[object]", branches):  # isinstance does not check the items' types.
         branch = Branch(one) if isinstance(one, str) else one
         if not isinstance(branch, Branch) or not branch.agent:
             raise ConfigError(f"a branch is the name of an agent, or a Branch; found {one!r:.80}")

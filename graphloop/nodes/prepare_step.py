@@ -1,8 +1,9 @@
-"""prepare_step: begin a turn and settle what the model is offered in it.
+"""prepare_step: a node that opens the next turn, and chooses the tools that the model is offered.
 
-Messages of the caller enter the conversation here: a bound that ends the run comes before, so the
-model answers each message that it reads. A conversation that was handed in with open calls goes to
-the gate first, and one that is about to outgrow the context window is made shorter first.
+The caller's queued messages enter the conversation here. Limits that end the run are checked
+before, so the model answers each message that it reads. A conversation that the caller passed in
+with open calls goes to the gate first. A conversation that is about to exceed the context window is
+shortened first.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ READY = Ready()
 
 @dataclass(frozen=True)
 class PrepareStep(FrozenFields):
-    """Open the next turn; let the user's `prepare_step` function change it first.
+    """Open the next turn, and let the user's `prepare_step` function change it.
 
     Args:
-        active_tools: the only tools offered, in every turn; None offers all.
-        tool_choice: how freely the model may choose, in every turn of its scope.
-        callback: the name of the function to invoke before each turn; empty for none.
-        compaction: when a conversation is too long; None for never.
+        active_tools: the names of the tools to offer in every turn; None offers all tools.
+        tool_choice: the tool choice for the turns in its `scope`; the run's own choice replaces it.
+        callback: the name of the user's function to invoke before each turn; empty for none.
+        compaction: the options that say when a conversation is too long; None for never.
     """
 
     name: str = "prepare_step"
@@ -53,7 +54,10 @@ class PrepareStep(FrozenFields):
 
     @property
     def contract(self) -> Contract:
-        """It opens a turn, or takes up calls that are open; it looks for an overflow if told to."""
+        """Promises for the proofs: the node opens a turn, also for calls that are still open.
+
+        It leaves by `Overflow` only with a `compaction`.
+        """
         return Contract(
             caps={} if self.compaction is not None else {Overflow: Cap(0)},
             moves={
@@ -66,12 +70,12 @@ class PrepareStep(FrozenFields):
         )
 
     def enter(self, run: Run[S], /) -> Reaction[S, PrepareStepOutcome]:
-        """Open a turn, and ask the user's function if there is one."""
+        """Open a turn, and invoke the user's function if there is one."""
         last, setup, tools = run.turn, run.setup, run.setup.tools
         assert isinstance(tools, ToolSpecs), "a setup makes them so"
         if self.active_tools is not None:
             tools = _offered(tools, self.active_tools)
-        # A conversation that ends in a question has no open calls.
+        # A conversation that ends in a user message has no open calls.
         may_settle = last.calls or (
             last.number < 0 and run.messages and not isinstance(run.messages[-1], UserMessage)
         )
@@ -79,7 +83,7 @@ class PrepareStep(FrozenFields):
             return Leave(evolve(settling, turn=evolve(settling.turn, tools=tools)), Calls())
         if self.compaction is not None and not last.compacted and self._overflows(run):
             return Leave(run, Overflow())
-        # A turn whose model found no room is opened anew; no number is ever given twice.
+        # A turn whose model found the window full is opened again, with its own number.
         number = last.number if last.compacted and last.asked else last.number + 1
         choice = self.tool_choice if setup.tool_choice is None else setup.tool_choice
         turn = Turn(
@@ -87,7 +91,7 @@ class PrepareStep(FrozenFields):
             tools=tools,
             tool_choice=AUTO if number and choice.scope == "first_step" else choice,
             compacted=last.compacted,
-            # The usage of a turn that is opened anew is still the turn's.
+            # A turn that is opened again keeps its usage.
             usage=last.usage if last.compacted else NO_USAGE,
         )
         opened = evolve(run if run.ending is None else clear_ending(run), turn=turn)
@@ -98,7 +102,7 @@ class PrepareStep(FrozenFields):
         return Leave(opened, READY)
 
     def _overflows(self, run: Run[S]) -> bool:
-        """Whether the conversation is too long, by what the model last counted."""
+        """Whether the conversation is too long, by the last count plus an estimate of the rest."""
         assert self.compaction is not None, "it was looked at before"
         known = run.measured
         tokens = known.tokens + estimate(run.messages[known.messages :])
@@ -107,7 +111,7 @@ class PrepareStep(FrozenFields):
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, PrepareStepOutcome]:
-        """Apply what the user's function changed."""
+        """Apply the changes that the user's function returned, and leave by `Ready`."""
         match event:
             case CallbackReturned(answer=Changes() as changes):
                 return Leave(_changed(run, changes, self.active_tools), Ready())
@@ -122,10 +126,10 @@ class PrepareStep(FrozenFields):
 
 
 def _settling(run: Run[S]) -> Run[S] | None:
-    """Return the run in a turn of the open calls that a conversation was handed in with."""
+    """Return the run with a turn for the open calls of its conversation; None without any."""
     last = run.turn
     if last.calls:
-        # They were put in place of a turn that had run its own.
+        # The caller put these calls in place of a turn whose own calls had run.
         turn = Turn(
             number=last.number + 1,
             reply=last.reply,

@@ -1,4 +1,4 @@
-"""retrying: a node that is entered again after it has failed, a bounded number of times."""
+"""retrying: a node that enters another node again after a failure, a bounded number of times."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class Retrying(Generic[S]):
-    """Try a node again when it has failed; it stands in the table in that node's place.
+    """Try a node again when it has failed; the table holds this wrapper in the node's place.
 
-    The attempts are counted in the run, from its arrival here; those that a process made before
-    it died count, too. When the last has failed, or the budget is spent, or the run is stopped, the
-    node's own outcome stands. The notes of a generator that failed are taken back before it is
-    tried again. A generator that asks for something else when it is run again is not tried again.
+    The run counts the attempts of a visit, including attempts before a crash. After the last
+    attempt, or once the budget is spent or the run is stopped, the wrapper leaves by the node's own
+    outcome. A failed generator's notes are removed before the next attempt. A generator that makes
+    different requests when it is run again is not tried again.
 
     Args:
         node: a model, an agent, a check or a pure node. A node that runs tools, adds to the history
-            or asks a person is never tried again. An agent is, as a new run: the effects of its
-            tools stay, and the new run may call them again, through its gates.
-        times: how often it is tried again at most.
-        after: the outcomes after which it is tried again.
-        name: the name in the table; the node's own if not given.
+            or asks a person is refused. An agent is tried again as a new run: the effects of its
+            tools stay, and the new run may call the tools again, through its gates.
+        times: the most attempts after the first one.
+        after: the outcomes after which the node is tried again.
+        name: the name in the table; by default the node's own name.
 
     Raises:
-        ConfigError: the node must not be tried again, or is never left so, or `times` is not a
-            whole number of at least 1.
+        ConfigError: the node must not be tried again, `after` names an outcome that it does not
+            have, or `times` is not a whole number of at least 1.
     """
 
     node: Node[S, Outcome]
@@ -49,7 +49,7 @@ class Retrying(Generic[S]):
     name: str = ""
 
     def __post_init__(self) -> None:
-        """Take the node's name, and refuse what must not be tried again."""
+        """Check the fields, and use the node's name if none is given."""
         whole_number("times", self.times)
         if isinstance(self.node, Retrying):
             raise ConfigError(f"{self.node.name!r} is tried again already: raise its `times`")
@@ -58,28 +58,28 @@ class Retrying(Generic[S]):
 
     @property
     def kind(self) -> Kind:
-        """The node's own kind."""
+        """The kind of the wrapped node."""
         return self.node.kind
 
     @property
     def outcomes(self) -> frozenset[type[Outcome]]:
-        """The node's own outcomes."""
+        """The outcomes of the wrapped node."""
         return self.node.outcomes
 
     @property
     def contract(self) -> Contract | None:
-        """The promise of its node, so many times; None if it has none."""
+        """The wrapped node's contract for all attempts together; None if the node has none."""
         promised = contract_of(self.node)
         return (
             None if promised is None else repeated(promised, self.node, self.times + 1, self.after)
         )
 
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
-        """Try for the first time."""
+        """Enter the wrapped node for the first attempt."""
         return self._settled(self.node.enter(attempted(run, self._counter, 0, None)))
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
-        """Have the node react, and try again if that was its end."""
+        """Pass the event to the wrapped node, and start another attempt if it fails."""
         return self._settled(self.node.on(run, event, answered), run.turn.dialogue)
 
     @property
@@ -89,7 +89,7 @@ class Retrying(Generic[S]):
     def _settled(
         self, reaction: Reaction[S, Outcome], talked: Dialogue | None = None
     ) -> Reaction[S, Outcome]:
-        # A node may fail without waiting for anything, each time.
+        # A loop, because each attempt may fail at once, without waiting for an effect.
         for _ in range(self.times):
             if not isinstance(reaction, Leave) or type(reaction.outcome) not in self.after:
                 break

@@ -1,8 +1,8 @@
-"""router: a model chooses one of several ways on.
+"""router: a node that lets a model choose the outcome by which it leaves.
 
-It chooses through a forced tool, `route`, whose one argument is the name of a route. No choice, one
-that is cut short or cannot be read, two that differ, or a route that does not exist is `Unrouted`,
-a way of its own: a router that fails must not take just any of them.
+The model must call the tool `route`, whose one argument is the name of a route. The node leaves by
+`Unrouted` if the choice is missing, cut short, unreadable or unknown, or if two choices differ. So
+a failed choice never leads to a route at random.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ OWN: Final = (Unrouted, Failed, Aborted)
 
 @dataclass(frozen=True)
 class Router(FrozenFields):
-    """Ask a model once which way to go, after the whole conversation.
+    """Ask a model once, after the whole conversation, to choose one of several outcomes.
 
     Args:
-        routes: for each outcome to leave by, what it is for; the model decides by these words.
-        prompt: what the model is asked.
+        routes: the outcomes to choose from, each with a description that the model reads.
+        prompt: the question to the model, sent as a user message after the conversation.
         name: the node's name.
-        model: the label of the model to ask; empty for the run's own.
+        model: the label of the model to ask; empty for the run's own model.
 
     Raises:
-        ConfigError: there is no route, or one is no outcome type, has no words, or has the name
-            of another or of an outcome of the library, which proofs take for what it says.
+        ConfigError: there is no route; or a route is no outcome type without fields, has no
+            description, or has the name of another route or of a library outcome.
     """
 
     routes: Mapping[type[Outcome], str] = field(hash=False)
@@ -53,25 +53,25 @@ class Router(FrozenFields):
     kind: Literal["check"] = "check"
 
     def __post_init__(self) -> None:
-        """Keep the routes as they are now, and refuse what could not be chosen."""
+        """Check the routes, and copy the mapping, so that later changes of it have no effect."""
         super().__post_init__()
         _check(self.routes)
         object.__setattr__(self, "routes", dict(self.routes))
 
     @property
     def outcomes(self) -> frozenset[type[Outcome]]:
-        """The routes, and what becomes of a run without one."""
+        """The routes, plus `Unrouted`, `Failed` and `Aborted`."""
         return frozenset((*self.routes, *OWN))
 
     @property
     def contract(self) -> Contract:
-        """It asks one model, and changes nothing."""
+        """Promises for the proofs: a visit asks one model and changes nothing."""
         return Contract(moves={Failed: BROKEN, Aborted: BROKEN}, model_calls=1)
 
     @property
     def tool(self) -> ToolSpec:
-        """The tool that the model has to answer through."""
-        # Equal routers ask in equal words, in whatever order their routes were written.
+        """The tool `route` that the model must call, with the routes in its description."""
+        # Sorted, so that equal routers send equal requests, whatever order their routes have.
         named = dict(sorted((outcome_name(route), words) for route, words in self.routes.items()))
         listed = "\n".join(f"- {name}: {words}" for name, words in named.items())
         route = {"type": "string", "enum": list(named), "description": "The route's name."}
@@ -84,12 +84,12 @@ class Router(FrozenFields):
         return ToolSpec("route", f"Choose one route:\n{listed}", json.dumps(parameters))
 
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
-        """Ask for a route."""
+        """Request the model's choice of a route."""
         asked = forced_choice(run, self.tool, self.prompt, origin=self.name, model=self.model)
         return Wait(run, (asked,))
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
-        """Take the route that was chosen."""
+        """Leave by the route that the model chose, or by `Unrouted`."""
         match event:
             case ModelReplied(reply=reply):
                 return Leave(clear_ending(run), self._chosen(reply))
@@ -113,7 +113,7 @@ class Router(FrozenFields):
 
 
 def _check(routes: Mapping[type[Outcome], str]) -> None:
-    """Refuse routes that could not be chosen; they may come from code without a type checker."""
+    """Raise ConfigError for malformed routes; code without a type checker may pass any value."""
     if not isinstance(routes, Mapping) or not routes:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(
             f"a router has a mapping of outcome types to what each is for; found {routes!r:.80}"

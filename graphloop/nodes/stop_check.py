@@ -1,8 +1,9 @@
-"""stop_check: the only node that re-opens the loop, so the one that bounds it.
+"""stop_check: the node that ends the standard loop at a limit, or lets it take another turn.
 
-Every bound is evaluated each time, and all that tripped are reported. The first of them in a fixed
-order names the end reason: a caller's stop, failing tools, denials, the step limit, the budget,
-pauses, conditions. A steering message outweighs conditions, never a bound.
+Every limit is evaluated each time, and all limits that are reached are reported. The first of them
+in a fixed order names the end reason: a caller's stop, failing tools, denials, the step limit, the
+budget, pauses, stop conditions. A stop condition does not end the run before a queued steering
+message is read; hard limits such as `max_steps` do.
 """
 
 from __future__ import annotations
@@ -37,18 +38,20 @@ GO = Go()
 
 @dataclass(frozen=True)
 class StopCheck(FrozenFields):
-    """Stop at a bound or by a condition; otherwise let the loop take another turn.
+    """End the run at a limit or by a stop condition; otherwise let the loop take another turn.
 
     Args:
-        max_steps: how many turns the run may take, at least 1.
-        max_tool_errors: in how many turns one tool may only fail before it succeeds again.
-        max_denials: in how many turns all calls may be denied before one succeeds again.
-        max_pauses: how many turns in a row the server may pause.
+        max_steps: the most turns of the run, at least 1.
+        max_tool_errors: the run ends when one tool only failed in this many turns since its last
+            success.
+        max_denials: the run ends when all calls were denied in this many turns since the last
+            success of a call.
+        max_pauses: the most turns in a row that the server may pause.
         conditions: pure stop conditions (`graphloop.limits.stop`).
         callback: the name under which the caller's own predicates are invoked; empty for none.
 
     Raises:
-        ConfigError: a bound is not a whole number, or too small; 0 never means "no limit".
+        ConfigError: a limit is not a whole number, or is too small; 0 never means "no limit".
     """
 
     name: str = "stop_check"
@@ -63,7 +66,7 @@ class StopCheck(FrozenFields):
 
     @property
     def contract(self) -> Contract:
-        """It goes on less often than there may be turns, if turns are opened meanwhile."""
+        """Promises for the proofs: after `max_steps` opened turns, it leaves no more by `Go`."""
         return Contract(
             caps={Go: Cap(self.max_steps - 1, counts=frozenset({"turn"}))},
             moves={Stop: frozenset({"end", "perhaps"})},
@@ -71,7 +74,7 @@ class StopCheck(FrozenFields):
         )
 
     def __post_init__(self) -> None:
-        """Refuse a bound that bounds nothing."""
+        """Check that each limit is a whole number and large enough."""
         super().__post_init__()
         whole_number("max_steps", self.max_steps)
         whole_number("max_consecutive_tool_errors", self.max_tool_errors)
@@ -79,7 +82,7 @@ class StopCheck(FrozenFields):
         whole_number("max_pauses", self.max_pauses, least=0)
 
     def enter(self, run: Run[S], /) -> Reaction[S, StopCheckOutcome]:
-        """Ask the caller's predicates if there are any, else decide."""
+        """Invoke the caller's predicates if there are any; else leave by `Go` or `Stop`."""
         if run.ending is not None and run.was_stopped:
             return Leave(run, Stop())
         if self.callback:
@@ -89,7 +92,7 @@ class StopCheck(FrozenFields):
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, StopCheckOutcome]:
-        """Decide, with what the caller's predicates said."""
+        """Leave by `Go` or `Stop`, given the names of the predicates that request a stop."""
         match event:
             case CallbackReturned(answer=StopRequested(names=names)):
                 return self._decide(run, names)
@@ -116,7 +119,7 @@ class StopCheck(FrozenFields):
         return Leave(ended_by(run, ending), Stop())
 
     def _bounds(self, run: Run[S]) -> list[tuple[EndReason, str]]:
-        """Return every bound that is reached, by rank."""
+        """Return every limit that the run has reached, in the fixed order of end reasons."""
         tripped: list[tuple[EndReason, str]] = []
         if run.inbox.stopping is not None:
             tripped.append((EndReason.ABORTED, run.inbox.stopping or "aborted"))
@@ -125,13 +128,13 @@ class StopCheck(FrozenFields):
                 tripped.append((EndReason.TOOL_ERRORS, f"tool_errors:{tool}"))
         if run.counters.denials >= self.max_denials:
             tripped.append((EndReason.DENIALS, "denials"))
-        # A turn may end without a reply, and then leaves no step; it was taken all the same.
+        # A turn without a reply is not in the record, but counts as a turn.
         steps = len(run.record.steps)
         if max(steps, run.turn.number + 1) >= self.max_steps:
             tripped.append((EndReason.MAX_STEPS, "max_steps"))
         if limits := run.setup.budget.tripped(run.spent):
             tripped += [(EndReason.BUDGET, limit) for limit in limits]
-        # All calls used up is no end: the run may have made just those that it needed.
+        # A spent call budget ends the run only if a call was refused for it.
         if run.turn.beyond_budget:
             tripped += [(EndReason.BUDGET, limit) for limit in run.turn.beyond_budget]
         paused = steps and run.record.steps[-1].finish_reason is FinishReason.PAUSE
@@ -140,14 +143,14 @@ class StopCheck(FrozenFields):
         return tripped
 
     def _conditions(self, run: Run[S]) -> list[str]:
-        """Return the names of the conditions that hold."""
+        """Return the names of the stop conditions that hold."""
         if not self.conditions:
             return []
         info = StopInfo.of(run)
         return [condition.name for condition in self.conditions if condition.holds(info)]
 
     def _pauses(self, run: Run[S], steps: int) -> int:
-        """Count the latest turns that paused, no further back than the bound."""
+        """Return how many of the latest turns paused in a row, at most `max_pauses + 1`."""
         pauses = 0
         while pauses < min(steps, self.max_pauses + 1):
             if run.record.steps[-1 - pauses].finish_reason is not FinishReason.PAUSE:

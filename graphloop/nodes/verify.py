@@ -1,8 +1,8 @@
-"""verify: the user's checks of a final answer, one after the other, each with a bound of its own.
+"""verify: a node that runs the user's checks on a final answer, each with its own retry limit.
 
 A rejected answer stays in the history, and the feedback is noted for the next turn. An accepted
-answer is the last, unless the caller has queued a message: every answer is judged before the model
-reads what follows. Hard limits hold for these turns as for all others: they pass the stop check.
+answer ends the run, unless the caller has queued a message. Each answer is checked before the model
+reads such a message. Hard limits apply to these turns as well, because they pass the stop check.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ VerifyOutcome: TypeAlias = Accepted | FollowUp | Rejected | Failed | Aborted
 ANSWERS: Final = frozenset(
     {EndReason.COMPLETED, EndReason.LENGTH, EndReason.EMPTY_RESPONSE, EndReason.INCOMPLETE}
 )
-"""Ways to end after which the model can be told more: it said its say, and has room to go on."""
+"""End reasons after which a queued message may continue the run: the model can still reply."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class AnswerCheck:
     """A check of the final answer.
 
     Args:
-        callback: the name of the function that judges; also the origin of its feedback.
-        retries: how often an answer is sent back before it is taken as it is.
-        given_up: the name in `stopped_by` when it is taken all the same.
-        failure: the error that the run ends in instead; empty to take the answer.
+        callback: the name of the function that checks the answer, and the origin of its feedback.
+        retries: the most times that the model is asked again after a rejection.
+        given_up: the name to add to `stopped_by` when a rejected answer is accepted after all.
+        failure: the error that ends the run instead; empty to accept the answer.
 
     Raises:
         ConfigError: `retries` is not a whole number of at least 0.
@@ -53,16 +53,16 @@ class AnswerCheck:
     failure: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a bound that bounds nothing."""
+        """Check that `retries` is a whole number of at least 0."""
         whole_number(f"retries of {self.callback}", self.retries, least=0)
 
 
 @dataclass(frozen=True)
 class Verify(FrozenFields):
-    """Put a completed answer through checks; without any, every answer is accepted.
+    """Run the checks on a completed answer; without checks, every answer is accepted.
 
     Raises:
-        ConfigError: two checks have one name.
+        ConfigError: two checks have the same callback name.
     """
 
     checks: tuple[AnswerCheck, ...] = ()
@@ -72,7 +72,7 @@ class Verify(FrozenFields):
 
     @property
     def contract(self) -> Contract:
-        """Each check sends back so many answers to one question, and no more."""
+        """Promises for the proofs: at most the sum of all `retries` rejections for one question."""
         asked: frozenset[Moves] = frozenset({"question"})
         most = sum(one.retries for one in self.checks)
         return Contract(
@@ -82,16 +82,16 @@ class Verify(FrozenFields):
         )
 
     def __post_init__(self) -> None:
-        """Refuse two checks of one name: they could not be told apart."""
+        """Refuse two checks with the same callback name, because rejections are counted by name."""
         super().__post_init__()
-        # A graph with anything else here is refused when it is made.
+        # The graph refuses values of other types when it is made.
         checks = self.checks if isinstance(self.checks, tuple) else ()  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
         names = [one.callback for one in checks if isinstance(one, AnswerCheck)]  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
         if len(names) > len(set(names)):
             raise ConfigError(f"each check of an answer has a name of its own; found {names!r}")
 
     def enter(self, run: Run[S], /) -> Reaction[S, VerifyOutcome]:
-        """Ask the first check; what did not end by itself has no answer to be checked."""
+        """Request the first check; accept at once if the run did not end by a complete answer."""
         if not self.checks or run.ending is None or run.ending.reason is not EndReason.COMPLETED:
             return _accepted(run)
         return self._ask(run, 0)
@@ -99,7 +99,7 @@ class Verify(FrozenFields):
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, VerifyOutcome]:
-        """Go on to the next check, or send the answer back."""
+        """Request the next check, or leave by `Accepted`, `FollowUp`, `Rejected` or `Failed`."""
         match event, answered:
             case CallbackReturned(answer=AnswerChecked() as judged), Invoke(callback=callback):
                 place = next(at for at, one in enumerate(self.checks) if one.callback == callback)
@@ -138,9 +138,9 @@ class Verify(FrozenFields):
 
 
 def _accepted(run: Run[S]) -> Reaction[S, VerifyOutcome]:
-    """End the run with its answer, or go on with queued messages, one follow-up at a time.
+    """End the run with its answer, or continue it with queued messages, one follow-up at a time.
 
-    A follow-up is another question: its answer may be sent back as often as the first.
+    A follow-up is a new question: its answer may be rejected as often as the first one.
     """
     queued = bool(run.inbox.steering or run.inbox.follow_ups)
     if not queued or run.ending is None or run.ending.reason not in ANSWERS:

@@ -1,8 +1,8 @@
-"""Policy: which calls run, which wait for a person, which are refused.
+"""Policy: the rules that let a call run, have a person decide about it, or deny it.
 
 Owns the rules of a gate (`allow`, `ask`, `deny`) and a person's answer about one call.
-Refuses a rule that an earlier one shadows, and every answer but an explicit yes.
-Start with `policy.py`; `approvals.py` has the answers and their tokens.
+Refuses a rule that an earlier rule shadows, and every answer but an explicit approval.
+Start with `policy.py`; `approvals.py` has people's answers and the tokens of approvals.
 """
 
 from .approvals import (

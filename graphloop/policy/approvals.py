@@ -3,7 +3,7 @@
 An approval is a capability: it holds for one call of one run with exactly these arguments, until
 it expires. Its token is `v1.<payload>.<mac>`: the capability as canonical JSON and its HMAC-SHA256,
 both in base64url without padding. Without a secret the mac is empty, and the token protects from
-mistakes only, not from an attacker. The journal sees to it that a token is used once.
+mistakes only, not from an attacker. The journal ensures that a token is used only once.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ AS_IT_WAS: Final = (
     "it may have run already, so its arguments cannot be edited: approve it as it is, "
     "or deny it, and the model may ask anew"
 )
-"""Why an `unknown` call takes no edit: no gate would see the arguments, and it may run twice."""
+"""The reason that an `unknown` call allows no edit; no gate would check the new arguments."""
 
 Refusal: TypeAlias = Literal[
     "",
@@ -57,7 +57,7 @@ Refusal: TypeAlias = Literal[
     "of another conversation",
     "expired",
 ]
-"""Why a token is refused; empty if it holds. `not verifiable`: signed, and no secret is known."""
+"""The reason to refuse a token; empty for a valid token. `not verifiable`: no secret is known."""
 
 
 @final
@@ -65,9 +65,9 @@ Refusal: TypeAlias = Literal[
 class Approval:
     """A person's answer about one call.
 
-    `arguments` replaces those of the call: JSON text, or a mapping, which may be empty. None keeps
-    the call's own. `token` names the call. `signal_id` is the id of an answer that came through a
-    store, which takes it once.
+    `arguments` replaces the call's arguments: JSON text, or a mapping, which may be empty. None
+    keeps the call's own arguments. `token` is the token of the approval request, which names the
+    call. `signal_id` is the id of an answer that came through a store, which accepts an id once.
     """
 
     approved: bool
@@ -78,7 +78,7 @@ class Approval:
 
     @property
     def edit(self) -> str:
-        """The arguments to run instead, as JSON text; empty for the call's own."""
+        """The replacement arguments, as JSON text; empty to keep the call's own arguments."""
         edit = self.arguments
         return edit if isinstance(edit, str) else _edited(edit)
 
@@ -86,9 +86,9 @@ class Approval:
 class Capability(Struct, frozen=True, gc=False):
     """The call that an approval lets run: its tool, its key, and the digest of its arguments.
 
-    `expires_at` is in seconds since the epoch, None for never; `path` tells child runs apart.
-    `conversation` is the digest of the conversation that ends in the call, for approvals given
-    where no run is known; a run knows its own conversation, and ignores it.
+    `expires_at` is in seconds since the epoch, None for never; `path` distinguishes child runs.
+    `conversation` is the digest of the conversation that ends in the call, for approvals without a
+    known run. A run ignores this digest, because it knows its own conversation.
     """
 
     run_id: str
@@ -103,13 +103,13 @@ class Capability(Struct, frozen=True, gc=False):
 def approve(
     *, edit: Mapping[str, object] | str | None = None, reason: str = "", token: str = ""
 ) -> Approval:
-    """Let the call run.
+    """Return an approval that lets the call run, perhaps with edited arguments.
 
     Args:
-        edit: all arguments to run with in place of the call's, as a mapping or as JSON text: what
-            it leaves out is left out of the call. {} is no arguments, None the call's own.
-        reason: why, for the record.
-        token: the token of the request that is answered, where it came with one.
+        edit: the complete replacement arguments, as a mapping or as JSON text. {} means no
+            arguments; None keeps the call's own arguments.
+        reason: the reason for the approval, for the record.
+        token: the token of the approval request, if the request has one.
 
     Raises:
         ConfigError: `edit` cannot be written as JSON, or is empty text.
@@ -118,15 +118,15 @@ def approve(
 
 
 def decline(reason: str = "") -> Approval:
-    """Refuse the call; the model reads the reason."""
+    """Return an answer that denies the call; the model reads the reason."""
     return Approval(approved=False, reason=reason)
 
 
 def refuse_edit(place: str, approval: Approval, *, unknown: bool) -> None:
-    """Refuse other arguments for an `unknown` call, which can only run again as it was.
+    """Raise if an approval edits an `unknown` call, which can only run again unchanged.
 
     Raises:
-        ConfigError: the approval edits such a call; the message begins with `place`.
+        ConfigError: the approval edits an `unknown` call; the message begins with `place`.
     """
     if unknown and approval.approved and approval.edit:
         raise ConfigError(f"{place}: {AS_IT_WAS}")
@@ -138,10 +138,10 @@ def digest(arguments: str) -> str:
 
 
 def secret_of(value: bytes | str | None) -> bytes | None:
-    """Return a secret as bytes, or None where tokens are not signed.
+    """Return a secret as bytes; None stays None, and means that tokens are not signed.
 
     Raises:
-        ConfigError: it is empty, or neither text nor bytes.
+        ConfigError: the secret is empty, or neither text nor bytes.
     """
     if value is not None and not isinstance(value, bytes | str):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
         raise ConfigError(
@@ -156,10 +156,10 @@ def secret_of(value: bytes | str | None) -> bytes | None:
 
 
 def issue(capability: Capability, secret: bytes | str | None) -> str:
-    """Return the token of a capability: always the same, and not signed without a secret.
+    """Return the token of a capability, the same each time; without a secret it is not signed.
 
     Raises:
-        ConfigError: the secret is none, or `expires_at` is no finite number.
+        ConfigError: the secret is not valid, or `expires_at` is not a finite number.
     """
     if capability.expires_at is not None and not is_number(capability.expires_at):
         raise ConfigError(
@@ -171,13 +171,13 @@ def issue(capability: Capability, secret: bytes | str | None) -> str:
 
 
 def verify(token: str, expected: Capability, *, secret: bytes | str | None, now: float) -> Refusal:
-    """Return why a token does not approve the expected call, or nothing if it does.
+    """Return the reason to refuse a token for the expected call; empty if the token is valid.
 
-    No token makes this raise. It is expired when the time in the token or the one in `expected`
-    has come; otherwise the two are not compared.
+    No token makes this function raise. A token has expired when the time in the token or the time
+    in `expected` has come; the two times may differ.
 
     Raises:
-        ConfigError: the secret is none.
+        ConfigError: the secret is not valid.
     """
     key = secret_of(secret)
     segments = token.split(".", 3)
@@ -195,7 +195,7 @@ def verify(token: str, expected: Capability, *, secret: bytes | str | None, now:
 
 
 def claimed(token: str) -> Capability | None:
-    """Return the capability that a token names, unverified; None if it names none."""
+    """Return the capability in a token, without verification; None if the token holds none."""
     segments = token.split(".", 2)
     return _capability(segments[1]) if len(segments) == 3 else None
 
@@ -210,7 +210,7 @@ def _difference(found: Capability, expected: Capability, now: float) -> Refusal:
     if expected.conversation and found.conversation != expected.conversation:
         return "of another conversation"
     for expires_at in (found.expires_at, expected.expires_at):
-        # Not `now >= expires_at`: no comparison with NaN holds, and a wrong clock must not approve.
+        # Not `now >= expires_at`: a clock that returns NaN must not approve.
         if expires_at is not None and not now < expires_at:
             return "expired"
     return ""
@@ -221,13 +221,13 @@ def _payload(capability: Capability) -> str:
     if capability.expires_at is not None:
         fields["expires_at"] = float(capability.expires_at)
     if not capability.conversation:
-        del fields["conversation"]  # A run's own token has none.
+        del fields["conversation"]  # A run's own token omits it.
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return _base64(text.encode("ascii"))
 
 
 def _capability(payload: str) -> Capability | None:
-    """Return the capability that has exactly this payload, if there is one."""
+    """Return the capability that a payload encodes; None unless the payload is canonical."""
     try:
         padded = payload + "=" * (-len(payload) % 4)
         fields: object = json.loads(base64.urlsafe_b64decode(padded))
@@ -254,7 +254,7 @@ def _edited(edit: Mapping[str, object] | str | None) -> str:
         return edit
     try:
         text = json.dumps(edit, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        text.encode()  # a half of a surrogate pair is no JSON text
+        text.encode()  # Half a surrogate pair cannot be encoded.
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(
             f"approve: `edit` cannot be written as JSON: {error}. "
@@ -268,5 +268,5 @@ def _base64(data: bytes) -> str:
 
 
 def _bytes(text: str) -> bytes:
-    """Return text as UTF-8; text of models may hold half a surrogate pair."""
+    """Return text as UTF-8 bytes; text from a model may hold half a surrogate pair."""
     return text.encode("utf-8", "surrogatepass")

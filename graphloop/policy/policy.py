@@ -1,10 +1,11 @@
-"""Policy: the calls that run, wait for a person, or are denied, as a value.
+"""Policy: ordered rules that let a call run, have a person decide about it, or deny it.
 
     allow("read_*") | ask("refund", when=over_limit) | deny("delete_*", reason="never")
 
 The first rule that matches decides, and a call that no rule matches is denied. A `when` is the
-user's own function, perhaps asynchronous, so it is not called here. A rule holds its name, and the
-driver says which names hold. So a policy can be drawn, proven, and written to a file.
+user's own function, perhaps asynchronous, so this module never calls it. A rule holds only the
+function's name, and the driver reports which conditions hold. So a policy can be drawn, proven, and
+written to a file.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ __all__ = [
 ]
 
 Condition: TypeAlias = Callable[..., bool | Awaitable[bool]]
-"""A user's function of (arguments, context) that says whether a rule is about this call."""
+"""A user's function of (arguments, context); it returns whether a rule applies to a call."""
 
 WILDCARDS = frozenset("*?[")
 
@@ -55,16 +56,16 @@ class Named(Protocol):
 
     @property
     def name(self) -> str:
-        """The name that a model calls it by."""
+        """The name by which a model calls the tool."""
         ...
 
 
 class Rule(Struct, frozen=True, gc=False):
-    """The verdict on the calls of some tools.
+    """One rule of a policy: the verdict on the calls of some tools.
 
-    `tools` are names or shell patterns (`db_*`), case matters; `condition` names the function that
-    must hold as well. `ttl_s` is how many seconds a question stays open; a model reads the
-    `reason` of a denial.
+    `tools` holds names or shell patterns (`db_*`), which are case-sensitive. `condition` names a
+    function that must return True as well. `ttl_s` is the number of seconds in which a person may
+    approve. A model reads the `reason` of a denial.
     """
 
     verdict: Literal["allow", "ask", "deny"]
@@ -74,7 +75,7 @@ class Rule(Struct, frozen=True, gc=False):
     reason: str = ""
 
     def covers(self, tool: str) -> bool:
-        """Whether the rule is about this tool, whatever its condition says."""
+        """Whether the rule's names or patterns match this tool; the condition is ignored."""
         return any(fnmatchcase(tool, pattern) for pattern in self.tools)
 
 
@@ -100,7 +101,7 @@ class Policy:
     def __or__(self, other: Policy) -> Policy:
         """Return a policy that tries the rules of `other` after its own.
 
-        A condition of `other` gets another name if its own is taken by another function.
+        A condition of `other` is renamed if another function already has its name.
         """
         conditions = dict(self.conditions)
         names = {"": ""}
@@ -114,63 +115,63 @@ class Policy:
         return Policy((*self.rules, *renamed), conditions)
 
     def asked(self, tool: str) -> tuple[str, ...]:
-        """Return the conditions that must be evaluated before a call of `tool` is decided."""
+        """Return the names of the conditions to evaluate before a call of `tool` is decided."""
         return asked(self.rules, tool)
 
     def decide(self, tool: str, held: Collection[str], failed: Collection[str] = ()) -> Rule:
-        """Return what the function `decide` returns for these rules."""
+        """Return the policy's first rule that applies to a call, or a rule that denies the call."""
         return decide(self.rules, tool, held, failed)
 
     def describe(self) -> tuple[str, ...]:
-        """Return one short line a rule, and one for the default where a call can reach it."""
+        """Return one line for each rule, plus `deny *` unless a rule always covers every tool."""
         return describe(self.rules)
 
     def unmatched(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the exact names in rules that are none of `names`; patterns may match nothing."""
+        """Return the tool names in rules that are not among `names`; patterns are not checked."""
         return unmatched(self.rules, names)
 
 
 def allow(*tools: str | Named, when: Condition | None = None) -> Policy:
-    """Let calls of these tools run.
+    """Return a policy with one rule, which lets calls of these tools run.
 
     Args:
         tools: names, shell patterns, or tools; all tools if only `when` is given.
-        when: a function of (arguments, context), or an async one; the rule is skipped unless it
-            returns True.
+        when: a function of (arguments, context), perhaps async. The rule is skipped unless the
+            function returns True.
 
     Raises:
-        ConfigError: nothing is given, or it is no tool or function.
+        ConfigError: neither tools nor `when` are given, or a value is not valid.
     """
     return _policy("allow", tools, when)
 
 
 def ask(*tools: str | Named, when: Condition | None = None, ttl_s: float | None = None) -> Policy:
-    """Have a person decide about calls of these tools.
+    """Return a policy with one rule, which has a person decide about calls of these tools.
 
     Args:
         tools: names, shell patterns, or tools; all tools if only `when` is given.
-        when: a function of (arguments, context), or an async one; the rule is skipped if it returns
-            False. It is not skipped if it raises, or returns neither True nor False.
-        ttl_s: after how many seconds an approval comes too late; None is never.
+        when: a function of (arguments, context), perhaps async. The rule is skipped only if the
+            function returns False, and not if it raises or returns another value.
+        ttl_s: the number of seconds after which an approval comes too late; None for never.
 
     Raises:
-        ConfigError: nothing is given, or it is no tool, function or time.
+        ConfigError: neither tools nor `when` are given, or a value is not valid.
     """
     limit = None if ttl_s is None else positive_number("ttl_s", ttl_s)
     return _policy("ask", tools, when, ttl_s=limit)
 
 
 def deny(*tools: str | Named, when: Condition | None = None, reason: str = "") -> Policy:
-    """Refuse calls of these tools.
+    """Return a policy with one rule, which denies calls of these tools.
 
     Args:
         tools: names, shell patterns, or tools; all tools if only `when` is given.
-        when: a function of (arguments, context), or an async one; the rule is skipped if it returns
-            False. It is not skipped if it raises, or returns neither True nor False.
+        when: a function of (arguments, context), perhaps async. The rule is skipped only if the
+            function returns False, and not if it raises or returns another value.
         reason: the text that the model reads.
 
     Raises:
-        ConfigError: nothing is given, or it is no tool, function or text.
+        ConfigError: neither tools nor `when` are given, or a value is not valid.
     """
     if not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
         raise ConfigError(
@@ -180,7 +181,7 @@ def deny(*tools: str | Named, when: Condition | None = None, reason: str = "") -
 
 
 def asked(rules: Iterable[Rule], tool: str) -> tuple[str, ...]:
-    """Return the conditions that must be evaluated before a call of `tool` is decided."""
+    """Return the names of the conditions to evaluate before a call of `tool` is decided."""
     conditions: dict[str, None] = {}
     for rule in rules:
         if rule.covers(tool):
@@ -193,14 +194,14 @@ def asked(rules: Iterable[Rule], tool: str) -> tuple[str, ...]:
 def decide(
     rules: Iterable[Rule], tool: str, held: Collection[str], failed: Collection[str] = ()
 ) -> Rule:
-    """Return the first rule that is about this call, or one that denies it.
+    """Return the first rule that applies to this call, or a rule that denies the call.
 
     Args:
-        rules: in the order in which they are tried.
+        rules: the rules, in the order in which they are tried.
         tool: the name of the tool that is called.
-        held: the conditions that hold for this call.
-        failed: the conditions that raised, or returned neither True nor False. They count against
-            the call: they hold for `ask` and `deny`, and not for `allow`.
+        held: the names of the conditions that hold for this call.
+        failed: the names of the conditions that raised, or returned neither True nor False. These
+            hold for the verdicts `ask` and `deny`, and not for `allow`.
     """
     for rule in rules:
         if rule.covers(tool) and _holds(rule, held, failed):
@@ -214,12 +215,12 @@ def denial(reason: str = "") -> str:
 
 
 def untold(rules: Iterable[Rule], held: Collection[str], unmet: Collection[str]) -> frozenset[str]:
-    """Return the conditions that are reported neither as held nor as unmet."""
+    """Return the names of the rules' conditions that are in neither `held` nor `unmet`."""
     return frozenset({rule.condition for rule in rules} - {"", *held, *unmet})
 
 
 def may_ask(rules: Iterable[Rule], tool: str) -> bool:
-    """Whether a person may be asked about calls of a tool, whatever its conditions say."""
+    """Whether some rule may have a person decide about a call of this tool."""
     for rule in rules:
         if rule.covers(tool):
             if rule.verdict == "ask":
@@ -230,16 +231,17 @@ def may_ask(rules: Iterable[Rule], tool: str) -> bool:
 
 
 def unmatched(rules: Iterable[Rule], names: Iterable[str]) -> tuple[str, ...]:
-    """Return the exact names in rules that are none of `names`; patterns may match nothing."""
+    """Return the tool names in rules that are not among `names`; patterns are not checked."""
     known = set(names)
     every = dict.fromkeys(name for rule in rules for name in rule.tools)
     return tuple(name for name in every if name not in known and WILDCARDS.isdisjoint(name))
 
 
 def shadowed(rules: Iterable[Rule], names: Collection[str]) -> Iterator[tuple[Rule, str]]:
-    """Yield each rule whose tools among `names` earlier rules decide, and the problem.
+    """Yield each rule that has no effect on the tools `names`, with an error message.
 
-    A rule about every tool stays: it also covers tools that are added later.
+    Such a rule's tools are decided by earlier rules. A rule about every tool is not yielded,
+    because it also covers tools that are added later.
     """
     decided: dict[str, Rule] = {}
     for rule in rules:
@@ -255,7 +257,7 @@ def shadowed(rules: Iterable[Rule], names: Collection[str]) -> Iterator[tuple[Ru
 
 
 def describe(rules: Iterable[Rule]) -> tuple[str, ...]:
-    """Return one short line a rule, and one for the default where a call can reach it."""
+    """Return one line for each rule, plus `deny *` unless a rule always covers every tool."""
     every = tuple(rules)
     lines = [rule_text(rule) for rule in every]
     total = any(any(map(_is_every, rule.tools)) and not rule.condition for rule in every)
@@ -296,7 +298,7 @@ def _pattern(verdict: str, tool: object) -> str:
 
 
 def _name_in(taken: Mapping[str, Condition], condition: Condition) -> str:
-    """Return the name of a condition: the one it has there, or a free one made of its own."""
+    """Return the name of a condition in `taken`, or a free name made from the function's name."""
     for name, other in taken.items():
         if other is condition:
             return name
@@ -309,22 +311,22 @@ def _name_in(taken: Mapping[str, Condition], condition: Condition) -> str:
 
 
 def _own_name(condition: Condition) -> str:
-    """Return a condition's own name, of what it calls or of its class; a lambda is a `predicate`.
+    """Return the name of a condition's function or class; `predicate` for a lambda.
 
-    Never its place in a file: a rule is known by this name in journals, and code moves.
+    The name holds no file or line: journals identify a rule by this name, and code moves.
     """
     function: object = condition
     if not hasattr(condition, "__name__"):
-        function = getattr(condition, "func", condition)  # What a `functools.partial` calls.
+        function = getattr(condition, "func", condition)  # Of a `functools.partial`.
     own = getattr(function, "__name__", type(function).__name__)
     return own if isinstance(own, str) and own.isidentifier() else "predicate"
 
 
 def refuse_shadowed(rules: Sequence[Rule], first: int = 0) -> None:
-    """Refuse a rule, from place `first` on, that no call can reach: it protects nothing.
+    """Raise if a rule, from index `first` on, can decide no call because of earlier rules.
 
     Raises:
-        ConfigError: naming the rule, and the one before it that decides all its calls.
+        ConfigError: earlier rules decide all calls of the rule; the message names the first.
     """
     for at, rule in enumerate(rules[first:], first):
         deciding = _deciding(rule, rules[:at])
@@ -336,9 +338,9 @@ def refuse_shadowed(rules: Sequence[Rule], first: int = 0) -> None:
 
 
 def policy_of(rules: tuple[Rule, ...], functions: Mapping[str, Condition]) -> Policy:
-    """Return the rules of a gate with their functions.
+    """Return a policy of these rules, with each condition's function from `functions`.
 
-    A condition without a known function raises when it is evaluated.
+    A condition whose function is missing raises when it is evaluated.
     """
     names = {rule.condition for rule in rules if rule.condition}
     return Policy(rules, {name: functions.get(name, _unknown) for name in sorted(names)})
@@ -349,7 +351,7 @@ def _unknown(_arguments: Mapping[str, Any], _context: object) -> bool:
 
 
 def _deciding(rule: Rule, before: Sequence[Rule]) -> Rule | None:
-    """Return the first of the rules before one that decides all its calls; None for none."""
+    """Return the earlier rule that decides a rule's calls; None if some call can reach the rule."""
     plain = [one for one in before if not one.condition]
     above = [
         next((one for one in plain if _is_within(pattern, one)), None) for pattern in rule.tools
@@ -358,21 +360,21 @@ def _deciding(rule: Rule, before: Sequence[Rule]) -> Rule | None:
 
 
 def _is_within(pattern: str, rule: Rule) -> bool:
-    """Whether a rule is about every tool that a pattern is about, as far as it can be told."""
+    """Whether a rule surely covers every tool that a pattern matches; false if unsure."""
     if WILDCARDS.isdisjoint(pattern):
         return rule.covers(pattern)
     return any(one == pattern or _contains(one, pattern) for one in rule.tools)
 
 
 def _contains(wide: str, pattern: str) -> bool:
-    """Whether a pattern matches all that another does; one with `?` or `[` is not looked into."""
+    """Whether `wide` surely matches every name that `pattern` matches; false if unsure."""
     if _is_every(wide):
         return True
     return "[" not in pattern and {"?", "["}.isdisjoint(wide) and fnmatchcase(pattern, wide)
 
 
 def _is_every(pattern: str) -> bool:
-    """Whether a pattern matches every name there is: `*`, `**`, `?*`."""
+    """Whether a pattern matches every tool name, as `*`, `**` and `?*` do."""
     return "*" in pattern and pattern.replace("*", "") in {"", "?"}
 
 
@@ -383,7 +385,7 @@ def _holds(rule: Rule, held: Collection[str], failed: Collection[str]) -> bool:
 
 
 def rule_text(rule: Rule) -> str:
-    """Return a rule as one short line."""
+    """Return a rule as one line of text, such as `ask refund when over_limit within 60 s`."""
     line = f"{rule.verdict} {', '.join(rule.tools)}"
     if rule.condition:
         line += f" when {rule.condition}"
