@@ -196,8 +196,8 @@ class HttpExchange:
     def _decode_to_content(self, events: list[ServerEvent]) -> bool:
         """Decode events until the content starts; return True at a usage report before it.
 
-        The remaining events are kept in `events`: a later event may be an error, which must lose
-        neither the first deltas nor the usage.
+        The remaining events stay in `events`, so that an error among them loses neither earlier
+        deltas nor usage.
         """
         for at, event in enumerate(events):
             items = self.decoder.feed(event)
