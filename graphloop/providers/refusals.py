@@ -159,7 +159,7 @@ def _read(body: bytes) -> _Report:
 
 
 def _unwrapped(parsed: object) -> object:
-    """Return the first item of an array, in which Gemini's endpoint wraps an error report."""
+    """Return the error report without the array in which Gemini's endpoint wraps it."""
     return parsed[0] if is_list(parsed) and parsed else parsed
 
 

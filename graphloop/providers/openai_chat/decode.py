@@ -347,7 +347,10 @@ def _grow(kept: JsonObject, piece: JsonObject) -> None:
 
 
 def _usage(usage: JsonObject) -> Usage:
-    """Convert a server's `usage` object: input excludes cached tokens, output includes reasoning."""
+    """Convert a server's `usage` object to a `Usage`.
+
+    The input count excludes cached tokens; the output count includes reasoning.
+    """
     prompt = count_of(usage, "prompt_tokens")
     completion = count_of(usage, "completion_tokens")
     # DeepSeek and Moonshot send the cached tokens outside `prompt_tokens_details`.
