@@ -1,8 +1,8 @@
-"""Providers: wires to models, over one transport.
+"""Clients for model APIs: wire formats, HTTP transport, retries, time limits and prices.
 
-Owns requests, streams, retries, time limits and prices. A wire is an encoder and a decoder.
-Refuses a stream that was cut: it is an error, never an answer.
-Start with `base.py`; `registry.py` lists the services, and the wire that each of them speaks.
+A wire format (wire) is an encoder for requests and a decoder for streamed replies. A stream that
+ends early raises an error and never counts as a reply.
+Start with `base.py`; `registry.py` lists the services and the wire of each.
 """
 
 from typing import TYPE_CHECKING

@@ -1,10 +1,10 @@
-"""The seam between a run and a model: wire and provider.
+"""Interfaces between a run and a model: `Wire` (the data format) and `Provider` (the exchange).
 
-A **wire** is pure: its encoder turns a request into bytes, its decoder turns server-sent events
-into deltas and one reply. A **provider** performs the exchange. Streaming is the only path; a
-buffered answer is the drained stream. The last item of every stream is one `Reply`; a stream that
-cannot end with a reply raises a `ProviderError`, and its deltas are void. It reports its usage on
-the way, for the caller also pays for a turn that does not end.
+A **wire** does no I/O: its encoder turns a request into bytes, and its decoder turns server-sent
+events into deltas and one reply. A **provider** sends the request and reads the response. Every
+response is streamed; a buffered answer is collected from a stream. The last item of every stream is
+one `Reply`. A stream that cannot end with a reply raises a `ProviderError`, and its deltas are
+void. A stream also reports usage before its end, because a caller pays for unfinished replies too.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ __all__ = [
 
 
 class TextDelta(Struct, frozen=True, tag_field="type", tag="text-delta", gc=False):
-    """A live piece of the answer's text, in whole characters."""
+    """The next piece of an answer's text while it streams, in whole characters."""
 
     text: str
     type: ClassVar[Literal["text-delta"]] = "text-delta"
 
 
 class ReasoningDelta(Struct, frozen=True, tag_field="type", tag="reasoning-delta", gc=False):
-    """A piece of readable reasoning, live."""
+    """The next piece of the model's readable reasoning while it streams."""
 
     text: str
     type: ClassVar[Literal["reasoning-delta"]] = "reasoning-delta"
 
 
 class ToolCallDelta(Struct, frozen=True, tag_field="type", tag="tool-call-delta", gc=False):
-    """A live piece of a call's arguments.
+    """The next piece of a tool call's JSON arguments while they stream.
 
-    `index` counts the calls of the turn from 0. `id` and `name` are set on the first piece of a
-    call and empty afterwards.
+    `index` is the call's position in the turn, from 0. `id` and `name` are set on the first piece
+    of a call and empty on later pieces.
     """
 
     index: int
@@ -67,19 +67,19 @@ Delta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta
 
 
 class Restarted(Struct, frozen=True, gc=False):
-    """The model is asked again: the deltas so far are void."""
+    """The provider sends the request again: all earlier deltas of this model call are void."""
 
 
 Live: TypeAlias = Delta | Restarted
-"""The items of a model call before its reply that a listener sees."""
+"""The items of a model call's stream that listeners see before the reply."""
 
 
 class UsageSoFar(Struct, frozen=True, tag_field="type", tag="usage-so-far", gc=False):
-    """The usage of a stream so far, for turns that never end.
+    """The usage of a model call so far, which counts if no reply follows.
 
-    Each replaces the previous item. A decoder counts its own stream; a session adds the failed
-    attempts before it, also when an attempt fails without a usage of its own. It is no delta:
-    listeners do not see it.
+    Each item replaces the previous item. A decoder counts its own stream. A session adds the usage
+    of earlier failed attempts, and also counts a failed attempt without a usage report. Listeners
+    do not see this item.
     """
 
     usage: Usage
@@ -90,122 +90,122 @@ StreamItem: TypeAlias = Live | UsageSoFar | Reply
 
 
 class ServerEvent(Struct, frozen=True, gc=False):
-    """A server-sent event: its `event:` name and its joined `data:`."""
+    """A server-sent event: its `event:` name and its joined `data:` lines."""
 
     name: str
     data: bytes
 
 
 class Encoder(Protocol):
-    """Encodes the requests of one run, each message once."""
+    """Encodes the requests of one run, each message only once."""
 
     def encode(self, request: ModelRequest) -> list[bytes]:
-        """Return the request body in parts; their join is one JSON object.
+        """Return the request body as parts that concatenate to one JSON object.
 
-        Only data from the messages themselves (the id of a container) follows them in the body. So
-        while a run only appends, all bytes up to the end of the last message are a prefix of its
-        next request. The encoder encodes each message once: the work depends on the new messages.
+        Only data taken from the messages, such as a container id, follows them in the body. So if a
+        run only appends messages, the body up to its last message is a byte prefix of the next
+        body. The encoder keeps encoded messages, so the work depends only on the new messages.
         """
         ...
 
 
 class Decoder(Protocol):
-    """Decodes the events of one stream."""
+    """Decodes the server-sent events of one response stream."""
 
     def feed(self, event: ServerEvent) -> Iterable[Live | UsageSoFar]:
-        """Take an event; return deltas to show, and usage if reported.
+        """Decode an event; return the deltas to show, and the usage if the event reports it.
 
-        `Restarted` makes the earlier deltas of the same stream void.
+        A returned `Restarted` makes the earlier deltas of this stream void.
 
         Raises:
-            BadReply: the event's JSON does not parse or is not of this wire.
-            ProviderError: the event reports an error of the server, of the fitting class.
+            BadReply: the event is not valid JSON or does not follow this wire format.
+            ProviderError: the event reports a server error, which determines the subclass.
         """
         ...
 
     @property
     def content_started(self) -> bool:
-        """Whether content has come, so that a retry voids shown deltas."""
+        """Whether the stream has delivered content, which a retry would make void."""
         ...
 
     @property
     def complete(self) -> bool:
-        """Whether the terminal marker has come."""
+        """Whether the stream has delivered its terminal marker."""
         ...
 
     def reply(self) -> Reply:
-        """Return the whole answer once the stream has ended.
+        """Return the complete reply after the stream has ended.
 
         Raises:
-            StreamTruncated: the terminal marker has not come.
+            StreamTruncated: the stream ended without its terminal marker.
         """
         ...
 
 
 class Wire(Protocol):
-    """A wire format, bound to one model. Pure; all runs share it."""
+    """A wire format for one model; it does no I/O, and all runs share it."""
 
     @property
     def name(self) -> str:
-        """The wire's name, as stored in `AssistantMessage.wire`."""
+        """The name of the wire format, as stored in `AssistantMessage.wire`."""
         ...
 
     @property
     def model(self) -> str:
-        """The model's name on this wire."""
+        """The model's name in requests."""
         ...
 
     @property
     def path(self) -> str:
-        """The path below the base URL that requests are posted to."""
+        """The URL path for requests, relative to the base URL."""
         ...
 
     def headers(self, api_key: str) -> Mapping[str, str]:
-        """Return the headers that authenticate and version a request."""
+        """Return the HTTP headers that authenticate a request and name the API version."""
         ...
 
     def encoder(self) -> Encoder:
-        """Return a fresh encoder for one run."""
+        """Return a new encoder for the requests of one run."""
         ...
 
     def decoder(self) -> Decoder:
-        """Return a fresh decoder for one stream."""
+        """Return a new decoder for one response stream."""
         ...
 
     def error(self, status: int, body: bytes) -> ProviderError:
-        """Return the error that an HTTP refusal means; never raises."""
+        """Return the `ProviderError` for an HTTP error response; never raises."""
         ...
 
 
 class ModelSession(Protocol):
-    """A provider's memory of one run: the messages that it has encoded."""
+    """A provider's session for one run, which keeps the run's encoded messages."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
-        """Ask the model; yield deltas and, last, exactly one `Reply`.
+        """Send `request` to the model; yield deltas and, last, exactly one `Reply`.
 
-        A session that asks again after content yields `Restarted` before the new deltas.
-        Where the wire reports usage before the end, `UsageSoFar` comes in between. The usage of the
-        reply counts all attempts, also those that failed before it. Closing the generator early
-        closes the connection.
+        If the session retries after content, it yields `Restarted` before the new deltas. If the
+        wire reports usage before the end, the session yields `UsageSoFar` in between. The reply's
+        usage includes all failed attempts. Closing the generator early closes the connection.
 
         Raises:
-            ProviderError: the model could not be asked or did not answer completely.
+            ProviderError: the server could not be reached, refused the request, or did not answer
+                completely.
         """
         ...
 
 
 class Provider(Protocol):
-    """A model: the seam for providers of your own."""
+    """A model that runs can call; implement this protocol to add a provider of your own."""
 
     @property
     def label(self) -> str:
-        """The `"provider:model"` string that names this model in journals and diagrams."""
+        """The `"provider:model"` name of this model in journals and diagrams."""
         ...
 
     def session(self) -> ModelSession:
-        """Return a session for one run."""
+        """Return a new session for the model calls of one run."""
         ...
 
     async def aclose(self) -> None:
-        """Release connections; the provider can be used again afterwards."""
+        """Close the connections; the provider can be used again afterwards."""
         ...

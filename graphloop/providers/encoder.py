@@ -1,7 +1,7 @@
-"""The encoder of every wire: each message is encoded once.
+"""Base classes for the request encoders of all wire formats, which encode each message once.
 
-A wire writes the head of a request (settings, tools) and each message. This module keeps the bytes
-of both, so that while a run only appends, a request is a byte prefix of the next one.
+A wire format encodes the head of a request (settings, tools) and each message. This module caches
+both. So if a run only appends messages, each request starts with the previous request's messages.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ __all__ = ["EncodedHistory", "PrefixEncoder"]
 
 
 class EncodedHistory(ABC):
-    """A growing history and its bytes; each wire has a subclass.
+    """A run's history in encoded form, extended with each request; each wire has a subclass.
 
     Attributes:
-        parts: the bytes of the encoded messages.
+        parts: the bytes of the encoded messages, in order.
         instructions: the system messages that the wire sends in the head of the request.
     """
 
@@ -33,19 +33,19 @@ class EncodedHistory(ABC):
 
     @abstractmethod
     def add(self, position: int, message: Message) -> None:
-        """Encode the message at this position, and `push` its bytes.
+        """Encode the message at index `position` of the history, and `push` its bytes.
 
         Raises:
-            ConfigError: this wire has no form for the message.
+            ConfigError: this wire format cannot express the message.
         """
 
     @abstractmethod
     def end(self, request: ModelRequest) -> bytes:
-        """Return the end of the body: open messages and closing brackets."""
+        """Return the end of the request body: messages not yet pushed, and closing brackets."""
 
     @final
     def is_start_of(self, messages: Sequence[Message]) -> bool:
-        """Whether `messages` begin with the encoded messages, object for object."""
+        """Whether `messages` begin with the same message objects that are already encoded."""
         known = self._known
         if isinstance(messages, History) and isinstance(known, History):
             return messages.starts_with(known)
@@ -53,16 +53,16 @@ class EncodedHistory(ABC):
 
     @final
     def grow(self, messages: Sequence[Message]) -> None:
-        """Encode the messages behind the encoded ones."""
+        """Encode those of `messages` that follow the already encoded messages."""
         start = len(self._known)
         for position, message in enumerate(messages[start:], start):
             self.add(position, message)
-        # Anything but a History may be a list that its owner changes after the call.
+        # Another sequence is copied, because it may be a list that its owner changes later.
         self._known = messages if isinstance(messages, History) else tuple(messages)
 
     @final
     def push(self, message: bytes) -> None:
-        """Add an encoded message; small parts merge, so there are few."""
+        """Append an encoded message to `parts`; merge small parts to keep the list short."""
         parts = self.parts
         parts.append(b"," + message if parts else message)
         while len(parts) > 1 and len(parts[-2]) <= len(parts[-1]):
@@ -72,12 +72,12 @@ class EncodedHistory(ABC):
 
 @final
 class PrefixEncoder:
-    """Encodes the requests of one run (see `Encoder`).
+    """Encodes the requests of one run with cached head and messages (see `Encoder`).
 
     Args:
-        new_history: returns an empty history in the wire's form.
-        write_head: returns the body up to and with the bracket that opens the messages, from the
-            request and the instructions of its history.
+        new_history: returns an empty `EncodedHistory` of the wire format.
+        write_head: returns the request body up to and including the bracket that opens the
+            messages; its arguments are the request and the history's `instructions`.
     """
 
     def __init__(
@@ -92,17 +92,17 @@ class PrefixEncoder:
         self._head_of: tuple[object, ...] | None = None
 
     def encode(self, request: ModelRequest) -> list[bytes]:
-        """Return the request body in parts; their join is one JSON object.
+        """Return the request body as parts that concatenate to one JSON object.
 
         Raises:
-            ConfigError: this wire has no form for a setting, tool, option or message.
+            ConfigError: this wire format cannot express a setting, tool, option or message.
         """
         if not self._history.is_start_of(request.messages):
             self._history = self._new_history()
         try:
             self._history.grow(request.messages)
         except ConfigError:
-            self._history = self._new_history()  # Half of the new messages may be in the old one.
+            self._history = self._new_history()  # The failed history holds some new messages.
             raise
         instructions = tuple(self._history.instructions)
         asked = (request.tools, request.tool_choice, request.settings, request.output, instructions)

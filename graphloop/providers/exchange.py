@@ -1,7 +1,7 @@
-"""One HTTP request and its response, or the error instead.
+"""One HTTP request for a model call, and its response stream.
 
-Reads one response under a `Watch`, and translates each failure on the way into a `ProviderError`.
-It retries nothing: the session does.
+The exchange reads the response under the time limits of a `Watch`, and converts each failure to a
+`ProviderError`. It never retries; the session does.
 """
 
 from __future__ import annotations
@@ -33,37 +33,37 @@ __all__ = ["HttpExchange"]
 T = TypeVar("T")
 
 BODY_BYTES_MAX = 65_536
-"""How many bytes are kept of an answer that is no stream of events."""
+"""The maximum number of bytes kept of a response that is not an event stream."""
 
 ERROR_BODY_S = 2.0
-"""How long to wait for the body of an error; its status is known by then."""
+"""The seconds to wait for the body of an error response, whose status is already known."""
 
 DRAIN_S = 0.05
-"""How long to wait after the terminal marker for the end, which frees the connection."""
+"""The seconds to wait for a response's end after its terminal marker, to reuse the connection."""
 
 REPLY_BYTES_MAX = 128 * 2**20
-"""The most bytes of a reply: three times those of 128,000 tokens, sent one by one."""
+"""The maximum size of a reply: three times that of 128,000 tokens in one event each."""
 
 EVENT_BYTES_MAX = 16 * 2**20
-"""The most bytes of one event: more than any image that a model draws."""
+"""The maximum size of one event: more than the largest image that a model generates."""
 
 QUOTE_BYTES = 200
 
 
 @final
 class HttpExchange:
-    """An attempt at a model call; the caller closes it.
+    """One attempt at a model call over HTTP; the caller must close it.
 
     Attributes:
-        decoder: the wire's decoder of this response.
-        items: the items that `begin` decoded; the caller passes them on first.
-        events: the events that `begin` received and did not decode; the caller decodes them next.
-        spent: the usage that the server reported last.
+        decoder: the wire's decoder for this response.
+        items: the items that `begin` decoded; the caller yields them first.
+        events: the events that `begin` received but did not decode; the caller decodes them next.
+        spent: the last usage that the server reported for this attempt.
         ended: whether the response has ended.
     """
 
     _read: Callable[[], Awaitable[bytes]]
-    """Reads the next bytes; set with the response."""
+    """Reads the next bytes of the response; `open` sets this function."""
 
     def __init__(self, wire: Wire, watch: Watch) -> None:
         self.decoder = wire.decoder()
@@ -80,14 +80,14 @@ class HttpExchange:
         self._status = 0
         self._headers: Mapping[str, str] = {}
         self._bytes = self._unended = 0
-        # The first bytes: an error quotes them if no event ever comes.
+        # The first bytes of the response: an error quotes them if the response has no event.
         self._head: bytes | None = b""
 
     async def open(self, client: httpx.AsyncClient, request: httpx.Request, now: float) -> None:
-        """Send `request`; afterwards the server has agreed to answer it.
+        """Send `request`, and return when the server has responded with a success status.
 
         Raises:
-            ProviderError: the server refused, or could not be reached.
+            ProviderError: the server refused the request, or could not be reached.
         """
         self._watch.attempt()
         self._host, self._now = request.url.host, now
@@ -96,7 +96,7 @@ class HttpExchange:
         self._status, self._headers = response.status_code, response.headers
         self._read = response.aiter_raw().__anext__
         encoding = response.headers.get("content-encoding", "").strip()
-        # Nothing is decoded: 2 kB of an encoding that was not asked for can become gigabytes.
+        # Unrequested compression is refused, because 2 kB can decompress to gigabytes.
         if encoding.lower() not in {"", "identity"}:
             problem = f"content-encoding: expected 'identity', as asked for, found {encoding!r}"
             if response.is_success:
@@ -108,11 +108,12 @@ class HttpExchange:
     async def begin(self) -> bool:
         """Receive until the reply's content starts, then return True.
 
-        Return False as soon as the server reports usage before that: `spent` holds it, and the
-        caller calls `begin` again. The caller pays for an attempt that fails from then on.
+        If the server reports usage before the content, return False at once, with the usage in
+        `spent`; the caller calls `begin` again. After such a report, even a failed attempt costs
+        money. A complete reply without content also returns True.
 
         Raises:
-            ProviderError: no content has come, and none will.
+            ProviderError: the attempt failed before any content.
         """
         decoder = self.decoder
         events = self.events
@@ -128,11 +129,11 @@ class HttpExchange:
             events = await self.receive()
 
     async def receive(self) -> list[ServerEvent]:
-        """Await more of the response; return the events it completes, maybe none.
+        """Await the next bytes of the response; return the events they complete, possibly none.
 
         Raises:
-            ProviderError: the line broke, a time limit ran out, the reply is too long, or this is
-                no stream of events.
+            ProviderError: the connection broke, a time limit ran out, the reply is too long, or the
+                response is not an event stream.
         """
         try:
             chunk = await self._watched(self._read)
@@ -152,20 +153,23 @@ class HttpExchange:
         return events
 
     async def drain(self) -> None:
-        """Wait a moment for the end, which makes the connection reusable."""
+        """Wait briefly for the end of the response, so that the connection can be reused."""
         self._watch.at_most(DRAIN_S)
         with suppress(ProviderError, StopAsyncIteration):
             while True:
                 await self._watched(self._read)
 
     async def close(self) -> None:
-        """Release the connection, for good unless the response has ended."""
+        """Release the connection; it can be reused only if the response has ended."""
         self._watch.stop()
         if self._response is not None:
             await self._response.aclose()
 
     async def _watched(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Await `call()` under the watch; the end of an iteration passes."""
+        """Await `call()` under the time limits, and convert failures to `ProviderError`.
+
+        A `StopAsyncIteration`, which marks the end of the response, passes through.
+        """
         watch = self._watch
         watch.begin()
         try:
@@ -181,7 +185,7 @@ class HttpExchange:
             watch.end()
 
     async def _body(self) -> bytes:
-        """Return as much of an error's body as comes in time."""
+        """Return the part of an error response's body that arrives within the time limit."""
         body = b""
         self._watch.at_most(ERROR_BODY_S)
         with suppress(ProviderError, StopAsyncIteration):
@@ -190,10 +194,10 @@ class HttpExchange:
         return body[:BODY_BYTES_MAX]
 
     def _decode_to_content(self, events: list[ServerEvent]) -> bool:
-        """Decode up to the content's first event, and keep the rest.
+        """Decode events until the content starts; return True at a usage report before it.
 
-        An error later in the same chunk must lose neither shown deltas nor usage. Usage before the
-        content ends the decoding too: then return True.
+        The remaining events stay in `events`, so that an error among them loses neither earlier
+        deltas nor usage.
         """
         for at, event in enumerate(events):
             items = self.decoder.feed(event)
@@ -218,9 +222,9 @@ class HttpExchange:
             self._head = None
 
     def _last_events(self) -> list[ServerEvent]:
-        """Return the last event if it only lacks its empty line.
+        """Return the stream's last event if only its closing empty line is missing.
 
-        The decoder decides whether a stream may end there.
+        The decoder decides whether the stream may end there.
         """
         events = self._sse.close()
         if not (events or self._head is None or self._begins_stream(self._head)):
@@ -242,14 +246,14 @@ class HttpExchange:
         return error
 
     def _begins_stream(self, head: bytes) -> bool:
-        """Whether these first bytes start a stream of events."""
-        if not head.strip():  # A stream that was cut before its first event.
+        """Whether `head`, the first bytes of the response, starts an event stream."""
+        if not head.strip():  # The response ended before its first event.
             return self._headers.get("content-type", "").startswith("text/event-stream")
         start = head.lstrip(b"\xef\xbb\xbf\r\n")
         return start.startswith((b":", b"data:", b"event:", b"id:", b"retry:"))
 
     def _no_stream(self, head: bytes) -> ProviderError:
-        """Return the error that a successful answer without any event means."""
+        """Return the error for a response with a success status but without any event."""
         if is_report(head):
             return self._failure(head)
         return BadReply(
@@ -278,7 +282,7 @@ class HttpExchange:
 
 
 def _is_whole(data: bytes) -> bool:
-    """Whether the last data of a stream is JSON or the marker."""
+    """Whether the data of a stream's last event is complete JSON or the marker `[DONE]`."""
     try:
         parse_json(data)
     except ValueError:

@@ -1,7 +1,7 @@
-"""The words by which servers end an answer, and their meanings.
+"""Map the finish reasons that servers send (finish words) to `FinishReason` values.
 
-Capitals do not matter. An unknown word ends an answer without meaning: the calls of the answer
-never run, and its text comes with a warning. A word for a server that broke off ends no answer.
+Case does not matter. An unknown word means `FinishReason.OTHER`: the answer's tool calls never run,
+and its text comes with a warning. A word that reports a server failure raises an error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ __all__ = ["FinishWord", "FinishWords", "meaning", "worst"]
 
 
 class FinishWord(NamedTuple):
-    """The meaning of a word, and the services that send it."""
+    """The meaning of a server's finish reason, and the services that send it.
+
+    `means` is None if the server reports with this word that it failed.
+    """
 
     means: FinishReason | None
     services: str
@@ -34,11 +37,11 @@ _BADNESS: Final[Mapping[FinishReason | None, int]] = {
     FinishReason.CONTENT_FILTER: 3,
     None: 4,
 }
-"""How bad a meaning is; meanings that are not here end an answer well."""
+"""The rank of each bad meaning, higher is worse; all other meanings have rank 0."""
 
 
 def worst(words: FinishWords, earlier: str, word: str) -> str:
-    """Return the worse of two words; of equals the later."""
+    """Return the worse of two finish words, or the later word if both are equally bad."""
     before, after = [
         _BADNESS.get(words.get(raw.lower(), _UNKNOWN).means, 0) for raw in (earlier or word, word)
     ]
@@ -46,12 +49,10 @@ def worst(words: FinishWords, earlier: str, word: str) -> str:
 
 
 def meaning(words: FinishWords, raw: str) -> FinishReason:
-    """Return the meaning of a server's last word.
-
-    An empty text means no word.
+    """Return the `FinishReason` for a server's finish word `raw`.
 
     Raises:
-        StreamTruncated: the server broke off.
+        StreamTruncated: `raw` is empty, or reports that the server failed.
     """
     word = words.get(raw.lower(), _UNKNOWN)
     if word.means is None or not raw:

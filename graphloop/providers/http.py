@@ -1,8 +1,8 @@
-"""The exchange of any wire over HTTP: connections, time limits and retries.
+"""The HTTP provider for all wire formats: connections, time limits and retries.
 
-This module does not know the meaning of a wire's events. A stream that breaks is an error, never an
-answer: only the decoder's terminal marker makes a reply. A retry after content announces itself
-first, for a listener may have seen some of it.
+This module does not interpret events. Only the decoder's terminal marker completes a reply; a
+stream that breaks raises an error. A retry after content first yields `Restarted`, because
+listeners may have seen the earlier content.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ __all__ = ["Endpoint", "HttpEnvironment", "HttpProvider", "HttpSession", "Retrie
 _UNTOLD = Usage(untold_attempts=1)
 
 _KEY_PART_MIN = 8
-"""How many characters of a key may not be shown; a shorter key may be any word."""
+"""The shortest beginning of a key to hide in texts; a shorter key is hidden as a whole word."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The URL of a server, and its key, which nothing shows."""
+    """The base URL of a server, and its API key, which is never shown."""
 
     base_url: str
     api_key: str = field(default="", repr=False)
@@ -58,7 +58,7 @@ class Endpoint:
                 f"base_url: expected only scheme, host and path, found more at {url.host!r}. "
                 "A key belongs into api_key, not into the URL."
             )
-        # httpx would quote the whole header in its error, with the key.
+        # Checked here, because httpx would quote the whole header, with the key, in its error.
         if not (self.api_key.isascii() and self.api_key.isprintable()) or " " in self.api_key:
             raise ConfigError(
                 "api_key: expected printable ASCII without spaces, found a space, a line break "
@@ -66,9 +66,9 @@ class Endpoint:
             )
 
     def hide_key(self, error: ProviderError) -> None:
-        """Remove the key from `error` and its causes.
+        """Remove the API key from the messages of `error` and its causes.
 
-        Servers repeat it, and journals keep it.
+        Some servers quote the key in an error, and journals store errors.
         """
         link: BaseException | None = error if self.api_key else None
         while link is not None:
@@ -81,12 +81,12 @@ class Endpoint:
 @final
 @dataclass(frozen=True, slots=True)
 class HttpEnvironment:
-    """Sleep, randomness and clock of a provider; tests replace them.
+    """The sleep function, random source and clock of a provider; tests replace them.
 
     Attributes:
-        sleep: waits before a retry.
-        jitter: chooses a number in [0, 1) for the wait.
-        now: the Unix time, to understand a `Retry-After` that is a date.
+        sleep: waits for a number of seconds before a retry.
+        jitter: returns a random factor in [0, 1) for the wait.
+        now: returns the Unix time, which a `Retry-After` header with a date needs.
     """
 
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -96,15 +96,15 @@ class HttpEnvironment:
 
 @final
 class HttpProvider:
-    """A model behind HTTP, on any wire; all runs share it.
+    """A model behind an HTTP API with any wire format; all runs share it.
 
     Args:
         wire: the format of requests and replies.
-        endpoint: the server, and its key.
-        label: the `"provider:model"` string; by default from the wire's own names.
-        timeouts: the limits of one model call; `Timeouts()` by default.
-        retries: how often one model call may be sent; `Retries()` by default.
-        world: sleep, randomness and clock; the real ones by default.
+        endpoint: the server's URL and API key.
+        label: the `"provider:model"` name; by default the wire's name and model.
+        timeouts: the time limits of a model call; `Timeouts()` by default.
+        retries: the retry rules of a model call; `Retries()` by default.
+        world: the sleep function, random source and clock; `HttpEnvironment()` by default.
     """
 
     def __init__(
@@ -124,27 +124,27 @@ class HttpProvider:
         self.timeouts = timeouts or Timeouts()
         self.retries = retries or Retries()
         self.world = world or HttpEnvironment()
-        # A connection belongs to its event loop, and so does a client.
+        # A connection works only on its own event loop, so each loop has its own client.
         self._clients: dict[asyncio.AbstractEventLoop, _Client] = {}
 
     def __repr__(self) -> str:
         return f"HttpProvider({self.label!r}, {self.endpoint!r})"
 
     def session(self) -> HttpSession:
-        """Return a session for one run."""
+        """Return a new session for the model calls of one run."""
         return HttpSession(self)
 
     async def aclose(self) -> None:
-        """Close this event loop's connections; the provider can be used again afterwards."""
+        """Close the running event loop's connections; the provider can be used again."""
         client = self._clients.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.keeper.aclose()
 
     async def post(self, exchange: HttpExchange, body: bytes) -> None:
-        """Open `exchange` with `body` at this provider's endpoint.
+        """Send `body` to this provider's endpoint as the request of `exchange`.
 
         Raises:
-            ProviderError: the server could not be reached, or did not agree to answer.
+            ProviderError: the server could not be reached, or refused the request.
         """
         client = await self._client()
         await exchange.open(client, self._request(client, body), self.world.now())
@@ -153,7 +153,7 @@ class HttpProvider:
         headers = {
             "content-type": "application/json",
             "accept": "text/event-stream",
-            # A compressed stream comes late: the compressor waits for more bytes.
+            # Compression would delay the stream, because the compressor waits for more bytes.
             "accept-encoding": "identity",
             **self.wire.headers(self.endpoint.api_key),
         }
@@ -164,7 +164,7 @@ class HttpProvider:
         known = self._clients.get(loop)
         if known is not None and not known.client.is_closed:
             return known.client
-        for ended in list(self._clients):  # Other threads may add clients meanwhile.
+        for ended in list(self._clients):  # A copy: other threads may add clients.
             if ended.is_closed():
                 self._clients.pop(ended, None)
         keeper = _keep(self._new_client())
@@ -175,11 +175,11 @@ class HttpProvider:
     def _new_client(self) -> httpx.AsyncClient:
         plain = self._url.scheme == "http"
         return httpx.AsyncClient(
-            # Plain HTTP needs no trust store (15 ms). A context without one refuses, should a
-            # proxy in between want TLS after all: it fails, but trusts no server.
+            # Plain HTTP does not load the trust store (15 ms). If a proxy demands TLS after all,
+            # the empty context refuses its certificate.
             verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else _trust_store(),
             timeout=httpx.Timeout(None, connect=self.timeouts.connect_s or None),
-            # No queue: a run that waits here would look like a slow server.
+            # No limit: a run that waits for a free connection would look like a slow server.
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
             # A cookie of one run must not reach another.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
@@ -188,7 +188,7 @@ class HttpProvider:
 
 @dataclass(frozen=True, slots=True)
 class _Client:
-    """An event loop's client, and the generator whose end closes it."""
+    """The HTTP client of an event loop, and the generator that closes the client at its end."""
 
     client: httpx.AsyncClient
     keeper: AsyncGenerator[httpx.AsyncClient, None]
@@ -197,8 +197,8 @@ class _Client:
 async def _keep(client: httpx.AsyncClient) -> AsyncGenerator[httpx.AsyncClient, None]:
     """Yield `client`, and close it when its event loop ends.
 
-    A closed loop cannot close its connections. But `asyncio.run` ends the loop's generators before
-    it closes the loop, so this generator resumes from its `yield` in time.
+    A closed loop cannot close connections. But `asyncio.run` closes the loop's asynchronous
+    generators before the loop, so this generator closes the client in time.
     """
     async with client:
         yield client
@@ -210,7 +210,7 @@ def _trust_store() -> ssl.SSLContext:
 
 
 def _without(key: str, text: str) -> str:
-    """Return `text` without `key`, also where a quotation cut the key off."""
+    """Return `text` with `***` in place of `key`, even where a quotation cut the key short."""
     if len(key) < _KEY_PART_MIN:
         return re.sub(rf"(?<!\w){re.escape(key)}(?!\w)", "***", text)
     for form in (key, repr(key)[1:-1]):
@@ -221,17 +221,17 @@ def _without(key: str, text: str) -> str:
 
 @final
 class HttpSession:
-    """A provider's memory of one run: the bytes of sent messages."""
+    """A session for one run, which keeps the bytes of the run's encoded messages."""
 
     def __init__(self, provider: HttpProvider) -> None:
         self._provider = provider
         self._encoder = provider.wire.encoder()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
-        """Ask the model, again as often as `Retries` allows (see `ModelSession.stream`)."""
+        """Send `request`, and retry as `Retries` allows (see `ModelSession.stream`)."""
         attempts = _Attempts(self._provider, b"".join(self._encoder.encode(request)))
         try:
-            while True:  # `Retries.attempts_max` bounds it.
+            while True:  # `Retries.attempts_max` bounds this loop.
                 try:
                     exchange = await attempts.open()
                     while not await exchange.begin():
@@ -267,7 +267,7 @@ class HttpSession:
 
 @final
 class _Attempts:
-    """The attempts of one model call, and their usage."""
+    """The attempts of one model call, and their total usage."""
 
     def __init__(self, provider: HttpProvider, body: bytes) -> None:
         self._provider = provider
@@ -279,20 +279,20 @@ class _Attempts:
 
     @property
     def content_started(self) -> bool:
-        """Whether any content of the current attempt has come."""
+        """Whether the current attempt has delivered content."""
         return self._exchange is not None and self._exchange.decoder.content_started
 
     @property
     def is_untold(self) -> bool:
-        """Whether the current attempt has content, and no reported usage."""
+        """Whether the current attempt has delivered content but no usage report."""
         exchange = self._exchange
         return exchange is not None and self.content_started and exchange.spent == Usage()
 
     async def open(self) -> HttpExchange:
-        """Return the next attempt, which the server has agreed to answer.
+        """Send the request once more; return the exchange when the server has accepted it.
 
         Raises:
-            ProviderError: the server refused.
+            ProviderError: the server refused the request, or could not be reached.
         """
         self._count += 1
         self._exchange = HttpExchange(self._provider.wire, self._watch)
@@ -300,10 +300,7 @@ class _Attempts:
         return self._exchange
 
     async def again(self, error: ProviderError) -> bool:
-        """End the failed attempt; return whether another one is due.
-
-        The wait between the two is over then.
-        """
+        """Return whether to retry after `error`; if so, close the attempt and wait first."""
         retries, world = self._provider.retries, self._provider.world
         wait_s = retries.wait_s(self._count, error, world.jitter())
         if not (retries.allows(self._count, error) and self._watch.allows(wait_s)):
@@ -313,13 +310,13 @@ class _Attempts:
         return True
 
     def decoded(self, decoder: Decoder, events: Iterable[ServerEvent]) -> Iterable[StreamItem]:
-        """Yield the items of the events; deltas pass uncounted."""
+        """Decode `events` and yield their items, with usage of all attempts in usage reports."""
         for event in events:
             for item in decoder.feed(event):
                 yield self.counted(item) if type(item) is UsageSoFar else item
 
     def counted(self, item: StreamItem) -> StreamItem:
-        """Return `item`; if it holds usage, with that of the failed attempts."""
+        """Return `item`, with the usage of earlier failed attempts added to its own usage."""
         match item:
             case UsageSoFar() if self._exchange is not None:
                 self._exchange.spent = item.usage
@@ -327,14 +324,14 @@ class _Attempts:
             case Reply() if self._spent == Usage():
                 return item
             case Reply():
-                # Without failed attempts, the item is right as it is.
+                # An attempt without reported tokens counts as an attempt of unknown usage.
                 last = item.usage if item.usage.total_tokens else item.usage + _UNTOLD
                 return evolve(item, usage=self._spent + last)
             case _:
                 return item
 
     async def close(self) -> None:
-        """End the current attempt, if any, and keep its usage."""
+        """Close the current attempt, if any, and add its usage to the total."""
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
             self._spent += exchange.spent

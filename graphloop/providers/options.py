@@ -1,8 +1,8 @@
-"""Provider options: the fields of `Settings.options`, merged into the request's body.
+"""Provider options: the fields of `Settings.options`, which are merged into the request body.
 
-A field that graphloop writes itself is refused: merged, a pasted option could change the
-conversation; dropped, an option would silently have no effect. Tools are the exception: the
-server's own tools stand beside those that run here.
+A field that graphloop writes itself is refused. Merging it could change the conversation, and
+dropping it would silently ignore the option. The exception is `tools`: server tools in the options
+are sent together with the run's own tools.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _OWNED: Final[Mapping[str, str]] = {
     "tool_choice": "Set ToolChoice.",
     "top_p": "Set Settings.top_p.",
 }
-"""The fields that every wire writes itself, each with the advice of its error."""
+"""Maps each request field that every wire writes itself to the advice in its error message."""
 
 
 def options_of(settings: Settings, owned: Mapping[str, str]) -> tuple[JsonObject, list[object]]:
-    """Return the fields to merge, and the server's own tools.
+    """Return the option fields to merge into the request body, and the server tools among them.
 
     Args:
         settings: the settings of the request.
-        owned: the fields that only this wire writes, each with the advice of its error.
+        owned: more fields that this wire writes itself, each with the advice in its error message.
 
     Raises:
-        ConfigError: the options are no JSON object, or hold a field that is owned.
+        ConfigError: the options are not a JSON object, or set a field that graphloop writes itself.
     """
     if not settings.options:
         return {}, []

@@ -1,6 +1,6 @@
-"""Prices: a reply's cost by the caller's table, or genai-prices.
+"""Compute a reply's cost from the caller's price table or from the package `genai-prices`.
 
-The import of `genai-prices` takes a third of a second, so only runs of real models load this file.
+Importing `genai-prices` takes a third of a second, so only runs of real models load this module.
 """
 
 from __future__ import annotations
@@ -16,20 +16,17 @@ from ..values import Reply
 
 __all__ = ["ModelPrice", "price", "price_with"]
 
-# A date behind a name (-2024-08-06, -20250514, -0613), `-latest`, or anything behind @ or a colon.
-# Nothing else: gpt-4o-mini is no gpt-4o, and claude-opus-4-1 no claude-opus-4.
+# Matches the rest of a model name that has the same price: a date (-2024-08-06, -20250514, -0613),
+# `-latest`, or anything after @ or a colon. Other endings name other models, as in gpt-4o-mini.
 _is_same_model = re.compile(
     r"-(?:\d{4}(?:-\d\d-\d\d|\d{2}|\d{4})?|latest)(?:[@:].*)?|[@:].*"
 ).fullmatch
 
 
 def price(reply: Reply) -> float | None:
-    """Return the cost of a reply in US dollars.
-
-    None for a model without a known price.
-    """
+    """Return the cost of a reply in US dollars, or None if the model's price is unknown."""
     usage = reply.usage
-    # The table's input count includes cached tokens; the count of `Usage` does not.
+    # genai-prices counts cached tokens as input tokens; `Usage` does not.
     priced = PricedUsage(
         input_tokens=usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
         cache_read_tokens=usage.cache_read_tokens,
@@ -43,11 +40,11 @@ def price(reply: Reply) -> float | None:
 
 
 def price_with(table: Mapping[str, ModelPrice]) -> Callable[[Reply], float | None]:
-    """Return a function like `price` that looks into `table` first.
+    """Return a function like `price` that uses the prices in `table` first.
 
-    A name in the table is that of a model, also without its date stamp, version or tag
-    (`gpt-4o` for `gpt-4o-2024-08-06`, `claude-x` for `claude-x@20250514`, `llama3` for
-    `llama3:8b`); of several that fit, the longest counts. The table is copied.
+    The keys of `table` are model names, perhaps without date, version or tag: `gpt-4o` also matches
+    `gpt-4o-2024-08-06`, `claude-x` matches `claude-x@20250514`, and `llama3` matches `llama3:8b`.
+    If several keys match, the longest key is used. The table is copied.
     """
     own = dict(table)
     longest_first = sorted(own, key=len, reverse=True)

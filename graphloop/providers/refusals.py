@@ -1,8 +1,8 @@
-"""The errors that a server's refusals mean.
+"""Convert servers' error reports to `ProviderError` subclasses.
 
-Servers agree on little, and mix the dialects of the wires: a report is `{"error": {...}}`, with
-or without a `type` beside it, `{"error": "text"}`, `{"detail": ...}`, the bare error object, a page
-of HTML, or nothing; `code` is a number or a word. Reading a refusal must never fail itself.
+Servers use many formats: a report is `{"error": {...}}`, with or without a `type` beside it,
+`{"error": "text"}`, `{"detail": ...}`, the bare error object, an HTML page, or nothing; `code` is a
+number or a word. Reading a report must never raise an error itself.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _KIND_OF_WORD: Final = {word: kind for kind, words in _KINDS.items() for word in
 _OVERFLOW_WORDS: Final = frozenset(
     {"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded"}
 )
-# Servers send these with 429 like a rate limit, but waiting adds no credit.
+# Servers send these words with status 429, like a rate limit, but a retry cannot add credit.
 _UNPAID_WORDS: Final = frozenset(
     {"insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"}
 )
-# The server timed out, found a conflict, or asks for the request again: no refusals.
+# Statuses below 500 that permit a retry: time-out, conflict, too early.
 _STATUSES_TO_RETRY: Final = frozenset({408, 409, 425})
 
 _ADVICE: Final[Mapping[type[ProviderError], str]] = {
@@ -61,13 +61,13 @@ _says_overflow = re.compile(
 ).search
 _is_word = re.compile(r"(?!error$)(?!\d+$)[\w. -]{1,80}", re.ASCII).fullmatch
 _delay = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s", re.ASCII).fullmatch
-# Some servers repeat the key they refuse; an error message ends in logs and journals.
+# Some servers quote the refused API key, and error messages are stored in logs and journals.
 _hide_keys = re.compile(r"(?:\b(?:sk|gsk|xai|hf|pk)[-_]|\bBearer\s+)[\w.*-]{6,}").sub
 
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """A server's report: text, words for the kind, status, wait."""
+    """A server's error report: message, words that classify it, status, and seconds to wait."""
 
     message: str
     words: frozenset[str] = frozenset()
@@ -76,16 +76,16 @@ class _Report:
 
 
 def http_error(wire: str, status: int, body: bytes) -> ProviderError:
-    """Return the error that an HTTP refusal means; never raises."""
+    """Return the `ProviderError` for an HTTP error response; never raises."""
     report = _read(body)
-    # A proxy may send 200 with an error report.
+    # A proxy may send an error report with status 200; then the report's own status counts.
     kind, advice = _meaning(status if status >= 300 else report.status, report)
     text = f"{wire}: the server answered {status} with {_quoted(report)}. {advice}"
     return kind(text, status=status, retry_after_s=report.retry_after_s)
 
 
 def stream_error(wire: str, data: bytes) -> ProviderError:
-    """Return the error that an event in a stream reports; never raises."""
+    """Return the `ProviderError` for an error event in a stream; never raises."""
     report = _read(data)
     kind, advice = _meaning(report.status, report)
     text = f"{wire}: the server broke off the stream with {_quoted(report)}. {advice}"
@@ -93,7 +93,7 @@ def stream_error(wire: str, data: bytes) -> ProviderError:
 
 
 def is_report(body: bytes) -> bool:
-    """Whether the body of a successful answer is an error report."""
+    """Whether the body of a response with a success status is an error report."""
     try:
         report = _unwrapped(parse_json(body))
     except ValueError:
@@ -151,7 +151,7 @@ def _read(body: bytes) -> _Report:
     message = next((_text(value) for value in named if value), "")
     details = error.get("metadata")
     if is_object(details) and isinstance(details.get("raw"), str):
-        message = f"{message}: {details['raw']}"  # OpenRouter: the message of the host behind it.
+        message = f"{message}: {details['raw']}"  # The message of OpenRouter's upstream.
     kinds = (error.get(key) for key in ("type", "code", "status"))
     words = frozenset(kind.lower() for kind in kinds if isinstance(kind, str) and _is_word(kind))
     wait_s = _retry_delay_s(error.get("details"))
@@ -159,12 +159,12 @@ def _read(body: bytes) -> _Report:
 
 
 def _unwrapped(parsed: object) -> object:
-    """Return the report: Gemini's compatible endpoint wraps it in an array."""
+    """Return the error report without the array in which Gemini's endpoint wraps it."""
     return parsed[0] if is_list(parsed) and parsed else parsed
 
 
 def _retry_delay_s(details: object) -> float | None:
-    """Return the wait of a `google.rpc.RetryInfo`."""
+    """Return the seconds to wait from a `google.rpc.RetryInfo` in `details`, or None."""
     for detail in details if is_list(details) else ():
         delay = detail.get("retryDelay") if is_object(detail) else None
         seconds = _delay(delay) if isinstance(delay, str) else None

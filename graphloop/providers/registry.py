@@ -1,7 +1,7 @@
-"""The registry: services by name, each with its wire.
+"""The table of model services by name, each with its wire format.
 
-A new wire is a folder, and a row for its first service; a new service of a known wire is a row. A
-wire, and httpx, are imported only for a model that needs them.
+A new service needs a row in `SERVICES`; a new wire format also needs its own package. A wire's
+modules and httpx are imported only for a model that needs them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from ..errors import ConfigError, nearest
 from .base import Provider, Wire
 
-if TYPE_CHECKING:  # These load httpx.
+if TYPE_CHECKING:  # These modules import httpx, which is slow.
     from .retries import Retries
     from .script import ScriptedModel
     from .timeouts import Timeouts
@@ -29,19 +29,19 @@ OPENAI_CHAT: Final = ".openai_chat.wire:OpenAIChat"
 @final
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A server that a name leads to, and its differences.
+    """A model service that a label such as `"openai:NAME"` selects, and its settings.
 
     Args:
-        wire: the class of the wire that it speaks, as `module:class`.
-        base_url: the URL of the server.
-        key_variable: the environment variable of the key.
-        url_variable: the environment variable of another server's URL.
-        quirks: keyword arguments of the wire's class, such as `finish_words` for words that only
-            this server sends.
-        keeps_output: whether the server keeps an answer to the form that a request names.
-        usual_model: the model that a command line asks where none is named; empty for none.
-        output_limits: `module:function` that names the part of a JSON Schema which the server
-            refuses as that form; empty for a server that takes every schema.
+        wire: the class of the service's wire format, as `module:class`.
+        base_url: the default URL of the server.
+        key_variable: the environment variable that holds the API key.
+        url_variable: the environment variable that overrides `base_url`.
+        quirks: keyword arguments for the wire class, such as `finish_words` for finish reasons
+            that only this server sends.
+        keeps_output: whether the server enforces the output schema of a request.
+        usual_model: the default model of the command line; empty for none.
+        output_limits: `module:function` that describes the part of an output schema that the server
+            refuses; empty for a server that accepts every schema.
     """
 
     wire: str
@@ -54,14 +54,14 @@ class Service:
     output_limits: str = ""
 
     def model(self, name: str) -> Wire:
-        """Return the wire, bound to the model of this name."""
+        """Return the service's wire format for the model `name`."""
         return cast("Wire", _load(self.wire)(name, **self.quirks))
 
     def refused_output(self, schema: str, *, place: str) -> str:
-        """Return the part of `schema` that the server refuses, or nothing.
+        """Describe the part of `schema` that the server refuses; empty if it accepts the schema.
 
         Raises:
-            ConfigError: `schema` is no JSON object; the message names `place`.
+            ConfigError: `schema` is not a JSON object; the message names `place`.
         """
         if not self.output_limits:
             return ""
@@ -85,20 +85,21 @@ SERVICES: Final[dict[str, Service]] = {
         usual_model="gpt-5",
     ),
 }
-"""The services by the name that stands before the colon of `"service:model"`."""
+"""The services by name, which is the part of the label `"service:model"` before the colon."""
 
 SCRIPT: Final = "script"
 
 
 def service_of(label: str) -> Service | None:
-    """Return the service that a model's label names, or None."""
+    """Return the service of a model label such as `"openai:NAME"`, or None if it is unknown."""
     return SERVICES.get(label.partition(":")[0])
 
 
 def usual_model(environ: Mapping[str, str], *, own_server: bool = False) -> str:
-    """Return the label of the model that the environment has a key or a URL for.
+    """Return the label of a default model for which `environ` has an API key or a URL.
 
-    Empty if there is none. An `own_server` is asked on the wire that most servers speak.
+    The label is empty if there is none. With `own_server`, the model is the default model of the
+    most common wire format, whatever `environ` holds.
     """
     for name, service in SERVICES.items():
         named = environ.get(service.key_variable) or environ.get(service.url_variable)
@@ -116,20 +117,20 @@ def resolve(
     retries: Retries | None = None,
     environ: Mapping[str, str],
 ) -> Provider:
-    """Return the provider that `model` names or is.
+    """Return the provider for a model label, or `model` itself if it is a provider.
 
     Args:
         model: `"anthropic:NAME"`, `"openai:NAME"`, `"script:PATH"`, or a provider.
-        api_key: wins over the environment's.
-        base_url: wins over the environment's. A server other than the service's own needs no key,
-            but gets the key of the environment if there is one.
-        timeouts: the limits of one model call; `Timeouts()` by default.
-        retries: how often one model call may be sent; `Retries()` by default.
-        environ: usually `os.environ`.
+        api_key: the API key; takes precedence over the key in the environment.
+        base_url: the server's URL; takes precedence over the URL in the environment. A server other
+            than the service's own needs no key, but gets the environment's key if there is one.
+        timeouts: the time limits of a model call; `Timeouts()` by default.
+        retries: the retry rules of a model call; `Retries()` by default.
+        environ: the environment variables, usually `os.environ`.
 
     Raises:
-        ConfigError: the name is unknown, the key is missing, or an option would have no effect.
-        ScriptError: the script cannot be read.
+        ConfigError: the label is unknown, the key is missing, or an option would have no effect.
+        ScriptError: the script file cannot be read, or is not a valid script.
     """
     options = {"api_key": api_key, "base_url": base_url, "timeouts": timeouts, "retries": retries}
     if not isinstance(model, str):
@@ -158,7 +159,7 @@ def resolve(
 
 
 def _load(place: str) -> Callable[..., Any]:
-    """Return the class or function at `module:name` of this room."""
+    """Import the class or function at `module:name`, relative to this package."""
     module, _, name = place.partition(":")
     return cast("Callable[..., Any]", getattr(import_module(module, __package__), name))
 

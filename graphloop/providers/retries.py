@@ -1,6 +1,6 @@
-"""Whether a failed model call is sent again, and after how long.
+"""Decide whether a failed model call is sent again, and after how long.
 
-Pure arithmetic: time and randomness are arguments.
+The functions are pure: time and randomness are arguments.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ __all__ = ["Retries", "retry_after_s"]
 @final
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How often a model call is sent, and the waits between.
+    """The maximum number of attempts at a model call, and the waits between attempts.
 
-    The wait is the server's own, or a random part (full jitter, so that many clients do not come
-    back together) of `delay_s` doubled with every attempt; never above `delay_max_s`. A server
-    that asks for a longer wait gets no retry: its error has `retry_after_s`.
+    If the server asks for a wait, that wait is used. Otherwise `delay_s` doubles with every attempt
+    up to `delay_max_s`, and the wait is a random part of it (full jitter), so that many clients do
+    not retry together. If the server asks for more than `delay_max_s`, there is no retry, and the
+    error has `retry_after_s`.
     """
 
     attempts_max: int = 3
@@ -42,10 +43,10 @@ class Retries:
             )
 
     def allows(self, attempt: int, error: ProviderError) -> bool:
-        """Whether to send again after `attempt` (from 1) failed with `error`.
+        """Whether to retry after attempt number `attempt` (from 1) failed with `error`.
 
-        Of the time-outs only a failed connection is retried: after the others the server still has
-        the request, and the caller has waited its limit.
+        Of the time-outs, only a connection time-out is retried. After other time-outs, the server
+        still has the request, and the caller has already waited for the whole limit.
         """
         if isinstance(error, ProviderTimeout) and error.layer != "connect":
             return False
@@ -54,7 +55,10 @@ class Retries:
         return error.retryable and attempt < self.attempts_max
 
     def wait_s(self, attempt: int, error: ProviderError, jitter: float) -> float:
-        """Return the wait after `attempt` (from 1); `jitter` is in [0, 1]."""
+        """Return the seconds to wait after attempt number `attempt` (from 1).
+
+        `jitter`, from 0 to 1, is the random part of the delay; a wait from the server ignores it.
+        """
         if error.retry_after_s is not None:
             return max(error.retry_after_s, 0.0)
         doubled = self.delay_s * 2.0 ** min(attempt - 1, 64)
@@ -62,10 +66,10 @@ class Retries:
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
-    """Return the wait that the headers ask for, or None.
+    """Return the seconds to wait that the response headers ask for, or None.
 
-    `now` is Unix time. `Retry-After` holds seconds or a date (RFC 9110, section 10.2.3); any other
-    value counts as absent. `retry-after-ms`, the finer field of OpenAI and Azure, wins.
+    `now` is the Unix time. `Retry-After` holds seconds or a date (RFC 9110, section 10.2.3); any
+    other value counts as absent. `retry-after-ms` of OpenAI and Azure takes precedence.
     """
     milliseconds = _number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:

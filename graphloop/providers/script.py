@@ -1,7 +1,7 @@
-"""A model that answers from a list, offline.
+"""A provider that answers from a list of scripted replies, without a network.
 
-Holds the order of the replies and the record of the requests. Replies without a function are built
-when the script is read, so a mistake is found before a run.
+This module keeps the order of the replies and records the requests. All replies but functions are
+built when the script is read, so a mistake is found before a run.
 """
 
 from __future__ import annotations
@@ -22,40 +22,40 @@ __all__ = ["Entry", "ScriptSession", "ScriptedModel"]
 
 Answer: TypeAlias = str | Mapping[str, object] | Reply
 Entry: TypeAlias = Answer | Exception | Callable[[ModelRequest], Answer]
-"""A reply of a script: its text, its fields, the reply itself, an error, or a function."""
+"""A script entry: a text, a mapping of fields, a `Reply`, an exception, or a function."""
 
 MARK: Final = "script"
-"""The mark in a reply's message by which a history shows how far the script has come."""
+"""The `extra` key that marks a scripted reply, so that a resumed run can count its replies."""
 
 _Item: TypeAlias = ReadyReply | Callable[[ModelRequest], Answer]
 
 
 @final
 class ScriptedModel:
-    """A provider that gives its replies in order and records its requests.
+    """A provider that returns scripted replies in order and records its requests.
 
-    All sessions share one list, unless `restart` makes each run start at its beginning. A resumed
-    run, perhaps in another process, then goes on by its history: after as many replies of this
-    script as stand there since the last question. Replies without a trace there (they failed, were
-    asked again, or were compacted) do not count; `after` sets the number exactly.
+    All sessions share one position in the script, unless `restart` makes each run start at the
+    first reply. A resumed run, even in another process, then counts this script's replies in its
+    history since the last user message, and continues after them. Replies that are not in the
+    history (failed, retried or compacted) do not count; `after` sets the number exactly.
 
     An entry is a text; a mapping with `text`, `reasoning`, `calls` (each with `name`, `arguments`
     as a mapping or as JSON text kept verbatim, `id`), `finish_reason`, `usage`, `deltas` (the
-    text in pieces) or `error` (fails, after what comes before it); a `Reply`; an exception to
-    raise; or a function of the request that returns one of the first three.
+    text in pieces) or `error` (the reply fails after its deltas); a `Reply`; an exception to
+    raise; or a function of the request that returns a text, a mapping or a `Reply`.
 
-    If an entry has `to`, a text or several, the script is no list any more: each request gets the
-    first entry whose texts all occur in its conversation, any number of times. So one script
-    answers several agents in any order, and resumed runs.
+    If any entry has `to` (a text or several texts), the order no longer decides. Each request gets
+    the first entry whose `to` texts all occur in its conversation, any number of times. So one
+    script can answer several agents in any order, and resumed runs.
 
     Args:
-        replies: the script.
-        label: the name in journals and diagrams.
-        model: the model that the replies name.
-        restart: whether each run starts with the first reply; its replies bear the label.
+        replies: the entries of the script.
+        label: the provider's name in journals and diagrams.
+        model: the model name in the replies.
+        restart: whether each run starts with the first reply; the replies then store the label.
 
     Raises:
-        ScriptError: an entry is no reply.
+        ScriptError: an entry is not a valid reply.
     """
 
     def __init__(
@@ -78,32 +78,32 @@ class ScriptedModel:
 
     @classmethod
     def from_file(cls, path: str | Path) -> ScriptedModel:
-        """Return the model scripted in a YAML or JSON file.
+        """Return a scripted model with the replies of a YAML or JSON file.
 
-        Each run starts with its first reply.
+        Each run starts with the first reply.
 
         Raises:
-            ScriptError: the file cannot be read or does not have the form of a script.
+            ScriptError: the file cannot be read, or is not a valid script.
         """
         entries, model = load_script(Path(path))
-        replies = cast("list[Entry]", entries)  # Every entry is checked.
+        replies = cast("list[Entry]", entries)  # The constructor checks every entry.
         return cls(replies, label=f"script:{path}", model=model, restart=True)
 
     def after(self, replies: int) -> ScriptedModel:
-        """Return this script for runs that have had this number of replies."""
+        """Return a copy of this script for runs that already received `replies` replies."""
         rest = ScriptedModel((), label=self.label, model=self._model, restart=True)
         rest._items, rest._begins = self._items, replies
         return rest
 
     def session(self) -> ScriptSession:
-        """Return a session for one run."""
+        """Return a new session for the model calls of one run."""
         return ScriptSession(self, self._cursor or _Cursor(self._begins))
 
     async def aclose(self) -> None:
-        """Do nothing: a script holds no connection."""
+        """Do nothing: a script has no connections to close."""
 
     def take(self, cursor: _Cursor, request: ModelRequest) -> ReadyReply:
-        """Record `request` and return the script's answer to it."""
+        """Record `request` and return the scripted reply to it."""
         self.requests.append(request)
         count = len(self._items)
         if self._has_questions:
@@ -124,7 +124,7 @@ class ScriptedModel:
 
     @cached_property
     def _has_questions(self) -> bool:
-        """Whether an entry has `to`: then the script is no list."""
+        """Whether any entry has `to`, so that the conversation selects replies, not their order."""
         return any(isinstance(item, ReadyReply) and item.to is not None for item in self._items)
 
     def _fitting(self, request: ModelRequest) -> ReadyReply:
@@ -154,17 +154,17 @@ class ScriptedModel:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ScriptSession:
-    """The place of one run in a script."""
+    """The session of one run with a scripted model; it holds the position in the script."""
 
     _model: ScriptedModel
     _cursor: _Cursor
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
-        """Yield the next reply: its deltas, then itself.
+        """Yield the deltas of the next scripted reply, then the `Reply`.
 
         Raises:
-            ScriptExhausted: there is no next reply.
-            ScriptError: a function's answer is no reply.
+            ScriptExhausted: the script has no reply to `request`.
+            ScriptError: a function in the script returned no valid reply.
         """
         ready = self._model.take(self._cursor, request)
         for delta in ready.deltas:
@@ -177,13 +177,13 @@ class ScriptSession:
 @final
 @dataclass(slots=True, eq=False)
 class _Cursor:
-    """The number of the next reply; None before the first request."""
+    """The index of the next reply; None until the first request's history determines it."""
 
     at: int | None
 
 
 def _count_replies(messages: Sequence[Message], mark: str) -> int:
-    """Return the number of marked replies since the last question."""
+    """Return the number of replies with this `mark` since the last user message."""
     count = 0
     for message in reversed(messages):
         if isinstance(message, UserMessage) and not message.origin:

@@ -1,7 +1,7 @@
-"""The form of a scripted reply, and the errors about it.
+"""Parse the entries of a script, from Python or from a file, into ready replies.
 
-Defines the entries of a script, in Python or in a file. A reply is built here once, so that giving
-it costs next to nothing; an error names the place, the value found, and the fix.
+Each reply is built once, when the script is read, so that sending it costs next to nothing. An
+error names the place, the value found, and the fix.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Call(Struct, forbid_unknown_fields=True):
 
 
 class _Entry(Struct, forbid_unknown_fields=True):
-    """A reply as a script says it."""
+    """A script entry in mapping form; the other forms are a text and a `Reply`."""
 
     text: str = ""
     reasoning: str = ""
@@ -64,7 +64,7 @@ class _Entry(Struct, forbid_unknown_fields=True):
 
 
 class _Script(Struct, forbid_unknown_fields=True):
-    """A script's file, unless it is the list of replies alone."""
+    """A script file in mapping form; the other form is a bare list of replies."""
 
     replies: list[object]
     model: str = "scripted"
@@ -73,26 +73,24 @@ class _Script(Struct, forbid_unknown_fields=True):
 @final
 @dataclass(frozen=True, slots=True)
 class ReadyReply:
-    """The deltas of a stream, then its end."""
+    """A parsed script entry: the deltas to stream, then a reply or an exception to raise."""
 
     deltas: tuple[Delta, ...]
     end: Reply | Exception
     to: tuple[str, ...] | None = None
-    """The texts that its conversation must contain; None for an entry without `to`."""
+    """The texts that a conversation must contain to get this reply; None without `to`."""
 
     def fits(self, request: ModelRequest) -> bool:
-        """Whether the conversation contains all its texts."""
+        """Whether the request's conversation contains all texts in `to`."""
         conversation = "\n".join(_text_of(message) for message in request.messages)
         return all(text in conversation for text in self.to or ())
 
 
 def load_script(path: Path) -> tuple[list[object], str]:
-    """Return the entries of a file, and the name of its model.
-
-    The file is YAML or JSON.
+    """Return the entries of a YAML or JSON script file, and the model name in it.
 
     Raises:
-        ScriptError: the file cannot be read, or is neither a list nor a mapping of `replies`.
+        ScriptError: the file cannot be read, or is neither a list nor a mapping with `replies`.
     """
     script = _load(path)
     if not isinstance(script, list | Mapping):
@@ -107,10 +105,10 @@ def load_script(path: Path) -> tuple[list[object], str]:
 
 
 def ready_reply(entry: object, place: str, model: str) -> ReadyReply:
-    """Return the reply of a script's `entry`, by this `model`.
+    """Convert a script `entry` to a ready reply that names `model` as its model.
 
     Raises:
-        ScriptError: the entry does not have the form of a reply.
+        ScriptError: the entry is not a valid reply; the message names `place`.
     """
     if isinstance(entry, Reply):
         return ReadyReply(_deltas_of(entry), entry)
@@ -192,7 +190,7 @@ def _call(call: _Call, at: int, place: str) -> ToolCall:
 
 
 def _text_of(message: Message) -> str:
-    """Return the text of a message."""
+    """Return the text of a message of any role, without images, files and reasoning."""
     match message:
         case AssistantMessage() | ToolResult():
             return message.text
@@ -212,7 +210,7 @@ def _load(path: Path) -> object:
             f"({error.strerror}). Check the path after 'script:'."
         ) from error
     except (ValueError, RecursionError, yaml.YAMLError) as error:
-        # The error quotes nothing of the file: the path may lead to any file.
+        # The error quotes no content, because the path may point to a file with secrets.
         flaw = getattr(error, "problem", None) or getattr(error, "msg", type(error).__name__)
         mark = getattr(error, "problem_mark", None)
         line = getattr(error, "lineno", 0) if mark is None else mark.line + 1

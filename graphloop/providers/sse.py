@@ -1,8 +1,8 @@
-"""Decode server-sent events from bytes, cut anywhere.
+"""Decode server-sent events from chunks of bytes that may be cut anywhere.
 
-Owns the event-stream format of the WHATWG HTML standard, and not the data of the events.
-Lines end at CRLF, LF or CR only: text tools also split at U+2028 and its kin, which stand unescaped
-in real JSON and would break an event in two. Pure; one decoder per stream.
+This module parses the event-stream format of the WHATWG HTML standard, not the data of the events.
+Only CRLF, LF and CR end a line. `str.splitlines` also splits at U+2028 and similar characters,
+which real JSON contains unescaped. Each stream needs its own decoder, which does no I/O.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ _BOM = b"\xef\xbb\xbf"
 
 @final
 class SseDecoder:
-    """Turns the bytes of one stream into events, however cut.
+    """Decodes the bytes of one stream, in chunks of any size, into server-sent events.
 
-    Work is linear in the bytes: an unended line is kept in pieces, not joined anew for each.
+    The work is linear in the number of bytes: the pieces of an unfinished line are joined only
+    once, when the line ends.
     """
 
     __slots__ = ("_after_cr", "_at_start", "_data", "_last_name", "_name", "_name_line", "_pieces")
@@ -34,7 +35,7 @@ class SseDecoder:
         self._name_line, self._last_name = b"event", ""
 
     def feed(self, chunk: bytes) -> list[ServerEvent]:
-        """Take the next bytes; return the events they complete."""
+        """Decode the next bytes; return the events that they complete."""
         if self._at_start:
             chunk = self._without_bom(chunk)
         if self._after_cr or b"\r" in chunk:
@@ -49,10 +50,10 @@ class SseDecoder:
         return self._take(lines)
 
     def close(self) -> list[ServerEvent]:
-        """End the stream; return an event without its empty line.
+        """End the stream; return a last event that has data but no closing empty line, if any.
 
-        There is none if it has no data. The standard drops such an event. Real servers forget the
-        last empty line, and whether the stream was whole depends on the wire's terminal marker.
+        The standard drops such an event, but some real servers forget the last empty line. The
+        wire's terminal marker decides whether the stream is complete.
         """
         line = b"".join(self._pieces)
         self._pieces.clear()
@@ -69,7 +70,7 @@ class SseDecoder:
                 name = ""
             elif line.startswith(b"data: "):
                 data.append(line[6:])
-            elif line == self._name_line:  # Nearly always: events of one name follow each other.
+            elif line == self._name_line:  # A fast path: event names mostly repeat.
                 name = self._last_name
             else:
                 name = self._other(line, name)
@@ -77,7 +78,7 @@ class SseDecoder:
         return events
 
     def _other(self, line: bytes, name: str) -> str:
-        """Take a line of any kind; return the event's name after it."""
+        """Parse a line without the fast path; return the event name that holds after the line."""
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":
@@ -98,9 +99,9 @@ class SseDecoder:
         return start.removeprefix(_BOM)
 
     def _with_lf_only(self, chunk: bytes) -> bytes:
-        """Make every line end an LF.
+        """Return `chunk` with LF for every CR and CRLF.
 
-        A CR ends its line at once, even if its LF is yet to come.
+        A CR at the end of a chunk ends its line at once; an LF at the next chunk's start is dropped.
         """
         if not chunk:
             return chunk

@@ -1,7 +1,7 @@
-"""Text of whole characters, also where a server cuts them.
+"""Join streamed text that a server split in the middle of a character.
 
-Servers split characters beyond U+FFFF over two deltas, each half an escape of its own. Text that
-is stored or sent must hold whole characters only, or encoding it fails much later, elsewhere.
+Servers split characters beyond U+FFFF over two deltas, with an escaped surrogate in each. Text that
+is stored or sent must hold whole characters only, because encoding a lone surrogate fails later.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _has_surrogate = re.compile("[\ud800-\udfff]").search
 
 
 def whole_text(text: str) -> str:
-    """Return `text` with surrogate pairs joined and lone surrogates as U+FFFD."""
+    """Return `text` with surrogate pairs joined and lone surrogates replaced by U+FFFD."""
     if text.isascii() or not _has_surrogate(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -23,9 +23,9 @@ def whole_text(text: str) -> str:
 
 @final
 class TextJoiner:
-    """Joins the text pieces of a stream in whole characters.
+    """Joins the text pieces of a stream into text of whole characters.
 
-    The join of everything `push` and `flush` returned is `text`, and `text` can always be encoded.
+    `text` is the concatenation of all results of `push` and `flush`, and can always be encoded.
     """
 
     __slots__ = ("_half", "_pieces")
@@ -35,7 +35,7 @@ class TextJoiner:
         self._half = ""
 
     def push(self, piece: str) -> str:
-        """Take the next piece; return the whole characters so far."""
+        """Add the next piece; return its text, and hold back half a character at its end."""
         if self._half:
             piece, self._half = self._half + piece, ""
         if not piece.isascii():
@@ -46,7 +46,7 @@ class TextJoiner:
         return piece
 
     def flush(self) -> str:
-        """End the text; return its rest (U+FFFD for a lone half)."""
+        """End the text; return U+FFFD if half a character was held back, else an empty string."""
         if not self._half:
             return ""
         self._half = ""
@@ -55,5 +55,5 @@ class TextJoiner:
 
     @property
     def text(self) -> str:
-        """Everything shown so far."""
+        """All text that `push` and `flush` have returned so far."""
         return "".join(self._pieces)

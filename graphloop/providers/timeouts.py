@@ -1,8 +1,8 @@
-"""The time limits of one model call, and their one timer.
+"""Enforce the time limits of one model call with a single timer.
 
 `asyncio.timeout` around every read would cost as much as reading itself, and around the whole
-stream it would have to yield inside its scope. So a `Watch` sets a single timer and interrupts
-only an awaited read, which the exchange announces; between reads it merely notes the time-out.
+stream it would have to yield inside its scope. So a `Watch` sets a single timer, and cancels only a
+read that the exchange has announced. Between reads, it only records the time-out.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Layer: TypeAlias = Literal["connect", "first_content", "silence", "total"]
 @final
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """The time limits of a model call in seconds; 0: none.
+    """The time limits of a model call in seconds; 0 means no limit.
 
     Attributes:
-        connect_s: until the connection stands.
-        first_content_s: from the request to the first text, reasoning or tool call.
-        silence_s: between two arrivals of bytes, once content has started.
-        total_s: for the whole model call, retries and the waits between them included.
+        connect_s: the limit for establishing the connection.
+        first_content_s: the limit from the request to the first text, reasoning or tool call.
+        silence_s: the limit between two arrivals of bytes, after content has started.
+        total_s: the limit for the whole model call, including retries and waits between them.
     """
 
     connect_s: float = 10.0
@@ -47,10 +47,10 @@ class Timeouts:
 
 @final
 class Watch:
-    """Watches one model call with at most one timer.
+    """Enforces the time limits of one model call with at most one timer.
 
-    Every awaited read stands between `begin` and `end`. A `CancelledError` that comes out of it
-    goes to `verdict`, which tells the watch's own interruption from any other.
+    The exchange calls `begin` before and `end` after every awaited read. If the read raises
+    `CancelledError`, `verdict` tells whether this watch cancelled it.
     """
 
     __slots__ = (
@@ -81,7 +81,7 @@ class Watch:
         self._handle: asyncio.TimerHandle | None = None
 
     def attempt(self) -> None:
-        """Restart the time until the first content; the total limit goes on."""
+        """Start a new attempt: restart the limit for the first content, not the total limit."""
         if self._layer != "total":
             self._layer = None
         self._first_content_at = self._loop.time() + (self._timeouts.first_content_s or inf)
@@ -89,28 +89,28 @@ class Watch:
         self._arm()
 
     def content_started(self) -> None:
-        """Switch from the first content's limit to that for silence."""
+        """Replace the limit for the first content by the limit for silence."""
         self._first_content_at = inf
         self._quiet_s = self._timeouts.silence_s or inf
         self._arm()
 
     def at_most(self, seconds: float) -> None:
-        """Allow this attempt at most `seconds` from now."""
+        """Limit this attempt to `seconds` from now."""
         self._first_content_at = min(self._first_content_at, self._loop.time() + seconds)
         self._arm()
 
     def allows(self, seconds: float) -> bool:
-        """Whether `seconds` from now the total limit will not have run out."""
+        """Whether the total limit still allows a wait of `seconds`."""
         return self._loop.time() + seconds < self._total_at
 
     def stop(self) -> None:
-        """Remove the timer."""
+        """Cancel the timer, if any."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
 
     def begin(self) -> None:
-        """Note that the current task is about to await the server.
+        """Record that the current task is about to await the server.
 
         Raises:
             ProviderTimeout: a limit ran out since the last read.
@@ -124,15 +124,14 @@ class Watch:
             self._task = task
 
     def end(self) -> None:
-        """Note that the read has ended."""
+        """Record that the current task's read has ended."""
         self._task = None
 
     def verdict(self) -> ProviderTimeout | None:
-        """Take back this watch's own cancellation; return its error.
+        """Return the time-out error if only this watch cancelled the task, else None.
 
-        None if the cancellation is not its own. Call it while handling a `CancelledError`, before
-        `end`. If another cancellation hit the task as well, that one counts: the answer is None,
-        and the cancellation goes on.
+        This method also takes back the watch's own cancellation. Call it while handling a
+        `CancelledError`, before `end`. If the result is None, raise the `CancelledError` again.
         """
         task, layer = self._task, self._layer
         if not self._interrupted or task is None or layer is None:
@@ -147,9 +146,9 @@ class Watch:
             self._handle = self._loop.call_at(when, self._tick)
 
     def _silent_at(self) -> float:
-        """Return when the silence will have been too long.
+        """Return the event loop's time at which the limit for silence runs out.
 
-        A slow reader is not a silent server.
+        Only awaited reads count, because a slow reader is not a silent server.
         """
         return (self._loop.time() if self._task is None else self._since) + self._quiet_s
 

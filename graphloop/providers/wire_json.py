@@ -1,7 +1,7 @@
-"""JSON as servers write it: loose types, halves, broken arguments.
+"""Read and write JSON of model servers: loose types, split characters, broken arguments.
 
-Every wire reads events and errors and writes requests with it. No function here knows the meaning
-of a field. JSON is never repaired: a call's arguments are an object as they stand, or not.
+All wire formats use these functions to read events and errors and to write requests. The functions
+do not interpret fields. They never repair JSON: a tool call's arguments are an object, or invalid.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
 
 
 def is_object_text(text: str) -> bool:
-    """Whether `text` is one JSON object to every server."""
+    """Whether `text` is a JSON object that every server accepts, without NaN or infinity."""
     try:
         return isinstance(from_json(text.encode(), allow_inf_nan=False), dict)
     except ValueError:
@@ -65,12 +65,12 @@ def is_object_text(text: str) -> bool:
 
 
 def as_object(value: object, place: str) -> JsonObject:
-    """Return the object at `place`, `{}` for null.
+    """Return `value` if it is a JSON object, or `{}` if it is null.
 
     Raises:
-        BadReply: the value has another type.
+        BadReply: `value` has another type; the message names `place`.
     """
-    # isinstance does not know the types in a parsed dict, and is_object costs a call per delta.
+    # `is_object` would satisfy the type checker, but costs a function call per delta.
     if isinstance(value, dict):
         return value  # pyright: ignore[reportUnknownVariableType]
     if value is None:
@@ -79,10 +79,10 @@ def as_object(value: object, place: str) -> JsonObject:
 
 
 def as_list(value: object, place: str) -> list[Any]:
-    """Return the array at `place`, `[]` for null.
+    """Return `value` if it is a JSON array, or `[]` if it is null.
 
     Raises:
-        BadReply: the value has another type.
+        BadReply: `value` has another type; the message names `place`.
     """
     if isinstance(value, list):
         return value  # pyright: ignore[reportUnknownVariableType]
@@ -92,16 +92,16 @@ def as_list(value: object, place: str) -> list[Any]:
 
 
 def count_of(fields: object, key: str) -> int:
-    """Return the count at `key`; 0 unless positive and whole."""
+    """Return the positive integer at `key` of a JSON object, or 0 for any other value."""
     value = fields.get(key) if is_object(fields) else None
-    # True is an int to Python, but not to a reader of the journal.
+    # In Python, True is an int, but a JSON `true` is not a count.
     return value if isinstance(value, int) and value is not True and value > 0 else 0
 
 
 def parse_json(data: bytes) -> object:
-    """Parse `data`; halves of characters come through as they are.
+    """Parse JSON bytes; lone surrogates stay in strings unchanged.
 
-    The depth is limited below the stack's: parsed values can always be written again.
+    The nesting depth is limited, so that parsed values can always be encoded again.
 
     Raises:
         ValueError: `data` is not JSON.
@@ -109,24 +109,24 @@ def parse_json(data: bytes) -> object:
     try:
         return cast("object", from_json(data))  # jiter's result is Any
     except ValueError:
-        # jiter refuses lone surrogates, but servers send them when a character is split over two
-        # deltas. The slow parser accepts them; no other error is worth a second try.
+        # jiter refuses lone surrogates, which servers send when they split a character over two
+        # deltas. The slow standard parser accepts lone surrogates, but cannot help otherwise.
         if b"\\ud" not in data and b"\\uD" not in data:
             raise
-    # If the rest is valid, the slow parser can neither fail nor run out of stack.
+    # jiter checks the rest first, so that the slow parser can neither fail nor run out of stack.
     from_json(data.replace(b"\\ud", b"\\u0").replace(b"\\uD", b"\\u0"))
     return cast("object", json.loads(data))  # json's result is Any
 
 
 def parse_object(data: bytes) -> JsonObject:
-    """Parse one event's data.
+    """Parse the data of a server-sent event as a JSON object.
 
     Raises:
-        BadReply: it is not a JSON object.
+        BadReply: `data` is not a JSON object.
     """
     value: object
     try:
-        value = from_json(data)  # First try without a call: this is the hot path.
+        value = from_json(data)  # A hot path, so without another function call.
     except ValueError:
         value = _parsed_slowly(data)
     if isinstance(value, dict):
@@ -135,10 +135,10 @@ def parse_object(data: bytes) -> JsonObject:
 
 
 def object_in(text: str, *, place: str) -> JsonObject:
-    """Return the JSON object in `text`, also with halves of characters.
+    """Parse `text` as a JSON object; lone surrogates in `text` become U+FFFD.
 
     Raises:
-        ConfigError: it is no JSON object; the message names `place`.
+        ConfigError: `text` is not a JSON object; the message names `place`.
     """
     try:
         value = parse_json(whole_text(text).encode())
@@ -150,10 +150,10 @@ def object_in(text: str, *, place: str) -> JsonObject:
 
 
 def object_text(text: str, *, place: str) -> str:
-    """Return `text` if it is a JSON object to any server.
+    """Return `text`, in whole characters, if it is a JSON object that every server accepts.
 
     Raises:
-        ConfigError: it is none; the message names `place`.
+        ConfigError: `text` is not such an object; the message names `place`.
     """
     whole = whole_text(text)
     if not is_object_text(whole):
@@ -162,42 +162,42 @@ def object_text(text: str, *, place: str) -> str:
 
 
 def json_bytes(value: object) -> bytes:
-    """Write `value` as compact JSON; never refuses a value.
+    """Encode any parsed JSON value as compact JSON; no value is refused.
 
-    Characters in halves are joined or replaced; NaN and the infinities become null.
+    Surrogate pairs are joined, and lone surrogates are replaced. NaN and infinities become null.
     """
     try:
         return _encode(value)
     except UnicodeEncodeError:
-        # json.dumps writes NaN, which is no JSON; reading and encoding it again turns it into null.
+        # json.dumps writes NaN, which is not JSON; parsing and encoding it again gives null.
         return _encode(from_json(whole_text(json.dumps(value, ensure_ascii=False))))
 
 
 def json_text(value: object) -> str:
-    """Write `value` as `json_bytes` does; the same value gives the same text."""
+    """Encode `value` as compact JSON text (see `json_bytes`); the same value gives the same text."""
     return json_bytes(value).decode()
 
 
 def object_or_empty(arguments: str) -> str:
-    """Return `arguments` verbatim if they are a JSON object, else `{}`.
+    """Return a tool call's `arguments` unchanged if they are a JSON object, else `{}`.
 
-    Servers accept less than they send: broken JSON or "" in a history makes some of them refuse
-    every later request, so it is never sent back.
+    Servers may deliver broken JSON or "" as arguments. But some servers refuse every request with
+    such arguments in its history.
     """
     return arguments if is_object_text(arguments) else "{}"
 
 
 def sent_name(name: str) -> str:
-    """Return a call's name in a form that every server accepts.
+    """Return the tool name of a call in a form that every server accepts.
 
-    A legal name is kept. Models invent names (`functions.get weather`, or none). A server with a
-    pattern for names would refuse every later request of a history that holds one.
+    A legal name is kept. Models invent illegal names (`functions.get weather`, or an empty name).
+    Strict servers would refuse every later request with an illegal name in its history.
     """
     return name if _is_legal_name(name) else _ILLEGAL.sub("_", name)[:64] or "_"
 
 
 def quoted(data: bytes | str) -> str:
-    """Return the beginning of `data`, printable; never raises."""
+    """Return the beginning of `data` as a printable quotation; never raises."""
     text = data if isinstance(data, str) else data[: QUOTE_CHARACTERS * 4].decode(errors="replace")
     cut = text[:QUOTE_CHARACTERS]
     return repr(cut) if cut == text else f"{cut!r}…"

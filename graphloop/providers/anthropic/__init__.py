@@ -1,4 +1,4 @@
-"""The wire of Anthropic Messages.
+"""The wire format of Anthropic's Messages API.
 
-Start with `wire.py`; requests are written in `encode.py`, streams are read in `decode.py`.
+Start with `wire.py`; `encode.py` writes requests, and `decode.py` reads response streams.
 """

@@ -1,8 +1,9 @@
-"""Content blocks of a streamed turn, each assembled from its deltas.
+"""Assemble the content blocks of a streamed Anthropic reply from their deltas.
 
-A block knows its start, takes any number of deltas, and becomes a part. Blocks may overlap, so no
-block knows of others. Unknown fields are kept as JSON. A field of the wrong type raises TypeError,
-KeyError or AttributeError; the decoder reports it.
+Each block takes its start event and any number of deltas, and becomes one message part. Events of
+several blocks may interleave, so each block keeps its own state. Unknown fields are kept as JSON.
+A field of the wrong type raises TypeError, KeyError or AttributeError; the decoder converts these
+errors to `BadReply`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ __all__ = ["Block", "new_block", "string"]
 
 
 def new_block(start: JsonObject, calls: int) -> Block:
-    """Return the assembly of a block; `calls` counts the calls before it."""
+    """Return the block object for a start event; `calls` is the number of earlier tool calls."""
     match start["type"]:
         case "text":
             return _TextBlock(start)
@@ -33,7 +34,7 @@ def new_block(start: JsonObject, calls: int) -> Block:
 
 
 def string(fields: JsonObject, key: str) -> str:
-    """Return the string at `key`; absent and null are empty."""
+    """Return the string at `key`, or an empty string if the value is absent or null."""
     value = fields.get(key)
     if value is None:
         return ""
@@ -43,14 +44,14 @@ def string(fields: JsonObject, key: str) -> str:
 
 
 class Block:
-    """A block under assembly; this class keeps blocks of unknown kinds.
+    """A content block being assembled; this base class keeps block types without a subclass.
 
-    Such blocks are server tools and their results, fallbacks, and new kinds.
+    Such blocks are calls of server tools, their results, fallbacks and unknown types.
 
     Attributes:
-        is_call: whether it is a call of a tool that runs here.
-        is_shown: whether it has a form outside of this wire.
-        text: its text, where all deltas of one kind only extend it.
+        is_call: whether the block is a tool call that the model's server does not run itself.
+        is_shown: whether other wire formats can represent the block.
+        text: the joiner that each `text_delta` of a text block extends; None for other blocks.
     """
 
     is_call = False
@@ -63,15 +64,15 @@ class Block:
 
     @property
     def is_whole(self) -> bool:
-        """Whether its end has come, or nothing can be missing."""
+        """Whether the block is complete; only a tool call can be incomplete."""
         return True
 
     def opened(self) -> Delta | None:
-        """Return the delta of the block's start."""
+        """Return the delta to show when the block starts, or None."""
         return None
 
     def push(self, delta: JsonObject) -> Delta | None:
-        """Take a delta; return the delta to show."""
+        """Add a delta from the stream; return the delta to show to listeners, or None."""
         if delta["type"] == "input_json_delta":
             self.joiner.push(delta["partial_json"])
             return None
@@ -81,12 +82,12 @@ class Block:
         return None
 
     def closed(self) -> Delta | None:
-        """End the block; return its last delta. A second call returns none."""
+        """End the block; return the last delta to show, or None. A second call returns None."""
         self.joiner.flush()
         return None
 
     def part(self) -> AssistantPart:
-        """Return the whole block."""
+        """Return the assembled block as a message part."""
         arguments, fields = self.joiner.text, self.start
         if not arguments:
             return OpaquePart(json_text(fields))
@@ -94,14 +95,14 @@ class Block:
         return OpaquePart(f'{json_text(fields)[:-1]},"input":{object_or_empty(arguments)}}}')
 
     def unknown_fields(self, *known: str) -> str:
-        """Return the fields that are not `known` as JSON text."""
+        """Return the block's fields, except `known` and null fields, as JSON text or empty text."""
         fields = self.start.items()
         more = {key: value for key, value in fields if key not in known and value is not None}
         return json_text(more) if more else ""
 
 
 class _Prose(Block):
-    """Text or thinking: a field that grows by deltas of its name."""
+    """A text or thinking block, whose main field (`field`) grows with each `<field>_delta`."""
 
     is_shown = True
     field: str
@@ -120,7 +121,7 @@ class _Prose(Block):
         return self._show(self.joiner.flush())
 
     def take_beside(self, delta: JsonObject) -> None:
-        """Take a delta of another kind."""
+        """Handle a delta that does not extend the main field."""
 
     def _show(self, text: str) -> Delta | None:
         return self.shown(text) if text else None
@@ -175,14 +176,14 @@ class _RedactedBlock(Block):
         return None
 
     def part(self) -> AssistantPart:
-        # Without data it would look like thinking, so it stays opaque.
+        # A `ReasoningPart` without data would look like thinking, so an empty block stays opaque.
         extra = self.unknown_fields("type", "data")
         return ReasoningPart("", "", self._data, extra) if self._data else super().part()
 
 
 @final
 class _CallBlock(Block):
-    """A call; its arguments stay the text of the model."""
+    """A tool call block; its arguments stay the JSON text that the model wrote."""
 
     is_call = is_shown = True
 

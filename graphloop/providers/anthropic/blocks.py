@@ -1,7 +1,7 @@
-"""Messages and parts as content blocks of the Anthropic wire.
+"""Encode messages and their parts as content blocks of the Anthropic wire format.
 
-Pure functions of one part each; which blocks form a message is the encoder's business. A block the
-API would refuse (blank text) becomes the empty string, and the encoder leaves it out.
+These functions keep no state; `encode.py` decides which blocks form a message. The API refuses
+blank text, so a blank block becomes the empty string, which is left out of the message.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ WIRE = "anthropic"
 
 
 def system_block(message: SystemMessage) -> str:
-    """Return later instructions as a text block.
+    """Encode a system message that follows other messages as a text block.
 
-    The API takes system messages at the top only.
+    The API accepts system messages only at the top of a request. Blank content gives "".
     """
     content = message.content
     return _text_block(f"<system>\n{content}\n</system>") if content.strip() else ""
 
 
 def user_blocks(message: UserMessage) -> list[str]:
-    """Return the blocks of a user message."""
+    """Return the content blocks of a user message, without blank text."""
     return _blocks_of(message.content)
 
 
 def result_block(result: ToolResult, wire_id: str) -> str:
-    """Return the block that answers the call sent as `wire_id`."""
+    """Return the `tool_result` block for the call that was sent with the id `wire_id`."""
     content = result.content
     if isinstance(content, str):
         body = f',"content":{json_text(content)}' if content else ""
@@ -57,9 +57,9 @@ def result_block(result: ToolResult, wire_id: str) -> str:
 
 
 def assistant_blocks(message: AssistantMessage, wire_ids: Sequence[str]) -> list[str]:
-    """Return a turn's blocks in order; its calls get `wire_ids`.
+    """Return the content blocks of an assistant message; its calls get the ids `wire_ids`.
 
-    Reasoning, opaque blocks and unknown fields go back only to the wire they came from.
+    Reasoning, opaque parts and unknown fields are sent only if the message came from this wire.
     """
     native = message.wire == WIRE
     ids = iter(wire_ids)
@@ -71,7 +71,7 @@ def assistant_blocks(message: AssistantMessage, wire_ids: Sequence[str]) -> list
             case ToolCall():
                 blocks.append(_call_block(part, next(ids), part.extra if native else ""))
             case ReasoningPart():
-                # A turn that ends in thinking was cut: the API refuses it without its signature.
+                # Unsigned thinking at the end means that the reply was cut; the API refuses it.
                 cut = part is message.parts[-1] and not (part.signature or part.data)
                 blocks.append(_reasoning_block(part) if native and not cut else "")
             case OpaquePart():
@@ -99,7 +99,7 @@ def _user_block(part: UserPart) -> str:
 
 
 def _text_block(text: str, extra: str = "") -> str:
-    # The API answers 400 to a text block without a visible character, even to its own.
+    # The API answers 400 to a blank text block, even if the API itself sent that block.
     if not text or text.isspace():
         return ""
     return _with_extra(f'{{"type":"text","text":{json_text(text)}}}', extra, ("type", "text"))
@@ -154,7 +154,7 @@ def _opaque_block(part: OpaquePart) -> str:
 
 
 def _with_extra(block: str, extra: str, own: tuple[str, ...]) -> str:
-    """Return `block` with the fields of `extra` it does not have itself."""
+    """Return the JSON `block` with the fields of the JSON `extra` that are not named in `own`."""
     if not extra:
         return block
     fields = object_in(extra, place="the extra of a part")

@@ -1,8 +1,9 @@
-"""The container of Anthropic's server tools, from turn to request.
+"""Read the container id from Anthropic's replies, and send it in later requests.
 
-Without it a paused turn cannot go on, and files that the model wrote are gone. The turn's message
-keeps the id, so any process can send it from the history. A container that the caller names wins,
-and `null` asks for a new one.
+A container is the sandbox in which Anthropic's server runs its tools. Without its id, a paused turn
+cannot continue, and files that the model wrote are lost. The reply's message stores the id, so any
+process can send the id from the history. A container that the caller names in the options takes
+precedence; `null` in the options asks for a new container.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ _FIELD = "container"
 
 
 def container_to_keep(container: object) -> str:
-    """Return the JSON text that a message keeps of its turn's `container`."""
+    """Return JSON text with the id of the reply's `container`, or empty text without an id."""
     container_id = container.get("id") if is_object(container) else None
     is_id = isinstance(container_id, str) and container_id
     return json_text({_FIELD: container_id}) if is_id else ""
 
 
 def kept_id(message: AssistantMessage, *, place: str) -> str:
-    """Return the id of the container that a message keeps, if any.
+    """Return the container id that a message stores, or an empty string.
 
     Raises:
-        ConfigError: the message's `extra` is no JSON object; the error names `place`.
+        ConfigError: the message's `extra` is not a JSON object; the error names `place`.
     """
     if not message.extra:
         return ""
@@ -36,21 +37,22 @@ def kept_id(message: AssistantMessage, *, place: str) -> str:
 
 
 def names_container(options: JsonObject) -> bool:
-    """Whether the caller's options choose the container, or a new container.
+    """Whether the caller's options name a container, or ask for a new container.
 
-    An object without an id only lists skills to load.
+    A `container` object without an id does neither: it only lists skills to load.
     """
     container = options.get(_FIELD, {})
     return not is_object(container) or bool(container.get("id"))
 
 
 def container_member(request: ModelRequest, kept: str) -> str:
-    """Return the member of the request that names the container.
+    """Return the JSON member of the request that names the container, or an empty string.
 
-    Nothing is sent where the caller chose a container, nor to a request without server tools.
+    `kept` is the container id from the history. The member is empty if the caller's options choose
+    a container. Without server tools, it is empty unless the options list skills.
 
     Raises:
-        ConfigError: the options cannot be sent.
+        ConfigError: the options are not a JSON object, or set a field that graphloop writes itself.
     """
     if not (kept or request.settings.options):
         return ""

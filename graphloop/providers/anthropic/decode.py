@@ -1,9 +1,9 @@
-"""The decoder of the Anthropic wire: events to deltas and a reply.
+"""Decode an Anthropic event stream into deltas and one reply.
 
-Blocks are assembled by their index, for servers let them overlap. The stream is an answer only
-after `message_stop`, and only if each call is whole and a stop reason came. Events before
-`message_start` or after the stop are noise of proxies and are ignored; a second `message_start`
-starts the answer over.
+The decoder assembles blocks by index, because servers may interleave them. The stream is a reply
+only after `message_stop`, and only with a stop reason and complete tool calls. Some proxies send
+events before `message_start` or after `message_stop`; the decoder ignores these. A second
+`message_start` starts the reply over.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _METADATA: Final = ("id", "stop_sequence", "stop_details", "container", "context
 _NOTHING: Final = Usage()
 
 
-# The types are fields and no tags, for msgspec lets a tag be absent.
+# `type` is a field here, because msgspec would accept an object without its tag.
 class _Text(Struct):
     type: Literal["text_delta"]
     text: str
@@ -45,19 +45,19 @@ class _BlockDelta(Struct):
     delta: _Text
 
 
-# Most events hold only more text: to decode them by their own types costs a third.
+# Most events only add text; decoding them as these types takes a third of the generic time.
 _decode = Decoder(_BlockDelta).decode
 
 
 @final
 class AnthropicDecoder:
-    """Decodes the events of one stream (see `Decoder`)."""
+    """Decodes the events of one Anthropic response stream (see `Decoder`)."""
 
     def __init__(self, words: FinishWords) -> None:
         self.content_started = False
         self.complete = False
         self._words = words
-        # Counts all shown calls, also those of an answer that started over.
+        # The number of tool calls shown so far, including those before a second `message_start`.
         self._calls_shown = 0
         self._handlers: dict[object, Callable[[JsonObject], _Shown]] = {
             "message_start": self._on_message_start,
@@ -75,16 +75,16 @@ class AnthropicDecoder:
         self._usage: JsonObject = {}
         self._blocks: list[tuple[int, Block]] = []
         self._by_index: dict[int, Block] = {}
-        # The text that comes now and its block's index; None where every event must be read.
+        # The joiner and index of the block that text events extend; None disables the fast path.
         self._flowing: TextJoiner | None = None
         self._flowing_index = 0
 
     def feed(self, event: ServerEvent) -> _Shown:
-        """Take an event; return deltas to show, and usage if reported.
+        """Decode an event; return the deltas to show, and the usage if the event reports it.
 
         Raises:
-            BadReply: the event is not of this wire.
-            ProviderError: the event reports an error, of the fitting class.
+            BadReply: the event does not follow this wire format.
+            ProviderError: the event reports a server error, which determines the subclass.
         """
         data = event.data
         if self._flowing is not None:
@@ -96,10 +96,10 @@ class AnthropicDecoder:
         return () if self.complete or not data else self._take(event.name, data)
 
     def reply(self) -> Reply:
-        """Return the whole answer.
+        """Return the complete reply after the stream has ended.
 
         Raises:
-            StreamTruncated: `message_stop` or a stop reason has not come.
+            StreamTruncated: the stream had no `message_stop` or no stop reason.
         """
         if not self.complete:
             seen = f"{len(self._blocks)} block(s)" if self._started else "no message_start"
@@ -109,12 +109,12 @@ class AnthropicDecoder:
             )
         message = self._message
         raw = string(message, "stop_reason")
-        # Stable: a proxy that gives every block the same index still gets them in their order.
+        # The sort is stable: blocks keep their order even if a proxy gives all the same index.
         blocks = sorted(self._blocks, key=lambda numbered: numbered[0])
         parts = tuple(block.part() for _, block in blocks)
         metadata = {key: message[key] for key in _METADATA if message.get(key) is not None}
         reason = meaning(self._words, raw)
-        # llama.cpp says end_turn where a stop sequence ended the turn.
+        # llama.cpp sends `end_turn` even if a stop sequence ended the turn.
         if reason is FinishReason.STOP and message.get("stop_sequence") is not None:
             reason = FinishReason.STOP_SEQUENCE
         return Reply(
@@ -127,7 +127,7 @@ class AnthropicDecoder:
         )
 
     def _take(self, name: str, data: bytes) -> _Shown:
-        """Take an event of any kind."""
+        """Decode an event of any type, without the fast path for text."""
         if name == "error":
             raise stream_error(WIRE, data)
         fields = parse_object(data)
@@ -169,9 +169,9 @@ class AnthropicDecoder:
         return self._shown(block.opened())
 
     def _fall_back(self, start: JsonObject) -> None:
-        """Go on with the fallback model, without the earlier model's calls.
+        """Switch to the fallback model, and drop the tool calls of the model before it.
 
-        The API wants neither these calls nor results for them when the turn is sent back.
+        When the turn is sent back, the API expects neither these calls nor their results.
         """
         self._blocks = [(at, block) for at, block in self._blocks if not block.is_call]
         successor = start.get("to")
@@ -197,9 +197,9 @@ class AnthropicDecoder:
                     self._message[key] = source[key]
         return self._merge_usage(fields.get("usage"))
 
-    def _on_message_stop(self, fields: JsonObject) -> _Shown:  # noqa: ARG002 - says nothing
+    def _on_message_stop(self, fields: JsonObject) -> _Shown:  # noqa: ARG002 - has no data
         is_whole = all(block.is_whole for _, block in self._blocks)
-        # The calls of a reply with a cut stop reason never run.
+        # Tool calls of a reply that `max_tokens` cut never run, so they may be incomplete.
         if not is_whole and self._message.get("stop_reason") != "max_tokens":
             raise StreamTruncated(
                 "tool_use: expected content_block_stop before message_stop, found none: the "
@@ -210,7 +210,10 @@ class AnthropicDecoder:
         return tuple(delta for delta in rest if delta is not None)
 
     def _merge_usage(self, usage: JsonObject | None) -> _Shown:
-        """Replace repeated counts: they are cumulative, and an absent count changes nothing."""
+        """Update the usage with an event's counts, which are cumulative; return the new total.
+
+        A count that is absent or null keeps its earlier value.
+        """
         if usage is None:
             return ()
         self._usage |= {key: value for key, value in usage.items() if value is not None}
@@ -225,7 +228,7 @@ class AnthropicDecoder:
 
 
 def _more_text(data: bytes, index: int) -> str | None:
-    """Return the text of an event that only extends this block."""
+    """Return the text of an event that only adds text to the block at `index`, else None."""
     try:
         event = _decode(data)
     except (DecodeError, UnicodeDecodeError, RecursionError):
@@ -234,19 +237,19 @@ def _more_text(data: bytes, index: int) -> str | None:
 
 
 def _is_error(name: str, fields: JsonObject) -> bool:
-    """Whether an event of an unknown kind reports an error."""
+    """Whether an event of an unknown type reports an error."""
     kind = fields.get("type")
     if kind == "error" or fields.get("error"):
         return True
     if isinstance(kind, str) and kind:
         return kind.endswith("_error")
-    # Nothing but an error's own fields: the whole report, bare.
+    # Some servers send an error's fields at the top level, without a type or an event name.
     report = (fields.get("message"), fields.get("detail"), fields.get("code"))
     return not name and any(value is not None for value in report)
 
 
 def _usage(fields: JsonObject) -> Usage:
-    """Return the tokens of a turn, summed over the server's iterations."""
+    """Return the usage of a turn, with token counts summed over the server's iterations."""
     iterations, server_calls = fields.get("iterations"), fields.get("server_tool_use")
     rounds = iterations if is_list(iterations) and iterations else [fields]
 
@@ -259,7 +262,7 @@ def _usage(fields: JsonObject) -> Usage:
         total("cache_read_input_tokens"),
         total("cache_creation_input_tokens"),
         count_of(fields.get("output_tokens_details"), "thinking_tokens"),
-        # How often the server ran a tool itself, of any kind.
+        # The number of calls that the server ran itself, over all server tools.
         sum(count_of(server_calls, kind) for kind in server_calls)
         if is_object(server_calls)
         else 0,

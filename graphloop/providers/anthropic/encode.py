@@ -1,9 +1,9 @@
-"""The messages of an Anthropic request, each encoded once.
+"""Encode the messages of Anthropic requests, each message only once.
 
-The API knows two roles. Every maximal stretch of tool results, user and later system messages is
-one user message, results first; it stays open until the next turn of the model closes it. Ids are
-made strict here: unique in the whole history, and of the API's alphabet. Results follow the calls
-of the turn before them by position, not by id.
+The API has the roles user and assistant only. Consecutive tool results, user messages and later
+system messages become one user message, results first. That message stays open until the next
+assistant message. The encoder makes call ids unique in the history, and replaces ids that the API
+would refuse. It matches results to the calls of the turn before them by position, not by id.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _is_wire_id = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
 
 
 def anthropic_encoder(model: str, max_tokens_default: int) -> PrefixEncoder:
-    """Return an encoder for one run with `model`."""
+    """Return a new encoder for the requests of one run to `model`."""
     head = partial(head_bytes, model=model, max_tokens_default=max_tokens_default)
     return PrefixEncoder(_AnthropicHistory, head)
 
@@ -47,14 +47,14 @@ class _AnthropicHistory(EncodedHistory):
         self._used_ids: set[str] = set()
         self._call_ids: Sequence[str] = ()
         self._answered = 0
-        # The open user message: its results, and the blocks behind them.
+        # The blocks of the open user message: tool results, then all other blocks.
         self._results: list[str] = []
         self._texts: list[str] = []
 
     def add(self, position: int, message: Message) -> None:
         match message:
             case SystemMessage():
-                if position == len(self.instructions):  # Only system messages came before it.
+                if position == len(self.instructions):  # Only system messages precede this one.
                     self.instructions.append(message.content)
                 elif block := system_block(message):
                     self._texts.append(block)
@@ -68,7 +68,7 @@ class _AnthropicHistory(EncodedHistory):
                 assert_never(message)
 
     def end(self, request: ModelRequest) -> bytes:
-        # The container stands behind the messages: the prefix stays the same once its id is known.
+        # The container follows the messages, so that a new id leaves the bytes before unchanged.
         closed = f"]{container_member(request, self._container)}}}".encode()
         message = self._open_message()
         return (b"," + message if self.parts and message else message) + closed

@@ -1,7 +1,7 @@
-"""The fields of an Anthropic request before its messages: settings, tools, system.
+"""Encode the part of an Anthropic request before its messages: settings, tools, system text.
 
-Fields have a fixed order, so equal requests give equal bytes. Server tools are sent by their own
-definitions; those of the provider options stand behind the request's own.
+Fields have a fixed order, so equal requests give equal bytes. A server tool is sent as its
+definition. Server tools from the provider options follow the request's own tools.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _OWNED: Final[Mapping[str, str]] = {
 def head_bytes(
     request: ModelRequest, instructions: Sequence[str], *, model: str, max_tokens_default: int
 ) -> bytes:
-    """Return the body up to and with the bracket before the messages.
+    """Return the request body up to and including the bracket that opens `messages`.
 
     Raises:
-        ConfigError: this wire has no form for a setting, tool or option.
+        ConfigError: this wire format cannot express a setting, tool or option.
     """
     settings = request.settings
     options, server_tools = options_of(settings, _OWNED)
     if not names_container(options):
-        options.pop("container", None)  # It stands behind the messages, with its id.
+        options.pop("container", None)  # `container_member` writes it after the messages.
     max_tokens = max_tokens_default if settings.max_tokens is None else settings.max_tokens
     fields = {"model": json_text(model), "max_tokens": json_text(max_tokens), "stream": "true"}
     fields |= _sampling(settings)
@@ -68,9 +68,9 @@ def _sampling(settings: Settings) -> dict[str, str]:
 
 
 def _output_config(output: OutputSpec | None, options: JsonObject) -> dict[str, str]:
-    """Return the field that names the form of the answer.
+    """Return the `output_config` field, which makes the answer follow the schema of `output`.
 
-    Its other settings (effort) stand beside it; they come from the options.
+    The field also keeps other `output_config` settings from the options, such as the effort.
     """
     if output is None:
         return {}

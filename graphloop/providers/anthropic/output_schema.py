@@ -1,8 +1,8 @@
-"""JSON Schemas in the form that Anthropic's API accepts for structured output.
+"""Convert JSON Schemas to the form that Anthropic's API accepts for structured output.
 
-The API enforces a part of JSON Schema, and refuses a request that asks for more. Only the server
-gives up the rest: the run checks every answer against the whole schema. Source: the page
-"Structured outputs" of platform.claude.com.
+The API enforces a part of JSON Schema, and refuses requests with other keywords. The run itself
+still checks every answer against the whole schema. Source: the page "Structured outputs" of
+platform.claude.com.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SUBSCHEMAS: Final = ("items", "additionalProperties")
 _LISTS: Final = ("anyOf", "allOf", "oneOf", "prefixItems")
 _MAPPINGS: Final = ("properties", "$defs", "definitions")
 
-# The API refuses these limits; Anthropic's own SDK writes them into the description.
+# The API refuses these limits, so they move into the description, as in Anthropic's own SDK.
 _DESCRIBED_WORDS: Final[tuple[str, ...]] = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     *("minLength", "maxLength", "maxItems", "uniqueItems", "minProperties", "maxProperties"),
@@ -27,13 +27,13 @@ _DESCRIBED_WORDS: Final[tuple[str, ...]] = (
 
 
 def closed_schema(text: str, *, place: str, description: str = "") -> str:
-    """Return the schema `text` as the API takes it, unchanged if possible.
+    """Return the schema `text` in the form that the API accepts, unchanged if possible.
 
-    Objects without a rule for further properties allow none; limits that the API refuses become
-    part of the description. `description` describes the whole, if the schema does not.
+    Objects without `additionalProperties` forbid additional properties. Limits that the API refuses
+    move into the description. `description` is added if the schema has none at the top.
 
     Raises:
-        ConfigError: `text` is no JSON object; the message names `place`.
+        ConfigError: `text` is not a JSON object; the message names `place`.
     """
     schema = object_in(text, place=place)
     closed = _closed(schema)
@@ -43,13 +43,13 @@ def closed_schema(text: str, *, place: str, description: str = "") -> str:
 
 
 def refused_part(text: str, *, place: str) -> str:
-    """Return the part of the schema that Anthropic's API refuses.
+    """Describe the first part of the schema `text` that Anthropic's API refuses.
 
-    Nothing if it takes the whole. `closed_schema` cannot mend such a part without excluding valid
-    answers. Other servers of this wire accept it.
+    The result is empty if the API accepts the whole schema. `closed_schema` cannot convert a
+    refused part without excluding valid answers. Other servers of this wire format accept it.
 
     Raises:
-        ConfigError: `text` is no JSON object; the message names `place`.
+        ConfigError: `text` is not a JSON object; the message names `place`.
     """
     part = _refused_part(object_in(text, place=place))
     return f"{part}, which Anthropic's API does not take" if part else ""
@@ -96,7 +96,7 @@ def _references(parts: list[JsonObject]) -> set[str]:
 
 
 def _parts(schema: JsonObject) -> list[JsonObject]:
-    """Return `schema` and all schemas within it, without mere data."""
+    """Return `schema` and all schemas nested in it, but no plain data such as enum values."""
     parts, waiting = list[JsonObject](), [schema]
     while waiting:
         part = waiting.pop()
@@ -114,12 +114,12 @@ def _closed(schema: JsonObject) -> JsonObject:
     closed = {key: _closed_value(key, value) for key, value in schema.items()}
     if closed.get("type") == "object":
         closed.setdefault("additionalProperties", False)
-    # The API knows `anyOf` only, and no `discriminator`.
+    # The API accepts `anyOf`, but neither `oneOf` nor `discriminator`.
     if "oneOf" in closed and "anyOf" not in closed:
         closed["anyOf"] = closed.pop("oneOf")
         closed.pop("discriminator", None)
     described = {word: closed.pop(word) for word in _DESCRIBED_WORDS if word in closed}
-    # The API enforces a `minItems` of 0 or 1 only.
+    # The API accepts only 0 and 1 as `minItems`.
     if closed.get("minItems") not in {None, 0, 1}:
         described["minItems"] = closed.pop("minItems")
     if described:

@@ -1,7 +1,7 @@
-"""Tools that Anthropic's own server runs, in the middle of a reply.
+"""Tools that Anthropic's server runs itself while the model writes a reply.
 
-The type strings and fields are those of Anthropic's API reference. Each tool has dated versions;
-the default version works with every model that has the tool at all. The server checks the options.
+Type strings and fields follow Anthropic's API reference. Each tool has dated versions; the default
+version works with every model that supports the tool. The server checks the options.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ CodeVersion: TypeAlias = Literal["20250825", "20260120", "20260521"]
 
 
 class UserLocation(TypedDict, total=False):
-    """Roughly where the user is.
+    """The user's approximate location, for a web search.
 
-    `country` is an ISO code of two letters, `timezone` an IANA name.
+    `country` is a two-letter ISO code, and `timezone` is an IANA name such as "Europe/Berlin".
     """
 
     city: str
@@ -43,14 +43,14 @@ def anthropic_web_search(
     user_location: UserLocation | None = None,
     version: SearchVersion = "20250305",
 ) -> AnyTool:
-    """Return Anthropic's web search.
+    """Return a tool with which Anthropic's server searches the web.
 
     Args:
-        max_uses: how many searches one model call may make; None for the server's own limit.
-        allowed_domains: search nowhere else, as "example.com" or "example.com/docs".
-        blocked_domains: search everywhere but there; not together with `allowed_domains`.
-        user_location: prefer results near to it.
-        version: of the tool; later versions filter their results by code, on later models only.
+        max_uses: the maximum number of searches per model call; None for the server's own limit.
+        allowed_domains: search only these, such as "example.com" or "example.com/docs".
+        blocked_domains: exclude these domains; cannot be combined with `allowed_domains`.
+        user_location: prefer results near this location.
+        version: the tool's version; later versions filter results by code and need later models.
     """
     return _tool(
         "web_search",
@@ -71,15 +71,15 @@ def anthropic_web_fetch(
     max_content_tokens: int | None = None,
     version: FetchVersion = "20250910",
 ) -> AnyTool:
-    """Return Anthropic's web fetch: it reads pages that the conversation names.
+    """Return a tool with which Anthropic's server reads web pages named in the conversation.
 
     Args:
-        max_uses: how many pages one model call may read; None for the server's own limit.
-        allowed_domains: read nowhere else, as "example.com" or "example.com/docs".
-        blocked_domains: read everywhere but there; not together with `allowed_domains`.
-        citations: whether the model says where in a page it found something.
-        max_content_tokens: roughly, where the text of a page is cut.
-        version: of the tool; later versions filter pages by code, on later models only.
+        max_uses: the maximum number of pages per model call; None for the server's own limit.
+        allowed_domains: read only these, such as "example.com" or "example.com/docs".
+        blocked_domains: exclude these domains; cannot be combined with `allowed_domains`.
+        citations: whether the model cites the passages of a page that it uses.
+        max_content_tokens: the approximate length in tokens at which a page's text is cut.
+        version: the tool's version; later versions filter pages by code and need later models.
     """
     return _tool(
         "web_fetch",
@@ -93,10 +93,10 @@ def anthropic_web_fetch(
 
 
 def anthropic_code_execution(*, version: CodeVersion = "20250825") -> AnyTool:
-    """Return Anthropic's code execution, in the server's own sandbox.
+    """Return a tool with which Anthropic's server runs code in its own sandbox.
 
     Args:
-        version: of the tool; later versions keep a Python session alive, on later models only.
+        version: the tool's version; later versions keep a Python session and need later models.
     """
     return _tool("code_execution", version)
 

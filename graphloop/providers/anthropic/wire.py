@@ -1,7 +1,7 @@
-"""The Anthropic Messages wire, bound to one model. Pure: formats, not transport.
+"""The Anthropic Messages wire format for one model; it does no I/O.
 
-`encode.py` writes the messages, `head.py` the settings and tools; `decode.py` reads the answer.
-llama.cpp and vLLM speak this wire as well.
+`encode.py` writes the messages, `head.py` the settings and tools; `decode.py` reads the reply.
+Servers of llama.cpp and vLLM also accept this wire format.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ ANTHROPIC_WORDS: Final[FinishWords] = {
 @final
 @dataclass(frozen=True, slots=True)
 class AnthropicMessages:
-    """The wire of `POST /v1/messages` (see `Wire`).
+    """The wire format of `POST /v1/messages` for one model (see `Wire`).
 
     Args:
         model: the model's name on the server.
-        max_tokens_default: sent when the settings do not say `max_tokens`; the API demands one.
-        betas: features to name in the `anthropic-beta` header.
-        finish_words: words that the server sends beside those of the wire.
+        max_tokens_default: sent if the settings have no `max_tokens`, which the API requires.
+        betas: the beta features to list in the `anthropic-beta` header.
+        finish_words: stop reasons that this server sends in addition to the API's own.
 
     Raises:
         ConfigError: `model` is empty or `max_tokens_default` is below 1.
@@ -67,20 +67,20 @@ class AnthropicMessages:
             )
 
     def headers(self, api_key: str) -> Mapping[str, str]:
-        """Return the headers that authenticate and version a request."""
+        """Return the HTTP headers with the API key, the API version and the beta features."""
         headers = {"x-api-key": api_key, "anthropic-version": _VERSION}
         if self.betas:
             headers["anthropic-beta"] = ",".join(self.betas)
         return headers
 
     def encoder(self) -> PrefixEncoder:
-        """Return a fresh encoder for one run."""
+        """Return a new encoder for the requests of one run."""
         return anthropic_encoder(self.model, self.max_tokens_default)
 
     def decoder(self) -> AnthropicDecoder:
-        """Return a fresh decoder for one stream."""
+        """Return a new decoder for one response stream."""
         return AnthropicDecoder({**ANTHROPIC_WORDS, **self.finish_words})
 
     def error(self, status: int, body: bytes) -> ProviderError:
-        """Return the error that an HTTP refusal means; never raises."""
+        """Return the `ProviderError` for an HTTP error response; never raises."""
         return http_error(WIRE, status, body)

@@ -1,4 +1,4 @@
-"""The wire of OpenAI chat completions, and of all that speak it.
+"""The wire format of OpenAI's chat completions API and of compatible servers.
 
-Start with `wire.py`; requests are written in `encode.py`, streams are read in `decode.py`.
+Start with `wire.py`; `encode.py` writes requests, and `decode.py` reads response streams.
 """

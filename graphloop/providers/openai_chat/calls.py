@@ -1,9 +1,10 @@
-"""Tool calls of one turn, assembled from fragments.
+"""Assemble the tool calls of one turn from streamed fragments.
 
-Servers disagree on how a fragment names its call. Proxies count from 1, Mistral sends
-no index, Gemini's compatible endpoint sends every call at index 0 under a new id, some send no id
-at all, some every call at index 0 under one id. Calls are therefore counted here, in the order they
-appear; an id is never a key by itself where there is an index, for ids repeat within a turn.
+Servers disagree on how a fragment identifies its call. Proxies count from 1; Mistral sends no
+index; Gemini's compatible endpoint sends every call at index 0 with a new id; some servers send no
+id; others send every call at index 0 with the same id. So this module numbers calls in the order in
+which they appear. If a fragment has an index, its id alone identifies no call, because ids repeat
+within a turn.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _FUNCTION_FIELDS: Final = frozenset({"name", "arguments"})
 
 @final
 class CallDraft:
-    """A call under assembly; its deltas wait for its name."""
+    """A tool call being assembled; its deltas are held back until its name arrives."""
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -36,7 +37,7 @@ class CallDraft:
         self._shown = False
 
     def add(self, fragment: JsonObject) -> Sequence[Delta]:
-        """Take the next fragment of this call; return the deltas to show."""
+        """Add the next fragment of this call; return the deltas to show."""
         self.id = self.id or _word(fragment.get("id"))
         function = _function_of(fragment)
         self.name = self.name or _word(function.get("name"))
@@ -49,21 +50,22 @@ class CallDraft:
         return self._show(self._arguments.push(piece) if piece else "")
 
     def ends_before(self, fragment: JsonObject) -> bool:
-        """Whether `fragment` starts another call."""
+        """Whether `fragment` starts another call, so that this call is complete."""
         function = _function_of(fragment)
         name = _word(function.get("name"))
         if not (name and self.name):
             return False
-        # Some servers repeat the name in every fragment, the last of which may be empty.
+        # Some servers repeat the name in every fragment, even in an empty last fragment. So an
+        # equal name starts another call only together with the start of a JSON object.
         another = name != self.name or _text(function.get("arguments")).lstrip().startswith("{")
         return another and is_object_text(self._arguments.text)
 
     def flush(self) -> Sequence[Delta]:
-        """End the call; return the deltas that waited for more of it."""
+        """End the call; return the deltas that were held back."""
         return self._show(self._arguments.flush(), final=True)
 
     def call(self) -> ToolCall:
-        """Return the call as far as it has come."""
+        """Return the tool call as assembled so far."""
         extra = json_text(self._extra) if self._extra else ""
         return ToolCall(self.id, self.name, self._arguments.text, extra)
 
@@ -79,7 +81,7 @@ class CallDraft:
 
 @final
 class CallAssembler:
-    """Finds the call that each fragment belongs to."""
+    """Assigns each streamed fragment to its tool call."""
 
     def __init__(self) -> None:
         self._drafts: list[CallDraft] = []
@@ -87,7 +89,7 @@ class CallAssembler:
         self._by_id: dict[tuple[int | None, str], CallDraft] = {}
 
     def add(self, fragment: JsonObject) -> tuple[CallDraft | None, Sequence[Delta]]:
-        """Take a fragment; return the call it started, and its deltas."""
+        """Add a fragment; return its call if it started a new call, and the deltas to show."""
         at = fragment.get("index")
         index = at if isinstance(at, int) else None
         call_id = _word(fragment.get("id"))
@@ -103,7 +105,7 @@ class CallAssembler:
         return draft if new else None, draft.add(fragment)
 
     def flush(self) -> Sequence[Delta]:
-        """Return the deltas that any call still holds back."""
+        """End all calls; return the deltas that they still held back."""
         return [delta for draft in self._drafts for delta in draft.flush()]
 
     def _find(self, index: int | None, call_id: str, fragment: JsonObject) -> CallDraft | None:
@@ -111,18 +113,18 @@ class CallAssembler:
             draft = self._at_index.get(index)
             if draft is None or not call_id or draft.id in {"", call_id}:
                 return draft
-            # Another id at a known index: a call of its own, unless it was there before.
+            # A different id at a known index is a new call, unless that id came there before.
             return self._by_id.get((index, call_id))
         if call_id:
             return self._by_id.get((None, call_id))
         last = self._drafts[-1] if self._drafts else None
-        # With neither index nor id a second name can only mean a second call.
+        # Without an index and an id, only a second name shows that a second call starts.
         is_another = last is not None and last.name and _word(_function_of(fragment).get("name"))
         return None if is_another else last
 
 
 def add_field(into: JsonObject, name: str, value: object) -> None:
-    """Keep an unknown field: arrays and objects grow, the rest replaces."""
+    """Merge an unknown field into `into`: extend arrays and objects, replace other values."""
     kept = into.get(name)
     if is_list(kept) and is_list(value):
         kept.extend(value)
@@ -141,7 +143,7 @@ def _word(value: object) -> str:
 
 
 def _text(value: object) -> str:
-    # Ids may be numbers, and some servers send the arguments as the object instead of its text.
+    # Some servers send ids as numbers, or arguments as a JSON object instead of its text.
     if isinstance(value, str):
         return value
     return "" if value is None else json_text(value)

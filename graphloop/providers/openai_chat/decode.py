@@ -1,8 +1,8 @@
-"""Streams of the OpenAI chat wire: chunks to deltas and a reply.
+"""Decode an OpenAI chat stream into deltas and one reply.
 
-The answer is over at its finish reason, which `[DONE]` follows on most servers. A stream without a
-finish reason is truncated, even with `[DONE]`. Of several finish reasons the worst counts.
-The decoder reads only the first choice, and keeps unknown fields of a chunk's delta.
+A finish reason ends the answer; most servers then send `[DONE]`. A stream without a finish reason
+is truncated, even with `[DONE]`. If several finish reasons arrive, the worst of them counts. The
+decoder reads only the first choice, and keeps unknown fields of a chunk's delta.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ __all__ = ["ChatDecoder"]
 
 _METADATA: Final = ("id", "system_fingerprint", "service_tier", "timings")
 _NOTHING: Final = Usage()
-_GROWING: Final = ("text", "summary", "data")  # Fields of a reasoning detail that come in pieces.
+_GROWING: Final = ("text", "summary", "data")  # Reasoning detail fields that stream in pieces.
 
 _ProseDelta: TypeAlias = type[TextDelta] | type[ReasoningDelta]
 
 
 class _Delta(Struct, forbid_unknown_fields=True):
-    """Text alone; some servers write null into all other fields."""
+    """A delta that holds only text; some servers send its other fields as null."""
 
     content: str
     role: str | None = None
@@ -73,12 +73,12 @@ class _Chunk(Struct):
     error: None = None
 
 
-# Most chunks hold only more text: to decode them by their own types costs a third.
+# Most chunks only add text; decoding them as these types takes a third of the generic time.
 _decode = Decoder(_Chunk).decode
 
 
 class _Prose:
-    """A stretch of text, or of reasoning."""
+    """Consecutive text, or consecutive reasoning, that becomes one message part."""
 
     __slots__ = ("extra", "joiner", "kind")
 
@@ -90,15 +90,15 @@ class _Prose:
 
 @final
 class ChatDecoder:
-    """Decodes the events of one stream (see `Decoder`).
+    """Decodes the events of one OpenAI chat response stream (see `Decoder`).
 
-    `complete` waits for `[DONE]`: the usage may follow the finish reason.
+    Only `[DONE]` sets `complete`, because the usage may follow the finish reason.
     """
 
     def __init__(self, words: FinishWords) -> None:
         self.complete = False
         self._words = words
-        self._out: list[Delta | UsageSoFar] = []  # The deltas of the event in hand.
+        self._out: list[Delta | UsageSoFar] = []  # The items of the current event.
         self._parts: list[_Prose | CallDraft | OpaquePart] = []
         self._prose: _Prose | None = None
         self._calls = CallAssembler()
@@ -109,22 +109,22 @@ class ChatDecoder:
         self._model = ""
         self._usage = Usage()
         self._finish = ""
-        # The target of a chunk that holds only text; None while every chunk must be read.
+        # The joiner that text-only chunks extend; None while each chunk needs the full decoder.
         self._flowing: TextJoiner | None = None
         self._by_deltas = False
         self._refused = False
 
     @property
     def content_started(self) -> bool:
-        """Whether any content has come."""
+        """Whether the stream has delivered content."""
         return bool(self._parts)
 
     def feed(self, event: ServerEvent) -> Iterable[Delta | UsageSoFar]:
-        """Take an event; return deltas to show, and usage if reported.
+        """Decode an event; return the deltas to show, and the usage if the event reports it.
 
         Raises:
-            BadReply: the event's JSON does not parse or is not of this wire.
-            ProviderError: the event reports an error of the server, of the fitting class.
+            BadReply: the event is not valid JSON or does not follow this wire format.
+            ProviderError: the event reports a server error, which determines the subclass.
         """
         text = None if self._flowing is None else _more_text(event.data)
         if self._flowing is None or text is None:
@@ -136,10 +136,10 @@ class ChatDecoder:
         return (TextDelta(shown),) if shown else ()
 
     def reply(self) -> Reply:
-        """Return the whole answer once the stream has ended.
+        """Return the complete reply after the stream has ended.
 
         Raises:
-            StreamTruncated: no finish reason has come, or the server broke off.
+            StreamTruncated: the stream had no finish reason, or the server failed.
         """
         extra = dict(self._extra)
         if self._details:
@@ -151,11 +151,11 @@ class ChatDecoder:
         if self._refused:
             reason = FinishReason.REFUSAL
         elif reason is FinishReason.STOP and message.calls:
-            reason = FinishReason.TOOL_CALLS  # Many servers say "stop" when the turn has calls.
+            reason = FinishReason.TOOL_CALLS  # Many servers send "stop" despite calls.
         return Reply(message, reason, self._usage, self._finish, self._model, metadata)
 
     def _take(self, event: ServerEvent) -> None:
-        """Take an event of any kind."""
+        """Decode an event of any type, without the fast path for text."""
         data = event.data
         if data.startswith(b"[DONE]"):
             self.complete = True
@@ -168,7 +168,7 @@ class ChatDecoder:
             self._take_envelope(chunk)
         for choice in as_list(chunk.get("choices"), "choices"):
             entry = as_object(choice, "choices[]")
-            if not entry.get("index"):  # 0, or not there at all
+            if not entry.get("index"):  # 0 or absent
                 self._take_choice(entry)
         usage = chunk.get("usage")
         if self._finish or usage:
@@ -194,7 +194,7 @@ class ChatDecoder:
         if delta is not None:
             self._by_deltas = True
         elif not self._by_deltas:
-            # Some servers stream whole messages; behind deltas a message is a repetition.
+            # Some servers send a whole message instead of deltas; after deltas, it repeats them.
             delta = choice.get("message")
         for name, value in as_object(delta, "choices[0].delta").items():
             if name == "content" and isinstance(value, str):
@@ -223,7 +223,7 @@ class ChatDecoder:
                 for fragment in as_list(value, "delta.tool_calls"):
                     self._call(as_object(fragment, "delta.tool_calls[]"))
             case "function_call", _:
-                # The wire's old form: one call without id; -1 is no server's index.
+                # The API's old format has one call without an id; no server uses the index -1.
                 self._call({"index": -1, "function": value})
             case _:
                 add_field(self._extra, name, value)
@@ -243,7 +243,7 @@ class ChatDecoder:
             self._out.append(kind(shown))
 
     def _reason(self, field: str, text: str) -> None:
-        # Some servers send everything twice, under two names: only the first name counts.
+        # Some servers send reasoning twice, in two fields; only the field that came first counts.
         if text:
             self._reasoning_field = self._reasoning_field or field
             if field == self._reasoning_field:
@@ -303,7 +303,7 @@ class ChatDecoder:
 
 
 def _more_text(data: bytes) -> str | None:
-    """Return the text of a chunk without anything else, or None."""
+    """Return the text of a chunk that holds only text, or None for any other chunk."""
     try:
         return _decode(data).choices[0].delta.content
     except (DecodeError, UnicodeDecodeError, RecursionError):
@@ -313,7 +313,8 @@ def _more_text(data: bytes) -> str | None:
 def _is_error(chunk: JsonObject) -> bool:
     if chunk.get("error") or chunk.get("object") == "error":
         return True
-    # The bare report; keep-alive objects have no choices either, and no fields of an error.
+    # Some servers send an error's fields at the top level. Keep-alive objects have neither
+    # choices nor these fields.
     bare = chunk.get("detail") or (chunk.get("code") and chunk.get("message"))
     return bool(bare) and not chunk.get("choices")
 
@@ -346,20 +347,20 @@ def _grow(kept: JsonObject, piece: JsonObject) -> None:
 
 
 def _usage(usage: JsonObject) -> Usage:
-    """Return the tokens of a turn.
+    """Convert a server's `usage` object to a `Usage`.
 
-    Input excludes tokens from a cache; output includes reasoning.
+    The input count excludes cached tokens; the output count includes reasoning.
     """
     prompt = count_of(usage, "prompt_tokens")
     completion = count_of(usage, "completion_tokens")
-    # DeepSeek and Moonshot name the cached tokens beside the details, not in them.
+    # DeepSeek and Moonshot send the cached tokens outside `prompt_tokens_details`.
     cached = (
         count_of(usage.get("prompt_tokens_details"), "cached_tokens")
         or count_of(usage, "prompt_cache_hit_tokens")
         or count_of(usage, "cached_tokens")
     )
     reasoning = count_of(usage.get("completion_tokens_details"), "reasoning_tokens")
-    # xAI, and Gemini behind this wire, count reasoning beside the completion.
+    # xAI and Gemini do not include reasoning in `completion_tokens`.
     if reasoning and count_of(usage, "total_tokens") == prompt + completion + reasoning:
         completion += reasoning
     return Usage(

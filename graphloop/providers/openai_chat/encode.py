@@ -1,6 +1,6 @@
-"""Requests of the OpenAI chat wire: head and history.
+"""Encode requests in the OpenAI chat wire format: the head and the messages.
 
-The form of a message depends only on that message and on those before it, never on later ones.
+The encoding of a message depends on that message and on earlier messages, never on later messages.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _OWNED: Final[Mapping[str, str]] = {
     "stop": "Set Settings.stop_sequences.",
 }
 
-# The keywords of OpenAI's strict mode, from its page on structured outputs. The API answers 400 to
-# `default` and many others.
+# The schema keywords that OpenAI's strict mode accepts, from OpenAI's page on structured outputs.
+# The API answers 400 to other keywords, such as `default`.
 _STRICT_WORDS: Final = frozenset(
     (
         *("type", "properties", "required", "additionalProperties", "items", "enum", "const"),
@@ -48,12 +48,12 @@ _STRICT_WORDS: Final = frozenset(
 
 
 def chat_encoder(model: str, max_tokens_field: str, *, reasoning: bool) -> PrefixEncoder:
-    """Return an encoder for one run.
+    """Return a new encoder for the requests of one run to `model`.
 
     Args:
         model: the model's name on the server.
-        max_tokens_field: the server's name for `Settings.max_tokens`.
-        reasoning: whether a turn's reasoning may go back to the server.
+        max_tokens_field: the request field for `Settings.max_tokens`.
+        reasoning: whether the model's reasoning may be sent back to the server.
     """
     head = partial(_head, model, max_tokens_field)
     return PrefixEncoder(partial(_ChatHistory, reasoning=reasoning), head)
@@ -75,8 +75,8 @@ class _ChatHistory(EncodedHistory):
 
     def end(self, request: ModelRequest) -> bytes:
         del request
-        # An unfinished batch of results keeps its images back. They are sent, but not remembered:
-        # the results still to come must follow their calls directly.
+        # Images of an unfinished batch of results are sent here but not stored as encoded: in the
+        # next request, the remaining results must come before the images.
         waiting = b"".join(b"," + json_bytes(entry) for entry in self._batch.waiting())
         return waiting + b"]}"
 
@@ -84,8 +84,8 @@ class _ChatHistory(EncodedHistory):
 def _head(
     model: str, max_tokens_field: str, request: ModelRequest, instructions: Sequence[str]
 ) -> bytes:
-    """Return the body up to and with the bracket before the messages."""
-    del instructions  # This wire sends system messages in their places.
+    """Return the request body up to and including the bracket that opens `messages`."""
+    del instructions  # This wire sends system messages in the history.
     settings = request.settings
     options, server_tools = options_of(settings, _OWNED)
     tools = [*map(_tool, request.tools), *map(json_bytes, server_tools)]
@@ -104,7 +104,7 @@ def _head(
         "parallel_tool_calls": settings.parallel_tool_calls if tools else None,
     }
     fields |= {name: value for name, value in asked.items() if value is not None}
-    fields |= options  # `stream_options` among them: some servers refuse ours.
+    fields |= options  # May replace `stream_options`, which some servers refuse.
     head = json_bytes(fields)[:-1] + _response_format(request.output, options)
     if tools:
         head += b',"tools":[' + b",".join(tools) + b"]" + _choice(request.tool_choice)
@@ -130,7 +130,10 @@ def _response_format(output: OutputSpec | None, options: JsonObject) -> bytes:
 
 
 def is_strict(schema: object) -> bool:
-    """Whether OpenAI's strict mode takes `schema`: closed objects, all properties required."""
+    """Whether OpenAI's strict mode accepts `schema`.
+
+    Strict mode requires that objects forbid additional properties and require all their properties.
+    """
     is_plain = is_object(schema) and schema.get("type") == "object" and "anyOf" not in schema
     return is_plain and _is_strict_part(schema)
 

@@ -1,9 +1,9 @@
-"""Messages in the form of the OpenAI chat wire.
+"""Encode messages in the OpenAI chat wire format.
 
-A result is sent under the id of the call at its position, never by looking an id up: many servers
-repeat ids. A server's own data (`extra`, reasoning) goes back to this wire and to no other, and
-reasoning only on turns that called tools (DeepSeek and others refuse such turns
-without it, and ignore it elsewhere), under the name it came by.
+A tool result is sent with the id of the call at the same position, because many servers repeat ids.
+A server's own data (`extra`, reasoning) is sent only if it came from this wire format. Reasoning is
+sent back only on turns with tool calls, in the field in which it arrived: DeepSeek and others
+require it on such turns, and ignore it elsewhere.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ CHAT_REASONING: Final[Mapping[str, str]] = {
     "reasoning_content": "",
     "reasoning": '{"field":"reasoning"}',
 }
-"""The fields of readable reasoning, and the `extra` of a part that came by each."""
+"""Maps each field for readable reasoning to the `extra` of the parts that arrived in that field."""
 
 THINKING_EXTRA: Final = '{"type":"thinking"}'
-"""The `extra` of reasoning that came as a typed part of the content (Mistral)."""
+"""The `extra` of a reasoning part that arrived as a typed content part (Mistral)."""
 
-# The start of a text that reports a failed call; this wire has no flag for it.
+# A result text that starts like this already reports its failure; the wire has no error flag.
 _FAILURES: Final = ("Error", "Invalid arguments", "No such tool", "Tool call denied", "Not run")
 
 _is_made_up = re.compile(r"graphloop_\d+_\d+").fullmatch
@@ -51,10 +51,10 @@ _NOTHING: Final[tuple[JsonObject, ...]] = ()
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The calls of the last turn, and how many are answered.
+    """The call ids of the last turn, and the number of calls whose results are encoded.
 
-    `parts` are images and files of results. This wire's tool messages hold text only, so they
-    follow in one user message, after the last result: pairing stays intact.
+    `parts` holds the results' images and files. Tool messages of this wire hold only text, so
+    `parts` follow in one user message after the last result, which keeps the results together.
     """
 
     ids: tuple[str, ...] = ()
@@ -62,16 +62,16 @@ class Batch:
     parts: tuple[JsonObject, ...] = ()
 
     def waiting(self) -> tuple[JsonObject, ...]:
-        """Return the user message of the parts that wait, if any."""
+        """Return one user message with the waiting `parts`, or an empty tuple."""
         return ({"role": "user", "content": list(self.parts)},) if self.parts else _NOTHING
 
 
 def encode_message(
     batch: Batch, index: int, message: Message, *, reasoning: bool = True
 ) -> tuple[Batch, tuple[JsonObject, ...]]:
-    """Return the wire's messages for a message, and the next `Batch`.
+    """Return the next `Batch`, and the wire's messages for the message at `index`.
 
-    `reasoning` is whether a turn's reasoning may go back to the server.
+    `reasoning` is whether the model's reasoning may be sent back to the server.
     """
     match message:
         case ToolResult():
@@ -90,7 +90,7 @@ def encode_message(
 
 
 def _call_id(server_id: str, index: int, at: int) -> str:
-    # A server's id of our own form might be that of another call of this history.
+    # A server id in the form of generated ids could equal the generated id of another call.
     is_usable = server_id and not _is_made_up(server_id)
     return server_id if is_usable else f"graphloop_{index}_{at}"
 
@@ -161,7 +161,7 @@ def _assistant(message: AssistantMessage, ids: tuple[str, ...], *, reasoning: bo
 
 
 def _typed_content(message: AssistantMessage, *, thinking: bool) -> list[JsonObject]:
-    """Return the content as typed parts where text loses some."""
+    """Return the content as typed parts, or an empty list if plain text can express all of it."""
     typed: list[JsonObject] = []
     needed = False
     for part in message.parts:
@@ -204,7 +204,7 @@ def _call(call_id: str, call: ToolCall, *, own: bool) -> JsonObject:
 
 
 def _with_extra(entry: JsonObject, extra: JsonObject) -> JsonObject:
-    """Add to `entry` the fields of `extra` it does not have."""
+    """Add the fields of `extra` that `entry` lacks to `entry`, and return `entry`."""
     for name, value in extra.items():
         entry.setdefault(name, value)
     return entry

@@ -1,7 +1,7 @@
-"""The OpenAI chat-completions wire, and the servers compatible with it.
+"""The wire format of OpenAI chat completions and compatible servers, for one model.
 
-vLLM, llama.cpp, Groq, Together, DeepSeek, Mistral, OpenRouter and others speak it, each a little
-differently. This module binds the wire to one model. It does no I/O: the provider posts the bytes.
+vLLM, llama.cpp, Groq, Together, DeepSeek, Mistral, OpenRouter and others use this format with small
+differences. This module does no I/O: the provider posts the bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["CHAT_WORDS", "MaxTokensField", "OpenAIChat", "ReasoningReturn"]
 MaxTokensField: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
 ReasoningReturn: TypeAlias = Literal["auto", "never"]
 
-# OpenAI's reasoning models refuse `max_tokens`; many compatible servers know nothing else.
+# OpenAI's reasoning models refuse `max_tokens`; many compatible servers accept only that field.
 _is_reasoning_model = re.compile(r"(?:o1|o3|o4|gpt-5)").match
 
 CHAT_WORDS: Final[FinishWords] = {
@@ -66,16 +66,17 @@ CHAT_WORDS: Final[FinishWords] = {
 @final
 @dataclass(frozen=True, slots=True)
 class OpenAIChat:
-    """The wire of `POST /chat/completions` (see `Wire`).
+    """The wire format of `POST /chat/completions` for one model (see `Wire`).
 
     Args:
         model: the model's name on the server.
-        max_tokens_field: the body's field for `Settings.max_tokens`. Left out, it is
-            `max_completion_tokens` for names that start with o1, o3, o4 or gpt-5, else
+        max_tokens_field: the request field for `Settings.max_tokens`. The default is
+            `max_completion_tokens` for model names that start with o1, o3, o4 or gpt-5, else
             `max_tokens`.
-        reasoning: whether a turn's reasoning goes back to the server: `auto` is on turns that
-            called tools, under the name it came by; `never` is for servers that refuse it.
-        finish_words: words that the server sends beside those of the wire.
+        reasoning: whether the model's reasoning is sent back to the server. `auto` sends it on
+            turns with tool calls, in the field in which it arrived. `never` is for servers that
+            refuse it.
+        finish_words: finish reasons that this server sends in addition to the known words.
     """
 
     model: str
@@ -87,20 +88,20 @@ class OpenAIChat:
     path: str = field(default="/chat/completions", init=False)
 
     def headers(self, api_key: str) -> Mapping[str, str]:
-        """Return the bearer header; nothing for a server that needs no key."""
+        """Return the authorization header, or no header if `api_key` is empty."""
         return {"authorization": f"Bearer {api_key}"} if api_key else {}
 
     def encoder(self) -> PrefixEncoder:
-        """Return a fresh encoder for one run."""
+        """Return a new encoder for the requests of one run."""
         reasons = _is_reasoning_model(self.model)
         by_name = "max_completion_tokens" if reasons else "max_tokens"
         limit = self.max_tokens_field or by_name
         return chat_encoder(self.model, limit, reasoning=self.reasoning == "auto")
 
     def decoder(self) -> ChatDecoder:
-        """Return a fresh decoder for one stream."""
+        """Return a new decoder for one response stream."""
         return ChatDecoder({**CHAT_WORDS, **self.finish_words})
 
     def error(self, status: int, body: bytes) -> ProviderError:
-        """Return the error that an HTTP refusal means; never raises."""
+        """Return the `ProviderError` for an HTTP error response; never raises."""
         return http_error(CHAT_WIRE, status, body)
