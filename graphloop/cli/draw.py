@@ -144,7 +144,7 @@ def _journals(names: Sequence[str], store: str | None) -> list[Journal]:
 
 
 def graph_with_tools(loop: Loop, tools: Tools = ()) -> Graph[None]:
-    """Return the graph of an agent or graph, with the agents among `tools` added to a graph."""
+    """Return an agent's graph, or a copy of a graph with the agents among `tools` added."""
     if isinstance(loop, Agent):
         return loop.graph
     _, agents = split_tools(tools)

@@ -121,7 +121,7 @@ async def _rows(where: str | None) -> Sequence[_Row]:
 
 
 def _status(record: RunRecord) -> str:
-    """Return the status of a run; a parked run without open questions counts as interrupted."""
+    """Return the status of a run; a parked run without questions counts as interrupted."""
     is_interrupted = record.status == "parked" and not record.asks
     return "interrupted" if is_interrupted else record.status
 
@@ -138,7 +138,7 @@ async def _from_journals(store: Store) -> Sequence[RunRecord]:
 
 
 def _print(rows: Sequence[_Row]) -> None:
-    """Print a table of runs that fits the terminal, then the open questions of each run."""
+    """Print a table of runs that fits the terminal, then the questions that each run waits for."""
     named = [*_tree(rows)]
     is_terminal = sys.stdout.isatty()
     console = Console(width=None if is_terminal else PIPE_WIDTH, highlight=False, markup=False)

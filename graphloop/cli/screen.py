@@ -320,7 +320,7 @@ def state_text(run: Run[S]) -> str:
 
 
 def tokens_text(usage: Usage | None) -> str:
-    """Return a text with the number of tokens, or a text that says the number is unknown."""
+    """Return the number of tokens as text, or `tokens unknown` if the server did not report it."""
     return f"{usage.total_tokens:,} tokens" if usage else "tokens unknown"
 
 

@@ -1,7 +1,7 @@
 """Stored runs: find and read the runs of a store, and name the commands that continue a run.
 
-With each run, a database keeps the command line words to resume it: the target, and the options
-that are not in the journal. An example is `/desk/support.yaml --with /desk/tools.py`.
+With each run, a store keeps command line words for resuming it: the target, and the options that
+are not in the journal. An example is `/desk/support.yaml --with /desk/tools.py`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _existing(where: str | None) -> Path:
 
 
 def refuse_unreachable(where: str) -> None:
-    """Raise an error if a new database would be in a folder that does not exist."""
+    """Raise an error if a new SQLite store would be in a folder that does not exist."""
     folder = Path(where).parent
     if isinstance(open_store(where), SqliteStore) and not folder.is_dir():
         raise ConfigError(
@@ -80,7 +80,7 @@ def refuse_unreachable(where: str) -> None:
 
 
 async def close(store: Store) -> None:
-    """Close a database; other stores have no open file."""
+    """Close an SQLite store; other stores have no open file."""
     if isinstance(store, SqliteStore):
         await store.aclose()
 
@@ -252,7 +252,7 @@ class Origin:
 
 
 def origin_of(store: Store | str | Path, start: Start) -> Origin:
-    """Return the origin of a run; open the store if `store` is a path."""
+    """Return the `Origin` of a run; if `store` is a path, open the store at the path."""
     if isinstance(store, str | Path):
         return Origin(open_store(store), str(store), start.words())
     return Origin(store, "", start.words())

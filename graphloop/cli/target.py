@@ -144,13 +144,13 @@ def absolute_target(text: str) -> str:
 
 
 def load_graph(text: str) -> Graph[None]:
-    """Load the graph of a target; for an agent, the agent's graph. Raise like `load_target`."""
+    """Load a target, and return its graph or its agent's graph; raise like `load_target`."""
     loop = load_target(text).loop()
     return loop.graph if isinstance(loop, Agent) else loop
 
 
 def limited(loop: Loop, max_steps: int | None, unbounded: str | None) -> Loop:
-    """Return the loop with `--max-steps` applied to an agent, or `--unbounded` to a graph."""
+    """Return an agent with `--max-steps` applied, or a graph with `--unbounded` applied."""
     if isinstance(loop, Agent):
         refuse_options({"--unbounded": unbounded}, "an agent's loop is bounded")
         return loop if max_steps is None else loop.with_options(max_steps=max_steps)
@@ -164,7 +164,7 @@ def limited(loop: Loop, max_steps: int | None, unbounded: str | None) -> Loop:
 
 
 def refuse_options(options: Mapping[str, object], why: str) -> None:
-    """Raise an error that names each given option; None and False mean that it is not given."""
+    """Raise an error if any of these options is given; None and False mean not given."""
     names = [name for name, value in options.items() if value is not None and value is not False]
     if names:
         raise ConfigError(f"{' and '.join(names)} would have no effect: {why}. Fix: leave it out.")

@@ -65,7 +65,7 @@ def _wrapped(line: str) -> str:
 
 
 def safe_json(text: str) -> str:
-    """Return equal JSON, in which characters that could control a terminal are escaped."""
+    """Escape the characters of a JSON text that could control a terminal; keep the JSON value."""
     return UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 

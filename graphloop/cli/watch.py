@@ -123,7 +123,7 @@ async def _finished(stream: RunStream[None], origin: Origin | None, screen: Scre
 
 
 def _pending_lines(result: RunResult[None], origin: Origin | None) -> Iterator[str]:
-    """Yield the open questions of a parked run, and the commands that answer and resume it."""
+    """Yield the questions that a parked run waits for, and the commands to answer and resume."""
     yield f"parked: the run waits for {counted(len(result.pending), 'answer')}"
     for pending in result.pending:
         yield f"  {pending.key}  {ask_text(pending)}"

@@ -187,7 +187,7 @@ def loop_until(
         given_up: the target after the last retry, if its answer is not accepted.
 
     Raises:
-        ConfigError: the body is a node that needs an open turn, such as a model node.
+        ConfigError: another node must begin a turn before the body, for example a model node.
     """
     if needs_turn(body):
         raise ConfigError(

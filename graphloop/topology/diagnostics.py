@@ -23,7 +23,7 @@ __all__ = ["FAULT", "UNKNOWN_KEY", "Diagnostics", "ParseError", "TopologyError"]
 PROBLEMS_MAX: Final = 100
 """The largest number of problems in one report; further problems are left out."""
 TEXT_MAX, TEXT_HEAD, TEXT_TAIL = 500, 300, 150
-"""The longest text in a message, and the lengths of the head and tail kept of a longer text."""
+"""A longer text than `TEXT_MAX` is shortened to this many characters of its head and tail."""
 NAME_MAX: Final = 100
 """The longest name for which a similar name is suggested; the search is slow for longer names."""
 KEY: Final = "[key]"

@@ -88,7 +88,7 @@ class Document:
 
 
 def documents_below(agents: Mapping[str, AgentEntry]) -> Iterator[Document]:
-    """Yield each document of these agents and of their own agents, at any depth, once."""
+    """Yield the documents of these agents, and of the agents nested in these documents, once."""
     seen: set[int] = set()
     todo = list(agents.values())
     while todo:
@@ -122,7 +122,7 @@ def _document_of(graph: NodeGraph[Any], made: dict[int, Document]) -> Document:
 
 
 def rows_with(graph: NodeGraph[Any], nodes: Mapping[str, AnyNode] | None = None) -> Edges[Any]:
-    """Return a graph's table as edges, with each node in `nodes` replacing its namesake."""
+    """Return a graph's edges, with a node of `nodes` in place of the graph's node of that name."""
     by_name = {**graph.nodes, **(nodes or {})}
     targets: dict[str, AnyNode | EndType] = {**by_name, "END": END}
     return {

@@ -37,7 +37,7 @@ class IncludePlace:
     read: dict[Path, Document | None] = field(default_factory=dict[Path, "Document | None"])
 
     def find(self, name: str, mark: Mark, diagnostics: Diagnostics) -> tuple[Path, IncludePlace]:
-        """Return the path of the included file `name`, and the place for reading that file.
+        """Return the resolved path of the included file `name`, and its `IncludePlace`.
 
         Raises:
             ParseError: the file is missing or not allowed, the includes form a cycle, or there are

@@ -45,7 +45,7 @@ from .writer import fingerprint_of, topology_text
 __all__ = ["Topology", "dump", "fingerprint", "load"]
 
 NO_PATH: Final = ("\n", "\r", "\0")
-"""A string with one of these is a topology's text and not a path; a text with NUL is refused."""
+"""A string with one of these characters is read as the text of a topology, and not as a path."""
 
 OwnAgents: TypeAlias = "Mapping[str, Agent | Topology]"
 
@@ -157,9 +157,9 @@ class Topology(Graph[Any]):
         return bool(self.endless) or any(agent.is_endless for agent in self._agents.values())
 
     def unbounded(self, reason: str) -> Topology:
-        """Return a copy that accepts each cycle without a bound for the given reason.
+        """Return a copy of the graph that may run although it has cycles without a bound.
 
-        The reason is added to `ignore`, also for cycles in agents' graphs.
+        `reason` is added to `ignore` for each such cycle, also in agents' graphs.
         """
         if not self.is_endless:
             return super().unbounded(reason)
@@ -167,7 +167,7 @@ class Topology(Graph[Any]):
         return self.with_document(replace(self.document, ignore=ignore))
 
     def _reasons(self, reason: str) -> Ignore:
-        """Return `ignore` entries that accept each unbounded cycle, also in agents' graphs."""
+        """Return an `ignore` entry with `reason` for each unbounded cycle, also those of agents."""
         own = super().unbounded(reason).ignore if self.endless else dict[tuple[str, str], str]()
         reasons = {place: why for place, why in own.items() if place not in self.ignore}
         for name, agent in self._agents.items():

@@ -315,7 +315,10 @@ def _detailed(details: Mapping[str, Any], model: Model) -> InitErrorDetails:
 
 
 def built(make: Callable[[], T], what: str) -> T:
-    """Return `make()`; convert a `ConfigError` to a `fault`, which pydantic can report."""
+    """Return `make()`; convert a `ConfigError` to a `fault`, which pydantic can report.
+
+    If the error contains no fix, the fix is to change `what`.
+    """
     try:
         return make()
     except ConfigError as error:

@@ -66,7 +66,7 @@ from .registration import FROM_OUTSIDE, LIBRARY, Registry
 __all__ = ["NODE", "SHORT", "NodeKind", "Renamed", "class_fields", "meaning_of", "model_of_use"]
 
 OR: Final[Form] = Union
-"""`Union` for types that are built at run time; type checkers reject them in `Union[...]`."""
+"""`Union` without a static type: checkers reject `Union[...]` of types built at run time."""
 
 SHORT: Final[Mapping[type, str]] = {Branch: "agent", ToolChoice: "mode"}
 """For each class, the field that a file may set by writing only its value, without a mapping."""

@@ -52,7 +52,7 @@ IGNORE: Final = model_of(
     "ignore", {"node": Said, "code": Literal[CODES], "reason": Said}, ["code", "reason"]
 )
 MANY: Final[Form] = list
-"""`list` for item types that are built at run time; type checkers reject them in `list[...]`."""
+"""`list` without a static type: checkers reject `list[...]` of a type built at run time."""
 
 
 def _documented(forms: Mapping[str, tuple[Form, str]]) -> dict[str, Form]:
