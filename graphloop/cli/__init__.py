@@ -1,7 +1,7 @@
-"""The command line, with one file for each command.
+"""The command line interface, with one module for each command.
 
-Owns the options, screens and exit statuses of commands; it decides nothing about runs.
-An error is one sentence and a fix, without a traceback.
+This package has the commands' options, screens and exit statuses; it contains no logic of runs.
+An error is printed as one sentence and a fix, without a traceback.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ you trust. A topology file is data; no code of it runs.
 
 
 class _Command(TyperCommand):
-    """A command that refuses blank arguments and exits with its status."""
+    """A typer command that refuses blank arguments, and exits with the status that it returns."""
 
-    # Any: some versions of typer contain click, others use the installed click.
+    # `Any`: the context class depends on whether this version of typer contains its own click.
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
-        """Run the command and exit."""
+        """Run the command, and exit the process with its status."""
 
         def status() -> Status:
             _refuse_blanks(self.params, ctx.params)
@@ -65,7 +65,7 @@ class _Command(TyperCommand):
 
 
 class _Commands(TyperGroup):
-    """The commands; a command's module is imported when it is called."""
+    """The group of all commands; it imports a command's module when the command is called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - as above
         """Return the called command and its arguments."""
@@ -80,7 +80,7 @@ def _settings() -> dict[str, object]:
 
 
 def _help(text: str | None) -> str:
-    """Return a help text whose indented paragraphs typer does not wrap."""
+    """Mark the indented paragraphs of a help text, so that typer does not wrap them."""
     return re.sub(r"\n\n(?=  )", "\n\n\b\n", text or "")
 
 
@@ -117,15 +117,15 @@ def _graphloop(
         typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Declare the options of `graphloop` without a command."""
+    """Declare the options that `graphloop` takes without a command, such as `--version`."""
 
 
 for _name, _short in COMMANDS.items():
-    app.command(_name, short_help=_short)(lambda: None)  # `_loaded` has the command itself.
+    app.command(_name, short_help=_short)(lambda: None)  # `_loaded` imports the command.
 
 
 def _loaded(name: str) -> object:
-    """Return a command from its module."""
+    """Import a command's module, and return its command for typer."""
     module = import_module(f".{name}", __package__)
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     settings = _settings()
@@ -136,7 +136,7 @@ def _loaded(name: str) -> object:
 
 
 def _refuse_blanks(params: Iterable[Any], values: Mapping[str, object]) -> None:
-    """Refuse blank arguments; one error names all of them."""
+    """Raise one error that names all blank arguments, if there are any."""
     blank = [
         param.opts[0] if param.opts[0].startswith("-") else param.metavar
         for param in params

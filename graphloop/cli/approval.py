@@ -1,7 +1,7 @@
-"""Decisions about gated calls: by `--approve`, or by a person at the terminal.
+"""Approval: decide about calls that need approval, by `--approve` or by a person at the terminal.
 
-A daemon thread reads the answer from the file descriptor. So the event loop goes on while a
-question waits, and the process can exit without an answer.
+A daemon thread reads the answer from the file descriptor. The event loop therefore continues while
+a question waits, and the process can exit without an answer.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ UNKNOWN: Final = (
 def with_approver(
     loop: Loop, options: RunOptions, mode: ApproveMode | None, screen: Screen
 ) -> tuple[Loop, RunOptions]:
-    """Return a loop and its options with the approver of `--approve`.
+    """Return an agent or graph and its run options, with the approver that `--approve` selects.
 
-    Without `--approve`, an agent keeps its own approver. The options of an agent are part of it.
+    Without `--approve`, an agent keeps its own approver. A returned agent contains all options, so
+    the options returned with an agent are empty.
     """
     own = loop.options if isinstance(loop, Agent) else RunOptions()
     if mode is not None or own.get("approve_tool_call") is None:
@@ -55,9 +56,9 @@ def with_approver(
 
 
 def _approver(mode: ApproveMode | None, screen: Screen, *, kept: bool) -> Approver | None:
-    """Return the approver; without a terminal there is none, and the run parks.
+    """Return the approver for a mode; None without a terminal, so that the run parks.
 
-    A person can leave a question open only if a store keeps the run.
+    With `kept`, a store keeps the run; only then can a person leave a question open.
     """
     match mode:
         case ApproveMode.ALWAYS:
@@ -71,7 +72,7 @@ def _approver(mode: ApproveMode | None, screen: Screen, *, kept: bool) -> Approv
 
 
 def json_object(text: str) -> str:
-    """Return `text` if it is a JSON object."""
+    """Return `text` unchanged; raise an error if it is not a JSON object."""
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -107,7 +108,7 @@ def _asker(screen: Screen, *, kept: bool) -> Approver:
 
 
 async def _answer(pending: Pending, *, kept: bool) -> Approval:
-    """Ask until there is an answer.
+    """Ask the person at the terminal until there is a valid answer, and return it.
 
     Raises:
         LeftOpen: the person typed Ctrl-D, and a store keeps the run.
@@ -140,7 +141,7 @@ async def _answer(pending: Pending, *, kept: bool) -> Approval:
 
 
 async def _edit(pending: Pending) -> Approval | None:
-    """Return the approval with typed arguments; None goes back to the question."""
+    """Ask for edited arguments, and return the approval; None to ask the first question again."""
     if pending.unknown:
         tell_error(f"  {AS_IT_WAS}")
         return None
@@ -159,7 +160,7 @@ async def _edit(pending: Pending) -> Approval | None:
 
 
 async def _typed(prompt: str) -> str:
-    """Return a typed line with its newline; empty at the end of input."""
+    """Return a line typed at the terminal, with its newline; empty at the end of input."""
     sys.stderr.write(f"{wrapped(prompt, sys.stderr)} ")
     sys.stderr.flush()
     loop = asyncio.get_running_loop()

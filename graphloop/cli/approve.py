@@ -55,7 +55,7 @@ def approve_command(
     edit: Edit = None,
     store: StorePath = None,
 ) -> Status:
-    """Store an answer to a call for the next resume."""
+    """Store the answer to a waiting call; the next resume of the run reads it."""
     if deny and edit is not None:
         raise ConfigError("--deny: expected it or --edit, found both: a denied call does not run.")
     arguments = None if edit is None else json_object(edit)
@@ -96,9 +96,10 @@ async def _approve(run: str, call: str, where: str | None, answer: Approval) -> 
 
 
 def _find_ask(asks: Sequence[Ask], run_id: str, call: str, answers: Mapping[str, str]) -> Ask:
-    """Return the question that a key, the beginning of a key, or a tool's name means.
+    """Return the question about `call`, which is a key, the beginning of a key, or a tool's name.
 
-    The beginning or the name means an unanswered call; `answers` has the keys of the others.
+    A beginning or a tool's name matches only unanswered calls. `answers` holds the keys of the
+    answered calls.
     """
     named = [ask for ask in asks if ask.key == call]
     if named:

@@ -56,7 +56,7 @@ def check_command(  # noqa: PLR0913 - the options of a command are its parameter
     registers: Registers = None,
     as_json: Json = False,
 ) -> Status:
-    """Print the report on a graph, even if its table is wrong."""
+    """Check a graph and print the report, also if the graph's table is invalid."""
     register(registers)
     drawing = findings_file(draw)
     sarif_file = None if sarif is None else Destination.of("--sarif", sarif, SARIF_SUFFIXES)
@@ -83,7 +83,7 @@ def check_command(  # noqa: PLR0913 - the options of a command are its parameter
 
 
 def _loaded(text: str) -> tuple[Loop, tuple[str, ...]]:
-    """Return the loop of a target, and the known tools of its runs."""
+    """Return the agent or graph of a target, and the names of the known tools of its runs."""
     target = load_target(text)
     loop = target.loop()
     if isinstance(loop, Agent) or not target.tools:
@@ -95,7 +95,7 @@ def _loaded(text: str) -> tuple[Loop, tuple[str, ...]]:
 
 
 def _wanted(proven: str | None) -> tuple[str, ...]:
-    """Return the codes of --proven."""
+    """Return the property codes that the value of `--proven` requires."""
     if proven is None:
         return ()
     if proven == "all":

@@ -46,12 +46,12 @@ def diff_command(  # noqa: PLR0913 - the options of a command are its parameters
     registers: Registers = None,
     as_json: Json = False,
 ) -> Status:
-    """Print the differences of two graphs."""
+    """Compare two graphs, and print their differences."""
     register(registers)
     drawing = None if output is None else Destination.of("-o", output, PICTURES)
     refuse_mixed(drawing, as_json=as_json)
     rules = rules_of_texts(rule or (), "--rule")
-    # Both files may register tools of the same names.
+    # Undo the registrations of each file, because both files may register the same names.
     with registry.set_back():
         old = load_graph(before)
     with registry.set_back():

@@ -51,7 +51,7 @@ from .target import STANDARD, Loop, load_target, refuse_options, register
 __all__ = ["draw_command", "graph_with_tools"]
 
 SEQUENCES: Final = (".mmd", ".txt")
-"""The notations of a sequence."""
+"""The file formats for a sequence diagram."""
 
 Output: TypeAlias = Annotated[
     Text,
@@ -93,7 +93,7 @@ def draw_command(  # noqa: PLR0913 - the options of a command are its parameters
     in_order: InOrder = False,
     registers: Registers = None,
 ) -> Status:
-    """Draw a graph into a file, or as text on stdout."""
+    """Draw a graph to a file, or to stdout as text."""
     register(registers)
     nears: dict[str, object] = {
         "--expand": expand,
@@ -144,7 +144,7 @@ def _journals(names: Sequence[str], store: str | None) -> list[Journal]:
 
 
 def graph_with_tools(loop: Loop, tools: Tools = ()) -> Graph[None]:
-    """Return the graph of a loop, which knows the agents among its runs' tools."""
+    """Return an agent's graph, or a copy of a graph with the agents among `tools` added."""
     if isinstance(loop, Agent):
         return loop.graph
     _, agents = split_tools(tools)
@@ -162,7 +162,7 @@ async def _traces(
 
 
 async def _trace(graph: Graph[None], journal: Journal, store: Store) -> RunTrace:
-    """Return the trace of a run, with the stored answers that no journal has yet."""
+    """Return the trace of a run, including stored answers that are not in a journal yet."""
     answers = await answers_text(store, root_of(journal.run_id, "")[0])
     within = f"{journal.run_id}/"
     below = [run_id for run_id in await store.runs() if run_id.startswith(within)]

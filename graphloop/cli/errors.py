@@ -1,4 +1,4 @@
-"""How a command ends: its exit status, errors as a sentence on stderr, and an unwritable stdout."""
+"""Errors: the exit status of a command, error messages on stderr, and failed writes to stdout."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def tell_error(message: str) -> None:
 
 
 def complain(error: Exception) -> Status:
-    """Print `error` to stderr and return its status."""
+    """Print an error to stderr, and return the exit status for it."""
     known = isinstance(error, GraphloopError)
     message = str(error) if known and str(error) else f"{type(error).__name__}: {error}"
     if sys.stdout is not None:
-        with suppress(OSError):  # `delivered` flushes again, and reports a failure.
+        with suppress(OSError):  # `delivered` flushes again, and reports the failure.
             sys.stdout.flush()
     tell_error(f"error: {message}")
     return Status.USAGE if isinstance(error, ConfigError) else Status.FAILED
 
 
 def guarded(work: Callable[[], Status]) -> Status:
-    """Return the status of `work`; print an error of graphloop without a traceback."""
+    """Run `work` and return its exit status; print a graphloop error without a traceback."""
     try:
         return work()
     except GraphloopError as error:
@@ -54,13 +54,13 @@ def guarded(work: Callable[[], Status]) -> Status:
 
 
 def delivered(work: Callable[[], None]) -> None:
-    """Do `work`, and exit with an error if stdout does not take its output."""
+    """Run `work`, and exit with an error if its output cannot be written to stdout."""
     if sys.stdout is None:
         closed = "stdout: expected a place to write to, found it closed. Fix: send it to a file."
         raise SystemExit(complain(ConfigError(closed)))
     out: TextIO = sys.stdout
     if isinstance(out, TextIOWrapper):
-        out.reconfigure(errors="replace")  # A narrow encoding ends no command.
+        out.reconfigure(errors="replace")  # Do not fail at characters that it lacks.
     try:
         try:
             work()
@@ -70,9 +70,9 @@ def delivered(work: Callable[[], None]) -> None:
         if error.filename is not None:
             raise  # The error is about a file, not about stdout.
         with suppress(OSError, ValueError):
-            # Python flushes stdout at exit, and must not fail again.
+            # Redirect stdout: Python flushes it again at exit, which would fail a second time.
             os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
-        if error.errno != errno.EPIPE:  # After `… | head`, all is well.
+        if error.errno != errno.EPIPE:  # `… | head` closes the pipe: no error.
             reason = error.strerror or error
             tell_error(f"error: stdout: expected it to take the output, found: {reason}")
         raise SystemExit(Status.FAILED) from error

@@ -48,7 +48,7 @@ def fork_command(  # noqa: PLR0913 - the options of a command are its parameters
     share: Share = False,
     registers: Registers = None,
 ) -> Status:
-    """Copy a run up to an event, and print the copy's id."""
+    """Copy a run's events up to number `at` to a new run, and print the new run's id."""
     register(registers)
     journal = asyncio.run(read(store, run))
     journal.check_number("--at", at)

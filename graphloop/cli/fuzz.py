@@ -63,7 +63,7 @@ def fuzz_command(  # noqa: PLR0913 - the options of a command are its parameters
     registers: Registers = None,
     as_json: Json = False,
 ) -> Status:
-    """Fuzz the graph of a target."""
+    """Fuzz the graph of a target, and print the report."""
     register(registers)
     if token is not None and (seeds, seed) != (None, None):
         raise ConfigError(
@@ -106,7 +106,7 @@ def fuzz_command(  # noqa: PLR0913 - the options of a command are its parameters
 
 
 def _command(target: str, registers: Iterable[str], rules: Iterable[str], events: int) -> str:
-    """Return the arguments that make the same world together with a token."""
+    """Return the command line arguments that recreate the same world, together with a token."""
     words = [target, *[word for file in registers for word in ("--with", file)]]
     words += [word for rule in rules for word in ("--rule", rule)]
     words += [] if events == fuzzing.EVENTS_MAX else ["--events", str(events)]

@@ -1,4 +1,4 @@
-"""Arguments and options of several commands, with their help."""
+"""Options: the arguments and options that several commands share, with their help texts."""
 
 from __future__ import annotations
 

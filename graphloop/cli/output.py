@@ -1,6 +1,7 @@
-"""Where a command writes: a file, or stdout, where `-` and `-.txt` name a notation.
+"""Output: write reports and pictures to a file or to stdout.
 
-A report beside a picture on stdout goes to stderr, so that stdout can be redirected to a file.
+The option value `-` is stdout in the default format, and `-.txt` is stdout in the format of `.txt`.
+If a picture goes to stdout, the report goes to stderr, so that stdout can be redirected to a file.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ __all__ = [
 ]
 
 PICTURES: Final = (".mmd", ".dot", ".txt", ".svg")
-"""The picture notations that are text; the first is the default."""
+"""The file formats of pictures that are text; the first is the default on stdout."""
 MACHINES: Final = (".scxml", ".xstate.json")
-"""The notations of a state machine."""
+"""The file formats for a state machine."""
 
 
 @final
 @dataclass(frozen=True)
 class Destination:
-    """The value of an output option.
+    """The value of an output option, which is a file or stdout.
 
     Attributes:
         option: the option's name.
-        path: its value.
-        suffix: the notation on stdout; None for a file.
+        path: the option's value.
+        suffix: the format on stdout, such as `.txt`; None for a file.
     """
 
     option: str
@@ -49,7 +50,7 @@ class Destination:
 
     @classmethod
     def of(cls, option: str, path: str, suffixes: Sequence[str]) -> Destination:
-        """Return the destination that an option names; `-` has the first suffix."""
+        """Parse the value of an output option; `-` is stdout in the first format of `suffixes`."""
         is_stdout = path == "-" or (path.startswith("-.") and "/" not in path)
         suffix = (path[1:].lower() or suffixes[0]) if is_stdout else None
         if suffix is not None and suffix not in suffixes:
@@ -61,7 +62,7 @@ class Destination:
         return cls(option, path, suffix)
 
     def write(self, text: str) -> bool:
-        """Write text; return whether it went to a file."""
+        """Write text to the file or to stdout; return True for a file."""
         if self.suffix is not None:
             print_file(text, self.suffix)
             return False
@@ -72,7 +73,7 @@ class Destination:
         return True
 
     def draw(self, picture: Picture, theme: Theme = LIGHT) -> bool:
-        """Draw a picture; return whether it went to a file."""
+        """Draw a picture to the file or to stdout; return True for a file."""
         if self.suffix is not None:
             return self.write(rendered(picture, self.suffix, theme))
         try:
@@ -86,7 +87,7 @@ class Destination:
 
 
 def findings_file(path: str | None) -> Destination | None:
-    """Return the destination of a picture of findings, which no state machine shows."""
+    """Parse the value of `--draw`; refuse state machine formats, which cannot show findings."""
     if path is not None and is_machine(path):
         raise ConfigError(
             f"--draw {path}: expected a picture, found a state machine, which shows no findings. "
@@ -96,7 +97,7 @@ def findings_file(path: str | None) -> Destination | None:
 
 
 def refuse_mixed(*files: Destination | None, as_json: bool) -> None:
-    """Refuse two options that both print to stdout."""
+    """Raise an error if more than one option prints to stdout."""
     names = ["--json"] if as_json else []
     names += [file.option for file in files if file is not None and file.suffix is not None]
     if len(names) > 1:
@@ -107,9 +108,9 @@ def refuse_mixed(*files: Destination | None, as_json: bool) -> None:
 
 
 def print_file(text: str, suffix: str = "") -> None:
-    """Print the content of a file: in UTF-8, unless stdout is a terminal.
+    """Print a file's content to stdout, in UTF-8 unless stdout is a terminal.
 
-    A text picture gets ASCII signs for those that the encoding of stdout lacks.
+    In a text picture, ASCII signs replace the characters that the encoding of stdout lacks.
     """
     text, out = text.rstrip("\n") + "\n", sys.stdout
     if suffix == ".txt":
@@ -122,7 +123,7 @@ def print_file(text: str, suffix: str = "") -> None:
 
 
 def print_report(text: str, json: str, *, as_json: bool, beside: Destination | None) -> None:
-    """Print a report, or its JSON; on stderr if the picture `beside` it is on stdout."""
+    """Print a report, or its JSON, to stdout; to stderr if the picture `beside` is on stdout."""
     if as_json:
         print_file(safe_json(json))
     elif beside is not None and beside.suffix is not None:

@@ -52,7 +52,7 @@ DENIED: Final = {"deny", "invalid", "unknown"}
 """Verdicts after which a call does not run."""
 
 COLUMNS: Final = {"type", "at", "effect"}
-"""Fields of an event that have a column of their own."""
+"""The fields of an event that are printed in separate columns."""
 
 Upto: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Stop after this event.")]
 
@@ -82,7 +82,7 @@ def replay_command(
 
 @dataclass(frozen=True)
 class _Known:
-    """A journal replayed on its graph: the run, effects by id, denials by event number."""
+    """The result of a replay: the run, its effects by id, and denied calls by event number."""
 
     run: Run[None]
     effects: Mapping[int, Effect]
@@ -90,9 +90,10 @@ class _Known:
 
 
 def _known(journal: Journal, target: str | None, number: int) -> _Known | None:
-    """Replay a journal on its graph; None if no target is known.
+    """Replay the first `number` events of a journal on its graph; None if no target is known.
 
-    A noted target may be gone by now, which is no error. A wrong --target is an error.
+    If a target from the store cannot be loaded, print a message and return None. An error of a
+    `--target` is raised.
     """
     if not (target or journal.start):
         return None
@@ -113,7 +114,7 @@ def _known(journal: Journal, target: str | None, number: int) -> _Known | None:
 
 
 def _json_lines(events: Sequence[Event], known: _Known | None) -> Iterator[str]:
-    """Yield the events as a journal's JSON lines, then the state."""
+    """Yield the events as JSON lines of a journal, then a JSON line with the run's state."""
     codec = Codec()
     for seq, event in enumerate(events, 1):
         yield codec.encode(seq, event).decode()
@@ -163,7 +164,7 @@ def _text_lines(events: Sequence[Event], known: _Known | None) -> Iterator[str]:
 
 
 def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
-    """Return the effect that an event answers, and its own fields."""
+    """Return a text for an event: the effect that the event answers, and the event's fields."""
     match event:
         case Started():
             prompts = [prompt for prompt in event.messages if isinstance(prompt, UserMessage)]
@@ -194,7 +195,7 @@ def _check_text(check: CallCheck) -> str:
 
 
 def _effect_text(effect: int, effects: Mapping[int, Effect]) -> str:
-    """Return the key and name of an effect, or its number."""
+    """Return the key and name of the effect with this id; the id alone if it is unknown."""
     match effects.get(effect):
         case CallTool() | AskHuman() as asked:
             return f"{asked.key} {asked.call.name}"

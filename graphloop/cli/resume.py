@@ -55,7 +55,7 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
     registers: Registers = None,
     as_json: Json = False,
 ) -> Status:
-    """Resume a run and watch it; noted options count if there is no --target."""
+    """Resume a run and show it; without `--target`, use the target and options from the store."""
     journal = asyncio.run(read(store, run))
     root, slash, _ = journal.run_id.partition("/")
     if slash:
@@ -67,7 +67,7 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
     start = Start(target or "", base_url, max_steps, unbounded, registers or ())
     if target is None:
         start = start.over(journal.start or Start(journal.target(None)))
-        # The files of --with replace the noted ones, which may have moved.
+        # Files given by `--with` replace the files named in the store, which may have moved.
         register(start.registers)
     loaded = load_target(start.target)
     screen = screen_for(as_json=as_json)
@@ -89,7 +89,7 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
 
 
 def _provider(journal: Journal, base_url: str | None) -> Provider | None:
-    """Return the model that the run asks; None if only its sub-agents ask models."""
+    """Return the model that the journal names; None if only sub-agents of the run use models."""
     first = journal.events[0]
     if not isinstance(first, Started):
         raise StoreError(f"a journal begins with Started, found {type(first).__name__}")

@@ -121,12 +121,12 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     registers: Registers = None,
     as_json: Json = False,
 ) -> Status:
-    """Run what `target` names, and return the exit status."""
+    """Run a target, or the standard agent if `target` is a question; return the exit status."""
     register(registers)
     if store is not None:
         refuse_unreachable(store)
     if target == STANDARD and names_target(target):
-        target = f"./{target}"  # A folder has the name of the standard loop.
+        target = f"./{target}"  # A file named like the standard loop goes first.
     loaded, question = _target(target, prompt)
     screen = screen_for(as_json=as_json)
     provider, notice = _provider(loaded, model, script, base_url)
@@ -154,7 +154,7 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     if isinstance(loop, Agent):
         stream = loop.stream(question)
     else:
-        # `_refuse_state` has compared the state with the graph's type.
+        # `_refuse_state` has checked that a state is given if and only if the graph carries one.
         state = cast("None", loaded.state)
         stream = loop.stream(state, model=provider, prompt=question or None, **options)
     owner = loop if isinstance(loop, Agent) else provider
@@ -163,7 +163,7 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
 
 
 def _target(target: str, prompt: str | None) -> tuple[Target, str]:
-    """Return the target and its question."""
+    """Return the loaded target, and the question to start the run with."""
     if prompt is None and not names_target(target):
         return load_target(STANDARD), target
     loaded = load_target(target)
@@ -179,9 +179,9 @@ def _target(target: str, prompt: str | None) -> tuple[Target, str]:
 def _provider(
     loaded: Target, model: str | None, script: str | None, base_url: str | None
 ) -> tuple[Provider | None, str]:
-    """Return the model to ask, and a notice about the choice.
+    """Return the model for the run, and a message about how the model was chosen.
 
-    It is None for an agent with its own model, or a graph that asks no model.
+    The model is None for an agent with its own model, or a graph that uses no model.
     """
     if not loaded.takes_model:
         why = f"{loaded.place} has its model already, or asks none; write a function build(model)"
@@ -200,14 +200,14 @@ def _provider(
 def _choice(
     named: str | None, base_url: str | None, environ: Mapping[str, str], beside: Path | None
 ) -> tuple[str, str]:
-    """Return the name of the model to ask, and a notice about the choice.
+    """Return the name of the model to use, and a message about how the model was chosen.
 
-    The order: `--script`, `--model`, GRAPHLOOP_MODEL, `--base-url`, the keys and URLs of the known
-    services, the `script.yaml` beside the target.
+    The first source that is set wins: `--script`, `--model`, GRAPHLOOP_MODEL, `--base-url`, the
+    keys and URLs of the known services, the `script.yaml` beside the target.
     """
     if named := named or environ.get("GRAPHLOOP_MODEL"):
         path = named.removeprefix(SCRIPT)
-        # The whole path, because the run may be resumed in another directory.
+        # An absolute path, because the run may be resumed in another directory.
         return (named if path == named else f"{SCRIPT}{Path(path).absolute()}"), ""
     if usual := usual_model(environ, own_server=bool(base_url)):
         return usual, ""
@@ -223,7 +223,7 @@ def _choice(
 
 
 def _refuse_state(graph: Graph[None], state: object) -> None:
-    """Refuse a missing state, or a state of a graph that carries none."""
+    """Raise an error if a state is missing, or is given for a graph that carries no state."""
     kind = cast("object", graph.state_type)
     word = kind.__name__ if isinstance(kind, type) else kind
     if kind is not None and state is None:
@@ -238,7 +238,7 @@ def _refuse_state(graph: Graph[None], state: object) -> None:
 
 
 def _explain(loop: Loop, provider: Provider | None, options: RunOptions, *, as_json: bool) -> None:
-    """Print the bound of a run: on stderr, or as JSON on stdout."""
+    """Print the upper bound of a run (calls, tokens, cost): on stderr, or as JSON on stdout."""
     bound: Bound = (
         loop.bound() if isinstance(loop, Agent) else loop.run_bound(model=provider, **options)
     )

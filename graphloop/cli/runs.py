@@ -54,7 +54,7 @@ PIPE_WIDTH: Final = 200
 COLUMNS: Final = ("RUN", "STATUS", "GRAPH", "EVENTS", "UPDATED")
 ID_MIN: Final = 8
 ASKED: Final = ("key", "kind", "name", "arguments", "agents", "expires_at", "unknown")
-"""The printed fields of a question; its token stays in the store."""
+"""The fields of a question that are printed; the question's token is not printed."""
 
 Wanted: TypeAlias = Annotated[
     Text, typer.Option("--status", metavar="STATUS", help="Only runs with this status.")
@@ -65,7 +65,7 @@ Everything: TypeAlias = Annotated[bool, typer.Option("--all", help="Also the run
 @final
 @dataclass(frozen=True)
 class _Row:
-    """A listed run; `status` is empty if the store has none."""
+    """A run in the list; `status` is empty if the store does not record a status."""
 
     record: RunRecord
     status: str
@@ -79,7 +79,7 @@ def runs_command(
     everything: Everything = False,
     as_json: Json = False,
 ) -> Status:
-    """List the runs of a store."""
+    """Print the runs of a store; without `--all` or `--status`, only runs that are not over."""
     if status is not None and status not in STATUSES:
         raise ConfigError(
             f"--status: expected {', '.join(STATUSES)}, found {status!r}."
@@ -121,13 +121,13 @@ async def _rows(where: str | None) -> Sequence[_Row]:
 
 
 def _status(record: RunRecord) -> str:
-    """Return the status of a run; a parked run that waits for nothing is interrupted."""
+    """Return the status of a run; a parked run without questions counts as interrupted."""
     is_interrupted = record.status == "parked" and not record.asks
     return "interrupted" if is_interrupted else record.status
 
 
 async def _from_journals(store: Store) -> Sequence[RunRecord]:
-    """Return the records of a store that has journals only; their status means nothing."""
+    """Build the records of a store that has only journals; their `status` has no meaning."""
     known, records = await store.runs(), list[RunRecord]()
     for run_id in known:
         events = await store.load(run_id)
@@ -138,7 +138,7 @@ async def _from_journals(store: Store) -> Sequence[RunRecord]:
 
 
 def _print(rows: Sequence[_Row]) -> None:
-    """Print a table that fits the terminal, and the questions of the runs."""
+    """Print a table of runs that fits the terminal, then the questions that each run waits for."""
     named = [*_tree(rows)]
     is_terminal = sys.stdout.isatty()
     console = Console(width=None if is_terminal else PIPE_WIDTH, highlight=False, markup=False)
@@ -146,7 +146,7 @@ def _print(rows: Sequence[_Row]) -> None:
     fits = (n for n in widths if console.measure(_table(named, n)).maximum < console.width)
     console.print(_table(named, next(fits, 2)))
     for name, row in named:
-        # The questions of a child run are among those of its root.
+        # Skip child runs: their questions are printed with their root run.
         for ask in () if row.record.parent and name.startswith((" ", "└")) else row.record.asks:
             answer = row.answers.get(ask.key)
             said = f": {answer}" if answer else ""
@@ -172,7 +172,7 @@ def _table(named: Sequence[tuple[str, _Row]], columns: int) -> Table:
 
 
 def _tree(rows: Sequence[_Row]) -> Iterator[tuple[str, _Row]]:
-    """Yield each run below its parent, with its printed name."""
+    """Yield the name to print and the row of each run, with child runs after their parent."""
     listed = {row.record.run_id for row in rows}
     roots = {run_id.partition("/")[0] for run_id in listed}
     sizes = range(ID_MIN, sys.maxsize)

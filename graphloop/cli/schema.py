@@ -29,7 +29,7 @@ Output: TypeAlias = Annotated[
 
 
 def schema_command(output: Output = None, registers: Registers = None) -> Status:
-    """Write the schema into a file, or print it."""
+    """Write the JSON Schema of topology files to a file, or to stdout."""
     register(registers)
     schema = topology_schema(registry, open_to_others=not registers)
     text = json.dumps(schema, indent=2, ensure_ascii=False)

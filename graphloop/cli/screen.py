@@ -1,7 +1,8 @@
-"""A run on a screen: lines for people, which are live on a terminal, or JSON lines.
+"""Screen: show a run as lines of text for people, or as JSON lines for programs.
 
-On a terminal, finished lines scroll up. Below them are the model's unfinished line, the running
-calls and a status line. Elsewhere the lines are plain, and text is written as it arrives.
+On a terminal, finished lines scroll up. Below them, live lines show the model's unfinished line,
+the running calls and a status. On other outputs, the lines are plain, and the model's text is
+written as it arrives.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ S = TypeVar("S")
 
 RESULT_MAX: Final = 200
 WRITING_MAX: Final = 5
-"""How many rows of an unfinished line are shown."""
+"""The largest number of rows that show the model's unfinished line."""
 REFRESHES_PER_SECOND: Final = 10
 CALL_KEY: Final = re.compile(r"c(\d+)\.(\d+)")
 MARKS: Final = {"ok": ("✓", "green"), "denied": ("⊘", "yellow"), "not_run": ("⊘", "yellow")}
@@ -65,35 +66,35 @@ MARKS: Final = {"ok": ("✓", "green"), "denied": ("⊘", "yellow"), "not_run": 
 
 @final
 class JsonScreen:
-    """Writes one JSON object for each part of a run, on a line of its own.
+    """Writes one JSON object per line, for each part of a run's stream.
 
-    A line has the `type` of a part of `graphloop.parts.parts`, then its fields. A line of type
+    A line has the `type` and the fields of a part in `graphloop.parts.parts`. A line of type
     `error` has the exception's class name as `error`, and its `message`. The last line is an
     `error`, or a `finish` with the run's answer as `text`. If the graph has a state, a line of type
-    `state` comes before `finish`. Readers ignore unknown types and fields: later versions add some.
+    `state` precedes `finish`. Readers should ignore unknown types and fields of later versions.
     """
 
     def __init__(self) -> None:
-        """Take stdout before `open` redirects it."""
+        """Keep a reference to stdout, because `open` redirects it."""
         self._out = sys.stdout
 
     def open(self) -> AbstractContextManager[object]:
-        """Send the output of tools to stderr."""
+        """Return a context manager that redirects prints, such as those of tools, to stderr."""
         return redirect_stdout(sys.stderr)
 
     def aside(self) -> AbstractContextManager[object]:
-        """Do nothing: questions go to stderr."""
+        """Return an empty context manager: questions go to stderr and need no change here."""
         return nullcontext()
 
     def asked(self, prompt: str) -> None:
-        """Do nothing: the question is no part."""
+        """Do nothing: the JSON output contains only parts, and the prompt is not a part."""
 
     def note(self, message: str) -> None:
         """Write a message to stderr."""
         tell_error(message)
 
     def show(self, part: Part, run: Run[None] | None) -> None:
-        """Write the line of a part."""
+        """Write a part as a JSON line; write the run's state before the `finish` part."""
         if isinstance(part, ErrorPart):
             error = {"error": type(part.error).__name__, "message": str(part.error)}
             self._write(encode({"type": part.type, **error}))
@@ -106,7 +107,7 @@ class JsonScreen:
             self._write(encode(part))
 
     def finish(self, result: RunResult[None], kept: str) -> None:
-        """Do nothing: the finish part has the result."""
+        """Do nothing: `show` has already written the result with the `finish` part."""
 
     def _write(self, line: bytes) -> None:
         self._out.write(safe_json(line.decode()) + "\n")
@@ -115,10 +116,10 @@ class JsonScreen:
 
 @final
 class TextScreen:
-    """Shows a run as lines; a terminal gets colours, and live lines at the bottom."""
+    """Shows a run as lines of text; on a terminal, with colours and live lines at the bottom."""
 
     def __init__(self) -> None:
-        """Prepare for stdout, which is a terminal or not."""
+        """Prepare to write to stdout; use colours and live lines only if it is a terminal."""
         self._out: TextIO = sys.stdout
         self._console = Console(highlight=False) if self._out.isatty() else None
         self._started = time.monotonic()
@@ -131,7 +132,7 @@ class TextScreen:
 
     @contextmanager
     def open(self) -> Generator[None]:
-        """Show the bottom lines, if stdout is a terminal."""
+        """Show the live lines inside the `with` block, if stdout is a terminal."""
         self._start()
         try:
             yield
@@ -140,7 +141,7 @@ class TextScreen:
 
     @contextmanager
     def aside(self) -> Generator[None]:
-        """Remove the bottom lines while a question is asked."""
+        """Remove the live lines inside the `with` block, where a question is asked."""
         self._end_line()
         self._stop()
         try:
@@ -149,7 +150,7 @@ class TextScreen:
             self._start()
 
     def asked(self, prompt: str) -> None:
-        """Show the prompt of a file."""
+        """Show the prompt that the target's file defines."""
         self._print(f"> {clean(prompt)}", "bold")
 
     def note(self, message: str) -> None:
@@ -161,7 +162,7 @@ class TextScreen:
             self._print(clean(message), "yellow")
 
     def show(self, part: Part, run: Run[None] | None) -> None:
-        """Show a part of the run, or a call of a child run."""
+        """Show a part of the run's stream; of child runs, show only calls and their results."""
         self._run = run
         agents, path = "", ""
         if isinstance(part, SubAgent):
@@ -181,7 +182,7 @@ class TextScreen:
                 pass
 
     def finish(self, result: RunResult[None], kept: str) -> None:
-        """Show an answer that was not streamed, the state, and how the run ended."""
+        """Show the answer if it was not streamed, the state, and the reason why the run ended."""
         answer = clean(result.text).strip()
         if result.end_reason is EndReason.COMPLETED and answer not in self._answer:
             self._print(answer)
@@ -197,7 +198,7 @@ class TextScreen:
                 self._answer += clean(part.text)
                 self._write(clean(part.text), "")
             case ReasoningDelta():
-                # Reasoning is not the answer: it does not belong into a file.
+                # Shown only on a terminal: a file should contain the answer without reasoning.
                 self._write(clean(part.text) if self._console is not None else "", "dim italic")
             case StepStart():
                 self._answer = ""
@@ -232,7 +233,7 @@ class TextScreen:
         self._print(f"{sign} {call}: {text}", style if sign != "✓" else "")
 
     def _write(self, text: str, style: str) -> None:
-        """Write text; on a terminal, only whole lines."""
+        """Write streamed text; on a terminal, print only complete lines and keep the rest."""
         if self._console is None:
             self._out.write(text)
             self._out.flush()
@@ -263,7 +264,7 @@ class TextScreen:
 
     def _start(self) -> None:
         if self._console is not None:
-            # A stopped Live cannot start again: it would erase lines above.
+            # A new object each time: a stopped Live that starts again erases lines above.
             self._live = Live(
                 console=self._console,
                 get_renderable=self._bottom,
@@ -281,7 +282,7 @@ class TextScreen:
     def _bottom(self) -> RenderableType:
         assert self._console is not None, "only a terminal has a bottom"
         rows = Text(self._line, self._style).wrap(self._console, self._console.width)
-        calls = list(self._calls.values())  # A copy: another thread draws the bottom.
+        calls = list(self._calls.values())  # A copy: another thread calls this.
         lines = [*rows[-WRITING_MAX:], *[Text(f"→ {call}", "cyan") for call in calls]]
         self._spinner.update(text=Text(" · ".join(self._facts()), "dim"))
         return Group(*lines, self._spinner)
@@ -301,12 +302,12 @@ Screen: TypeAlias = TextScreen | JsonScreen
 
 
 def screen_for(*, as_json: bool) -> Screen:
-    """Return the screen of a run."""
+    """Return a screen that shows a run as JSON lines or as text."""
     return JsonScreen() if as_json else TextScreen()
 
 
 def ask_text(ask: Ask | Pending) -> str:
-    """Return what a question asks: the call, its agents, and whether it may have run."""
+    """Return the text of a question: its call, the agents, and whether the call may have run."""
     kind = "approval of " if ask.kind == "approval" else "the result of "
     call = call_text(ask.name, ask.arguments, ASKED_MAX)
     unknown = "; it may have run already" if ask.unknown else ""
@@ -314,17 +315,17 @@ def ask_text(ask: Ask | Pending) -> str:
 
 
 def state_text(run: Run[S]) -> str:
-    """Return the state of a run on one line; empty if there is none."""
+    """Return the state of a run on one line; empty if the run has no state."""
     return "" if run.state is None else f"state: {one_line(repr(run.state), ASKED_MAX)}"
 
 
 def tokens_text(usage: Usage | None) -> str:
-    """Return the number of tokens, if the server reported it."""
+    """Return the number of tokens as text, or `tokens unknown` if the server did not report it."""
     return f"{usage.total_tokens:,} tokens" if usage else "tokens unknown"
 
 
 def _end_facts(result: RunResult[S]) -> Iterator[str]:
-    """Yield the reason of a run's end, its steps, tokens and cost."""
+    """Yield texts about a run's end: the reason, rules, steps, tokens and cost."""
     reason = result.end_reason
     named = [name for name in result.stopped_by if name != reason]
     yield f"{reason} ({', '.join(named)})" if named else str(reason)
@@ -341,7 +342,7 @@ def _end_facts(result: RunResult[S]) -> Iterator[str]:
 
 
 def _injected(run: Run[S] | None) -> str:
-    """Return the latest message if a node wrote it."""
+    """Return the run's latest message if a node added it, else an empty text."""
     last = run.messages[-1] if run is not None and run.messages else None
     if isinstance(last, UserMessage) and last.origin and isinstance(last.content, str):
         return f"{last.origin}: {one_line(last.content, RESULT_MAX)}"
@@ -349,12 +350,12 @@ def _injected(run: Run[S] | None) -> str:
 
 
 def _call_of(run: Run[S] | None, key: str) -> str | None:
-    """Return the call of a key such as `c0.1`, if no part has shown the call."""
+    """Return the text of the run's call with a key such as `c0.1`; None if there is no call."""
     match = CALL_KEY.fullmatch(key)
     if run is None or match is None:
         return None
     turn, place = int(match[1]), int(match[2])
-    # The result may come after the turn was closed.
+    # Look in the finished turns first: a result may arrive after its turn has ended.
     calls = {step.index: step.tool_calls for step in run.record.steps}.get(turn, ())
     calls = calls or (run.turn.calls if run.turn.number == turn else ())
     return call_text(calls[place].name, calls[place].arguments) if place < len(calls) else None

@@ -1,7 +1,7 @@
-"""Runs in a store: how a command finds and reads them, and how it names the commands to go on.
+"""Stored runs: find and read the runs of a store, and name the commands that continue a run.
 
-A store keeps a note of a run's start as words of a command line: the target, then the options that
-no journal has. An example is `/desk/support.yaml --with /desk/tools.py`.
+With each run, a store keeps command line words for resuming it: the target, and the options that
+are not in the journal. An example is `/desk/support.yaml --with /desk/tools.py`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ EDIT_MAX: Final = 120
 
 @asynccontextmanager
 async def opened(where: str | None) -> AsyncGenerator[Store]:
-    """Open an existing store."""
+    """Open an existing store, and close it at the end of the `async with` block."""
     store = open_store(_existing(where))
     try:
         yield store
@@ -49,7 +49,7 @@ async def opened(where: str | None) -> AsyncGenerator[Store]:
 
 
 def _existing(where: str | None) -> Path:
-    """Return the path of an existing store."""
+    """Return the path of a store; raise an error if there is no store at the path."""
     if where is None:
         raise ConfigError(
             "--store: expected a store to look into, found none. Fix: name it (--store runs.db), "
@@ -71,7 +71,7 @@ def _existing(where: str | None) -> Path:
 
 
 def refuse_unreachable(where: str) -> None:
-    """Refuse a new database in a folder that does not exist."""
+    """Raise an error if a new SQLite store would be in a folder that does not exist."""
     folder = Path(where).parent
     if isinstance(open_store(where), SqliteStore) and not folder.is_dir():
         raise ConfigError(
@@ -80,13 +80,13 @@ def refuse_unreachable(where: str) -> None:
 
 
 async def close(store: Store) -> None:
-    """Close a store that has an open file."""
+    """Close an SQLite store; other stores have no open file."""
     if isinstance(store, SqliteStore):
         await store.aclose()
 
 
 async def find_run(store: Store, text: str, where: str) -> str:
-    """Return the id of the run whose id begins with `text`."""
+    """Return the id of the only run whose id begins with `text`."""
     known = await store.runs()
     if text in known:
         return text
@@ -109,7 +109,7 @@ async def find_run(store: Store, text: str, where: str) -> str:
 
 
 class Start(NamedTuple):
-    """The target of a run, and the options that no journal has."""
+    """The target of a run, and the options that the run's journal does not contain."""
 
     target: str
     base_url: str | None = None
@@ -119,10 +119,10 @@ class Start(NamedTuple):
 
     @classmethod
     def noted(cls, note: str) -> Start | None:
-        """Read the note of a store; None if it is empty."""
+        """Parse the words that a store keeps for a run; None if there are no words."""
         try:
             words = shlex.split(note)
-        except ValueError:  # Another program may have written the note.
+        except ValueError:  # Another program may have written it.
             words = [note]
         if not words:
             return None
@@ -137,12 +137,12 @@ class Start(NamedTuple):
         )
 
     def over(self, earlier: Start) -> Start:
-        """Return this start, completed by the values of an earlier start."""
+        """Return this start, with its missing values taken from an earlier start."""
         values = {name: now for name, now in self._asdict().items() if now not in (None, "", ())}
         return earlier._replace(**values)
 
     def words(self) -> Sequence[str]:
-        """Return the words of the note, which mean the same in every directory."""
+        """Return the words for a store to keep, with absolute paths, valid in every directory."""
         values = {
             "--base-url": self.base_url,
             "--max-steps": None if self.max_steps is None else str(self.max_steps),
@@ -158,7 +158,7 @@ class Start(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Journal:
-    """The events of a run, its noted start, and whether it has child runs."""
+    """The events of a run, its start as the store keeps it, and whether it has child runs."""
 
     run_id: str
     events: Sequence[Event]
@@ -166,7 +166,10 @@ class Journal:
     has_children: bool
 
     def target(self, target: str | None) -> str:
-        """Return `target`, else the noted one, whose `--with` files are executed."""
+        """Return `target`, or the stored target of the run if `target` is empty.
+
+        With the stored target, also execute the stored `--with` files.
+        """
         if target:
             return target
         if self.start is not None:
@@ -178,11 +181,11 @@ class Journal:
         )
 
     def graph(self, target: str | None) -> Graph[None]:
-        """Return the graph of `target`, else of the noted target."""
+        """Load the graph of `target`; if `target` is empty, the graph of the stored target."""
         return load_graph(self.target(target))
 
     def check_number(self, option: str, number: int) -> None:
-        """Refuse the number of an event that the run does not have."""
+        """Raise an error if the run does not have an event with this number."""
         if not 1 <= number <= len(self.events):
             raise ConfigError(
                 f"{option}: run {self.run_id!r} has events 1 to {len(self.events)}, found {number}."
@@ -200,7 +203,7 @@ async def read(where: str | None, text: str) -> Journal:
 
 
 async def answers_text(store: Store, run_id: str) -> Mapping[str, str]:
-    """Return the stored answers that a root run has not read, by key."""
+    """Return a text for each stored answer that the root run has not read yet, by call key."""
     if not isinstance(store, Mailbox):
         return {}
     answers = Answers.of_posts(await store.posted(run_id))
@@ -215,9 +218,9 @@ async def answers_text(store: Store, run_id: str) -> Mapping[str, str]:
 @final
 @dataclass(frozen=True)
 class Origin:
-    """The open store of a run, its path, and the words of its start.
+    """The open store of a run, the store's path, and the command line words that start the run.
 
-    `path` is empty if only the target's code can open the store.
+    `path` is empty if only the Python code of the target can open the store.
     """
 
     store: Store
@@ -226,30 +229,30 @@ class Origin:
 
     @property
     def takes_answers(self) -> bool:
-        """Whether another process can store an answer."""
+        """Whether another process can store an answer for the run."""
         return isinstance(self.store, Mailbox) and bool(self.path)
 
     async def note(self, run_id: str) -> None:
-        """Note the run's start, so that later commands need no --target."""
+        """Store the words that start the run, so that later commands need no `--target`."""
         if isinstance(self.store, Catalog):
             await self.store.set_target(run_id, shlex.join(self.words))
 
     def approve_command(self, run_id: str, key: str) -> str:
-        """Return the command that approves a call."""
+        """Return the shell command that approves a call of the run."""
         return _command("approve", run_id, key, "--store", self.path)
 
     def fork_command(self, run_id: str) -> str:
-        """Return the command that copies the run up to event N."""
+        """Return the shell command that copies the run up to event N."""
         return _command("fork", run_id, "--at", "N", "--store", self.path)
 
     def resume_command(self, run_id: str) -> str:
-        """Return the command that resumes the run."""
+        """Return the shell command that resumes the run."""
         repeated = () if isinstance(self.store, Catalog) else ("--target", *self.words)
         return _command("resume", run_id, *repeated, "--store", self.path)
 
 
 def origin_of(store: Store | str | Path, start: Start) -> Origin:
-    """Return the origin of a run in a store."""
+    """Return the `Origin` of a run; if `store` is a path, open the store at the path."""
     if isinstance(store, str | Path):
         return Origin(open_store(store), str(store), start.words())
     return Origin(store, "", start.words())

@@ -1,16 +1,17 @@
-"""The target of a command: a directory, a .py file, a topology's .yaml, or a name in Python.
+"""Target: load the agent or graph that a command line names.
 
-A name is written `FILE.py:NAME` or `module:name`. A file defines its target in plain Python:
+A target is a directory, a .py file, a topology file, `FILE.py:NAME` or `module:name`. A .py file
+defines these names:
 
     def build(model: Model) -> Agent: ...   # or -> Graph; gets the model of the command line
     PROMPT = "…"                            # the question, if the command line has none
     STATE = Ticket(…)                       # the first state of a Graph that carries one
     TOOLS = [...]                           # the tools of a Graph's model; an Agent has its own
 
-A ready `agent` or `graph` instead of `build` runs with its own model. A topology in YAML or JSON
-names functions that a .py file of `--with` has registered. In a directory the file is `agent.py`,
-`topology.py` or `topology.yaml`. Without an API key, a `script.yaml` beside it gives the replies.
-Loading a target executes its code.
+Instead of `build`, a file may define a ready `agent` or `graph`, which runs with its own model. A
+topology file can use names that a .py file of `--with` registers. In a directory, the file is
+`agent.py`, `topology.py` or `topology.yaml`. Without an API key, a file `script.yaml` in the same
+directory supplies the model's replies. Loading a Python target executes its code.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ SCRIPT: Final = "script.yaml"
 EXECUTED: Final = "graphloop_target_"
 """The prefix of the module name of an executed file."""
 STANDARD: Final = "agent"
-"""The target that is the standard loop."""
+"""The target name that means the standard loop."""
 NAMES: Final = ("build", "agent", "graph")
 MODULE: Final = re.compile(r"[A-Za-z_][\w.]*")
 IN_FILE: Final = re.compile(r"(.+\.py):([A-Za-z_]\w*)")
@@ -67,7 +68,7 @@ IN_MODULE: Final = re.compile(r"([A-Za-z_][\w.]*)(?<!\.py):([A-Za-z_]\w*)")
 @final
 @dataclass(frozen=True)
 class Target:
-    """A `ready` loop, or a function that builds a loop with a model."""
+    """A loaded target: a `ready` agent or graph, or a function that builds it with a model."""
 
     place: str
     ready: Loop | None = None
@@ -79,7 +80,7 @@ class Target:
 
     @property
     def takes_model(self) -> bool:
-        """Whether its runs ask the model of the command line."""
+        """Whether runs of this target use the model of the command line."""
         match self.ready:
             case None:
                 return True
@@ -91,14 +92,14 @@ class Target:
                 return asks_model(self.ready)
 
     def loop(self, model: Model | None = None) -> Loop:
-        """Return the agent or graph; `model` is for a function that builds one."""
+        """Return the ready agent or graph, or build it with `model`."""
         if self.ready is not None:
             return self.ready
         assert self.build is not None, "a target that is not ready is built"
         with _told(self.place):
             built = self.build(ScriptedModel(()) if model is None else model)
         if isinstance(built, Agent | Graph):
-            return cast("Loop", built)  # isinstance cannot tell the type of the state.
+            return cast("Loop", built)  # isinstance leaves the state's type open.
         raise ConfigError(
             f"{self.place}: expected build(model) to return an Agent or a Graph, "
             f"found {type(built).__name__}"
@@ -106,7 +107,7 @@ class Target:
 
 
 def names_target(text: str) -> bool:
-    """Whether `text` is a target, or a misspelt target, and not a question."""
+    """Whether `text` is a target or a misspelt target, and not a question for a model."""
     if IN_MODULE.fullmatch(text) or IN_FILE.fullmatch(text) or _exists(text):
         return True
     if any(sign.isspace() for sign in text):
@@ -120,7 +121,7 @@ def load_target(text: str) -> Target:
 
     Raises:
         ConfigError: there is no such target, or it cannot be loaded.
-        GraphError: its graph has no correct table.
+        GraphError: the table of its graph is invalid.
     """
     if text == STANDARD:
         return Target("the prompt", build=Agent)
@@ -137,19 +138,19 @@ def load_target(text: str) -> Target:
 
 
 def absolute_target(text: str) -> str:
-    """Return the same target for any current directory."""
+    """Return the target with an absolute path, so that it is valid in every directory."""
     is_name = text == STANDARD or IN_MODULE.fullmatch(text)
     return text if is_name else str(Path(text).absolute())
 
 
 def load_graph(text: str) -> Graph[None]:
-    """Load the graph of a target; errors as for `load_target`."""
+    """Load a target, and return its graph or its agent's graph; raise like `load_target`."""
     loop = load_target(text).loop()
     return loop.graph if isinstance(loop, Agent) else loop
 
 
 def limited(loop: Loop, max_steps: int | None, unbounded: str | None) -> Loop:
-    """Return an agent with a limit of turns, or a graph that may run without a bound."""
+    """Return an agent with `--max-steps` applied, or a graph with `--unbounded` applied."""
     if isinstance(loop, Agent):
         refuse_options({"--unbounded": unbounded}, "an agent's loop is bounded")
         return loop if max_steps is None else loop.with_options(max_steps=max_steps)
@@ -163,14 +164,14 @@ def limited(loop: Loop, max_steps: int | None, unbounded: str | None) -> Loop:
 
 
 def refuse_options(options: Mapping[str, object], why: str) -> None:
-    """Refuse options that have no effect; None and False mean that one is not given."""
+    """Raise an error if any of these options is given; None and False mean not given."""
     names = [name for name, value in options.items() if value is not None and value is not False]
     if names:
         raise ConfigError(f"{' and '.join(names)} would have no effect: {why}. Fix: leave it out.")
 
 
 def register(files: Iterable[str] | None) -> None:
-    """Execute files and modules that register names for topologies, each file once."""
+    """Execute each file or module, once, so that it registers its names for topology files."""
     for text in files or ():
         if text.endswith(".py"):
             if not _exists(text):
@@ -187,7 +188,7 @@ def register(files: Iterable[str] | None) -> None:
 
 @contextmanager
 def _told(place: str) -> Generator[None]:
-    """Turn an error of the user's code into a ConfigError with the file and line."""
+    """Convert an error in the user's code to a ConfigError that names its file and line."""
     try:
         yield
     except GraphloopError:
@@ -206,10 +207,10 @@ def _told(place: str) -> Generator[None]:
 
 
 class _Uncached(SourceFileLoader):
-    """Reads a file anew: bytecode is stale for a file that changes twice within a second."""
+    """Compiles a file without cached bytecode, which may be stale if the file has just changed."""
 
     def get_code(self, fullname: str) -> CodeType:
-        """Compile the file as it is."""
+        """Compile the current content of the file."""
         del fullname
         return self.source_to_code(self.get_data(self.path), self.path)
 
@@ -220,7 +221,7 @@ def _execute(file: Path) -> ModuleType:
     loader = _Uncached(name, str(file))
     module = module_from_spec(ModuleSpec(name, loader, origin=str(file)))
     module.__file__ = str(file)
-    sys.modules[name] = module  # Python looks up annotations there.
+    sys.modules[name] = module  # Python resolves annotations there.
     sys.path.insert(0, str(file.parent.absolute()))
     with _told(str(file)):
         loader.exec_module(module)
@@ -279,7 +280,7 @@ def _file_of(path: Path) -> Path:
 
 
 def _imported(name: str, text: str) -> ModuleType:
-    """Import a module as `python -m` does; `text` is what the user typed."""
+    """Import a module, also from the current directory; errors quote the user's input `text`."""
     sys.path.insert(0, str(Path.cwd()))
     with _told(name):
         try:
@@ -338,12 +339,12 @@ def _targets_in(folder: Path) -> list[str]:
 
 
 def _not_found(text: str) -> ConfigError:
-    """Return the error for a missing path, with the name of a target near it."""
+    """Return the error for a missing path, with a suggestion if a similar target exists."""
     missing, folder = Path(text).name, Path(text).parent
     while not folder.is_dir():
         missing, folder = folder.name, folder.parent
     near = get_close_matches(missing, [STANDARD, *_targets_in(folder)], n=1)
-    # The whole path: a bare name would be taken for a question.
+    # Suggest a path with its folder, because a bare name would be read as a question.
     names = [name if name == STANDARD else str(folder / name) for name in near]
     hint = f" Did you mean {names[0]!r}?" if names else ""
     return ConfigError(

@@ -1,4 +1,4 @@
-"""Text for a terminal: safe against control characters, and wrapped between words."""
+"""Text: prepare text for a terminal, without control characters and wrapped between words."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ __all__ = [
 
 ARGUMENTS_MAX: Final = 120
 ASKED_MAX: Final = 10_000
-"""How many characters of a call are shown to a person who decides about it."""
+"""The most characters of a call that are shown to the person who decides about the call."""
 UNSAFE: Final = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""Characters that drive a terminal or turn the writing direction, and that JSON leaves as is."""
+"""Characters that control a terminal or the writing direction, and that JSON does not escape."""
 COPIED: Final = "graphloop "
-"""A line with a command is not wrapped, so that it can be copied."""
+"""A line that contains this text has a command; it is not wrapped, so that it can be copied."""
 
 
 def clean(text: str) -> str:
-    """Return `text` without control characters, which drive a terminal.
+    """Return `text` without control characters, which could control the terminal.
 
-    Characters that turn the writing direction become escapes: a call could look like another.
+    Characters that change the writing direction are escaped, because they could make a call look
+    like another call.
     """
     if text.isprintable():
         return text
@@ -46,7 +47,7 @@ def clean(text: str) -> str:
 
 
 def wrapped(text: str, out: TextIO) -> str:
-    """Return `text` with lines that fit the width of `out`, if that is a terminal."""
+    """Wrap `text` to the width of the terminal; return it unchanged if `out` is not a terminal."""
     if not out.isatty():
         return text
     return "\n".join(map(_wrapped, text.split("\n")))
@@ -64,12 +65,12 @@ def _wrapped(line: str) -> str:
 
 
 def safe_json(text: str) -> str:
-    """Return the same JSON without characters that drive a terminal."""
+    """Escape the characters of a JSON text that could control a terminal; keep the JSON value."""
     return UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def call_text(name: str, arguments: str, length_max: int = ARGUMENTS_MAX) -> str:
-    """Return a call as Python writes it: `get_weather(city="NYC")`."""
+    """Return the text of a call in Python syntax, such as `get_weather(city="NYC")`."""
     try:
         value: object = json.loads(arguments)
     except ValueError:
@@ -82,7 +83,7 @@ def call_text(name: str, arguments: str, length_max: int = ARGUMENTS_MAX) -> str
 
 
 def agents_text(agents: Iterable[str]) -> str:
-    """Return the names of sub-agents before a call: `desk > payer > `."""
+    """Return the prefix that names the sub-agents of a call, such as `desk > payer > `."""
     return "".join(f"{clean(name)} > " for name in agents)
 
 
@@ -93,7 +94,7 @@ def one_line(text: str, length_max: int) -> str:
 
 
 def counted(number: int, name: str) -> str:
-    """Return a number of things: `1 step`, `2 steps`."""
+    """Return a number with its noun in singular or plural, such as `1 step` or `2 steps`."""
     return f"{number} {name}{'' if number == 1 else 's'}"
 
 

@@ -1,4 +1,4 @@
-"""Watching a run, new or resumed: its parts on a screen, then the commands to go on.
+"""Watch: show a new or resumed run on a screen, then print the commands that continue the run.
 
 The first Ctrl-C ends the run with all calls answered. The second Ctrl-C kills the process.
 """
@@ -27,7 +27,7 @@ from .text import counted
 __all__ = ["watch"]
 
 NO_ANSWER: Final = {"aborted", "context_window", "empty_response", "incomplete", "length"}
-"""The end reasons of a run without a whole answer."""
+"""The end reasons of runs that have no complete answer."""
 INTERRUPTED: Final = "interrupted: ending the run; Ctrl-C again to quit at once"
 SHOW_CURSOR: Final = b"\x1b[?25h"
 
@@ -40,18 +40,18 @@ async def watch(
     owner: Agent | Provider | None,
     asked: str | None = None,
 ) -> Status:
-    """Show a run to its end and return the exit status.
+    """Show a run until it ends or parks, and return the exit status.
 
     Args:
-        stream: the run.
-        screen: shows the run.
-        origin: the store of the run, if it is kept.
-        owner: has open connections, and is closed after the run.
-        asked: a question to show first.
+        stream: the stream of the run.
+        screen: shows the parts of the stream.
+        origin: the store of the run, if a store keeps the run.
+        owner: the agent or provider that has open connections; it is closed after the run.
+        asked: a prompt to show before the run.
     """
 
     def abort() -> None:
-        # The terminal has just echoed `^C`, perhaps behind a question.
+        # Begin a new line: the terminal has just echoed `^C`, perhaps after a question.
         screen.note(
             f"\n{INTERRUPTED}" if sys.stderr is not None and sys.stderr.isatty() else INTERRUPTED
         )
@@ -65,7 +65,7 @@ async def watch(
         with _interrupts(abort) as interrupt:
             try:
                 failure = await _shown(stream, screen, origin, asked, interrupt)
-            except BrokenPipeError:  # `| head` has read enough.
+            except BrokenPipeError:  # `| head` has closed the pipe.
                 _print_unfinished(stream, origin, "has no reader left")
                 raise
         if failure is None:
@@ -83,7 +83,7 @@ async def _shown(
     asked: str | None,
     interrupt: _Interrupt,
 ) -> Exception | None:
-    """Show all parts of a run; return its error."""
+    """Show all parts of a run's stream; return the error that ended the stream, if any."""
     failure: Exception | None = None
     with screen.open():
         async with aclosing(stream):
@@ -100,14 +100,14 @@ async def _shown(
 
 
 def _print_unfinished(stream: RunStream[None], origin: Origin | None, why: str) -> None:
-    """Print the command that resumes a kept run."""
+    """Print the command that resumes a run, if a store keeps the run and it has not ended."""
     run = stream.run
     if origin is not None and origin.path and run is not None and not run.ended:
         tell_error(f"interrupted: run {run.id} {why}. Go on with: {origin.resume_command(run.id)}")
 
 
 async def _finished(stream: RunStream[None], origin: Origin | None, screen: Screen) -> Status:
-    """Show the end of a run, and return the exit status."""
+    """Show the result of a run that ended or parked, and return the exit status."""
     result = await stream.result()
     kept = origin if origin is not None and origin.path else None
     screen.finish(result, f"run {result.run_id} in {kept.path}" if kept else "")
@@ -123,7 +123,7 @@ async def _finished(stream: RunStream[None], origin: Origin | None, screen: Scre
 
 
 def _pending_lines(result: RunResult[None], origin: Origin | None) -> Iterator[str]:
-    """Yield the questions of a parked run, and the commands to go on."""
+    """Yield the questions that a parked run waits for, and the commands to answer and resume."""
     yield f"parked: the run waits for {counted(len(result.pending), 'answer')}"
     for pending in result.pending:
         yield f"  {pending.key}  {ask_text(pending)}"
@@ -154,7 +154,7 @@ def _pending_lines(result: RunResult[None], origin: Origin | None) -> Iterator[s
 
 @final
 class _Interrupt:
-    """Whether Ctrl-C `came`; `heed` then aborts the run once."""
+    """Records in `came` that Ctrl-C was pressed; `heed` then aborts the run, once."""
 
     def __init__(self, abort: Callable[[], None]) -> None:
         self.came = False
@@ -168,10 +168,10 @@ class _Interrupt:
 
 @contextmanager
 def _interrupts(abort: Callable[[], None]) -> Generator[_Interrupt]:
-    """Call `abort` in the event loop on the first Ctrl-C.
+    """Inside the `with` block, call `abort` in the event loop on the first Ctrl-C.
 
     The second Ctrl-C has its default behaviour, even if a tool blocks the event loop. A busy event
-    loop runs no callback, so the caller calls `heed` at every part, too.
+    loop delays callbacks, so the caller must also call `heed` for every part of the stream.
     """
     loop = asyncio.get_running_loop()
     interrupt = _Interrupt(abort)
@@ -180,7 +180,7 @@ def _interrupts(abort: Callable[[], None]) -> Generator[_Interrupt]:
         interrupt.came = True
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         if sys.stdout is not None and sys.stdout.isatty():
-            # Unbuffered: the signal may have interrupted a write.
+            # `os.write` bypasses the buffer: the signal may have interrupted a buffered write.
             os.write(sys.stdout.fileno(), SHOW_CURSOR)
         loop.call_soon_threadsafe(interrupt.heed)
 
@@ -192,7 +192,10 @@ def _interrupts(abort: Callable[[], None]) -> Generator[_Interrupt]:
 
 
 def _interrupted() -> Status:
-    """Return the status; exit at once if a tool's thread runs, for Python waits for threads."""
+    """Return the exit status of an interrupted run.
+
+    If a tool's thread still runs, exit at once, because Python would wait for the thread.
+    """
     main = threading.main_thread()
     if any(not thread.daemon for thread in threading.enumerate() if thread is not main):
         sys.stdout.flush()

@@ -1,8 +1,8 @@
-"""Own nodes: functions, generators and graphs as nodes.
+"""Own nodes: make nodes from functions, generators, graphs and other nodes.
 
-Owns `@node`, the requests that a node may yield, sub-graphs, and graphs made of graphs.
-Refuses, at definition, a function whose annotations do not tell its outcomes.
-Start with `node_decorator.py`; `compose.py` has router, parallel, retry and the like.
+This package has `@node`, the requests that a generator may yield, sub-graphs and composed nodes.
+`@node` refuses a function whose annotations do not list its outcomes.
+Start with `node_decorator.py`; `compose.py` has router, parallel, retry and similar functions.
 """
 
 from ..effects import PersonSaid

@@ -1,4 +1,4 @@
-"""Asking: the requests of a node's generator, each typed by its answer.
+"""Asking: the requests that a node's generator can make, each with the type of its answer.
 
     @node(model_calls=2)
     def triage(ticket: Ticket) -> Asking[Billing | Technical]:
@@ -8,7 +8,7 @@
         said = yield from ask_person(f"Is this technical? {ticket.text}")
         return Technical() if said.approved else Billing()
 
-Always `yield from`: a bare `yield` would leave the answer without a type.
+Always write `yield from`: type checkers do not know the answer's type of a bare `yield`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ R = TypeVar("R")
 Asking: TypeAlias = Annotated[
     Generator[Ask, Answer, R], "A node's generator: it asks for anything, and returns `R`."
 ]
-"""The return annotation of a node's generator: it asks for anything, and returns `R`."""
+"""The return annotation of a node's generator that may make any request and returns `R`."""
 
 
 def ask_model(
@@ -38,17 +38,19 @@ def ask_model(
     conversation: bool = False,
     max_tokens: int | None = None,
 ) -> Generator[AskModel, Answer, Reply]:
-    """Ask a model without tools; the conversation stays as it is.
+    """Ask a model one question without tools, and return its reply.
+
+    The question and the reply are not added to the run's conversation.
 
     Args:
         prompt: the question.
         system: a system message for this question.
-        model: the label of another model that the run knows; by default, the run's own.
-        conversation: whether the model reads the run's conversation first.
-        max_tokens: the length of its reply, within the run's own limit.
+        model: the label of another model that the run knows; by default, the run's own model.
+        conversation: whether the model also gets the run's conversation, before the question.
+        max_tokens: the longest reply in tokens; the run's own limit applies as well.
 
     Raises:
-        AskFailed: no model could be asked.
+        AskFailed: no model replied.
         ConfigError: `max_tokens` is not a whole number of at least 1.
     """
     if max_tokens is not None:
@@ -59,13 +61,13 @@ def ask_model(
 
 
 def ask_person(question: str) -> Generator[AskPerson, Answer, PersonSaid]:
-    """Ask a person; the run parks until the answer comes.
+    """Ask a person a question, and return the answer; the run parks until the answer comes.
 
-    A person answers as for a call: `approve()`, `decline("why")`, or, in words,
-    `approve(edit={"answer": "…"})`.
+    The person answers as for a tool call, with `approve()` or `decline("why")`. An answer in words
+    is `approve(edit={"answer": "…"})`.
 
     Raises:
-        AskFailed: the approver failed.
+        AskFailed: the approver function raised an error.
     """
     answer = yield AskPerson(question)
     assert isinstance(answer, PersonSaid), "the answer of a person is a PersonSaid"
@@ -75,15 +77,15 @@ def ask_person(question: str) -> Generator[AskPerson, Answer, PersonSaid]:
 def ask_agent(
     agent: str, prompt: str, *, conversation: bool = False
 ) -> Generator[AskAgent, Answer, str]:
-    """Return an agent's answer, from a child run behind all gates.
+    """Run an agent in a child run, which all gates of this run apply to, and return its answer.
 
     Args:
         agent: the agent's name, declared by `@node(agents={"…": 1})`.
         prompt: the question.
-        conversation: whether the agent reads the run's conversation first.
+        conversation: whether the agent also gets the run's conversation, before the question.
 
     Raises:
-        AskFailed: the agent gave no answer.
+        AskFailed: the child run ended without an answer.
     """
     answer = yield AskAgent(agent, prompt, conversation)
     assert isinstance(answer, str), "the answer of an agent is its text"
@@ -91,8 +93,8 @@ def ask_agent(
 
 
 def tell(message: str | Note) -> Generator[Tell, Answer, None]:
-    """Add a message to the conversation; a string is a user's message.
+    """Add a message to the run's conversation; a string becomes a user message.
 
-    While a turn is in hand, the message comes after the reply and the results of its calls.
+    During a turn, the message is added after the model's reply and the results of its calls.
     """
     yield Tell(UserMessage(message) if isinstance(message, str) else message)

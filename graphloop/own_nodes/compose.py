@@ -1,7 +1,7 @@
-"""Compose: short words for nodes made of other nodes and agents.
+"""Compose: functions that make nodes from other nodes and agents.
 
-Each function returns a plain node of `graphloop.nodes`, or rows of a table: a composed node can be
-drawn, checked and bounded like any other.
+Each function returns a node of `graphloop.nodes` or rows of a table. A composed node is therefore
+drawn and checked, and has a bound, like any other node.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from .route_outcomes import route_outcomes
 
 __all__ = ["fallback", "loop_until", "map_over", "parallel", "retry", "router"]
 
-# A node of the library fits any state: alone, it stands in a graph without one.
+# Library nodes accept any state. The default types a graph of library nodes as one without state.
 S = TypeVar("S", default=None)
 R = TypeVar("R", bound="type[Outcome] | str")
 
@@ -57,21 +57,21 @@ def router(
     model: str = "",
     name: str = "router",
 ) -> Router:
-    """Return a node at which a model chooses one of several routes.
+    """Return a node that asks a model to choose one of several routes.
 
         desk = router({Billing: "invoices and refunds", Technical: "errors and outages"})
 
-    It leaves by the outcome of the route, by `Unrouted` if the model chose none clearly, or by
-    `Failed` or `Aborted`.
+    The node leaves by the outcome of the chosen route, by `Unrouted` if the model's choice is not
+    clear, by `Failed`, or by `Aborted`.
 
     Args:
-        routes: the purpose of each outcome, or of each name of an outcome.
-        prompt: the question to the model, after the whole conversation.
-        model: the label of the model; empty for the run's own.
+        routes: for each outcome type or outcome name, a description of the route for the model.
+        prompt: the question that the model gets after the whole conversation.
+        model: the label of the model; empty for the run's own model.
         name: the node's name.
 
     Raises:
-        ConfigError: a route could not be chosen.
+        ConfigError: a route is defined in such a way that no model could choose it.
     """
     names = [route for route in routes if isinstance(route, str)]
     types = dict(zip(names, route_outcomes(names), strict=True))
@@ -89,16 +89,17 @@ def parallel(
     concurrency: int = 5,
     name: str = "parallel",
 ) -> Parallel:
-    """Return a node that runs agents side by side and joins their answers.
+    """Return a node that runs agents concurrently and joins their answers.
 
         vote = parallel("judge", "judge", "judge", join="majority")
 
     Args:
-        branches: the names of agents, or `Branch` for one with a prompt of its own.
-        join: "collect", "fail_fast", "first" or "majority": the answers to wait for.
-        reducer: "concat", "majority" or "first"; by default, it goes with the join.
-        callback: the name of a function that joins the answers instead.
-        concurrency: how many agents may run at once.
+        branches: agent names; a `Branch` gives its agent a separate prompt.
+        join: when to stop waiting for answers: "collect", "fail_fast", "first" or "majority".
+        reducer: how to join the answers: "concat", "majority" or "first"; the default depends on
+            `join`.
+        callback: the name of a function that joins the answers in place of `reducer`.
+        concurrency: the largest number of agents that run at the same time.
         name: the node's name.
 
     Raises:
@@ -109,7 +110,8 @@ def parallel(
 
 
 map_over = MapOver
-"""A node that runs an agent for each item of the latest answer: `map_over("w", max_items=8)`."""
+"""Makes a node that runs an agent for each item of the latest answer: `map_over("w", max_items=8)`.
+"""
 
 
 def retry(
@@ -119,18 +121,18 @@ def retry(
     *,
     name: str = "",
 ) -> Retrying[S]:
-    """Return a node that is tried again, up to `times` times.
+    """Return a node that runs `node`, and retries it up to `times` times.
 
         writer = retry(Child("writer"), 2)
 
     Args:
-        node: a model, an agent, a check or a pure node; no node that runs tools or asks people.
-        times: how often it is tried again at most, each time the run comes here.
-        on: the outcomes after which it is tried again.
-        name: the name in the table; by default, the node's own.
+        node: a model, agent, check or pure node; nodes that run tools or ask people are refused.
+        times: the largest number of retries in one visit of the node.
+        on: the outcomes after which the node is retried.
+        name: the new node's name; by default, the name of `node`.
 
     Raises:
-        ConfigError: the node must not be tried again, or never leaves by an outcome of `on`.
+        ConfigError: the node must not be retried, or does not have an outcome in `on`.
     """
     return Retrying(node, times, frozenset(on), name)
 
@@ -142,19 +144,18 @@ def fallback(
     *,
     name: str = "",
 ) -> Fallback[S]:
-    """Return a node that is `first`, and after its failure `second`.
+    """Return a node that runs `first`, and runs `second` if `first` fails.
 
         answer = fallback(Child("expert"), Child("generalist"))
 
     Args:
-        first: a model, an agent, a check or a pure node.
+        first: a model, agent, check or pure node.
         second: another node of the same kind.
-        on: the outcomes of the first after which the second is entered.
-        name: the name in the table; by default, the name of both.
+        on: the outcomes of `first` after which `second` runs.
+        name: the new node's name; by default, made from the names of both nodes.
 
     Raises:
-        ConfigError: a node must not take another's place, or the first never leaves by an
-            outcome of `on`.
+        ConfigError: `second` must not replace `first`, or `first` does not have an outcome in `on`.
     """
     return Fallback(first, second, frozenset(on), name)
 
@@ -167,24 +168,26 @@ def loop_until(
     after: Target[S] = END,
     given_up: Target[S] = END,
 ) -> Edges[S]:
-    """Return the rows of a bounded loop: `body` answers until `check` accepts.
+    """Return the table rows of a bounded loop: `body` runs until `check` accepts its answer.
 
         graph = Graph("essay", writer, loop_until(writer, Critique("Is it good?"), 3))
 
-    An answer is appended before it is checked; a rejection is appended, too, and leads to a `Limit`
-    and from there back to the body. Every other outcome ends the run. To go on, name a node of
-    your own table as `after`, and put these rows into it: `{**loop_until(…), node: {…}}`. The graph
-    refuses the rows of a body that never answers, and of a check that never accepts.
+    Each answer is appended to the conversation and then checked. A rejection is appended, too, and
+    leads to a `Limit` node, and from there back to `body`. Every other outcome ends the run.
+
+    To continue after the loop, pass a node of your own table as `after`, and include these rows in
+    that table: `{**loop_until(…), node: {…}}`. `Graph` refuses the rows if `body` has no outcome
+    `Answered`, or `check` has no outcome `Accepted`.
 
     Args:
-        body: an agent, or several in parallel.
-        check: a node that leaves by `Accepted` or `Rejected`.
-        times: how often the body may try again.
-        after: the target of an accepted answer.
-        given_up: the target of the last answer that was not accepted.
+        body: a node that runs one agent, or several in parallel.
+        check: a node with the outcomes `Accepted` and `Rejected`.
+        times: the largest number of retries of the body.
+        after: the target after an accepted answer.
+        given_up: the target after the last retry, if its answer is not accepted.
 
     Raises:
-        ConfigError: the body needs a turn that another node has opened.
+        ConfigError: another node must begin a turn before the body, for example a model node.
     """
     if needs_turn(body):
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""NodeCall: one call of a node's function, with its answer checked."""
+"""NodeCall: call a node's function, and check its answer against its annotations."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ __all__ = [
 @final
 @dataclass(frozen=True)
 class NodeCall:
-    """How a node's function is called.
+    """A node's function, with the options that apply to each call of the function.
 
     Args:
         function: the function.
-        signature: its parameters and outcomes.
-        writes: the fields of the state that it may change; None for any.
-        timeout_s: its time limit in seconds; None for none.
-        raises: the outcome by which the node is left when the function raises one of these.
+        signature: the function's parameters and outcomes.
+        writes: the state fields that the function may change; None for all fields.
+        timeout_s: the time limit of one call in seconds; None for no limit.
+        raises: pairs of an exception type and the node's outcome if the function raises it.
     """
 
     function: Callable[..., object]
@@ -47,13 +47,13 @@ class NodeCall:
     raises: tuple[tuple[type[Exception], type[Outcome]], ...] = ()
 
     async def __call__(self, run: Run[Any]) -> NodeReturned | RequestYielded:
-        """Call the function in the run as it stands.
+        """Call the function with the run's current state, and return the event of its answer.
 
         Raises:
-            ConfigError: its answer does not fit its annotations.
-            NotDeterministic: a generator does not ask what it asked before.
-            TimeoutError: it took too long.
-            Exception: raised by the function, and without an outcome in `raises`.
+            ConfigError: the function's answer does not match its annotations.
+            NotDeterministic: a generator does not repeat the requests that it made before.
+            TimeoutError: the function exceeded its time limit.
+            Exception: the function raised an exception that `raises` does not list.
         """
         state: object = run.state
         copy = lent(state)
@@ -69,7 +69,7 @@ class NodeCall:
                 raise
             return NodeReturned(outcome.__name__, notes=tuple(context.notes or ()))
         if isinstance(answer, RequestYielded):
-            # A state that will be returned may change on the way: each replay gets a new copy.
+            # A generator that returns a new state may modify its copy: each replay gets a new copy.
             if not self.signature.changes:
                 self._check_untouched(copy, state)
             return answer
@@ -90,14 +90,14 @@ class NodeCall:
     async def _call(self, arguments: tuple[object, ...]) -> object:
         answer = self.function(*arguments)
         if isinstance(answer, Awaitable):
-            return await cast("Awaitable[object]", answer)  # isinstance cannot tell of what
+            return await cast("Awaitable[object]", answer)  # isinstance leaves its type open.
         return answer
 
     def _returned(
         self, answer: object, state: object, copy: object, notes: tuple[Note, ...]
     ) -> NodeReturned:
-        """Return the event of an outcome, perhaps with the new state."""
-        # isinstance cannot tell what is in it.
+        """Return the event for the function's outcome, with the new state if it returned one."""
+        # isinstance leaves the types of the items open.
         pair = cast("tuple[object, ...]", answer) if isinstance(answer, tuple) else (answer,)
         outcome = pair[0] if len(pair) == (2 if isinstance(answer, tuple) else 1) else pair
         if not isinstance(outcome, Outcome) or type(outcome) not in self.signature.outcomes:
@@ -157,7 +157,7 @@ DECODER: Decoder[Ask] = Decoder(Ask)
 
 @final
 class Returned(Struct, frozen=True):
-    """The value that a generator returned."""
+    """The return value of a generator that has finished."""
 
     value: object
 
@@ -165,23 +165,25 @@ class Returned(Struct, frozen=True):
 def played(
     generator: object, exchanges: Sequence[Exchange], name: str
 ) -> RequestYielded | Returned:
-    """Return the next request of a generator, or its return value.
+    """Run a generator on its recorded answers; return its next request or its return value.
 
     Args:
-        generator: the return value of the node's function.
-        exchanges: its earlier requests, and their answers.
-        name: the function's name.
+        generator: the generator that the node's function returned.
+        exchanges: the generator's earlier requests and their answers, in order.
+        name: the function's name, for error messages.
 
     Raises:
-        NotDeterministic: its requests differ from the earlier ones, or it goes on when closed.
-        ConfigError: it yields no request, or an answer tells of a mistake in the code.
-        Exception: raised by the generator after all answers.
+        NotDeterministic: a request differs from the recorded request, or the generator continues
+            when it is closed.
+        ConfigError: the generator yields an object that is not a request, or a recorded answer is
+            an error that a mistake in the code causes.
+        Exception: the generator raised it after all recorded answers.
     """
     if not isinstance(generator, Generator):
         raise ConfigError(
             f"node {name!r} returns a generator, as its annotation says; found {generator!r:.80}"
         )
-    # isinstance cannot tell what it yields, which is checked here.
+    # isinstance leaves the yielded type open; `_ask` checks each yielded object.
     running = cast("Generator[object, object, object]", generator)
     try:
         return _played(running, exchanges, name)
@@ -190,7 +192,7 @@ def played(
 
 
 def _close(generator: Generator[object, object, object], name: str) -> None:
-    """Close a generator: it will run again from its beginning."""
+    """Close a generator; the next call of the node's function starts a new generator."""
     try:
         generator.close()
     except RuntimeError as error:
@@ -237,7 +239,7 @@ def _next(generator: Generator[object, object, object], answer: object) -> objec
 
 
 def _ask(request: object, name: str, place: int) -> Ask:
-    """Return the yielded request, if a journal can keep it."""
+    """Return the yielded request; raise an error if a journal could not store it."""
     where = f"node {name!r}, at its ask number {place + 1}"
     kinds = get_args(Ask)
     if not isinstance(request, kinds):

@@ -1,11 +1,12 @@
-"""@node: a function as a node; its annotations are its outcomes.
+"""@node: make a node from a function; its return annotation lists the node's outcomes.
 
     @node
     async def route(ticket: Ticket) -> Billing | Technical:
         return Billing() if "invoice" in ticket.text else Technical()
 
-Its answer is journaled before the run goes on: a replay never calls it again. A generator
-(`-> Asking[Billing | Technical]`) asks for several effects in a row; each answer is journaled.
+The function's answer is journaled before the run continues, so a replay does not call the function.
+A generator (`-> Asking[Billing | Technical]`) can request several effects, one after another; each
+answer is journaled.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ Asks: TypeAlias = Generator[Ask, Any, R]
 @final
 @dataclass(frozen=True)
 class OwnNode(Generic[S, Out]):
-    """A node made of a function. Make one with `@node`.
+    """A node made from a function by `@node`.
 
-    It is left by the outcomes of the function's annotation, by `Failed` when the function raises,
-    and by `Aborted`; `...: END` in its row covers these two.
+    The node leaves by an outcome of the function's return annotation, by `Failed` if the function
+    raises an exception, or by `Aborted`. In the node's row, `...: END` covers the last two.
 
     Args:
-        kernel: the node as the kernel knows it.
-        call: the function, and the terms of its calls.
+        kernel: the node that the kernel executes.
+        call: the function, with the options that apply to each call.
     """
 
     kernel: Function
@@ -66,47 +67,47 @@ class OwnNode(Generic[S, Out]):
 
     @property
     def kind(self) -> Kind:
-        """The kind of the node."""
+        """The node's kind, such as `pure` or `check`."""
         return self.kernel.kind
 
     @property
     def outcomes(self) -> frozenset[type[Outcome]]:
-        """The outcomes of the annotation, `Failed` and `Aborted`."""
+        """The outcomes in the function's return annotation, plus `Failed` and `Aborted`."""
         return self.kernel.outcomes
 
     @property
     def contract(self) -> Contract:
-        """The node's caps, and the fields that it reads and writes."""
+        """The node's caps, and the state fields that the function reads and writes."""
         return self.kernel.contract
 
     @property
     def function(self) -> Callable[..., object]:
-        """The function itself, to be called in a test of its own."""
+        """The undecorated function, which a unit test can call directly."""
         return self.call.function
 
     @property
     def state_type(self) -> object:
-        """The type of the function's state; None for no state."""
+        """The annotated type of the function's state parameter; None for no state."""
         return self.call.signature.state
 
     @property
     def carried(self) -> Bindings:
-        """The function, so that runs need not be given it."""
+        """The function as a callback that the node contributes to each run of its graph."""
         return Bindings(callbacks={self.kernel.callback: self.call})
 
     def renamed(self, name: str, /) -> OwnNode[S, Out]:
-        """Return a node of the same function under another name."""
+        """Return a node with the same function and another name."""
         return replace(self, kernel=replace(self.kernel, name=name))
 
     def enter(self, run: Run[S], /) -> Reaction[S, Out | Failed | Aborted]:
-        """Call the function."""
-        # The kernel leaves by `outcomes` only, and those are the annotation's.
+        """Request the effect that calls the function."""
+        # The cast is safe: the kernel node leaves only by the outcomes of the annotation.
         return cast("Reaction[S, Out]", self.kernel.enter(run))
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, Out | Failed | Aborted]:
-        """Leave by what the function answered."""
+        """Leave by the outcome that the function returned, or pass on a generator's request."""
         return cast("Reaction[S, Out]", self.kernel.on(run, event, answered))
 
     def row(
@@ -117,12 +118,12 @@ class OwnNode(Generic[S, Out]):
         ],
         /,
     ) -> Row[S]:
-        """Return this node's row; a type checker checks its outcomes."""
+        """Return the row unchanged; the annotation lets a type checker check its outcomes."""
         return cast("Row[S]", row)
 
 
 class NodeMaker(Protocol):
-    """What `node(…)` with options returns: a decorator."""
+    """The decorator that `node(…)` returns if it is called with options only."""
 
     @overload
     def __call__(self, function: Body[S, Awaitable[Out]], /) -> OwnNode[S, Out]: ...
@@ -137,7 +138,7 @@ class NodeMaker(Protocol):
     @overload
     def __call__(self, function: Body[S, Mixed[Out, S]], /) -> OwnNode[S, Out]: ...
     def __call__(self, function: Callable[..., object], /) -> OwnNode[Any, Any]:
-        """Make a node of a function."""
+        """Make a node from the decorated function."""
         ...
 
 
@@ -167,7 +168,7 @@ def node(
     model_calls: int | None = None,
     agents: Mapping[str, int] | None = None,
 ) -> NodeMaker: ...
-def node(  # noqa: PLR0913 - what a function cannot say of itself
+def node(  # noqa: PLR0913 - options that annotations cannot express
     function: Callable[..., object] | None = None,
     /,
     *,
@@ -182,31 +183,33 @@ def node(  # noqa: PLR0913 - what a function cannot say of itself
     model_calls: int | None = None,
     agents: Mapping[str, int] | None = None,
 ) -> OwnNode[Any, Any] | NodeMaker:
-    """Make a node of a function: `@node`, or `@node(cap={Rejected: 3})`.
+    """Make a node from a function: `@node`, or `@node(cap={Rejected: 3})`.
 
-    The function takes the graph's state, and perhaps a `NodeContext`. It returns an outcome of its
-    annotation (`-> Billing | Technical`), or, to change the state, an outcome and the new state
-    (`-> tuple[Billing | Technical, Ticket]`). It never changes the state in place. It may be
-    asynchronous. It is called once for each visit, and once more only if its process dies before
-    the journal holds its answer (`NodeContext.idempotency_key`).
+    The function takes the graph's state and, optionally, a `NodeContext`. It returns an outcome of
+    its return annotation (`-> Billing | Technical`). To change the state, it returns an outcome
+    and the new state (`-> tuple[Billing | Technical, Ticket]`); it must not change the state in
+    place. The function may be asynchronous. It is called once in each visit of the node, and again
+    only if its process dies before the journal holds the answer (`NodeContext.idempotency_key`).
 
     Args:
         function: the function.
-        name: the node's name; by default, the function's.
+        name: the node's name; by default, the function's name.
         kind: the node's purpose: `"pure"`, `"check"`, `"prepare"`, `"stop"`; or `"act"` for a
-            function that changes the world: it publishes, pays, sends. The proofs want an approval,
-            or a gate, before it.
-        reads: the fields of the state that it reads, for the proofs.
-        writes: the fields that it writes; a change of another field ends the run in an error.
-        timeout_s: the time limit of an asynchronous function in seconds; then it raises
+            function that changes the outside world, such as a payment. The checker requires an
+            approval, or a gate, before an `"act"` node.
+        reads: the state fields that the function reads; the checker uses them.
+        writes: the state fields that the function may change; a change of another field ends the
+            run in an error.
+        timeout_s: the time limit of an asynchronous function in seconds; a longer call raises
             TimeoutError.
-        cap: how often it leaves by an outcome at most, in a whole run.
-        capped: the outcome that takes the place of one whose cap is reached; without it, the run
-            ends in an error.
-        raises: the outcomes of exceptions; any other exception ends the run in an error.
-        model_calls: how many models a visit of a generator asks at most; one more is not asked.
-            Without it, no bound can be proven, and a run needs a model.
-        agents: the agents that it may ask, and how often one visit asks each at most.
+        cap: for each outcome, the largest number of times that the node leaves by it in one run.
+        capped: the outcome that replaces an outcome whose cap is reached; without `capped`, the
+            run ends in an error.
+        raises: for each exception type, the node's outcome; any other exception ends the run in an
+            error.
+        model_calls: the largest number of model calls of a generator in one visit; a further call
+            is not made. Without this limit, no bound can be proven, and a run needs a model.
+        agents: for each agent that a generator may ask, the largest number of times in one visit.
 
     Raises:
         NodeDefinitionError: an annotation is missing, or an option does not fit the annotations.

@@ -1,4 +1,4 @@
-"""The options of `@node`, checked against the annotations of the function."""
+"""NodeOptions: check the options of `@node` against the annotations of the function."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Caught: TypeAlias = tuple[tuple[type[Exception], type[Outcome]], ...]
 @final
 @dataclass(frozen=True)
 class NodeOptions:
-    """Checks the options of one function against its signature."""
+    """Checks the `@node` options of one function against the function's signature."""
 
     signature: NodeSignature
 
     def caps(self, cap: Mapping[type[Outcome], int], capped: type[Outcome] | None) -> Caps:
-        """Return how often the function leaves by which outcome at most."""
+        """Return pairs of an outcome and its cap, after checking that the function declares it."""
         for outcome in cap:
             self._check_declared("cap", outcome)
         if capped is not None:
@@ -45,13 +45,13 @@ class NodeOptions:
         return tuple(cap.items())
 
     def caught(self, raises: Mapping[type[Exception], type[Outcome]]) -> Caught:
-        """Return the outcomes of exceptions."""
+        """Return pairs of an exception type and the outcome for it, after checking the outcome."""
         for outcome in raises.values():
             self._check_bare("raises", outcome)
         return tuple(raises.items())
 
     def known(self, option: str, names: Collection[str] | None) -> frozenset[str] | None:
-        """Return names of fields, if the state has them."""
+        """Return an option's field names; raise an error if the state lacks one of them."""
         known = fields_of(self.signature.state)
         for name in names or ():
             if known is not None and name not in known:
@@ -64,7 +64,7 @@ class NodeOptions:
         return None if names is None else frozenset(names)
 
     def written(self, writes: Collection[str] | None) -> frozenset[str] | None:
-        """Return the fields that the function may change."""
+        """Return the state fields that the function may change; None for all fields."""
         if self.signature.changes:
             return self.known("writes", writes)
         if writes:
@@ -76,7 +76,7 @@ class NodeOptions:
         return frozenset()
 
     def asks(self, model_calls: int | None, agents: Mapping[str, int]) -> Asks | None:
-        """Return the limits of a generator; None for a plain function."""
+        """Return a generator's limits on model calls and agent runs; None for a plain function."""
         kinds = self.signature.asks
         for option, is_set, kind in (
             ("model_calls", model_calls is not None, AskModel),
@@ -102,11 +102,11 @@ class NodeOptions:
                     "say how often one visit asks at most",
                 )
         if not agents:
-            kinds -= {AskAgent}  # The proofs need not count on an agent without a name.
+            kinds -= {AskAgent}  # Without names, the proofs count no agent.
         return Asks(kinds, model_calls, tuple(sorted(agents.items())))
 
     def check_outcomes(self) -> None:
-        """Refuse outcomes whose fields no journal can keep."""
+        """Raise an error if an outcome has fields that a journal cannot store."""
         for outcome in self.signature.outcomes:
             if not fields(outcome):
                 continue
@@ -120,7 +120,7 @@ class NodeOptions:
                 ) from error
 
     def limit(self, timeout_s: float | None, function: Callable[..., object]) -> float | None:
-        """Return the time limit, if the function can be interrupted."""
+        """Return the time limit; raise an error if the function is not asynchronous."""
         if timeout_s is None:
             return None
         if not is_async(function):
@@ -142,7 +142,7 @@ class NodeOptions:
             )
 
     def _check_bare(self, option: str, outcome: type[Outcome]) -> None:
-        """Refuse an outcome that is not declared, or that needs arguments."""
+        """Raise an error if an outcome is not declared, or needs constructor arguments."""
         self._check_declared(option, outcome)
         try:
             cast("Callable[[], object]", outcome)()

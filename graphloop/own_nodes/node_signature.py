@@ -1,7 +1,7 @@
 """NodeSignature: the state, the outcomes and the context of a node's function.
 
-They stand in its annotations, so that a type checker and the graph read the same words. Missing
-annotations are refused when the function is decorated.
+These are read from the function's annotations, so that a type checker and the graph use the same
+information. A missing annotation is refused when the function is decorated.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from ..values import Message, SystemMessage, Usage, UserMessage
 __all__ = ["NodeContext", "NodeSignature", "signature_of"]
 
 ABOUT_CALLS: Final = (AnsweredCalls, Calls, Done, Held, Settled)
-"""Outcomes that tell the proofs what became of a turn's calls; no function can promise that."""
+"""Outcomes that tell the checker the results of a turn's calls; functions must not return these."""
 
 
 @final
 class NodeContext(Struct, frozen=True):
-    """The run, as the second parameter of a node's function.
+    """Facts about the run, passed to a node's function as its second argument.
 
     Attributes:
-        run_id: the run's id; that of a child run begins with its parent's.
+        run_id: the run's id; the id of a child run begins with the id of its parent.
         key: the key of this visit of the node, unique in its run.
-        turn: the number of the latest turn; -1 before the first.
+        turn: the number of the latest turn; -1 before the first turn.
         messages: the conversation.
-        answer: the latest answer, as a person approved it; empty before any answer.
-        usage: tokens so far.
-        notes: the messages of `tell`; None for a generator, which tells by asking.
+        answer: the latest answer, with a person's edits if any; empty before the first answer.
+        usage: the tokens that the run has used so far.
+        notes: the messages added by `tell`; None for a generator, which uses `yield from tell(…)`.
     """
 
     run_id: str
@@ -63,9 +63,9 @@ class NodeContext(Struct, frozen=True):
 
     @classmethod
     def of(cls, run: Run[Any], node: str) -> NodeContext:
-        """Return the context of the visit of `node` in progress.
+        """Return the context for the current visit of `node`.
 
-        Each time a generator runs again, it gets the context of its first run.
+        A generator is run again after each answer; each time, it gets the same context.
         """
         waiting = (effect.id for effect in run.pending.values() if isinstance(effect, Invoke))
         begun = run.turn.dialogue
@@ -82,13 +82,13 @@ class NodeContext(Struct, frozen=True):
         )
 
     def tell(self, *messages: str | Note) -> None:
-        """Add messages to the conversation once the node is left.
+        """Add messages to the conversation when the node is left.
 
-        While a turn is in hand, they come after the reply and the results of its calls.
+        During a turn, the messages are added after the model's reply and the results of its calls.
 
         Raises:
-            ConfigError: a message is a model's or a tool's; or the function is a generator, which
-                tells by asking.
+            ConfigError: a message is not a text, UserMessage or SystemMessage; or the function is
+                a generator, which uses `yield from tell(…)` instead.
         """
         if self.notes is None:
             raise ConfigError(
@@ -109,7 +109,7 @@ class NodeContext(Struct, frozen=True):
 
     @property
     def idempotency_key(self) -> str:
-        """A key for services, the same for each attempt at this visit."""
+        """A key for external services; equal in each attempt at the same visit of the node."""
         return sha256(f"{self.run_id}\0{self.key}".encode()).digest()[:16].hex()
 
 
@@ -120,12 +120,12 @@ class NodeSignature:
 
     Args:
         name: the function's name.
-        state: the type of its state.
-        outcomes: the outcomes that it returns.
-        stateless: the outcomes that it may return without a new state.
-        changes: whether it may return a new state.
-        context: whether it takes a `NodeContext` as well.
-        asks: the kinds of requests of a generator; None for any other function.
+        state: the type of the state parameter.
+        outcomes: the outcomes that the function may return.
+        stateless: the outcomes that the function may return without a new state.
+        changes: whether the function may return a new state.
+        context: whether the function takes a `NodeContext` as well.
+        asks: the types of the requests that a generator may yield; None for any other function.
     """
 
     name: str
@@ -138,12 +138,13 @@ class NodeSignature:
 
 
 def signature_of(function: Callable[..., object]) -> NodeSignature:
-    """Return what a function's annotations say.
+    """Read the state, outcomes and parameters of a node's function from its annotations.
 
-    Type checkers refuse a function of another shape; only its outcomes are checked here.
+    Only the state and the outcomes are checked here; type checkers report other mistakes.
 
     Raises:
-        NodeDefinitionError: an annotation is missing, or an outcome is none that functions return.
+        NodeDefinitionError: an annotation is missing, or functions must not return an annotated
+            outcome.
     """
     name = getattr(function, "__name__", "")
     place = f"node function {name or repr(function)!r}"
@@ -182,7 +183,7 @@ def _error(place: str, problem: str, fix: str) -> NodeDefinitionError:
 
 
 def _asked(returns: object) -> tuple[frozenset[type[Ask]] | None, object]:
-    """Return the requests of a generator, and what it returns."""
+    """Return a generator's request types (None for a plain function) and the return type."""
     if get_origin(returns) is not Generator:
         return None, returns
     yields, _, returned = get_args(returns)
@@ -224,7 +225,7 @@ def _state(parameters: Sequence[inspect.Parameter], hints: dict[str, object], pl
 
 
 def _members(hint: object) -> Iterator[object]:
-    """Yield the members of a union, as deep as it goes."""
+    """Yield the members of a union, including those of nested unions and type aliases."""
     value = getattr(hint, "__value__", None)  # `type X = …`
     if value is not None:
         yield from _members(value)

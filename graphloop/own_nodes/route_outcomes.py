@@ -1,7 +1,7 @@
-"""Outcome types made of names, for routes in files without Python.
+"""Outcome types made from route names, so that a topology file can define routes without Python.
 
-Equal names give the identical type, in every module and every process: a type is an attribute of
-this module under its class name, so it can be pickled and found again.
+Equal names give the identical type in every module of a process. Each type is an attribute of this
+module under its class name, so that pickle can find the type in another process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def route_outcomes(names: Iterable[str]) -> tuple[type[Outcome], ...]:
     """Return one outcome type for each name, in order.
 
     Raises:
-        ConfigError: see `route_outcome`; or a name stands there twice.
+        ConfigError: a name is invalid (see `route_outcome`) or occurs twice.
     """
     types = tuple([route_outcome(name) for name in names])
     if len(set(types)) < len(types):
@@ -34,11 +34,11 @@ def route_outcomes(names: Iterable[str]) -> tuple[type[Outcome], ...]:
 
 
 def route_outcome(name: str) -> type[Outcome]:
-    """Return the outcome type of a name; equal names give one type.
+    """Return the outcome type with this name; equal names give the same type.
 
     Raises:
         ConfigError: the name is not in snake case, so tables and diagrams could not show it; or it
-            is an outcome of the library, which says more than that a route was chosen.
+            is the name of an outcome of the library, which means more than a chosen route.
     """
     if not NAME.fullmatch(name):
         raise ConfigError(
@@ -55,7 +55,7 @@ def route_outcome(name: str) -> type[Outcome]:
 
 
 def __getattr__(name: str) -> type[Outcome]:
-    """Return the type of a class name, for pickle."""
+    """Return the outcome type with this class name, so that pickle can import it."""
     if not CLASS_NAME.fullmatch(name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _made(name)

@@ -1,8 +1,9 @@
-"""sub_graph: a graph or an agent as one node of another graph.
+"""sub_graph: use a graph or an agent as one node of another graph.
 
-The child's question, its first state and the parent's next state are functions of the parent's
-state. Its gate and its budget hold beside its parents'. Each visit is a child run: it is journaled,
-parks and is resumed like any other, and it can do nothing that its parent may not.
+Functions compute the child's prompt and first state, and the parent's next state, from the parent's
+state. The child's gate and budget apply in addition to those of its parents. Each visit of the node
+is a child run, which is journaled, parks and is resumed like any other run. A child run can do
+nothing that its parent may not do.
 """
 
 from __future__ import annotations
@@ -52,14 +53,15 @@ Prompt = Callable[[S], "str | Sequence[MessageInput]"]
 @final
 @dataclass(frozen=True)
 class SubGraph(Generic[S]):
-    """A node that runs a graph or an agent: see `sub_graph`.
+    """A node that runs a graph or an agent as a child run; `sub_graph` makes it.
 
-    It is left by `Answered`, by `Failed` when the child failed, and by `Aborted`. The answer is
-    also the reply of this turn: lead `Answered` to an `Append` to add it to the conversation.
+    The node leaves by `Answered`, by `Failed` if the child run failed, or by `Aborted`. The child's
+    answer is also the reply of the current turn. To add the answer to the conversation, let
+    `Answered` lead to an `Append` node.
 
     Args:
-        kernel: the node as the kernel knows it.
-        plan: the terms of its child runs.
+        kernel: the node that the kernel executes.
+        plan: the functions, gate and budget for each child run.
         graph: the child's graph.
         reads: the fields of the parent's state that the functions read; None if unknown.
     """
@@ -76,17 +78,17 @@ class SubGraph(Generic[S]):
 
     @property
     def kind(self) -> Kind:
-        """Always "graph"."""
+        """The node's kind, which is always "graph"."""
         return "graph"
 
     @property
     def outcomes(self) -> frozenset[type[Outcome]]:
-        """`Answered`, `Failed` and `Aborted`."""
+        """The node's outcomes: `Answered`, `Failed` and `Aborted`."""
         return self.kernel.outcomes
 
     @property
     def contract(self) -> Contract:
-        """The node's promises, with the child's graph, to be proven as well."""
+        """The node's contract, with the child's graph, so that the checker proves both graphs."""
         plan = self.plan
         mapped = (plan.prompt, plan.state, plan.output)
         reads = self.reads if any(function is not None for function in mapped) else frozenset[str]()
@@ -108,7 +110,7 @@ class SubGraph(Generic[S]):
 
     @property
     def state_type(self) -> object:
-        """The type of the parent's state in the annotations of the functions."""
+        """The type of the parent's state, from the functions' annotations; `Any` without one."""
         plan = self.plan
         for function in (plan.output, plan.prompt, plan.state):
             annotation = Any if function is None else _first_annotation(function)
@@ -118,17 +120,17 @@ class SubGraph(Generic[S]):
 
     @property
     def carried(self) -> Bindings:
-        """The child, so that a run does not have to bring it."""
+        """The child as an agent that the node contributes to each run of its graph."""
         return Bindings(agents={self.name: self.plan})
 
     def enter(self, run: Run[S], /) -> Reaction[S, ChildOutcome]:
-        """Start the child with all that remains of the budget."""
+        """Request a child run, which may spend the remaining budget of the parent."""
         return self.kernel.enter(run)
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, ChildOutcome]:
-        """Take the answer, and the new state."""
+        """Handle the end of the child run: take its answer, and the parent's new state."""
         return self.kernel.on(run, event, answered)
 
 
@@ -183,26 +185,26 @@ def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
 
         draft = sub_graph(writer, prompt=ask, output=keep)
 
-    The functions map values and do nothing else. They are called once for each child run; an
-    exception ends the run.
+    The functions must be pure: they compute values and have no side effects. Each function is
+    called once for each child run. An exception in a function ends the run.
 
     Args:
         child: an agent, or a graph.
-        name: the node's name; the child's if not given.
-        model: the model of a graph's nodes that name none.
-        prompt: makes the child's question of the parent's state; by default, the child reads the
+        name: the node's name; by default, the child's name.
+        model: the model for a child graph's nodes that do not name a model.
+        prompt: computes the child's prompt from the parent's state; by default, the child gets the
             parent's conversation.
-        state: makes the first state of a graph of the parent's.
-        output: makes the parent's new state of its old one and the child's result; by default, the
-            state stays as it is.
-        gate: rules that each call of the child has to pass as well.
-        budget: the most that one child run may spend, within the rest of the parent's budget.
-        reads: the fields of the parent's state that the functions read, for the proofs.
-        writes: the fields that `output` may change; a change of another is an error.
-        options: further options of a graph's runs, such as `tools`; see `RunOptions`.
+        state: computes a child graph's first state from the parent's state.
+        output: computes the parent's new state from its old state and the child's result; by
+            default, the parent's state does not change.
+        gate: rules that apply to each call of the child, in addition to the existing gates.
+        budget: the most that one child run may spend; the parent's remaining budget limits it, too.
+        reads: the fields of the parent's state that the functions read; the checker uses them.
+        writes: the state fields that `output` may change; a change of another field is an error.
+        options: further options for runs of a child graph, such as `tools`; see `RunOptions`.
 
     Raises:
-        ConfigError: an option cannot work, or has no effect.
+        ConfigError: an option is invalid or would have no effect.
     """
     opener, graph = _opened(child, model, state, options)
     title = name or (child.name if isinstance(child, Agent) else graph.name)
@@ -221,7 +223,7 @@ def _opened(
     state: Callable[[Any], Any] | None,
     options: RunOptions | None,
 ) -> tuple[Opener, NodeGraph[Any]]:
-    # The name of a tool is needed to make one; a node has a name of its own.
+    # `as_tool` requires a name; "child" is never shown, because the node's name is used.
     if isinstance(child, Agent):
         return child.as_tool(name="child").opener, child.graph
     if state is None and child.state_type is not None:
@@ -238,7 +240,7 @@ def _opened(
 
 
 def _first_annotation(function: Callable[..., object]) -> object:
-    """Return the annotation of a function's first parameter; `Any` without one."""
+    """Return the annotation of a function's first parameter; `Any` if there is no annotation."""
     try:
         hints = typing.get_type_hints(function)
         first = next(iter(inspect.signature(function).parameters))

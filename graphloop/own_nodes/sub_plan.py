@@ -1,7 +1,7 @@
-"""SubPlan: the functions between a parent's state and its child run.
+"""SubPlan: the functions that convert between a parent's state and its child run.
 
-The functions are pure mappings. The child's journal keeps its question, the parent's the new state:
-neither a replay nor a resumed run calls the functions again.
+The functions are pure. The child's journal stores its prompt, and the parent's journal stores the
+new state. A replay or a resumed run therefore does not call the functions again.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ C = TypeVar("C")
 @final
 @dataclass(frozen=True)
 class ChildResult(Generic[C]):
-    """The outcome of a child run, as an `output` function receives it.
+    """The result of a child run, which is passed to the `output` function of `sub_graph`.
 
     Attributes:
-        text: its answer; empty without one.
-        state: its last state.
-        end_reason: why it ended.
-        messages: the messages that it added.
-        usage: the tokens of the run and of its own children.
+        text: the child run's answer; empty if there is none.
+        state: the child run's last state.
+        end_reason: the reason why the child run ended.
+        messages: the messages that the child run added to its conversation.
+        usage: the tokens used by the child run and by its own children.
     """
 
     text: str
@@ -49,17 +49,18 @@ class ChildResult(Generic[C]):
 @final
 @dataclass(frozen=True)
 class SubPlan:
-    """The terms of a node's child runs; see `sub_graph`.
+    """The functions and limits for the child runs of a `sub_graph` node.
 
     Args:
         name: the node's name.
-        opener: begins the child runs.
-        prompt: makes the question of the parent's state; None for the parent's conversation.
-        state: makes the child's first state of the parent's.
-        output: makes the parent's new state of its old one and the child's result.
-        gate: rules that the child's calls pass as well.
-        budget: the most that the child may spend.
-        writes: the fields of the parent's state that `output` may change; None for any.
+        opener: starts the child runs.
+        prompt: computes the child's prompt from the parent's state; None if the child gets the
+            parent's conversation.
+        state: computes the child's first state from the parent's state.
+        output: computes the parent's new state from its old state and the child's result.
+        gate: rules that apply to the child's calls, in addition to the existing gates.
+        budget: the most that one child run may spend.
+        writes: the fields of the parent's state that `output` may change; None for all fields.
     """
 
     name: str
@@ -72,7 +73,7 @@ class SubPlan:
     writes: frozenset[str] | None = None
 
     def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
-        """Return the child run that the node starts."""
+        """Open the child run for a `StartRun` effect, with this plan's functions and limits."""
         if self.gate is not None:
             ports = replace(ports, gates=(*ports.gates, self.gate))
         if self.budget is not None:
@@ -95,7 +96,7 @@ class SubPlan:
         return Brief(messages, begun)
 
     def _asked(self, asked: str | Sequence[MessageInput]) -> tuple[Message, ...]:
-        """Return the child's question as messages."""
+        """Return the result of `prompt` as messages; a string becomes one user message."""
         check_state(asked, None, f"`prompt` of node {self.name!r} returns")
         try:
             return (UserMessage(asked),) if isinstance(asked, str) else messages_of(asked)
@@ -109,7 +110,7 @@ class SubPlan:
     ) -> ChildEnded:
         assert child.ending is not None, "a run that is over has an ending"
         if child.ending.reason is EndReason.COMPLETED and ended.status == "error":
-            # A graph may end without an answer: its state is the answer.
+            # A child graph that completes without an answer has succeeded: its state is the result.
             ended = evolve(ended, content="", status="ok")
         if self.output is None or ended.status != "ok":
             return ended

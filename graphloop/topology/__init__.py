@@ -1,7 +1,7 @@
-"""Topology files: graphs as YAML.
+"""Topology files: graphs written as YAML or JSON.
 
-Owns reading, writing, includes and the JSON Schema of the files.
-Refuses a callable that was never registered, and tells every fault of a file with its line.
+This package reads and writes the files, resolves their includes and generates their JSON Schema.
+It refuses a callable that is not registered, and reports every problem of a file with its line.
 Start with `document.py`, then `reader.py`.
 """
 

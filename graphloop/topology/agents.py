@@ -1,10 +1,10 @@
-"""with_agents: a graph, and the agents that its nodes know by name.
+"""with_agents: supply the agents that a graph's nodes refer to by name.
 
     reply = Graph("reply", prepare, …)
     chain = with_agents(Graph("chain", outline, …), {"writer": reply})
 
-It does for a graph from Python what `agents` does in a topology's file: the proofs see the agents'
-graphs, the bound counts them, and a run needs only a model.
+The result equals a topology file with an `agents` section: the checker sees the agents' graphs,
+the upper bound includes their calls, and a run needs only a model.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ def with_agents(
     rules: Rules | Iterable[Rules] = (),
     registry: Registry | None = None,
 ) -> Topology:
-    """Return `graph` with the agents, or their graphs, that its nodes name.
+    """Return `graph` as a topology that contains the agents named by its nodes.
 
-    A loaded topology keeps its rules, tools, instructions and prompt, and the rest of its file. A
-    new graph takes the place of an agent's earlier one. A graph asks the model of the run; an agent
-    keeps its own. Both are proven.
+    A loaded topology keeps its rules, tools, instructions, prompt and other file content. An agent
+    given here replaces the graph that the topology had under that name. An `Agent` uses its own
+    model; a bare graph uses the run's model. The checker proves both.
 
     Args:
-        graph: a graph with nodes that name agents: `Child`, `Parallel`, `MapOver`, generators.
-        agents: each agent, or its graph, by the agent's name.
-        rules: temporal rules that every run keeps, beside those of the graph.
-        registry: the meaning of the names in the graphs; by default, that of a loaded topology, or
-            the registry of the library.
+        graph: a graph whose nodes name agents: `Child`, `Parallel`, `MapOver` or generators.
+        agents: for each agent's name, an `Agent` or a graph.
+        rules: temporal rules that every run keeps, in addition to the graph's own rules.
+        registry: maps names in the graphs to Python objects; by default, the registry of a loaded
+            topology, else the library's registry.
 
     Raises:
-        ConfigError: no node names one of the agents, a node brings another agent of that name
-            along, or a word of a rule means nothing.
+        ConfigError: no node names one of the agents, a node already contains another agent of that
+            name, or a rule contains an unknown word.
     """
     own, brought = document_of(graph), carried_by(graph.nodes.values()).agents
     for name in agents:
@@ -93,7 +93,7 @@ def with_agents(
 
 
 def _with_agents(node: AnyNode, graphs: Mapping[str, NodeGraph[Any]]) -> AnyNode:
-    """Return a node with the graphs of its agents, at any depth."""
+    """Return the node with its agents' graphs attached, also inside `Retrying` and `Fallback`."""
     match node:
         case Retrying():
             return replace(node, node=_with_agents(node.node, graphs))

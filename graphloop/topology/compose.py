@@ -1,7 +1,7 @@
-"""Compose: the bytes of a topology as a tree with places.
+"""Compose: parse the bytes of a topology file into a tree of values with line and column.
 
-YAML and JSON become the same parser events, so one composer holds both to the same bounds. It
-makes no object of a tag, and refuses anchors, aliases, tags, directives and a second document.
+YAML and JSON are turned into the same parser events, so one composer applies the same limits to
+both. It refuses anchors, aliases, tags, directives and a second document.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .tree import Entry, Fields, Items, Mark, Scalar, Value, described, plain_wo
 __all__ = ["DEPTH_MAX", "SIZE_MAX", "VALUES_MAX", "bytes_of", "compose", "text_at"]
 
 SIZE_MAX: Final = 1_000_000
-"""The bytes of a file."""
+"""The largest size of a file in bytes."""
 DEPTH_MAX: Final = 32
 VALUES_MAX: Final = 50_000
 
@@ -35,17 +35,17 @@ _ITSELF: Final = "write the character itself."
 
 _directive = re.compile(r"((?:[ \t]*(?:#[^\r\n]*)?(?:\r\n|\r|\n))*)%").match
 _break = re.compile(r"\r\n|\r|\n").finditer
-# Line breaks in YAML 1.1, and text in 1.2.
+# These characters are line breaks in YAML 1.1, and ordinary text in YAML 1.2.
 _disputed = re.compile("[\x85\u2028\u2029]").search
-# All the tokens of a text that is JSON, except commas, colons and white space.
+# Matches each JSON token except commas, colons and white space.
 _token = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s,:{}\[\]"]+').finditer
 
 
 def bytes_of(path: Path, diagnostics: Diagnostics) -> bytes:
-    """Return the content of a file, cut after its limit.
+    """Return a file's content, truncated to one byte more than `SIZE_MAX`.
 
     Raises:
-        ParseError: the path is no file's, or the file cannot be read.
+        ParseError: the path does not name a file, or the file cannot be read.
     """
     try:
         if not path.is_file():
@@ -59,10 +59,10 @@ def bytes_of(path: Path, diagnostics: Diagnostics) -> bytes:
 
 
 def text_at(content: bytes | str, diagnostics: Diagnostics) -> str:
-    """Return the text without a byte order mark.
+    """Decode a file's content as UTF-8, and return it without its byte order mark.
 
     Raises:
-        ParseError: the content is too long, empty, not UTF-8, or has a NUL.
+        ParseError: the content is too long, empty or not UTF-8, or contains a NUL character.
     """
     try:
         size = len(content if isinstance(content, bytes) else content.encode())
@@ -99,12 +99,13 @@ def _decoded(content: bytes, diagnostics: Diagnostics) -> str:
 
 
 def compose(text: str, diagnostics: Diagnostics, *, must_be_json: bool = False) -> Value:
-    """Return the tree of a text, which is JSON or YAML.
+    """Parse a JSON or YAML text into a tree of values.
 
-    A problem that leaves the rest readable is noted.
+    If the rest of the text stays readable after a problem, the problem is added to `diagnostics`
+    and parsing continues.
 
     Raises:
-        ParseError: the text is no YAML, or no JSON, or has a refused part.
+        ParseError: the text is not valid YAML or JSON, or contains a refused YAML feature.
     """
     if must_be_json or text.lstrip(" \t\r\n").startswith(("{", "[")):
         error = _json_error(text)
@@ -117,7 +118,7 @@ def compose(text: str, diagnostics: Diagnostics, *, must_be_json: bool = False) 
                 "mend the line, or the one before it; YAML belongs into a file that ends in .yaml.",
             )
     if directive := _directive(text):
-        # Before the text is parsed: PyYAML would warn of each of many.
+        # Checked before parsing, because PyYAML would emit a warning for each directive.
         mark = _mark_at(text, directive.end(1))
         raise diagnostics.error(mark, "a directive (%) stands here.", "remove the line.")
     if disputed := _disputed(text):
@@ -138,23 +139,23 @@ def compose(text: str, diagnostics: Diagnostics, *, must_be_json: bool = False) 
 
 
 def _json_error(text: str) -> json.JSONDecodeError | None:
-    """Return the error of a text that is no JSON (RFC 8259)."""
+    """Return the error from parsing a text as JSON (RFC 8259); None if the text is valid JSON."""
 
     def refuse(word: str) -> NoReturn:
         raise json.JSONDecodeError(f"{word} is no value", text, text.index(word))
 
     try:
-        # Numbers stay words: the composer refuses those that are too long.
+        # Numbers are kept as strings: the composer later refuses numbers with too many digits.
         json.loads(text, parse_constant=refuse, parse_int=str, parse_float=str)
     except json.JSONDecodeError as error:
         return error
     except RecursionError:
-        pass  # The composer refuses the level that is too deep.
+        pass  # The composer later refuses text that is nested too deeply.
     return None
 
 
 class _Composer:
-    """Builds the tree of parser events, within its bounds."""
+    """Builds a tree of values from parser events, and enforces the limits on count and depth."""
 
     def __init__(self, events: Iterator[yaml.Event], diagnostics: Diagnostics) -> None:
         self._events = events
@@ -162,13 +163,13 @@ class _Composer:
         self._count = 0
 
     def document(self) -> Value:
-        next(self._events)  # The stream begins.
+        next(self._events)  # Skip the event for the start of the stream.
         event = next(self._events)
         if isinstance(event, yaml.StreamEndEvent):
             problem = "expected a topology, found only comments."
             raise self._error(event, problem, "begin with `graphloop: 1`.")
         value = self.value()
-        next(self._events)  # The document ends.
+        next(self._events)  # Skip the event for the end of the document.
         event = next(self._events)
         if not isinstance(event, yaml.StreamEndEvent):
             fix = "keep one topology a file: remove the `---`."
@@ -218,7 +219,7 @@ class _Composer:
             return Scalar(0, mark, written)
 
     def _text(self, text: str, mark: Mark) -> str:
-        """Return a text in quotes; two escapes may make one character."""
+        """Return a quoted text, with each escaped surrogate pair joined into one character."""
         try:
             return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
         except UnicodeDecodeError:
@@ -240,7 +241,10 @@ class _Composer:
         return Fields(tuple(entries.values()), _mark(start))
 
     def _key(self, key: Value, *, is_bare: bool) -> str | None:
-        """Return a key; `<<` without quotes merges mappings in other readers."""
+        """Return a mapping key's text; None, with a problem added, if the key is not allowed.
+
+        An unquoted `<<` is not allowed, because other YAML readers merge mappings there.
+        """
         if isinstance(key, Scalar) and isinstance(key.value, str):
             if not is_bare or key.value != "<<":
                 return key.value
@@ -256,7 +260,7 @@ class _Composer:
 
 def _yaml_events(text: str, diagnostics: Diagnostics) -> Iterator[yaml.Event]:
     loader = yaml.SafeLoader(text)
-    # Its stub lacks the type of what it returns.
+    # PyYAML's stub lacks the return type of `get_event`.
     get_event = cast("Callable[[], yaml.Event]", loader.get_event)  # pyright: ignore[reportUnknownMemberType]
     while True:
         try:
@@ -268,7 +272,7 @@ def _yaml_events(text: str, diagnostics: Diagnostics) -> Iterator[yaml.Event]:
 
 
 def _json_events(text: str) -> Iterator[yaml.Event]:
-    """Yield the events of a text that is JSON."""
+    """Yield the YAML parser events for a text that is valid JSON."""
     lines = [0, *(line_break.end() for line_break in re.finditer("\n", text))]
     for token in _token(text):
         line = bisect_right(lines, token.start()) - 1
@@ -290,7 +294,7 @@ def _json_events(text: str) -> Iterator[yaml.Event]:
 
 
 def _mark_at(text: str, at: int) -> Mark:
-    """Return the place of a character."""
+    """Return the line and column of the character at the index `at`."""
     starts = [0, *(line_break.end() for line_break in _break(text, 0, at))]
     return Mark(len(starts), at - starts[-1] + 1)
 

@@ -1,4 +1,4 @@
-"""Conditions: a file's gate rules, stop conditions and temporal rules.
+"""Conditions: read the gate rules, stop conditions and temporal rules of a topology file.
 
 rules: [{ask: refund, when: over_limit, ttl_s: 3600}, {allow: "*"}]
 conditions: [{any_of: [{step_count_is: 5}, {has_tool_call: done}]}]
@@ -59,7 +59,7 @@ VERDICTS: Final[Mapping[Verdict, Mapping[str, Form]]] = {
         "reason": _documented(Said, "What the model reads when it is denied."),
     },
 }
-"""The keys of each kind of rule beside `when`."""
+"""For each verdict, the keys of a gate rule with that verdict, except `when`."""
 
 WHEN: Final = _documented(
     PredicateName, "The name of a registered predicate that must hold as well."
@@ -86,7 +86,7 @@ def _rule(data: object, info: ValidationInfo) -> Rule:
 
 
 def _refuse_shadowed(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """Return the rules if a call can reach each of them."""
+    """Return the rules unchanged; raise an error if earlier rules make a rule unreachable."""
     problems: dict[Loc, str | PydanticCustomError] = {}
     for at in range(len(rules)):
         try:
@@ -109,7 +109,7 @@ RuleForm: Final[Form] = Annotated[
 RulesForm: TypeAlias = Annotated[
     tuple[RuleForm, ...], Field(min_length=1), AfterValidator(_refuse_shadowed)
 ]
-"""The rules of one gate."""
+"""The pydantic type of one gate's list of rules."""
 
 
 STOPS: Final[Mapping[str, Callable[[Any], stop.StopCondition]]] = {
@@ -159,9 +159,10 @@ STOP_MODEL: Final = model_of(
 def read_rules(
     values: Iterable[Value], diagnostics: Diagnostics, first: int = 1
 ) -> dict[TemporalRule, Mark]:
-    """Return the temporal rules of a list, each with its place.
+    """Return the temporal rules in a list of file values, each with its line and column.
 
-    A wrong rule is noted and left out. Messages number the rules from `first` on.
+    An invalid rule is added to `diagnostics` and left out of the result. Messages number the rules,
+    starting with `first`.
     """
     rules: dict[TemporalRule, Mark] = {}
     for number, value in enumerate(values, first):
@@ -175,12 +176,12 @@ def read_rules(
 
 
 def rules_of_texts(texts: Sequence[str], title: str) -> Rules:
-    """Return the rules of texts, each one rule in YAML or JSON.
+    """Parse texts into temporal rules; each text is one rule in YAML or JSON.
 
-    Messages call a text by the title, and by its number if there are several.
+    Error messages name a text by `title`, and add its number if there are several texts.
 
     Raises:
-        TopologyError: with every problem of every text.
+        TopologyError: a text is invalid; the error lists every problem of every text.
     """
     problems: list[Problem] = []
     rules: dict[TemporalRule, Mark] = {}
@@ -190,7 +191,7 @@ def rules_of_texts(texts: Sequence[str], title: str) -> Rules:
         try:
             tree = compose(text, diagnostics)
         except ParseError:
-            continue  # The diagnostics have the reason.
+            continue  # `diagnostics` already holds the problem.
         if len(problems) == before:
             rules |= read_rules([tree], diagnostics, number)
     Diagnostics(title, problems).refuse()

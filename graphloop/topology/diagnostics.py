@@ -1,6 +1,7 @@
-"""Diagnostics: the problems of a file, each with line, column and fix.
+"""Diagnostics: collect the problems of a topology file, each with line, column and fix.
 
-pydantic names a value by the keys that lead to it; `report` looks up its place in the file's tree.
+pydantic identifies an invalid value by its path of keys. `report` looks up the line and column of
+this path in the file's tree.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from .tree import Fields, Mark, Scalar, Value, described, entry_at, value_at
 __all__ = ["FAULT", "UNKNOWN_KEY", "Diagnostics", "ParseError", "TopologyError"]
 
 PROBLEMS_MAX: Final = 100
-"""The problems of one report; later ones are left out."""
+"""The largest number of problems in one report; further problems are left out."""
 TEXT_MAX, TEXT_HEAD, TEXT_TAIL = 500, 300, 150
-"""The length of a text in a message; of a longer one, the head and the tail are kept."""
+"""A longer text than `TEXT_MAX` is shortened to this many characters of its head and tail."""
 NAME_MAX: Final = 100
-"""The length of a name that gets a suggestion; the search takes time for longer ones."""
+"""The longest name for which a similar name is suggested; the search is slow for longer names."""
 KEY: Final = "[key]"
-"""pydantic's word for the key of a mapping, as the last part of a location."""
+"""The last part of a pydantic error location if the error is about a mapping's key."""
 FAULT: Final = "fault"
-"""The type of an error whose message is complete, with its `fix` in the context."""
+"""The type of a pydantic error whose context holds a complete message: `problem` and `fix`."""
 UNKNOWN_KEY: Final = "unknown_key"
-"""The type of an error about a key; the context has the `known` ones."""
+"""The type of a pydantic error about an unknown key; its context lists the `known` keys."""
 
 EXPECTED: Final[Mapping[str, tuple[str, str]]] = {
     "string_type": ("text", "write a text."),
@@ -51,7 +52,7 @@ EXPECTED: Final[Mapping[str, tuple[str, str]]] = {
     "literal_error": ("one of {words}", "choose one of these."),
     "missing": ("a value", "add `{name}: …`."),
 }
-"""The expected value and the fix, by pydantic's type of error."""
+"""For each pydantic error type, the expected value and the fix to write in the message."""
 
 
 class TopologyError(GraphError):
@@ -64,20 +65,21 @@ class TopologyError(GraphError):
         ConfigError.__init__(self, f"{file} has {len(self.problems)} problem(s):\n{lines}")
 
     def __reduce__(self) -> tuple[type[TopologyError], tuple[object, ...]]:
-        """Tell pickle the arguments."""
+        """Return the class and its constructor arguments, for pickle."""
         return TopologyError, (self.graph, self.problems)
 
 
 class ParseError(Exception):
-    """A part of a file is unreadable; the diagnostics hold the reason."""
+    """A part of a file is unreadable; its problem is already in the `Diagnostics`."""
 
 
 @final
 @dataclass
 class Diagnostics:
-    """The problems of one file, so far.
+    """Collects the problems of one file while it is read.
 
-    Several files may share a list of problems. A `closed` place takes no further problem.
+    Several files may share one list of problems. Further problems at a `closed` line and column
+    are ignored.
     """
 
     file: str
@@ -85,46 +87,46 @@ class Diagnostics:
     closed: set[Mark] = field(default_factory=set[Mark])
 
     def note(self, mark: Mark, problem: str, fix: str) -> None:
-        """Add a problem."""
+        """Add a problem, unless the report is full or `mark` is closed."""
         if len(self.problems) < PROBLEMS_MAX and mark not in self.closed:
             place = f"{escaped(self.file)}:{mark.line}:{mark.column}"
             self.problems.append(Problem(place, _shown(problem), _shown(fix)))
 
     def note_last(self, mark: Mark, problem: str, fix: str) -> None:
-        """Add a problem and close its place for further ones."""
+        """Add a problem, and ignore further problems at the same line and column."""
         self.note(mark, problem, fix)
         self.closed.add(mark)
 
     def error(self, mark: Mark, problem: str, fix: str) -> ParseError:
-        """Add a problem, and return the exception that ends the reading."""
+        """Add a problem, and return the exception that the caller raises to stop reading."""
         self.note(mark, problem, fix)
         return ParseError(problem)
 
     def nearest(self, name: str, names: Iterable[str]) -> str:
-        """Return " Did you mean 'x'?" while the report has room."""
+        """Return " Did you mean 'x'?" for the most similar of `names`, else an empty string."""
         if len(self.problems) >= PROBLEMS_MAX or len(name) > NAME_MAX:
             return ""
         return nearest(name, names)
 
     def report(self, error: ValidationError, tree: Value, name: str = "") -> None:
-        """Add pydantic's problems of a value at the key `name`."""
+        """Add a problem for each pydantic error; `tree` is the value of the key `name`."""
         for details in error.errors(include_url=False):
             value = value_at(tree, details["loc"])
-            # A list whose items are wrong is too short for pydantic, which counts the others.
+            # pydantic counts only valid items, so it also calls a list of invalid items too short.
             if details["type"] != "too_short" or described(value).startswith("an empty"):
                 self.note(*self._located(details, tree, name))
 
     def refuse(self) -> None:
-        """Raise all problems.
+        """Raise one error with all collected problems, if there are any.
 
         Raises:
-            TopologyError: there is a problem.
+            TopologyError: at least one problem was added.
         """
         if self.problems:
             raise TopologyError(escaped(self.file), sorted(self.problems, key=_order))
 
     def _located(self, details: ErrorDetails, tree: Value, name: str) -> tuple[Mark, str, str]:
-        """Return the place of an error, the message, and the fix."""
+        """Return the line and column, the message and the fix for one pydantic error."""
         context, loc = details.get("ctx", {}), details["loc"]
         is_key = loc[-1:] == (KEY,)
         loc = loc[:-1] if is_key else loc
@@ -143,7 +145,7 @@ class Diagnostics:
         return mark or value.mark, *self._mismatch(details, value, name)
 
     def _mismatch(self, details: ErrorDetails, value: Value, name: str) -> tuple[str, str]:
-        """Return the message about a value of another type, and the fix."""
+        """Return the message and the fix for a value of the wrong type."""
         kind, context = details["type"], details.get("ctx", {})
         expected, fix = EXPECTED.get(kind, (details["msg"], "mend it."))
         words = re.findall(r"'([^']*)'", str(context.get("expected", "")))
@@ -159,19 +161,19 @@ class Diagnostics:
         elif kind == "int_type" and isinstance(value, Scalar) and isinstance(value.value, float):
             fix = f"write {value.value:.0f}." if value.value.is_integer() else fix
         at = f"`{name}`: " if name else ""
-        # Words of the file are put in last: they may have braces.
+        # Text from the file is inserted after `format`, because it may contain braces.
         return f"{at}expected {expected.format(**parts)}, found {found}.{hint}", fix.format(**parts)
 
 
 def _blamed(value: Value, problem: str) -> Mark:
-    """Return the place of the first key that a message names."""
+    """Return the place of the first key that a message names; else the whole value's place."""
     entries = value.entries if isinstance(value, Fields) else ()
     named = [entry for entry in entries if re.search(f"`{re.escape(entry.key)}(`| of )", problem)]
     return named[0].value.mark if named else value.mark
 
 
 def _shown(text: str) -> str:
-    """Return a message, without its middle if it is long."""
+    """Escape a message for printing, and cut out its middle if it is too long."""
     shown = escaped(text)
     return shown if len(shown) <= TEXT_MAX else f"{shown[:TEXT_HEAD]}…{shown[-TEXT_TAIL:]}"
 

@@ -1,7 +1,7 @@
-"""Document: all that a topology's file says, as values.
+"""Document: the content of a topology file as frozen values.
 
-A run knows agents by name; the proofs need their graphs as well. So a node that runs agents of the
-file stands in the graph as `Included`: that node, with the graphs of its agents in its contract.
+A run finds agents by name, but the checker also needs their graphs. A node that runs agents of the
+file is therefore wrapped in `Included`, which adds the agents' graphs to the node's contract.
 """
 
 from __future__ import annotations
@@ -38,15 +38,16 @@ S = TypeVar("S")
 
 AnyNode: TypeAlias = Node[Any, Outcome]
 Ignore: TypeAlias = Mapping[tuple[str, str], str]
-"""Why findings are set aside, by node and code."""
+"""The reasons for ignoring checker findings, by node name and finding code."""
 
 
 @final
 @dataclass(frozen=True)
 class AgentEntry:
-    """An agent of a file; each run brings one without document.
+    """An agent that a topology file declares.
 
-    Models that may call the agent as a tool read the description.
+    If `document` is None, the caller passes the agent to each run. Models that may call the agent
+    as a tool read `description`. With `takes_over`, a called agent takes over the conversation.
     """
 
     document: Document | None = None
@@ -57,17 +58,17 @@ class AgentEntry:
 @final
 @dataclass(frozen=True)
 class Document:
-    """A topology.
+    """The content of a topology file, or the equivalent for a graph made in Python.
 
     Args:
-        graph: its nodes and its table.
-        description: its purpose.
-        instructions: the system message of its models, unless the run has its own.
-        prompt: the question of a run without a prompt.
-        tools: the names of the tools that its models may call; some may be agents.
-        agents: the agents that its nodes, or its models, know by name.
-        rules: its temporal rules.
-        ignore: why findings are set aside, by node and code.
+        graph: the nodes and the transition table.
+        description: the purpose of the graph.
+        instructions: the system message of the graph's models, unless a run sets another.
+        prompt: the prompt of a run that is started without a prompt.
+        tools: the names of the tools that the graph's models may call; some may be agents.
+        agents: by name, the agents that nodes run or models call.
+        rules: the temporal rules that every run keeps.
+        ignore: the reasons for ignoring checker findings, by node name and finding code.
     """
 
     graph: NodeGraph[Any]
@@ -81,13 +82,13 @@ class Document:
 
     @cached_property
     def size(self) -> int:
-        """The number of its nodes, and of its agents' nodes."""
+        """The number of nodes in the graph and, recursively, in its agents' graphs."""
         inner = [agent.document.size for agent in self.agents.values() if agent.document]
         return len(self.graph.nodes) + sum(inner)
 
 
 def documents_below(agents: Mapping[str, AgentEntry]) -> Iterator[Document]:
-    """Yield the documents of agents at any depth, each once."""
+    """Yield the documents of these agents, and of the agents nested in these documents, once."""
     seen: set[int] = set()
     todo = list(agents.values())
     while todo:
@@ -99,13 +100,13 @@ def documents_below(agents: Mapping[str, AgentEntry]) -> Iterator[Document]:
 
 
 def document_of(graph: NodeGraph[Any]) -> Document:
-    """Return the document of a graph, from a file or from Python."""
+    """Return a loaded graph's document, or build a document for a graph made in Python."""
     document: object = getattr(graph, "document", None)
     return document if isinstance(document, Document) else _document_of(graph, {})
 
 
 def _document_of(graph: NodeGraph[Any], made: dict[int, Document]) -> Document:
-    """Return the document of a graph from Python, made once."""
+    """Build the document of a graph made in Python; `made` caches documents by graph id."""
     if id(graph) not in made:
         graphs: dict[str, NodeGraph[Any]] = {}
         names: set[str] = set()
@@ -121,7 +122,7 @@ def _document_of(graph: NodeGraph[Any], made: dict[int, Document]) -> Document:
 
 
 def rows_with(graph: NodeGraph[Any], nodes: Mapping[str, AnyNode] | None = None) -> Edges[Any]:
-    """Return the rows of a graph, with other nodes by name."""
+    """Return a graph's edges, with a node of `nodes` in place of the graph's node of that name."""
     by_name = {**graph.nodes, **(nodes or {})}
     targets: dict[str, AnyNode | EndType] = {**by_name, "END": END}
     return {
@@ -133,14 +134,14 @@ def rows_with(graph: NodeGraph[Any], nodes: Mapping[str, AnyNode] | None = None)
 @final
 @dataclass(frozen=True)
 class Included:
-    """A node that runs agents, with the graphs of the known ones."""
+    """Wraps a node that runs agents, and adds the agents' known graphs to its contract."""
 
     node: AnyNode
     graphs: tuple[tuple[str, NodeGraph[Any]], ...]
 
     @property
     def kernel(self) -> AnyNode:
-        """The node as the kernel knows it."""
+        """The wrapped node, which the kernel executes."""
         return self.node
 
     @property
@@ -160,22 +161,22 @@ class Included:
 
     @property
     def contract(self) -> Contract:
-        """The node's contract, with the graphs that it runs."""
+        """The wrapped node's contract, with the graphs of the agents that it runs."""
         graphs, contract = dict(self.graphs), contract_of(self.node) or Contract()
         children = [replace(child, graph=graphs.get(child.name)) for child in contract.children]
         return replace(contract, children=tuple(children))
 
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
-        """Enter the node."""
+        """Enter the wrapped node."""
         return self.node.enter(run)
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
-        """Pass the event to the node."""
+        """Pass the event to the wrapped node."""
         return self.node.on(run, event, answered)
 
 
 def agents_of(node: object) -> tuple[str, ...]:
-    """Return the agents that a node runs by name, without their graphs."""
+    """Return the names of the agents that a node runs and whose graphs it does not contain."""
     if isinstance(node, Included):
         return agents_of(node.node)
     contract = getattr(node, "contract", None)
@@ -184,20 +185,20 @@ def agents_of(node: object) -> tuple[str, ...]:
 
 
 def graphs_run(nodes: Iterable[AnyNode]) -> dict[str, NodeGraph[Any] | None]:
-    """Return the graphs that nodes run by name; None if unknown."""
+    """Map the name of each child that these nodes run to its graph; None if it is unknown."""
     graphs: dict[str, NodeGraph[Any] | None] = {}
     for node in unwrapped(nodes):
         contract = contract_of(node) or Contract()
         for child in contract.children:
-            # A wrapper may know the graph of an agent that the inner node knows by name.
+            # A wrapper may know the graph of an agent that its inner node knows only by name.
             graphs[child.name] = graphs.get(child.name) or child.graph
     return graphs
 
 
 def with_graphs(node: AnyNode, graphs: Mapping[str, NodeGraph[Any]]) -> AnyNode:
-    """Return the node with new graphs of its agents.
+    """Return the node wrapped with the graphs of the agents that it runs.
 
-    A node that runs none of the agents stays as it is.
+    A node that runs none of these agents is returned unchanged.
     """
     if isinstance(node, Included):
         before = dict(node.graphs)

@@ -1,4 +1,4 @@
-"""Includes: the files that a topology's file names."""
+"""Includes: find the files that a topology file includes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ SUFFIXES: Final = (".yaml", ".yml", ".json")
 @final
 @dataclass(frozen=True)
 class IncludePlace:
-    """The file in work, and the chain of includes to it.
+    """The file that is being read, and the chain of includes that leads to it.
 
     Args:
-        root: the folder of the first file; None for a text, which has no folder.
-        path: the file in work.
-        chain: the files that include one another, down to this one.
-        read: the documents of all files so far, shared by all places; None while one is read.
+        root: the folder of the first file; None if the topology is a text and not a file.
+        path: the file that is being read; None for a text.
+        chain: the files from the first one to `path`, each including the next.
+        read: the documents of all files read so far, shared by all places; None for a file that
+            could not be read or is still being read.
     """
 
     root: Path | None = None
@@ -36,10 +37,11 @@ class IncludePlace:
     read: dict[Path, Document | None] = field(default_factory=dict[Path, "Document | None"])
 
     def find(self, name: str, mark: Mark, diagnostics: Diagnostics) -> tuple[Path, IncludePlace]:
-        """Return the file of the name at `mark`, and its place.
+        """Return the resolved path of the included file `name`, and its `IncludePlace`.
 
         Raises:
-            ParseError: a file cannot have this name, or the file is being read already.
+            ParseError: the file is missing or not allowed, the includes form a cycle, or there are
+                too many files. The problem is reported at `mark`.
         """
         error = partial(diagnostics.error, mark)
         root, own, shown = self.root, self.path, f"`include`: {name!r:.80}"
@@ -60,7 +62,7 @@ class IncludePlace:
                 raise error(f"{shown} leads out of the folder of the topology.", fix)
             if not path.is_file():
                 raise _missing(name, path, diagnostics, error)
-        except (OSError, RuntimeError, ValueError) as failed:  # A loop of links, a NUL, its length.
+        except (OSError, RuntimeError, ValueError) as failed:  # A link loop, a NUL or a long name.
             raise error(f"{shown} cannot be read: {failed}.", "look at its name.") from failed
         if path in self.chain:
             names = [file.name for file in (*self.chain[self.chain.index(path) :], path)]
@@ -75,7 +77,7 @@ class IncludePlace:
 def _missing(
     name: str, path: Path, diagnostics: Diagnostics, error: Callable[[str, str], ParseError]
 ) -> ParseError:
-    """Return the error about a name that is no file's."""
+    """Return the error for an include whose path does not name a file."""
     shown = f"`include`: {name!r:.80}"
     if path.is_dir():
         return error(f"{shown} is a folder, not a file.", "name a file in it.")

@@ -1,10 +1,10 @@
-"""Topology: a graph from a file, with all that the file names.
+"""Topology: a graph loaded from a file, with the tools, agents and functions that the file names.
 
     graph = load("support.yaml")
     result = await graph.run(None, model="anthropic:claude-opus-4-8", prompt="…")
     print(dump(graph))
 
-The file brings tools, agents, predicates and functions by name, so a run needs only a model.
+The registry supplies the named tools, predicates and functions, so a run needs only a model.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ from .writer import fingerprint_of, topology_text
 __all__ = ["Topology", "dump", "fingerprint", "load"]
 
 NO_PATH: Final = ("\n", "\r", "\0")
-"""Characters that no path has: line breaks, which a text has, and NUL, which both refuse."""
+"""A string with one of these characters is read as the text of a topology, and not as a path."""
 
 OwnAgents: TypeAlias = "Mapping[str, Agent | Topology]"
 
 
 @final
 class Topology(Graph[Any]):
-    """A graph from a file, and its `document`. Make one with `load`.
+    """A graph loaded from a file; `load` makes it.
 
     Attributes:
-        document: all that the file says.
-        registry: the meaning of the names in the file.
-        own_agents: the agents from Python by name; they take the place of those of the file.
+        document: the content of the file.
+        registry: maps names in the file to Python objects.
+        own_agents: agents made in Python, by name; each replaces the file's agent of that name.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Topology(Graph[Any]):
         self.document = document
         self.registry = registry
         self.own_agents = own_agents or {}
-        # An agent that is used at many places is one graph.
+        # Agents with the same document share one graph.
         made = {} if made is None else made
         self._agents = {
             name: _agent_graph(
@@ -97,11 +97,11 @@ class Topology(Graph[Any]):
             if node.partition("/")[0] not in self._agents or "/" not in node
         }
         for name, agent in self._agents.items():
-            # A reason for an agent that no run calls would suppress nothing.
+            # Skip agents that no run calls: their `ignore` entries would match no finding.
             self._ignore |= _within(name, agent.ignore) if name in run else {}
 
     def _describe_runs(self) -> None:
-        """Set what proofs and drawings read of the file."""
+        """Set the attributes that checks and drawings read: tools, agents and run options."""
         document = self.document
         tools = {name: self.registry.get("tool", name) for name in document.tools}
         agents = {
@@ -137,29 +137,29 @@ class Topology(Graph[Any]):
 
     @property
     def prompt(self) -> str:
-        """The question of a run without a prompt; empty for none."""
+        """The prompt of a run that is started without a prompt; may be empty."""
         return self.document.prompt
 
     @property
     def needs_model(self) -> bool:
-        """Whether a node or an agent asks the model of the run."""
+        """Whether a node, or an agent without its own model, uses the run's model."""
         agents = [agent for name, agent in self._agents.items() if not self._has_model(name)]
         return asks_model(self) or any(agent.needs_model for agent in agents)
 
     @property
     def rules(self) -> Rules:
-        """The temporal rules of the file."""
+        """The temporal rules in the file."""
         return self.document.rules
 
     @cached_property
     def is_endless(self) -> bool:
-        """Whether the graph or an agent has an unbounded cycle."""
+        """Whether the graph or an agent's graph has a cycle without a bound."""
         return bool(self.endless) or any(agent.is_endless for agent in self._agents.values())
 
     def unbounded(self, reason: str) -> Topology:
-        """Return this graph with a reason for each cycle without a bound.
+        """Return a copy of the graph that may run although it has cycles without a bound.
 
-        The reason stands in `ignore`, also for the nodes of agents.
+        `reason` is added to `ignore` for each such cycle, also in agents' graphs.
         """
         if not self.is_endless:
             return super().unbounded(reason)
@@ -167,7 +167,7 @@ class Topology(Graph[Any]):
         return self.with_document(replace(self.document, ignore=ignore))
 
     def _reasons(self, reason: str) -> Ignore:
-        """Return the unbounded cycles, named from this file, with the reason."""
+        """Return an `ignore` entry with `reason` for each unbounded cycle, also those of agents."""
         own = super().unbounded(reason).ignore if self.endless else dict[tuple[str, str], str]()
         reasons = {place: why for place, why in own.items() if place not in self.ignore}
         for name, agent in self._agents.items():
@@ -175,28 +175,28 @@ class Topology(Graph[Any]):
         return reasons
 
     def with_document(self, document: Document, own_agents: OwnAgents | None = None) -> Topology:
-        """Return the graph of another document, with more agents."""
+        """Return a topology of another document, with `own_agents` added to this one's agents."""
         agents = {**self.own_agents, **(own_agents or {})}
         return Topology(document, self.registry, own_agents=agents)
 
     def with_tools(self, given: Tools = ()) -> Tools:
-        """Return the registered tools of the file, and a run's own.
+        """Return the registered tools of the file, joined with the tools given to a run.
 
         Raises:
-            ConfigError: a name stands twice, or is not registered any more.
+            ConfigError: a tool name is in both, or a tool of the file is no longer registered.
         """
         names = [name for name in self.document.tools if name not in self._agents]
         own = {name: cast("ToolInput", self._find("tool", name)) for name in names}
         return _joined(own, given)
 
     def _has_model(self, name: str) -> bool:
-        """Whether an agent asks its own model."""
+        """Whether the named agent was made in Python as an `Agent`, with its own model."""
         return isinstance(self.own_agents.get(name), Agent)
 
     def _terms(self, options: GraphOptions[Any], own_gates: Policy | None = None) -> RunTerms[Any]:
         agents = {name: self._agent(name, options) for name in self._agents}
         tools: dict[str, ToolInput] = {
-            # A toolbox checks a registered tool.
+            # The registry accepts any object as a tool; the toolbox checks it later.
             name: agents.get(name) or cast("ToolInput", self._find("tool", name))
             for name in self.document.tools
         }
@@ -213,34 +213,34 @@ class Topology(Graph[Any]):
         return terms
 
     def _own_gates(self) -> Policy | None:
-        """Return the conditional rules of the gates with their predicates.
+        """Return a policy of the gates' conditional rules and predicates; None without such rules.
 
-        Rules without a condition are left out: one before another would keep the predicate of a
-        second gate from being asked.
+        Unconditional rules are left out: an unconditional rule of one gate would be applied before
+        the predicate of a later gate is called.
         """
         rules = conditional_rules(self.nodes.values())
         if not rules:
             return None
         predicates = {rule.condition: self._find("predicate", rule.condition) for rule in rules}
-        # The registry takes only functions.
+        # The cast is safe: the registry accepts only functions as predicates.
         return Policy(tuple(rules), cast("dict[str, Condition]", predicates))
 
     def _functions(self) -> dict[str, Callback[Any]]:
-        """Return the registered functions that nodes name.
+        """Return, by name, the registered functions that the graph's nodes call.
 
-        A node without a contract may name its function in `callback`.
+        A node without a contract may name its function in its `callback` attribute.
         """
         silent = [node for node in unwrapped(self.nodes.values()) if contract_of(node) is None]
         names = [*functions_named(self.nodes.values())]
         names += [str(getattr(node, "callback", "")) for node in silent]
         functions = {name: self.registry.get("function", name) for name in names}
-        # The registry takes only functions; a node from Python brings its own.
+        # An unregistered name belongs to a node made in Python, which contains its function.
         known = {name: function for name, function in functions.items() if function is not None}
         return cast("dict[str, Callback[Any]]", known)
 
     def _agent(self, name: str, options: GraphOptions[Any]) -> AgentTool:
         entry, own = self.document.agents[name], self.own_agents.get(name)
-        called, described = legal_name(name), entry.description  # Nodes use the name in the file.
+        called, described = legal_name(name), entry.description  # Nodes keep the file's `name`.
         over = entry.takes_over
         if isinstance(own, Agent):
             return own.as_tool(name=called, description=described, takes_over=over)
@@ -258,15 +258,15 @@ class Topology(Graph[Any]):
 
 
 def load(source: str | Path, *, registry: Registry = registry) -> Topology:
-    """Return the graph that a file of YAML or JSON describes.
+    """Load a graph from a YAML or JSON file, or from the text of such a file.
 
     Args:
-        source: the path of the file, JSON if it ends in `.json`; or the text itself, which has a
-            line break or begins with a brace, and can include no files.
-        registry: the names that the file may use beside the library's nodes.
+        source: the path of the file, which must be JSON if the path ends in `.json`; or the text.
+            A string with a line break or a leading brace is a text. A text cannot include files.
+        registry: the nodes, tools and functions that the file may name besides the library's nodes.
 
     Raises:
-        TopologyError: with every problem, each with its file, line and column.
+        TopologyError: the file is invalid; the error lists each problem with file, line and column.
     """
     if isinstance(source, str) and (
         any(sign in source for sign in NO_PATH) or source.lstrip("\ufeff \t").startswith("{")
@@ -276,23 +276,24 @@ def load(source: str | Path, *, registry: Registry = registry) -> Topology:
 
 
 def dump(graph: NodeGraph[Any], *, registry: Registry = registry) -> str:
-    """Return a graph as YAML that `load` reads as an equal graph.
+    """Return a graph as YAML text that `load` reads back as an equal graph.
 
-    The text holds all that a topology includes. An agent without a known graph is `given`: each run
-    brings it. `registry` has the names that the text may use.
+    The graphs of included files are written into the text. An agent whose graph is unknown is
+    written as `given: true`: the caller passes the agent to each run. `registry` holds the names
+    that the text may use.
 
     Raises:
-        GraphError: naming each node that no file can hold, and why; or the reason why the text
-            could not be read again, such as too many levels.
+        GraphError: a file cannot represent a node, or `load` could not read the text, for example
+            because it is nested too deeply. The error names each such node and the reason.
     """
     return topology_text(document_of(graph), registry)
 
 
 def fingerprint(graph: NodeGraph[Any], *, registry: Registry = registry) -> str:
-    """Return the SHA-256 of a graph's meaning; see `dump`.
+    """Return the SHA-256 of a graph's canonical form; equal graphs have equal fingerprints.
 
     Raises:
-        GraphError: naming each node that no file can hold, and why.
+        GraphError: a file cannot represent a node; the error names each such node and the reason.
     """
     return fingerprint_of(document_of(graph), registry)
 
@@ -303,7 +304,7 @@ def _agent_graph(
     made: dict[int, Topology],
     own: Agent | Topology | None,
 ) -> Topology:
-    """Return the graph of an agent, made once of each document."""
+    """Return the topology for an agent's document; `made` caches one topology per document."""
     if id(document) not in made:
         known = own.own_agents if isinstance(own, Topology) else None
         made[id(document)] = Topology(document, registry, made, known)
@@ -311,12 +312,12 @@ def _agent_graph(
 
 
 def _within(agent: str, ignore: Ignore) -> dict[tuple[str, str], str]:
-    """Return an agent's reasons, their nodes named from the outer file."""
+    """Return an agent's `ignore` entries, with each node renamed to `agent/node`."""
     return {(f"{agent}/{node}", code): reason for (node, code), reason in ignore.items()}
 
 
 def _with_reasons(document: Document, agent: str, ignore: Ignore) -> Document:
-    """Return an agent's document with the reasons of the outer file."""
+    """Return an agent's document plus the outer file's `ignore` entries for the agent's nodes."""
     prefix = f"{agent}/"
     reasons = {
         (node.removeprefix(prefix), code): reason
@@ -327,10 +328,10 @@ def _with_reasons(document: Document, agent: str, ignore: Ignore) -> Document:
 
 
 def _joined(own: Mapping[str, ToolInput], given: Tools) -> Tools:
-    """Return the file's tools and those of a run.
+    """Return the file's tools joined with a run's tools.
 
     Raises:
-        ConfigError: a tool is in both.
+        ConfigError: a tool name is in both.
     """
     if not own:
         return given

@@ -1,7 +1,7 @@
-"""Models: the pydantic types of the values in a topology's file.
+"""Models: the pydantic types of the values in a topology file.
 
-A type reads plain data, and tells its JSON Schema. It looks up the names of functions and agents in
-the context, a `Reading`.
+Each type validates plain data and generates its JSON Schema. A validator looks up the names of
+functions and agents in the pydantic context, a `Reading`.
 """
 
 from __future__ import annotations
@@ -73,23 +73,23 @@ __all__ = [
 ]
 
 ELSE: Final = "else"
-"""Stands for every outcome that a row does not name."""
+"""The key in a row for every outcome that the row does not name."""
 REF: Final = "x-ref"
-"""Stands for `$ref` in the schema of one type, which does not know the others."""
+"""A placeholder in the JSON Schema of a single type; `topology_schema` replaces it by `$ref`."""
 
 T = TypeVar("T")
 Form: TypeAlias = Any
-"""A type that pydantic makes an adapter of: Python has no narrower name for one."""
+"""A type that pydantic can validate; Python has no narrower type for such types than `Any`."""
 Nodes: TypeAlias = dict[str, AnyNode | None]
-"""The nodes of a file by name; None for one that could not be read."""
+"""The nodes of a file by name; None for a node that could not be read."""
 
 
 @final
 @dataclass(frozen=True)
 class Reading:
-    """The context of types: problems, registered names, and agents.
+    """The pydantic validation context: the problems found, the registered names and the agents.
 
-    An agent that the file declares has its graph here, if that is known.
+    `agents` maps each agent that the file declares to its graph, or to None if it is unknown.
     """
 
     diagnostics: Diagnostics
@@ -100,10 +100,12 @@ class Reading:
 
 
 def parse(adapter: TypeAdapter[T], value: Value, reading: Reading, name: str = "") -> T:
-    """Return the meaning of a value, which stands at the key `name`.
+    """Validate a file value with a pydantic type, and return the Python value.
+
+    Messages name the value by its key `name`.
 
     Raises:
-        ParseError: the value is not of the type; the problems are noted.
+        ParseError: the value does not match the type; its problems are added to the diagnostics.
     """
     try:
         return adapter.validate_python(plain_data(value), context=reading)
@@ -113,7 +115,11 @@ def parse(adapter: TypeAdapter[T], value: Value, reading: Reading, name: str = "
 
 
 def parse_fields(model: Model, value: Value, reading: Reading, name: str) -> dict[str, Any]:
-    """Return the values of a mapping's keys; see `parse`."""
+    """Validate a mapping in a file with a model, and return its values by key.
+
+    Raises:
+        ParseError: the mapping is invalid; its problems are added to the diagnostics.
+    """
     try:
         return validated(model, plain_data(value), reading)
     except ValidationError as error:
@@ -122,7 +128,11 @@ def parse_fields(model: Model, value: Value, reading: Reading, name: str) -> dic
 
 
 def entries_of(value: Value, reading: Reading, name: str) -> tuple[Entry, ...]:
-    """Return the entries of a mapping; see `parse`."""
+    """Return the entries of a mapping in a file.
+
+    Raises:
+        ParseError: the value is not a mapping; the problem is added to the diagnostics.
+    """
     if not isinstance(value, Fields):
         problem = f"`{name}`: expected a mapping, found {described(value)}."
         raise reading.diagnostics.error(value.mark, problem, "write `key: value` pairs.")
@@ -130,19 +140,19 @@ def entries_of(value: Value, reading: Reading, name: str) -> tuple[Entry, ...]:
 
 
 def fault(problem: str, fix: str) -> PydanticCustomError:
-    """Return an error with a complete message."""
+    """Return a pydantic error that carries a complete message and its fix."""
     return PydanticCustomError(FAULT, "{problem}", {"problem": problem, "fix": fix})
 
 
 def faults(errors: Mapping[Loc, str | PydanticCustomError]) -> ValidationError:
-    """Return one error of errors, or of their types, by location."""
+    """Return one `ValidationError` made of several errors, or pydantic error types, by location."""
     return ValidationError.from_exception_data(
         "", [InitErrorDetails(type=error, loc=loc, input=None) for loc, error in errors.items()]
     )
 
 
 def context_of(info: ValidationInfo) -> Reading:
-    """Return the context."""
+    """Return the `Reading` that was passed to pydantic as the validation context."""
     assert isinstance(info.context, Reading), "each reader gives one"
     return info.context
 
@@ -151,7 +161,7 @@ def context_of(info: ValidationInfo) -> Reading:
 
 
 def _as_written(value: object, check: ValidatorFunctionWrapHandler) -> object:
-    """Return a whole number as it stands, and not as a float."""
+    """Validate a number as a float, but return the original, so that an int stays an int."""
     check(value)
     return value
 
@@ -177,7 +187,7 @@ Tools: TypeAlias = Annotated[
         _listed, json_schema_input_type=Said | Annotated[list[Said], Field(min_length=1)]
     ),
 ]
-"""Names or patterns of tools; a single text stands for a list of it."""
+"""Tool names or patterns; a single string is read as a list with one item."""
 
 
 # Names
@@ -213,7 +223,7 @@ def _agent(name: str, info: ValidationInfo) -> str:
 
 
 def _outcome(name: str) -> type[Outcome]:
-    """Return the library's outcome of a name, else a route."""
+    """Return the library outcome with this name; else a route outcome made from the name."""
     return LIBRARY_OUTCOMES[name] if name in LIBRARY_OUTCOMES else _route(name)
 
 
@@ -247,12 +257,12 @@ CapsForm: TypeAlias = Annotated[
 @final
 @dataclass(frozen=True)
 class Model:
-    """A mapping with known keys, read as their values.
+    """The pydantic type of a mapping with known keys.
 
     Args:
-        form: the type of the mapping, a TypedDict: it can have any key, and adds no defaults.
-        adapter: reads the mapping.
-        forms: the types by key.
+        form: the mapping's TypedDict; unlike a class, it allows any key name and adds no defaults.
+        adapter: validates a mapping.
+        forms: the type of each key's value.
         needed: the required keys.
     """
 
@@ -265,13 +275,13 @@ class Model:
 def model_of(
     title: str, fields: Mapping[str, Form], needed: Collection[str], doc: str = "", **schema: object
 ) -> Model:
-    """Return a model of types by key, with `doc` in its schema."""
+    """Build a model from the type of each key; `doc` and `schema` go into its JSON Schema."""
     hints = {
         key: form if key in needed else typing.NotRequired[form] for key, form in fields.items()
     }
     config = ConfigDict(extra="forbid", title=title, json_schema_extra=cast("Any", schema))
     form = types.new_class(
-        f"{title}_fields",  # Among definitions, no name of a `reference`.
+        f"{title}_fields",  # Distinct from the name of a `reference`.
         (TypedDict,),
         exec_body=lambda body: body.update(
             __annotations__=hints, __pydantic_config__=config, __doc__=doc
@@ -281,10 +291,10 @@ def model_of(
 
 
 def validated(model: Model, data: object, reading: Reading) -> dict[str, Any]:
-    """Return the values of a mapping's keys.
+    """Validate a mapping with a model, and return its values by key.
 
     Raises:
-        ValidationError: with every problem.
+        ValidationError: the mapping is invalid; the error lists every problem.
     """
     try:
         return model.adapter.validate_python(data, context=reading)
@@ -295,7 +305,7 @@ def validated(model: Model, data: object, reading: Reading) -> dict[str, Any]:
 
 
 def _detailed(details: Mapping[str, Any], model: Model) -> InitErrorDetails:
-    """Return an error; one about an unknown key has the known."""
+    """Convert pydantic's error details; add the known keys to an error about an unknown key."""
     kind, loc, context = details["type"], details["loc"], details.get("ctx", {})
     if kind == "extra_forbidden" and len(loc) == 1:
         context, kind, loc = {"known": [*model.forms]}, UNKNOWN_KEY, (*loc, "[key]")
@@ -305,7 +315,10 @@ def _detailed(details: Mapping[str, Any], model: Model) -> InitErrorDetails:
 
 
 def built(make: Callable[[], T], what: str) -> T:
-    """Return the made value; an error of its maker becomes a `fault`."""
+    """Return `make()`; convert a `ConfigError` to a `fault`, which pydantic can report.
+
+    If the error contains no fix, the fix is to change `what`.
+    """
     try:
         return make()
     except ConfigError as error:
@@ -314,14 +327,14 @@ def built(make: Callable[[], T], what: str) -> T:
 
 
 def reference(name: str) -> WithJsonSchema:
-    """Return the schema of a type among the topology's definitions."""
+    """Return a JSON Schema that refers to the topology schema's definition of this name."""
     return WithJsonSchema({REF: f"#/$defs/{name}"})
 
 
 def mapping_of(data: object, short: str = "") -> dict[str, Any]:
-    """Return data as a mapping; a plain value has the key `short`."""
+    """Return a mapping unchanged; with `short`, wrap any other value as `{short: value}`."""
     if not isinstance(data, dict):
         if not short:
             raise PydanticKnownError("dict_type")
         return {short: data}
-    return cast("dict[str, Any]", data)  # The composer refuses other keys.
+    return cast("dict[str, Any]", data)  # The composer refuses keys other than text.

@@ -1,7 +1,7 @@
-"""Node models: a pydantic model for each `use`, made of its class.
+"""Node models: a pydantic model for each node class, built from the fields of the class.
 
-A file can use a new field of a node at once. `FORMS` has the types that annotations do not say:
-bounds, names, and values with a form of their own.
+A new field of a node class can therefore be set in files without a change here. `FORMS` replaces
+the annotated types that are too general: limits, names, and values with a special syntax.
 """
 
 from __future__ import annotations
@@ -66,32 +66,32 @@ from .registration import FROM_OUTSIDE, LIBRARY, Registry
 __all__ = ["NODE", "SHORT", "NodeKind", "Renamed", "class_fields", "meaning_of", "model_of_use"]
 
 OR: Final[Form] = Union
-"""`Union` for types that are made here, which checkers take for values."""
+"""`Union` without a static type: checkers reject `Union[...]` of types built at run time."""
 
 SHORT: Final[Mapping[type, str]] = {Branch: "agent", ToolChoice: "mode"}
-"""The one key that a plain value stands for, by class."""
+"""For each class, the field that a file may set by writing only its value, without a mapping."""
 
 
 @runtime_checkable
 class Renamed(Protocol):
-    """A registered node that can stand under other names."""
+    """A registered node that a graph can use under other names."""
 
     def renamed(self, name: str, /) -> AnyNode:
-        """Return the same node under another name."""
+        """Return a copy of this node with another name."""
         ...
 
 
 @final
 @dataclass(frozen=True)
 class NodeKind:
-    """The meaning of a `use` that stands for a class of nodes.
+    """A node class that a file selects by name with `use`.
 
     Args:
-        use: the name in files.
-        made: the class of its nodes.
-        make: makes a node of its parameters and a `name`.
-        model: reads these, and `use`.
-        needs_name: whether the class has no default name.
+        use: the name of the class in files.
+        made: the node class.
+        make: makes a node from the parameters in a file and a `name`.
+        model: validates the parameters, `name` and `use`.
+        needs_name: whether the class requires a `name`.
     """
 
     use: str
@@ -102,7 +102,7 @@ class NodeKind:
 
 
 def _node(data: object, info: ValidationInfo) -> AnyNode:
-    """Return the node that a mapping with a `use` stands for."""
+    """Make the node that a mapping in a file describes; its `use` key selects the class."""
     reading, fields = context_of(info), mapping_of(data)
     uses = (*LIBRARY, *reading.registry.names("node"))
     use = fields.get("use", "")
@@ -132,14 +132,14 @@ def _node(data: object, info: ValidationInfo) -> AnyNode:
 
 
 NODE: Final[TypeAdapter[AnyNode]] = TypeAdapter(Annotated[Any, PlainValidator(_node)])
-"""Reads a node, and the nodes within it."""
+"""Validates a node, including the nodes nested in it."""
 
 
 def meaning_of(use: str, registry: Registry) -> NodeKind | AnyNode | None:
-    """Return the meaning of a `use`; None without one.
+    """Return the node class or the registered node that `use` selects; None if it is unknown.
 
     Raises:
-        ConfigError: a registered class has a field that no file can hold.
+        ConfigError: a file cannot represent a field of the registered class.
     """
     value = LIBRARY.get(use) or registry.get("node", use)
     if isinstance(value, type):
@@ -157,7 +157,7 @@ def _renamed(node: AnyNode, name: str) -> AnyNode:
 
 
 def model_of_use(use: str, meaning: NodeKind | AnyNode | None) -> Model:
-    """Return the model of a meaning; a registered node has no parameters."""
+    """Return the model for a node mapping; a registered node has no parameters but its name."""
     return meaning.model if isinstance(meaning, NodeKind) else _named_model(use)
 
 
@@ -168,7 +168,7 @@ def _named_model(use: str) -> Model:
 
 @cache
 def _kind(use: str, made: type) -> NodeKind:
-    """Return the kind of a class of nodes."""
+    """Build the `NodeKind` of a node class from its fields."""
     fields = dict(class_fields(made))
     if "use" in fields:
         raise ConfigError(
@@ -176,10 +176,10 @@ def _kind(use: str, made: type) -> NodeKind:
             "of the node. Fix: give the field another name"
         )
     needs_name = fields.pop("name", False)
-    # A file says a function's kind. Annotations say what a generator asks for: register it.
+    # A file sets the kind of a `Function`, but not its `asks`: a generator must be registered.
     fields.pop("asks" if made is Function else "kind", None)
     if made is Function:
-        # A function that happens to have the node's name is not its callback.
+        # Required in files: the default would be any function registered under the node's name.
         fields["callback"] = True
     forms = _forms(made, fields, is_library=made in LIBRARY.values())
     needed = ["use", *[name for name, must in fields.items() if must]]
@@ -189,7 +189,7 @@ def _kind(use: str, made: type) -> NodeKind:
 
 
 def _left_by_name(made: type) -> Callable[..., AnyNode]:
-    """Return a maker of nodes whose `after` may hold names."""
+    """Return a constructor for `made` that also accepts outcome names in `after`."""
 
     def make(after: Iterable[object] = (Failed,), **values: Form) -> AnyNode:
         inner = values.get("node") or values["first"]
@@ -200,7 +200,7 @@ def _left_by_name(made: type) -> Callable[..., AnyNode]:
 
 
 def _outcomes_of(node: AnyNode, after: Iterable[object]) -> frozenset[type[Outcome]]:
-    """Return outcomes of a node, some of which are names."""
+    """Return the outcome types in `after`, with each name resolved among the node's outcomes."""
     known = {outcome_name(outcome): outcome for outcome in node.outcomes - NEVER}
     outcomes: list[type[Outcome]] = []
     for word in after:
@@ -215,7 +215,7 @@ def _outcomes_of(node: AnyNode, after: Iterable[object]) -> frozenset[type[Outco
 
 
 def _record(made: type, *, is_library: bool) -> Form:
-    """Return the type of a class's values within nodes."""
+    """Return the pydantic type for instances of a class that occur as a node's parameters."""
     fields, short = dict(class_fields(made)), SHORT.get(made, "")
     forms = _forms(made, fields, is_library=is_library)
     needed = [name for name, must in fields.items() if must]
@@ -230,10 +230,10 @@ def _record(made: type, *, is_library: bool) -> Form:
 
 
 def _forms(made: type, fields: Mapping[str, bool], *, is_library: bool) -> dict[str, Form]:
-    """Return the types of a class's fields; `fields` marks required ones.
+    """Return the pydantic type of each field; `fields` maps each name to whether it is required.
 
     Raises:
-        ConfigError: a field is of a type that no file can hold.
+        ConfigError: a file cannot represent the type of a field.
     """
     hints = typing.get_type_hints(made)
     docs = docstring_parser.parse(made.__doc__ or "", docstring_parser.DocstringStyle.GOOGLE)
@@ -256,7 +256,7 @@ def _forms(made: type, fields: Mapping[str, bool], *, is_library: bool) -> dict[
 
 
 def _form_of(annotation: Form, *, is_library: bool) -> Form | None:
-    """Return the type of a field in a file; None without one."""
+    """Return the pydantic type for an annotation; None if a file cannot represent it."""
     origin: object = get_origin(annotation)
     arguments = get_args(annotation)
     form: Form | None = SIMPLE.get(annotation) if origin is None else None
@@ -272,7 +272,7 @@ def _form_of(annotation: Form, *, is_library: bool) -> Form | None:
 
 
 def _inner_form(origin: Form, arguments: tuple[Form, ...], *, is_library: bool) -> Form | None:
-    """Return the type of a list, or of a nullable value."""
+    """Return the pydantic type for an annotated tuple, frozenset or optional; None if refused."""
     first, *rest = [argument for argument in arguments if argument is not NoneType]
     inner = _form_of(first, is_library=is_library)
     if inner is None or rest != ([...] if origin is tuple else []):
@@ -283,13 +283,13 @@ def _inner_form(origin: Form, arguments: tuple[Form, ...], *, is_library: bool) 
 
 
 def class_fields(made: type) -> list[tuple[str, bool]]:
-    """Return the fields of a class, and whether each is required."""
+    """Return the fields of a dataclass or struct as pairs (name, whether it is required)."""
     if issubclass(made, msgspec.Struct):
         return [(field.name, field.required) for field in msgspec.structs.fields(made)]
     missing = dataclasses.MISSING
     return [
         (field.name, field.default is missing and field.default_factory is missing)
-        for field in dataclasses.fields(cast("Any", made))  # The registry takes no other class.
+        for field in dataclasses.fields(cast("Any", made))  # Other classes are not registered.
         if field.init
     ]
 
@@ -299,7 +299,7 @@ def _summary(made: type) -> str:
 
 
 Part: TypeAlias = Annotated[Any, PlainValidator(_node), reference("node")]
-"""A node within another; without a name, it has its kind's."""
+"""A node nested in another node; without a `name`, it is named after its class."""
 
 FORMS: Final[Mapping[str, Form]] = {
     "after": Tools,
@@ -332,4 +332,4 @@ FORMS: Final[Mapping[str, Form]] = {
     "times": Positive,
     "ttl_s": OR[PositiveNumber, None],
 }
-"""The types of the library's fields that their annotations do not say."""
+"""By field name, the types of library fields whose annotations are too general for files."""

@@ -1,6 +1,6 @@
-"""Reader: a topology's file as a `Document`, or all its problems.
+"""Reader: parse a topology file into a `Document`, or report all of its problems.
 
-It knows every key, evaluates nothing and imports no module.
+The reader refuses unknown keys. It evaluates no code from the file and imports no module.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from .tree import Entry, Fields, Items, Mark, Value, entry_at, plain_data, value
 __all__ = ["NODES_MAX", "read_path", "read_text"]
 
 NODES_MAX: Final = 2_000
-"""The nodes of a topology, with those of its agents, once for each agent."""
+"""The largest number of nodes in a topology, including the nodes of each of its agents."""
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ LISTED: Final = TypeAdapter(list[object])
 
 
 def _keys_of(model: Model) -> Model:
-    """Return a model's keys with any values."""
+    """Return a model with the same keys and required keys, which accepts any values."""
     return model_of("keys", dict.fromkeys(model.forms, Any), model.needed)
 
 
@@ -62,10 +62,10 @@ TOPOLOGY_KEYS: Final = _keys_of(TOPOLOGY)
 
 
 def read_path(path: Path, registry: Registry) -> Document:
-    """Return the document of a file.
+    """Read a topology file, and the files that it includes, into a document.
 
     Raises:
-        TopologyError: with every problem of the file and of those that it includes.
+        TopologyError: a file is invalid; the error lists every problem, also of included files.
     """
     own = path.resolve()
     place = IncludePlace(own.parent, own, (own,))
@@ -74,10 +74,10 @@ def read_path(path: Path, registry: Registry) -> Document:
 
 
 def read_text(text: str | bytes, registry: Registry, title: str = "topology") -> Document:
-    """Return the document of a text, which can include nothing.
+    """Read a topology from a text, which cannot include files.
 
     Raises:
-        TopologyError: with every problem of the text.
+        TopologyError: the text is invalid; the error lists every problem.
     """
     diagnostics = Diagnostics(title)
     return _whole(diagnostics, lambda: _text(text, IncludePlace(), diagnostics, registry))
@@ -111,10 +111,10 @@ def _text(
 
 
 class _Reader:
-    """Reads the graph of a tree.
+    """Builds a document from the tree of a file, or of a graph written inside a file.
 
-    It reads on after a problem, so that one reading tells all of them. References between parts
-    are looked up last, and only if all parts could be read.
+    After a problem, the reader continues, so that one pass reports all problems. It checks
+    references between the parts last, and only if all parts could be read.
     """
 
     def __init__(self, place: IncludePlace, reading: Reading, tree: Value) -> None:
@@ -151,7 +151,11 @@ class _Reader:
         return document
 
     def _note_keys(self, keys: Model) -> None:
-        """Note unknown and missing keys."""
+        """Report unknown and missing keys of the tree.
+
+        Raises:
+            ParseError: the tree is not a mapping.
+        """
         entries = self._tree.entries if isinstance(self._tree, Fields) else None
         try:
             written = None if entries is None else {entry.key: None for entry in entries}
@@ -162,7 +166,7 @@ class _Reader:
             raise ParseError("a topology")
 
     def _part(self, key: str, read: Callable[[Value], T], default: T) -> T:
-        """Return the part at a key; `default` if missing or unreadable."""
+        """Return `read(value)` for the key's value; `default` if it is missing or unreadable."""
         entry = entry_at(self._tree, key)
         if entry is None:
             return default
@@ -172,7 +176,7 @@ class _Reader:
             return default
 
     def _value(self, key: str) -> Form:
-        """Return the value of a key; "" if missing or unreadable."""
+        """Return the validated value of a key; an empty text if it is missing or unreadable."""
         return self._part(key, lambda value: parse(FIELDS[key], value, self._reading, key), "")
 
     def _refuse_any(self) -> None:
@@ -191,7 +195,7 @@ class _Reader:
         return made_graph(name, start, rows, place, self._diagnostics)
 
     def _note_references(self, document: Document, rules: dict[TemporalRule, Mark]) -> None:
-        """Note unknown names in tools and rules, and a large graph."""
+        """Report unknown names in tools and rules, and a topology with too many nodes."""
         registry = self._reading.registry
         note_tools(value_at(self._tree, ("tools",)), document, self._diagnostics)
         nodes = value_at(self._tree, ("nodes",))
@@ -227,7 +231,7 @@ class _Reader:
             self._diagnostics.note(name.mark, problem, "remove the key.")
         data = plain_data(entry.value)
         if isinstance(data, dict):
-            # A wrong name is noted already.
+            # An invalid name is already reported; a valid one here avoids a second problem.
             data["name"] = "node" if flaw else entry.key
         try:
             return NODE.validate_python(data, context=self._reading)
@@ -251,7 +255,7 @@ class _Reader:
             try:
                 agents[entry.key] = self._agent(entry)
             except ParseError:
-                agents[entry.key] = AgentEntry()  # So that its name is known.
+                agents[entry.key] = AgentEntry()  # References to it stay valid.
         return agents
 
     def _agent(self, entry: Entry) -> AgentEntry:
@@ -294,7 +298,7 @@ class _Reader:
         return read_rules(self._items(value, "rules"), self._diagnostics)
 
     def _ignore(self, value: Value) -> dict[tuple[str, str], str]:
-        """Return the reasons by node and code."""
+        """Return the reasons for ignoring findings, by node name and finding code."""
         reasons: dict[tuple[str, str], str] = {}
         for item in self._items(value, "ignore"):
             try:

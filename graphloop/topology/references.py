@@ -1,7 +1,7 @@
-"""References: the names that rules use, looked up in a whole document.
+"""References: check that the names in a document's rules refer to tools, nodes or outcomes.
 
-A rule about a misspelt tool protects nothing, so a gate's rule is refused where it stands. The
-checker and the start of a run look up the names in stop conditions, options and `ignore`.
+A rule about a misspelt tool protects nothing, so the reader refuses such a rule. Names in stop
+conditions, options and `ignore` are checked later, by the checker or when a run starts.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ __all__ = [
 
 
 def known_tools(document: Document, registry: Registry) -> tuple[str, ...] | None:
-    """Return the tools of a file; None if runs bring them."""
+    """Return the names of all tools of a file and its agents; None if a run may add others."""
     is_open = any(entry.document is None for entry in document.agents.values())
     return None if is_open or not document.tools else (*_brought_tools(document, registry),)
 
 
 def _brought_tools(document: Document, registry: Registry) -> dict[str, None]:
-    """Return the tools of a file and of its agents, each once."""
+    """Return the tool names of a file and of its agents as the ordered keys of a dict."""
     tools: dict[str, None] = {}
     for part in (document, *documents_below(document.agents)):
         tools |= dict.fromkeys(part.tools)
@@ -52,7 +52,7 @@ def _brought_tools(document: Document, registry: Registry) -> dict[str, None]:
 
 
 def conditional_rules(nodes: Iterable[AnyNode]) -> list[Rule]:
-    """Return the rules of gates that name a predicate."""
+    """Return the rules with a predicate from all gates among these nodes."""
     gates = [node for node in unwrapped(nodes) if isinstance(node, Gate)]
     return [rule for gate in gates for rule in gate.rules if rule.condition]
 
@@ -60,12 +60,12 @@ def conditional_rules(nodes: Iterable[AnyNode]) -> list[Rule]:
 def refuse_unknown_words(
     rules: Rules, graph: NodeGraph[Any], document: Document, registry: Registry
 ) -> None:
-    """Refuse temporal rules with a word without a single meaning.
+    """Check that each word in temporal rules has exactly one meaning in the graph.
 
-    A rule may speak of a tool that only a run brings, as `tool:name`.
+    A rule may name a tool that only a run adds, as `tool:name`.
 
     Raises:
-        ConfigError: with every such word.
+        ConfigError: a word is unknown or ambiguous; the error lists every such word.
     """
     tools = (*_brought_tools(document, registry), *spelled_tools(rules)) if document.tools else None
     resolve_words(rules, names_of(graph, tools))
@@ -77,7 +77,7 @@ def note_rules(
     registry: Registry,
     diagnostics: Diagnostics,
 ) -> None:
-    """Note temporal rules with a word without a single meaning."""
+    """Report each temporal rule that contains an unknown or ambiguous word."""
     for rule, mark in rules.items():
         try:
             refuse_unknown_words(Rules((rule,)), document.graph, document, registry)
@@ -87,7 +87,7 @@ def note_rules(
 
 
 def note_tools(value: Value, document: Document, diagnostics: Diagnostics) -> None:
-    """Note tools that stand there twice, and agents that models cannot call."""
+    """Report duplicate names in `tools`, and agents listed there that a model cannot call."""
     if len(set(document.tools)) < len(document.tools):
         problem = f"`tools`: a tool stands here twice: {', '.join(document.tools)}."
         diagnostics.note(value.mark, problem, "remove one of the two.")
@@ -107,9 +107,9 @@ def note_tools(value: Value, document: Document, diagnostics: Diagnostics) -> No
 def note_gate_rules(
     nodes: Value, document: Document, registry: Registry, diagnostics: Diagnostics
 ) -> None:
-    """Note the rules of gates that protect no tool.
+    """Report each gate rule that is unreachable or names an unknown tool.
 
-    A gate's rules hold for all runs below it too, so the tools of agents count.
+    A gate's rules also apply to child runs, so a rule may name a tool of an agent.
     """
     tools = _callable_below(document, registry)
     if tools is None:
@@ -133,7 +133,7 @@ def note_gate_rules(
 
 
 def _callable_below(document: Document, registry: Registry) -> Collection[str] | None:
-    """Return the tools of all runs; None if they are unknown."""
+    """Return the tools that a run or its child runs can call; None if they are unknown."""
     if not document.tools:
         return None
     tools = {**_brought_tools(document, registry), **dict.fromkeys(document.agents)}

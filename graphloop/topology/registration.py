@@ -1,4 +1,4 @@
-"""Registry: the names for topology files, with their meaning in Python.
+"""Registry: maps names in topology files to Python objects.
 
     @registry.node
     @node
@@ -7,8 +7,8 @@
     @registry.predicate
     def over_limit(arguments, context) -> bool: ...
 
-A file is data. It can name what was registered before it is read; it cannot name a module, and the
-reader evaluates nothing in it.
+A topology file is data. It can use only names that are registered before the file is read. It
+cannot name a module, and the reader evaluates no code in it.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ T = TypeVar("T")
 Category: TypeAlias = Literal["node", "predicate", "function", "tool"]
 
 FROM_OUTSIDE: Final = "on the command line: --with FILE.py, which does so"
-"""How a user registers a name for a command, in messages."""
+"""The part of an error message that says how to register a name for a CLI command."""
 
 
 def snake_case(made: type) -> str:
-    """Return the name of a class as files write it."""
+    """Return a class name in snake case, which is its name in topology files."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", made.__name__).lower()
 
 
@@ -50,23 +50,23 @@ LIBRARY: Final[Mapping[str, type]] = {
     for made in (getattr(nodes, name) for name in nodes.__all__)
     if isinstance(made, type) and hasattr(made, "enter")
 }
-"""The library's nodes by their names in files; no other node can be registered under these."""
+"""The library's node classes by their names in files. No other node can use these names."""
 
 
 @final
 class Registry:
-    """Nodes, predicates, functions and tools, by the names that files use."""
+    """Holds nodes, predicates, functions and tools by the names that topology files use."""
 
     def __init__(self) -> None:
         self._known: dict[Category, dict[str, object]] = {key: {} for key in get_args(Category)}
 
     def node(self, value: T, /, *, name: str = "") -> T:
-        """Register a node, or a frozen dataclass of nodes; return it.
+        """Register a node or a node class (a frozen dataclass), and return it unchanged.
 
-        The fields of a class are the parameters in a file.
+        A file sets the fields of a registered class as parameters of the node.
 
         Raises:
-            ConfigError: the value is neither, it has no name, or the name is taken.
+            ConfigError: the value is not a node or a dataclass, has no name, or its name is taken.
         """
         is_class = isinstance(value, type)
         if not (is_dataclass(value) if is_class else is_node(value)):
@@ -83,28 +83,31 @@ class Registry:
         return self._keep("node", value, own)
 
     def predicate(self, function: T, /, *, name: str = "") -> T:
-        """Register a function of (arguments, context) for a gate's `when`."""
+        """Register a function of (arguments, context) that gate rules can name in `when`."""
         return self._keep("predicate", _callable(function), name)
 
     def function(self, function: T, /, *, name: str = "") -> T:
-        """Register a function for the `callback` of a node; see `Graph.run(callbacks=…)`."""
+        """Register a function that nodes can name in `callback`; see `Graph.run(callbacks=…)`."""
         return self._keep("function", _callable(function), name)
 
     def tool(self, tool: T, /, *, name: str = "") -> T:
-        """Register a tool, or a function that becomes one; return it."""
+        """Register a tool, or a function to use as a tool, and return it unchanged."""
         return self._keep("tool", tool, name or getattr(tool, "name", ""))
 
     def get(self, category: Category, name: str) -> object | None:
-        """Return the object that is registered under a name; None without one."""
+        """Return the object that is registered under a name; None if the name is unknown."""
         return self._known[category].get(name)
 
     def names(self, category: Category) -> tuple[str, ...]:
-        """Return the names of a category."""
+        """Return all names that are registered in a category."""
         return tuple(self._known[category])
 
     @contextmanager
     def set_back(self) -> Generator[None]:
-        """Forget new registrations at the end, for another version of a file."""
+        """Undo all registrations made inside the `with` block when it ends.
+
+        This lets two versions of one Python file register the same names in turn.
+        """
         before: dict[Category, dict[str, object]] = {
             category: dict(known) for category, known in self._known.items()
         }
@@ -130,7 +133,7 @@ class Registry:
 
 
 registry = Registry()
-"""The registry that files are read with by default."""
+"""The default registry for reading topology files."""
 
 
 def _callable(function: T) -> T:

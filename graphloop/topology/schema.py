@@ -1,7 +1,7 @@
-"""The model of a whole topology, and the JSON Schema for editors.
+"""The pydantic model of a topology file, and its JSON Schema for editors.
 
-The reader refuses all that the schema refuses, and more: a schema knows neither the outcomes of a
-node nor the registered names.
+The reader refuses everything that the schema refuses, and more. For example, the schema cannot
+check the outcomes of a node, or the registered names of functions and tools.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["AGENT", "CODES", "GRAPH", "IGNORE", "SOURCES", "TOPOLOGY", "VERSION"
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 VERSION: Final = 1
 SOURCES: Final = ("include", "graph", "given")
-"""The keys that each agent has one of."""
+"""The keys for the source of an agent; each agent has exactly one of these keys."""
 INCLUDED: Final = {"type": "string", "pattern": r"\.(yaml|yml|json)$"}
 
 Schema: TypeAlias = dict[str, object]
@@ -47,12 +47,12 @@ def _name(name: str) -> str:
 
 
 CODES: Final = tuple([f"GL{number}" for number in range(1, 14)])
-"""The findings that may be set aside."""
+"""The codes of the checker findings that a file may ignore."""
 IGNORE: Final = model_of(
     "ignore", {"node": Said, "code": Literal[CODES], "reason": Said}, ["code", "reason"]
 )
 MANY: Final[Form] = list
-"""`list` for types that are made here: checkers take these for values."""
+"""`list` without a static type: checkers reject `list[...]` of a type built at run time."""
 
 
 def _documented(forms: Mapping[str, tuple[Form, str]]) -> dict[str, Form]:
@@ -72,7 +72,7 @@ GRAPH_FORMS: Final = _documented(
             Annotated[
                 dict[
                     Annotated[str, WithJsonSchema({"type": "string", "not": {"const": "END"}})],
-                    # A node within another may have a name; one in a table has its key.
+                    # A nested node may have a `name`; a node in this mapping is named by its key.
                     Annotated[
                         Any, WithJsonSchema({REF: "#/$defs/node", "properties": {"name": False}})
                     ],
@@ -140,10 +140,10 @@ AGENT: Final = model_of(
 
 
 def topology_schema(registry: Registry, *, open_to_others: bool = False) -> Schema:
-    """Return the schema of topologies with the library's and registered nodes.
+    """Return the JSON Schema of topology files, with the library's and the registered nodes.
 
-    With `open_to_others`, it takes nodes of other kinds as they are: they may be registered where
-    the file is read.
+    With `open_to_others`, the schema accepts any node with an unknown `use`, because that name may
+    be registered where the file is read.
     """
     uses = [*LIBRARY, *registry.names("node")]
     parts = {"agent": AGENT, "graph": GRAPH, "stop_condition": STOP_MODEL}
@@ -152,7 +152,7 @@ def topology_schema(registry: Registry, *, open_to_others: bool = False) -> Sche
         **parts,
         **{f"use {use}": model_of_use(use, meaning_of(use, registry)) for use in uses},
     }
-    # A part of two models stands among the definitions once.
+    # One call for all models, so that a definition shared by two models is generated once.
     by_key, shared = TypeAdapter.json_schemas(
         [(key, "validation", model.adapter) for key, model in models.items()]
     )

@@ -1,6 +1,6 @@
-"""The table of a topology's file: the target of each outcome.
+"""The table of a topology file: read the `edges`, which give each outcome of a node its target.
 
-It refuses the same rows as `graphloop.graph`, with the lines and the words of the file.
+This module refuses the same rows as `graphloop.graph`, but names the file's lines and words.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .tree import Entry, Fields, Mark, Scalar, Value
 __all__ = ["ROW_FORM", "Rows", "made_graph", "read_rows"]
 
 SHOWN_MAX: Final = 12
-"""How many outcomes a message names."""
+"""The largest number of outcomes that one message lists."""
 
 Target: TypeAlias = AnyNode | Literal[EndType.END]
 Row: TypeAlias = dict[type[Outcome] | EllipsisType, Target]
@@ -33,7 +33,7 @@ ROW: Final = TypeAdapter(ROW_FORM)
 
 
 def read_rows(value: Value, nodes: Nodes, reading: Reading) -> Rows:
-    """Return the rows of the file's nodes; problems are noted."""
+    """Return the row of each node from the `edges` of a file; add problems to the diagnostics."""
     note, nearest = reading.diagnostics.note, reading.diagnostics.nearest
     entries = entries_of(value, reading, "edges")
     rows: Rows = {}
@@ -61,12 +61,12 @@ def made_graph(
     place: tuple[Mark, Value, Mapping[str, int]],
     diagnostics: Diagnostics,
 ) -> NodeGraph[Any]:
-    """Return the graph of rows that have been read.
+    """Build the graph from the parsed rows of a topology file.
 
-    `place` has the place of the topology, its `edges`, and the lines of its rules.
+    `place` holds the position of the topology, its `edges` value and the line of each rule.
 
     Raises:
-        ParseError: a registered node has a flaw, which is noted.
+        ParseError: a registered node is invalid; the problem is added to `diagnostics`.
     """
     mark, edges, rules = place
     try:
@@ -80,7 +80,7 @@ def made_graph(
 
 
 def _lines(edges: Value, graph: NodeGraph[Any]) -> Mapping[tuple[str, str], int]:
-    """Return the lines of cells by outcome, of rows by `""`."""
+    """Return the line of each cell by (node, outcome), and of each row by (node, `""`)."""
     lines: dict[tuple[str, str], int] = {}
     for entry in edges.entries if isinstance(edges, Fields) else ():
         lines[entry.key, ""] = entry.mark.line
@@ -119,7 +119,7 @@ def _row(entry: Entry, nodes: Nodes, reading: Reading) -> Row:
 def _note_gaps(
     entry: Entry, cells: tuple[Entry, ...], missing: list[str], reading: Reading
 ) -> None:
-    """Note outcomes that lead nowhere, and an idle `else`."""
+    """Report outcomes without a target, and an `else` that covers no outcome."""
     rest = next((cell for cell in cells if cell.key == ELSE), None)
     if rest is not None and not missing:
         problem = f"row of {entry.key!r}: `else` covers no outcome: all are named."
@@ -135,7 +135,7 @@ def _note_gaps(
 
 
 def _target(cell: Entry, nodes: Nodes, reading: Reading) -> Target:
-    """Return the target of an outcome; END for one that is noted."""
+    """Return the target of an outcome; report an unknown target, and return END for it."""
     name = cell.value.value if isinstance(cell.value, Scalar) else None
     if name not in nodes and name != END.value:
         hint = reading.diagnostics.nearest(str(name), (*nodes, END.value))

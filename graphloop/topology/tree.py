@@ -1,8 +1,8 @@
 """Tree: the values of a file, each with its line and column.
 
-Plain words follow the core schema of YAML 1.2: `true` and `false` are the only booleans, so `yes`,
-`no`, `on`, `off`, dates, `1_000` and `12:30:00` are text. Leading zeros mean two things in two
-versions of YAML, and an infinite number bounds nothing: both are refused.
+Unquoted words follow the core schema of YAML 1.2: `true` and `false` are the only booleans, so
+`yes`, `no`, `on`, `off`, dates, `1_000` and `12:30:00` are text. Leading zeros are refused, because
+YAML 1.1 and 1.2 read them differently. Infinite numbers are refused, because they limit nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 
 Plain: TypeAlias = str | int | float | bool | None
 Loc: TypeAlias = tuple[int | str, ...]
-"""The keys and indices that lead to a value."""
+"""The path of keys and indices from the root of a tree to a value."""
 
 NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
 TRUE: Final = frozenset({"true", "True", "TRUE"})
@@ -43,9 +43,9 @@ _endless = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)").fullmatch
 _leading = re.compile(r"[-+]?0[0-9]").match
 
 DIGITS_MAX: Final = 18
-"""The digits of a whole number; reading time grows with their square."""
+"""The most digits of a whole number; parsing time grows with the square of their number."""
 FRACTION_MAX: Final = 30
-"""The length of any other number; Python writes at most 24 characters."""
+"""The most characters of a number with a fraction; Python itself writes at most 24."""
 
 
 @final
@@ -60,7 +60,7 @@ class Mark:
 @final
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A word or text; `written` is its form in the file."""
+    """A text, number, boolean or null; `written` is its spelling in the file."""
 
     value: Plain
     mark: Mark
@@ -70,7 +70,7 @@ class Scalar:
 @final
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list."""
+    """A list of values."""
 
     items: tuple[Value, ...]
     mark: Mark
@@ -79,7 +79,7 @@ class Items:
 @final
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A key of a mapping, with its value."""
+    """A key of a mapping with its position and its value."""
 
     key: str
     mark: Mark
@@ -89,7 +89,7 @@ class Entry:
 @final
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """A mapping; each key stands in it once."""
+    """A mapping with unique keys."""
 
     entries: tuple[Entry, ...]
     mark: Mark
@@ -100,7 +100,7 @@ Value: TypeAlias = Scalar | Items | Fields
 
 @final
 class _Nothing:
-    """Stands for a missing value: unlike `null`, no type takes it."""
+    """The type of a marker for a missing value; unlike `null`, no pydantic type accepts it."""
 
     def __repr__(self) -> str:
         return "nothing"
@@ -110,7 +110,7 @@ NOTHING: Final = _Nothing()
 
 
 def plain_data(value: Value) -> object:
-    """Return a value as plain lists, dicts and words."""
+    """Convert a tree value to Python lists, dicts and scalars."""
     match value:
         case Scalar():
             return NOTHING if value.value is None and not value.written else value.value
@@ -121,7 +121,7 @@ def plain_data(value: Value) -> object:
 
 
 def value_at(tree: Value, loc: Loc) -> Value:
-    """Return the value at a location, or its nearest ancestor that exists."""
+    """Return the value at a path; if it is missing, the deepest value on the path that exists."""
     for part in loc:
         if isinstance(tree, Items) and isinstance(part, int) and part < len(tree.items):
             tree = tree.items[part]
@@ -133,13 +133,13 @@ def value_at(tree: Value, loc: Loc) -> Value:
 
 
 def entry_at(tree: Value, key: object) -> Entry | None:
-    """Return the entry of this key; None without one."""
+    """Return the entry of a key; None if the key is missing or the value is not a mapping."""
     entries = tree.entries if isinstance(tree, Fields) else ()
     return next((entry for entry in entries if entry.key == key), None)
 
 
 def described(value: Value) -> str:
-    """Return a value in the words of messages."""
+    """Return a short description of a value for messages, such as `the boolean true`."""
     match value:
         case Items():
             return "a list" if value.items else "an empty list"
@@ -156,10 +156,10 @@ def described(value: Value) -> str:
 
 
 def plain_word(word: str) -> Plain:
-    """Return the value of a word without quotes.
+    """Return the Python value of an unquoted YAML word.
 
     Raises:
-        ValueError: a number means two things, or no topology needs it; the message is the fix.
+        ValueError: a number is infinite, too long or has leading zeros; the message is the fix.
     """
     if word in NULL:
         return None
@@ -184,7 +184,7 @@ def plain_word(word: str) -> Plain:
 
 
 def is_text(word: str) -> bool:
-    """Whether a word without quotes would be read as this very text."""
+    """Whether the reader would read this word, written without quotes, as the same text."""
     try:
         return plain_word(word) == word
     except ValueError:

@@ -1,8 +1,8 @@
-"""Writer: a `Document` as plain data, as YAML, and as one fingerprint.
+"""Writer: convert a `Document` to plain data, to YAML or to a fingerprint.
 
-A written document reads back as the same; an error names all that a file cannot hold. The canonical
-form leaves out defaults, names every outcome, and sorts its keys: two files that say the same have
-one fingerprint, however they are written.
+A written document reads back as an equal document; otherwise an error names each part that a file
+cannot represent. The fingerprint is the hash of a canonical form, which leaves out defaults, names
+every outcome and sorts its keys. Files with equal content therefore have equal fingerprints.
 """
 
 from __future__ import annotations
@@ -45,27 +45,31 @@ CHANGE: Final = "change it, or run the graph from Python."
 
 
 class UnwritableError(Exception):
-    """No file can hold a value; the message has the fix."""
+    """A file cannot represent a value; the message contains the fix."""
 
 
 def data_of(document: Document, registry: Registry, *, shortened: bool = True) -> dict[str, Data]:
-    """Return a document as plain data, `shortened` by `else` in rows.
+    """Convert a document to plain data; with `shortened`, rows use `else` for equal targets.
 
     Raises:
-        GraphError: naming each node that no file can hold, and why.
+        GraphError: a file cannot represent a node; the error names each such node and the reason.
     """
     return {"graphloop": VERSION, **_graph_data(document, registry, shortened=shortened)}
 
 
 def fingerprint_of(document: Document, registry: Registry) -> str:
-    """Return the SHA-256 of the canonical form; errors as for `data_of`."""
+    """Return the SHA-256 of a document's canonical form.
+
+    Raises:
+        GraphError: a file cannot represent a node; see `data_of`.
+    """
     data = data_of(document, registry, shortened=False)
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return sha256(text.encode()).hexdigest()
 
 
 def yaml_of(data: Mapping[str, Data]) -> str:
-    """Return data as YAML that `compose` reads as the same data."""
+    """Convert plain data to YAML text that `compose` reads back as equal data."""
     text: str = yaml.dump(
         dict(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=WIDTH
     )
@@ -73,11 +77,11 @@ def yaml_of(data: Mapping[str, Data]) -> str:
 
 
 def topology_text(document: Document, registry: Registry) -> str:
-    """Return a document as YAML that `read_text` reads as an equal document.
+    """Convert a document to YAML text that `read_text` reads back as an equal document.
 
     Raises:
-        GraphError: naming each node that no file can hold, and why; or the reason why the text
-            would be read as another.
+        GraphError: a file cannot represent a node, or the text does not read back as an equal
+            document. The error names each such node and the reason.
     """
     data = data_of(document, registry)
     if _is_too_deep(data):
@@ -121,7 +125,7 @@ def _graph_data(document: Document, registry: Registry, *, shortened: bool) -> d
         name: _agent_data(entry, registry, shortened=shortened)
         for name, entry in document.agents.items()
     }
-    # The order in which reasons were written counts only for people.
+    # The order of `ignore` has no effect, so the canonical form sorts it.
     ignore = document.ignore.items() if shortened else sorted(document.ignore.items())
     data: dict[str, Data] = {
         "name": graph.name,
@@ -160,7 +164,7 @@ def _nodes_data(document: Document, registry: Registry) -> dict[str, Data]:
 
 
 def _row(row: Mapping[type[Outcome], str], *, shortened: bool) -> dict[str, Data]:
-    """Return a row; `else` replaces equal cells at its end."""
+    """Convert a row to data; with `shortened`, `else` replaces the last cells of equal target."""
     cells = [(outcome_name(outcome), target) for outcome, target in row.items()]
     at = len(cells)
     while (
@@ -184,19 +188,19 @@ def _agent_data(entry: AgentEntry, registry: Registry, *, shortened: bool) -> Da
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes YAML without references; an inner table stands on one line."""
+    """Writes YAML without aliases, and writes each innermost mapping or list on one line."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - the dumper gives it.
-        """Write equal values out each time."""
+        """Return True, so that a repeated value is written in full each time."""
         return True
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
     if not text.replace("\n", "").isprintable():
-        # As escapes: some are line breaks in one version of YAML, and text in another.
+        # Double quotes allow escapes: YAML versions disagree on which characters break lines.
         style: str | None = '"'
     else:
-        # The dumper's own quotes are for YAML 1.1, whose words are not all of those of 1.2.
+        # Set explicitly: PyYAML quotes the special words of YAML 1.1, and 1.2 has others.
         style = None if is_text(text) and text != "<<" else "'"
     # PyYAML's stub of `represent_scalar` lacks the type of one parameter.
     represent = cast("Callable[..., yaml.Node]", dumper.represent_scalar)  # pyright: ignore[reportUnknownMemberType]
@@ -214,7 +218,7 @@ def _listing(dumper: yaml.SafeDumper, data: list[Data]) -> yaml.Node:
 
 
 def _has_table(data: Data) -> bool:
-    """Whether a value has its own lines, as a mapping has."""
+    """Whether a value is a mapping with entries, or a list that contains a mapping."""
     if isinstance(data, list):
         return any(isinstance(item, dict) for item in data)
     return isinstance(data, dict) and bool(data)
@@ -226,10 +230,10 @@ _Dumper.add_representer(list, _listing)
 
 
 def node_data(node: AnyNode, registry: Registry) -> dict[str, Data]:
-    """Return the data under a node's name, without parameters that change nothing.
+    """Return the mapping that describes a node in a file, without parameters at their defaults.
 
     Raises:
-        UnwritableError: no file can hold the node.
+        UnwritableError: a file cannot represent the node.
     """
     data = _node(node, registry, is_part=False)
     reading = Reading(Diagnostics("the node"), registry, graphs_run([node]))
@@ -253,7 +257,7 @@ def _reason(details: Mapping[str, Any]) -> str:
 
 
 def _node(node: AnyNode, registry: Registry, *, is_part: bool) -> dict[str, Data]:
-    """Return the data of a node, with its name within another."""
+    """Convert a node to data; include its name only if it is nested in another node."""
     plain = node.node if isinstance(node, Included) else node
     name = str(getattr(plain, "name", ""))
     for use in (*LIBRARY, *registry.names("node")):
@@ -286,7 +290,10 @@ def _parameters(
 def _fields(
     value: object, make: Callable[..., object], keys: Mapping[str, bool], registry: Registry
 ) -> dict[str, Data]:
-    """Return the parameters of a value; `keys` marks required ones."""
+    """Convert an object's parameters to data; leave out optional parameters at their defaults.
+
+    `keys` maps each parameter to whether it is required.
+    """
     values = {key: getattr(value, key, None) for key in keys}
     written: dict[str, Data] = {}
     for key, must in keys.items():
@@ -309,13 +316,13 @@ def _makes(make: Callable[..., object], values: Mapping[str, object], value: obj
 
 
 def _data(value: object, registry: Registry, key: str = "") -> Data:
-    """Return the data of a value at a key."""
+    """Convert a Python value to plain data; `key` is the name of its parameter."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int | float):
         return _number(value)
     if isinstance(value, Mapping):
-        entries = cast("Mapping[object, object]", value)  # isinstance cannot tell its types.
+        entries = cast("Mapping[object, object]", value)  # isinstance leaves its types open.
         return {
             str(_data(name, registry)): _data(inner, registry) for name, inner in entries.items()
         }
@@ -333,7 +340,7 @@ def _single(items: list[Data]) -> Data:
 
 
 def _object_data(value: object, registry: Registry) -> Data:
-    """Return the data of an object, or of a class."""
+    """Convert an outcome type, rule, node, stop condition, dataclass or struct to plain data."""
     made: type = type(value)
     if isinstance(value, type):
         return outcome_name(cast("type[Outcome]", value))
@@ -353,12 +360,16 @@ def _object_data(value: object, registry: Registry) -> Data:
 
 
 def _number(number: float) -> int | float:
-    """Return a number as a whole one, if it can be."""
+    """Return a number as an int if it has no fraction.
+
+    Raises:
+        UnwritableError: the number has too many digits.
+    """
     if abs(number) < WHOLE_END:
         return int(number) if number == int(number) else number
     try:
         if float(number) == number:
             return float(number)
     except OverflowError:
-        pass  # A whole number that is longer than any other.
+        pass  # An int that is too large for a float.
     raise UnwritableError(f"{number!r:.60} has more than {DIGITS_MAX} digits")
