@@ -64,9 +64,9 @@ class RunRecord(Struct, frozen=True):
     Attributes:
         run_id: the run's id.
         graph: the graph's name, from the run's first event.
-        status: "running" while a live driver has the run, "interrupted" if that driver died or its
-            lease ran out, and "ready" if no driver has set a status. Otherwise, the status that
-            the last driver set.
+        status: "running" while a live driver has the run; "interrupted" if that driver died or its
+            lease ran out; "ready" if no driver has set a status; otherwise, the status that the
+            last driver set.
         events: the number of events in the journal.
         created_at: the time of the run's creation, in Unix seconds by the store's clock.
         updated_at: the time of the last event or change of status, in Unix seconds.

@@ -99,8 +99,8 @@ class Codec:
         """Decode a JSON line into the event's sequence number and the event.
 
         Raises:
-            StoreError: the line is damaged, is not an event of a known type, was written by a newer
-                version, or holds a state of another type.
+            StoreError: the line is damaged, its event has an unknown type, its state has the wrong
+                type, or a newer version of graphloop wrote it.
         """
         try:
             version = _decoded(self._version, line).v

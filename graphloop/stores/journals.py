@@ -83,9 +83,9 @@ async def fork(
         run_id: the id of the run to copy.
         at: the number of events to copy.
         new_id: the run id of the copy.
-        children: the keys of the child runs to copy with their descendants. Pass the child runs
-            that were running at event `at` (see `agent.journals.children_at`), because the copy
-            must not hold a child that started later.
+        children: the keys of the child runs to copy with their descendants. Pass those that were
+            running at event `at` (see `agent.journals.children_at`). The copy must not hold a
+            child that started later.
 
     Raises:
         StoreError: the run does not exist, it has no event number `at`, or the new id is taken.

@@ -1,7 +1,7 @@
 """A store in one SQLite file: durable, usable by several processes, with one driver for each run.
 
-Events are only appended, with numbers from 1 without gaps. One thread of the store does all writes.
-It joins simultaneous appends into one commit, because each commit waits for the disk. Readers use
+Events are only appended, with numbers from 1 without gaps. A single thread of the store writes. It
+joins simultaneous appends into one commit, because each commit waits for the disk. Readers use
 separate connections and never wait for a writer. Do not use a network file system. After
 `os.fork`, the child process must open a store of its own.
 """
@@ -45,8 +45,8 @@ class SqliteStore:
         path: the database file; the first write creates it.
         codec: encodes and decodes events; pass a codec with the state type of your graph.
         durability: with "power", appended events survive a loss of power, because each commit waits
-            for the disk. With "process", they survive the end of the process but may be lost with
-            the power, at about a tenth of the cost.
+            for the disk. With "process", events survive only the end of the process, and a commit
+            costs about a tenth.
         lease_s: the number of seconds after which another driver may claim a dead driver's run.
         clock: returns the current Unix time, for leases and for the times in `RunRecord`.
     """

@@ -110,7 +110,7 @@ def recorded_graph(graph: NodeGraph[S], recording: Recording) -> NodeGraph[S]:
 @final
 @dataclass(frozen=True, slots=True)
 class Move(Generic[S]):
-    """One reaction of a node, with the run before it.
+    """A reaction of a node to an event, with the run before the reaction.
 
     Args:
         number: the number of the event that caused the reaction, from 1.
@@ -157,7 +157,7 @@ class Move(Generic[S]):
 @final
 @dataclass(frozen=True)
 class TraceStep(Generic[S]):
-    """One event of the journal, with the node reactions and the effects that it caused.
+    """An event of the journal, with the node reactions and the effects that it caused.
 
     Attributes:
         event: the event.

@@ -61,7 +61,7 @@ EXCHANGES: Final = 6
 @final
 @dataclass(frozen=True)
 class Trial(Generic[S]):
-    """One simulated run and the replay of its journal.
+    """A simulated run and the replay of its journal.
 
     Attributes:
         choices: the choices that the run drew.

@@ -1,7 +1,7 @@
 """Draws two versions of a graph as one picture that shows the added and the removed parts.
 
-The picture also numbers the run that shows the first lost guarantee. It is the picture of the later
-version, with the removed nodes at the end, so that all other nodes keep their places.
+The picture also numbers the run that shows the first lost guarantee. The removed nodes come after
+all nodes of the later version, which so keep their places.
 """
 
 from __future__ import annotations

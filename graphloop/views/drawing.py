@@ -95,8 +95,8 @@ def visible(text: str) -> str:
 def _main_path(graph: NodeGraph[S]) -> dict[str, str]:
     """Map each node of the main path to the next node, from the start of the graph.
 
-    The path ends at END, at a node that is already on it, or at a node that can only fail, abort
-    or wait for a person.
+    The path ends at END or at a node that is already on it. It also ends at a node that can only
+    fail, abort or wait for a person.
     """
     path: dict[str, str] = {}
     place: str | None = graph.start

@@ -39,8 +39,8 @@ def render(dot_text: str, format: PictureFormat) -> bytes:  # noqa: A002 - the w
     """Draw DOT text with an installed program, and return the image as bytes.
 
     Raises:
-        ConfigError: neither `dot` nor `graphviz-pure` is installed, the program rejects the text or
-            takes longer than 20 seconds, or a PDF needs the extra `pdf`.
+        ConfigError: neither `dot` nor `graphviz-pure` is installed, or a PDF needs the extra
+            `pdf`; or the program rejects the text or takes longer than 20 seconds.
     """
     if (graphviz := shutil.which("dot")) is not None:
         return _drawn(graphviz, dot_text, format)
@@ -62,8 +62,8 @@ def save(graph: NodeGraph[S], path: str | os.PathLike[str], *, level: Level = "n
     file is replaced.
 
     Raises:
-        ConfigError: the suffix is unknown, the folder does not exist, the path is a folder, the
-            picture cannot be drawn (see `render`), or the format is a state machine and `level` is
+        ConfigError: the suffix is unknown, the path is a folder, or its folder does not exist; the
+            picture cannot be drawn (see `render`); or the format is a state machine and `level` is
             not `node`.
     """
     target = Path(path)
@@ -92,8 +92,8 @@ def save_picture(drawn: Picture, path: str | os.PathLike[str], theme: Theme = LI
     """Write a picture to a file, in the format of the file's suffix.
 
     Raises:
-        ConfigError: the suffix is unknown or that of a state machine, the folder does not exist,
-            the path is a folder, or the picture cannot be drawn (see `render`).
+        ConfigError: the suffix is unknown or that of a state machine; the path is a folder, or its
+            folder does not exist; or the picture cannot be drawn (see `render`).
     """
     target = _checked_path(Path(path))
     target.write_bytes(_content(drawn, target, theme))
