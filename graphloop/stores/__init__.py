@@ -1,7 +1,7 @@
-"""Stores: where journals are kept.
+"""Stores: save and load the journals of runs, in memory, in JSON-lines files or in SQLite.
 
-Owns the seam (`base.py`), the journal's written form (`codec.py`), and three stores.
-Refuses a writer without its lease, and an event that would be read back as another.
+Owns the interfaces of stores (`base.py`), the JSON encoding of events (`codec.py`), and three
+stores. Refuses a driver that has lost its lease, and a state that JSON would change.
 Start with `base.py`, then `memory.py`.
 """
 
@@ -45,7 +45,7 @@ __all__ = [
     "typed_events",
 ]
 
-# A run without a store writes no file.
+# A run without a store needs neither module, so both load on first use.
 __getattr__ = front_door(
     __name__,
     {

@@ -1,8 +1,8 @@
-"""The seams of journals: a driver appends events and loads them; no event ever changes.
+"""The interfaces of stores: a driver appends events to a journal and loads them again.
 
-Every store is a `Store`. Abilities that only some stores have are protocols of their own, which
-`isinstance` finds: `Leases` (one driver at a time), `Mailbox` (answers from other processes),
-`Catalog` (the runs and their status) and `Bulk` (several journals at once).
+Every store is a `Store`. Optional abilities are separate protocols, to be tested by `isinstance`:
+`Leases` (one driver at a time), `Mailbox` (answers from other processes), `Catalog` (the status of
+all runs) and `Bulk` (several journals in one write).
 """
 
 from __future__ import annotations
@@ -33,11 +33,18 @@ Posted: TypeAlias = Literal["accepted", "duplicate", "answered"]
 
 
 class Ask(Struct, frozen=True, gc=False):
-    """A question that a parked run waits for; `arguments` is JSON text.
+    """A pending approval or client tool call of a parked run, in the form that a store keeps.
 
-    `agents` are the agents that the call is in, outermost first. From `expires_at` on (seconds
-    since the epoch) an approval comes too late. An `unknown` call was approved and may have run.
-    `takes` is the JSON Schema text for an edit of a node's own question.
+    Attributes:
+        key: the key of the call; an answer is posted under this key.
+        kind: whether the run waits for an approval or for the result of a client tool.
+        name: the name of the tool.
+        arguments: the arguments of the call, as JSON text.
+        token: the token of an approval, which identifies exactly the call that it covers.
+        agents: the names of the sub-agents that the call is nested in, outermost first.
+        expires_at: the time, in Unix seconds, from which an approval is too late; None for never.
+        unknown: whether the call was approved before and may have run already.
+        takes: the JSON Schema, as text, of an edit if a user's node asked the question.
     """
 
     key: str
@@ -52,18 +59,20 @@ class Ask(Struct, frozen=True, gc=False):
 
 
 class RunRecord(Struct, frozen=True):
-    """The status of a run.
+    """The status of a run, as a store lists it without reading the journal.
 
     Attributes:
+        run_id: the run's id.
         graph: the graph's name, from the run's first event.
-        status: "running" while a live driver holds it, "interrupted" when that driver died or its
-            lease ran out, "ready" when no driver has set a status; else what its last driver set.
-        events: how many its journal holds.
-        created_at: seconds since the epoch, by the store's clock.
-        updated_at: the same, of the last event or status.
-        parent: the id of its parent run, or nothing.
-        asks: the questions it waits for; nothing while a driver holds it.
-        target: the target of `graphloop run` ("module:agent"), or nothing.
+        status: "running" while a live driver has the run; "interrupted" if that driver died or its
+            lease ran out; "ready" if no driver has set a status; otherwise, the status that the
+            last driver set.
+        events: the number of events in the journal.
+        created_at: the time of the run's creation, in Unix seconds by the store's clock.
+        updated_at: the time of the last event or change of status, in Unix seconds.
+        parent: the id of the parent run; empty for a run without a parent.
+        asks: the questions that the run waits for; empty while a driver has the run.
+        target: the target of `graphloop run` ("module:agent"); empty if none was recorded.
     """
 
     run_id: str
@@ -78,30 +87,31 @@ class RunRecord(Struct, frozen=True):
 
 
 class Store(Protocol):
-    """Keeps the events of runs, in order, append-only.
+    """Saves the events of runs in order; events are only appended, and never change.
 
-    A store promises: an acknowledged event is there as long as the store is (on a disk, also after
-    the process is killed); events of a run are gapless from 1; a second writer of the same number
-    is refused; the work of an append depends on the new events alone.
+    After `append` returns, the events last as long as the store. On a disk, they survive a killed
+    process. The events of a run are numbered from 1 without gaps, and a second event with the same
+    number is refused. The cost of an append depends only on the new events.
     """
 
     def append(self, run_id: str, seq: int, *events: Event) -> Awaitable[None]:
-        """Keep events of a run, all or none: the first of them is number `seq`, from 1 on.
+        """Append events to a run's journal; the first new event gets the number `seq`, from 1 on.
 
-        If the caller is cancelled meanwhile, only `load` says whether the events were kept.
+        The store saves all of the events or none. If the caller is cancelled meanwhile, only `load`
+        can tell whether the events were saved.
 
         Raises:
             StoreError: `seq` is not the next number of this run, or an event cannot be written.
-            Fenced: another driver has claimed the run since.
+            Fenced: another driver has claimed the run since this driver did.
         """
         ...
 
     async def load(self, run_id: str) -> Sequence[Event]:
-        """Return all events of the run.
+        """Return all events of the run, in order.
 
         Raises:
-            UnknownRun: there is no such run.
-            StoreError: its journal is damaged.
+            UnknownRun: the store has no run with this id.
+            StoreError: the run's journal is damaged.
         """
         ...
 
@@ -112,18 +122,18 @@ class Store(Protocol):
 
 @runtime_checkable
 class Leases(Protocol):
-    """Lets one store object at a time drive a run.
+    """Lets only one driver at a time drive a run.
 
-    A claim may end with its driver for sure: in one process, or by a lock that the system drops
-    with its holder. Elsewhere a claim is a lease, which only bounds how long a dead driver keeps
-    others waiting. Safety then comes from the epoch, which every claim raises: an append under an
-    older epoch is `Fenced`, whatever clocks say.
+    Within one process, or with an operating-system lock, a claim surely ends when its driver dies.
+    Otherwise a claim is a lease with a time limit, after which another driver may claim the run.
+    Clocks may be wrong, so safety comes from the epoch, which every claim increases: an append
+    under an older epoch raises `Fenced`.
     """
 
     async def claim(self, run_id: str) -> None:
-        """Become the only driver of a run, which need not exist yet.
+        """Claim a run, so that no other driver can write to it; the run need not exist yet.
 
-        A caller that is cancelled meanwhile leaves the run unclaimed.
+        If the caller is cancelled meanwhile, the run stays unclaimed.
 
         Raises:
             RunBusy: the run has a live driver, perhaps through this store object itself.
@@ -131,66 +141,72 @@ class Leases(Protocol):
         ...
 
     async def release(self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]) -> None:
-        """Stop driving a run, and record its status and its open questions.
+        """End the claim on a run, and record the run's status and its pending questions.
 
-        A driver that wrote no event gives no status: the record stays as it was.
+        A driver that wrote no event passes None as the status; the stored status then stays.
 
         Raises:
             StoreError: this store object has not claimed the run.
-            Fenced: another driver has claimed the run since.
+            Fenced: another driver has claimed the run since this driver did.
         """
         ...
 
 
 @runtime_checkable
 class Mailbox(Protocol):
-    """Keeps the answers to a run until its driver takes them; the first answer counts."""
+    """Keeps answers to a run's questions until its driver reads them; the first answer wins."""
 
     async def post(self, run_id: str, key: str, signal_id: str, data: str) -> Posted:
-        """Answer `key` of a run; a repeated `signal_id` is the same answer sent twice.
+        """Store an answer to a question of a run, unless the question already has an answer.
+
+        Args:
+            run_id: the run's id.
+            key: the key of the question (`Ask.key`).
+            signal_id: an id of this answer; sending the same id twice counts as one answer.
+            data: the answer, as text.
 
         Returns:
-            "accepted", "duplicate" (this signal was accepted before), or "answered" (another
-            signal was accepted before, and stays).
+            "accepted", "duplicate" (an answer with this id was accepted before), or "answered" (an
+            answer with another id was accepted before, and stays).
 
         Raises:
-            UnknownRun: there is no such run.
+            UnknownRun: the store has no run with this id.
         """
         ...
 
     async def posted(self, run_id: str) -> Mapping[str, str]:
-        """Return the accepted answers by key; empty for a run without answers."""
+        """Map the key of each answered question of a run to the accepted answer."""
         ...
 
 
 @runtime_checkable
 class Catalog(Protocol):
-    """Knows the status of each run without reading its journal."""
+    """Lists runs with their status, without reading their journals."""
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
-        """Return all runs in the order of their creation, or one run and its descendants only.
+        """Return all runs in the order of their creation, or only `root` and its descendants.
 
-        For one run the cost depends on its descendants alone, not on the other runs.
+        With a `root`, the cost depends only on the number of its descendants.
         """
         ...
 
     async def set_target(self, run_id: str, target: str) -> None:
-        """Record the target that the run was started from ("module:agent").
+        """Record the target of `graphloop run` that started the run ("module:agent").
 
         Raises:
-            UnknownRun: there is no such run.
+            UnknownRun: the store has no run with this id.
         """
         ...
 
 
 @runtime_checkable
 class Bulk(Protocol):
-    """Keeps several new journals, all of them or none."""
+    """Saves several new journals in one write: all of them or none."""
 
     async def append_all(self, journals: Mapping[str, Sequence[Event]]) -> None:
-        """Keep the events of each run from number 1.
+        """Save a new journal for each run id, with its events numbered from 1.
 
         Raises:
-            StoreError: one of the run ids is taken, or cannot be written; none was kept.
+            StoreError: a run id is taken, or an event cannot be written; no journal was saved.
         """
         ...

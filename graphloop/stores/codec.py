@@ -1,8 +1,8 @@
-"""Events as JSON lines: the journal's only written form.
+"""Encodes events as JSON lines, and decodes them; every store on disk uses this form.
 
-A line is `{"crc":"0a1b2c3d","v":1,"seq":7,"event":{"type":"ToolReturned",…}}`; the checksum is of
-what follows it. The values describe themselves (`msgspec`); only the user's state is written and
-validated by pydantic, by the graph's state type.
+A line is `{"crc":"0a1b2c3d","v":1,"seq":7,"event":{"type":"ToolReturned",…}}`. The checksum `crc`
+covers the rest of the line. `msgspec` encodes the event; pydantic encodes and validates only the
+user's state in it, by the graph's state type.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _FIX: Final = (
     "changes it once more; `ser_json_bytes` and `val_json_bytes='base64'` for bytes, "
     "`ser_json_inf_nan='strings'` for inf and nan)"
 )
-"""The fix for a state that a journal would not give back."""
+"""The advice in an error message about a state that JSON would change or cannot hold."""
 
 SHOWN_CHARS: Final = 80
-"""How many characters of a state a message shows, from where it differs."""
+"""The number of characters of a state that an error message shows around the first difference."""
 
 CONTEXT_CHARS: Final = 20
-"""How many characters before the difference a message shows."""
+"""The number of characters that an error message shows before the first difference."""
 
 
 class _Version(Struct):
@@ -55,13 +55,14 @@ class _Line(Struct):
 
 
 class Codec:
-    """Encodes and decodes the events of one graph.
+    """Encodes events of runs of one graph as JSON lines, and decodes them.
 
-    A store has the codec of one graph, and also keeps the runs of the agents that it calls. Their
-    states are read as plain JSON; the codec of their own graph gives them their type (`typed`).
+    A store uses the codec of one graph for all runs, also for child runs of other graphs. The state
+    of a child run is decoded as plain JSON values. The codec of the child's graph converts it to
+    its type (`typed`).
 
     Args:
-        state_type: the type of the user's state; `object` leaves it as plain JSON.
+        state_type: the type of the user's state; `object` decodes a state as plain JSON values.
     """
 
     def __init__(self, state_type: type[object] = object) -> None:
@@ -71,7 +72,7 @@ class Codec:
         self._line = Decoder(_Line)
 
     def encode(self, seq: int, event: Event) -> bytes:
-        """Return the event as one line, without a line end.
+        """Encode an event and its sequence number as one JSON line, without a newline.
 
         Raises:
             StoreError: the user's state cannot be written as JSON.
@@ -89,16 +90,17 @@ class Codec:
         try:
             return self._encoder.encode(_Line(SCHEMA_VERSION, seq, self._without_state(event)))
         except UnicodeEncodeError:
-            # Half of a surrogate pair, which servers send: JSON has an escape for it.
+            # Servers may send half of a surrogate pair; the `json` module escapes it.
             plain = _changed(event, lambda state: cast("object", json.loads(_written(state))))
             line = to_builtins(_Line(SCHEMA_VERSION, seq, plain))
             return json.dumps(line, separators=(",", ":")).encode()
 
     def decode(self, line: bytes) -> tuple[int, Event]:
-        """Return the sequence number and event of a line.
+        """Decode a JSON line into the event's sequence number and the event.
 
         Raises:
-            StoreError: the line is no event, of an unknown type, damaged, or of a newer version.
+            StoreError: the line is damaged, its event has an unknown type, its state has the wrong
+                type, or a newer version of graphloop wrote it.
         """
         try:
             version = _decoded(self._version, line).v
@@ -118,16 +120,19 @@ class Codec:
             raise StoreError(f"not a journal line: {error}; found {line[:80]!r}") from error
 
     def of(self, run_id: str) -> Codec:
-        """Return the codec to read a run with: the type of a child's state is unknown here."""
+        """Return this codec; for a child run, return a codec that decodes states as plain JSON.
+
+        The state type of a child's graph is unknown here.
+        """
         return Codec() if "/" in run_id else self
 
     def typed(self, event: Event) -> Event:
-        """Return an event, whose state another codec has read, with a state of this graph's type.
+        """Return the event with its state converted from plain JSON values to the state type.
 
-        A state that is of this type already stays the same object.
+        A state that already has this type stays the same object.
 
         Raises:
-            StoreError: the state cannot be this graph's.
+            StoreError: the state cannot be converted to this graph's state type.
         """
         try:
             return _changed(event, self._typed)
@@ -135,9 +140,9 @@ class Codec:
             raise _not_ours(error) from error
 
     def misfit(self, state: object) -> str:
-        """Return why a journal would give back another state, and the fix; empty if it would not.
+        """Return why a JSON round trip would change this state, with a fix; empty if it would not.
 
-        A resumed run would go on with that other state.
+        A run that is resumed from such a journal would go on with the changed state.
         """
         try:
             written = _written(state)
@@ -157,15 +162,15 @@ class Codec:
         return f"a journal would return another state: expected {given}, found {back}. Fix: {_FIX}"
 
     def _is_kept(self, state: object, written: bytes, read: object) -> bool:
-        """Whether a state is what its written form was read as."""
+        """Whether `read`, which was decoded from `written`, is equal to the original state."""
         if _are_equal(state, read):
             return True
-        # NaN is unequal to itself, and some types compare by identity: then the JSON decides.
+        # The JSON decides where `==` cannot: NaN differs from itself, and some types use identity.
         again = _written(read)
         return again == written and not _are_equal(read, self._read(again))
 
     def _read(self, json: bytes) -> object:
-        # By the names of fields, too: written text holds no validation alias.
+        # `by_name`, because encoded JSON may use a field's name in place of its validation alias.
         return self._state.validate_json(json, by_alias=True, by_name=True)
 
     def _typed(self, state: object) -> object:
@@ -175,24 +180,24 @@ class Codec:
             return self._read(_written(state))
 
     def _without_state(self, event: Event) -> Event:
-        """Return the event with its state as JSON, the way pydantic writes it."""
+        """Return the event with its state encoded as raw JSON by pydantic."""
         return _changed(event, lambda state: Raw(_written(state)))
 
     def _with_state(self, event: Event) -> Event:
-        """Return the event with its state of JSON values as what it was."""
-        # As JSON, not as Python: a strict model takes a list for a tuple from JSON only.
+        """Return the event with its state converted from plain JSON values to the state type."""
+        # Through JSON text, because a strict model accepts a list as a tuple only from JSON.
         return _changed(event, lambda state: self._read(self._encoder.encode(state)))
 
 
 def typed_events(kind: object, events: Sequence[Event]) -> Sequence[Event]:
-    """Return events with states of a graph's type, by whichever codec they were read.
+    """Return the events with their states converted to a graph's state type.
 
     Args:
-        kind: the type; None where it is unknown.
-        events: the events.
+        kind: the state type; None if it is unknown, which leaves the events unchanged.
+        events: the events, decoded by any codec.
 
     Raises:
-        StoreError: a state cannot be of this type.
+        StoreError: a state cannot be converted to this type.
     """
     if kind is None or kind is object:
         return events
@@ -210,7 +215,7 @@ def _decoded(decoder: Decoder[T], line: bytes) -> T:
 
 
 def _checksum(text: bytes) -> bytes:
-    """Return what a line begins with, before this text."""
+    """Return the beginning of a JSON line with the checksum of the rest of the line, `text`."""
     return b'{"crc":"%08x",' % crc32(text)
 
 
@@ -218,15 +223,15 @@ CHECKSUM_BYTES: Final = len(_checksum(b""))
 
 
 def _written(state: object) -> bytes:
-    """Return a state as JSON, the way pydantic writes what it is to read again."""
+    """Encode a state as JSON by pydantic, in the form that pydantic can decode again."""
     return to_json(state, round_trip=True, inf_nan_mode="strings")
 
 
 def _are_equal(given: object, read: object) -> bool:
-    """Whether two states say that they are equal."""
+    """Whether the states compare as equal; False if the comparison raises an error."""
     try:
         return bool(given == read)
-    except Exception:  # noqa: BLE001 - arrays, and what else the user's own types raise
+    except Exception:  # noqa: BLE001 - arrays and users' types may raise any error
         return False
 
 

@@ -1,9 +1,9 @@
-"""Locks on files that keep processes apart.
+"""File locks, by which only one process at a time can use a store's file.
 
-A lock is `flock`, which belongs to the open file: a forked child shares it, and closing a file
-leaves its lock with the child. So this module unlocks before it closes a file, and a forked child
-closes its copies: a lock ends with the process that took it, however that process ends. Windows
-has no `flock`: nothing is locked there.
+A lock is taken by `flock`, which belongs to the open file. A forked child shares it, and could keep
+the lock after its parent closed the file. So this module unlocks a file before it closes it, and a
+forked child closes its copies. A lock thus ends with the process that took it, however that process
+ends. Windows has no `flock`, so nothing is locked there.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ PAUSE_S_MAX: Final = 0.02
 FILES_SPARED: Final = 32
 
 OPENING: Final = RLock()
-"""Held while `OPEN` changes, and while a process forks; also by the garbage collector."""
+"""The lock on `OPEN`; held during a fork, and reentrant because the garbage collector takes it."""
 
 OPEN: Final[set[FileLock]] = set()
 
 
 @final
 class FileLock:
-    """An open file that `take` locks; the owner calls `release` in any case.
+    """An open file with methods to lock and unlock it; its owner must call `release` at the end.
 
-    As a context it waits for its lock, and unlocks the file, which stays open for the next time.
+    As a context manager, it waits for the lock on entry, and unlocks the file on exit. The file
+    stays open, so the context manager can be used again.
 
     Raises:
         OSError: the file cannot be opened.
@@ -54,7 +55,7 @@ class FileLock:
             OPEN.add(self)
 
     def take(self) -> bool:
-        """Lock the file; return False if another process holds it.
+        """Try to lock the file, without waiting; return False if another process holds the lock.
 
         Raises:
             OSError: the file system has no locks.
@@ -71,7 +72,7 @@ class FileLock:
         return True
 
     def wait(self, timeout_s: float = 30.0) -> None:
-        """Lock the file against other processes, and other stores of this process.
+        """Wait until the file is unlocked; then lock it against other processes and other stores.
 
         Raises:
             OSError: the file system has no locks.
@@ -98,26 +99,26 @@ class FileLock:
             fcntl.flock(self.descriptor, fcntl.LOCK_UN)
 
     def spares_few(self) -> bool:
-        """Whether so few files can still be opened that other runs may fail."""
+        """Whether this process is close to its limit of open files, so that other runs may fail."""
         if resource is None:
             return False
         most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        # The system gives the lowest number that is free.
+        # Counts the open files: a new file gets the lowest unused number.
         return 0 <= most <= self.descriptor + FILES_SPARED
 
     @property
     def is_held(self) -> bool:
-        """Whether this process has the file open: not after `release`, nor in a forked child."""
+        """Whether this process has the file open; False after `release` and in a forked child."""
         return self in OPEN
 
     def release(self) -> None:
-        """Unlock and close the file; may be repeated."""
+        """Unlock and close the file; a second call does nothing."""
         with OPENING:
             if not self.is_held:
                 return
             OPEN.remove(self)
             if fcntl is not None:
-                with suppress(OSError):  # On a file system without locks.
+                with suppress(OSError):  # Raised by a file system without locks.
                     fcntl.flock(self.descriptor, fcntl.LOCK_UN)
             os.close(self.descriptor)
 
@@ -126,7 +127,9 @@ class FileLock:
 def locked(
     path: str | Path, flags: int = READ_AND_MAKE, *, timeout_s: float = 30.0
 ) -> Generator[int]:
-    """Open and lock a file against other processes, and other stores of this process.
+    """Context manager: open a file, wait for its lock, and yield the file descriptor.
+
+    On exit, it unlocks and closes the file.
 
     Raises:
         OSError: the file cannot be opened or locked.
@@ -141,7 +144,7 @@ def locked(
 
 
 def _leave_to_parent() -> None:
-    """Close the parent's files in a forked child: unlocking would unlock them for both."""
+    """In a forked child, close the parent's files; unlocking them would end the parent's locks."""
     for lock in OPEN:
         os.close(lock.descriptor)
     OPEN.clear()

@@ -1,4 +1,4 @@
-"""Whole journals: forks, parents and children by run id, and errors about runs."""
+"""Helpers for all stores: copying runs, finding parents by run id, and errors about runs."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ __all__ = [
 ]
 
 RUNS_TOLD: Final = 10
-"""How many known runs the error about an unknown run lists."""
+"""The maximum number of known runs that the error about an unknown run lists."""
 
 
 def parent_of(run_id: str, known: Container[str]) -> str:
-    """Return the parent's id; "" if the id has no slash, or its parent is not in `known`."""
+    """Return the id before the last slash of a child's run id; "" if that id is not in `known`."""
     parent, slash, _ = run_id.rpartition("/")
     return parent if slash and parent in known else ""
 
 
 def is_within(run_id: str, root: str) -> bool:
-    """Whether a run is this run or one of its descendants, from its id."""
+    """Whether `run_id` is the id of the run `root` or of one of its descendants."""
     return run_id == root or run_id.startswith(f"{root}/")
 
 
 def graph_name_of(first: Event) -> str:
-    """Return the graph's name, from a run's first event."""
+    """Return the graph's name from the first event of a run; "" if that event is not `Started`."""
     return first.graph if isinstance(first, Started) else ""
 
 
 def out_of_order(place: str, expected: int, seq: int) -> StoreError:
-    """Return the error for an event with the wrong number."""
+    """Return the error for an appended event whose number is not the next number of its run."""
     return StoreError(
         f"{place} has {expected - 1} event(s), so the next is number {expected}, not {seq}: "
         + ("this run id is taken" if seq == 1 else "another driver is writing to it")
@@ -51,14 +51,14 @@ def out_of_order(place: str, expected: int, seq: int) -> StoreError:
 
 
 def unknown_run(run_id: str, place: Path, known: Sequence[str]) -> UnknownRun:
-    """Return the error for an unknown run, with some known ones."""
+    """Return the error for an unknown run id, with a list of some known ids."""
     more = f" … of {len(known)}" if len(known) > RUNS_TOLD else ""
     told = ", ".join(known[:RUNS_TOLD]) + more
     return UnknownRun(f"no run {run_id!r} in {place}; runs here: {told or 'none'}")
 
 
 async def those_within(store: Store, *roots: str) -> Sequence[str]:
-    """Return the ids of these runs and of their descendants, as far as they exist."""
+    """Return the ids of the existing runs among `roots` and their descendants."""
     if isinstance(store, Catalog):
         return [one.run_id for root in roots for one in await store.overview(root)]
     return [one for one in await store.runs() if any(is_within(one, root) for root in roots)]
@@ -72,23 +72,23 @@ async def fork(
     new_id: str,
     children: Collection[str],
 ) -> None:
-    """Copy the first `at` events of a run, and these child runs, to a new run.
+    """Copy the first `at` events of a run to a new run, together with the given child runs.
 
-    The copy of a child lacks its cancellation after `at`, by its parent or because its answer was
-    not needed. Posted answers that are not journaled yet are not copied. A `Bulk` store keeps all
-    of the copy or nothing; another store may keep a part of it if it fails half-way.
+    If the parent cancelled a child after event `at`, the child's copy lacks the cancellation.
+    Posted answers that are not in the journal are not copied. A `Bulk` store saves the whole copy
+    or nothing; another store may save a part of it if it fails half-way.
 
     Args:
         store: the store of the run and of its copy.
-        run_id: the run.
-        at: how many of its events the copy has.
-        new_id: the copy's id.
-        children: the keys of the child runs to copy, with their descendants: those that were
-            running at `at`, which only the graph tells (`agent.journals.children_at`). The copy
-            must not hold a child that started later.
+        run_id: the id of the run to copy.
+        at: the number of events to copy.
+        new_id: the run id of the copy.
+        children: the keys of the child runs to copy with their descendants. Pass those that were
+            running at event `at` (see `agent.journals.children_at`). The copy must not hold a
+            child that started later.
 
     Raises:
-        StoreError: there is no such run, `at` is none of its events, or the new id is taken.
+        StoreError: the run does not exist, it has no event number `at`, or the new id is taken.
     """
     events = await store.load(run_id)
     if not 1 <= at <= len(events):
@@ -112,17 +112,17 @@ async def fork(
 
 
 def _renamed(events: Sequence[Event], run_id: str) -> tuple[Event, ...]:
-    """Return the journal of a copy: the same events under another run id."""
+    """Return a copy of a journal whose `Started` event has another run id."""
     return tuple(
         replace(event, run_id=run_id) if isinstance(event, Started) else event for event in events
     )
 
 
 async def _keep(store: Store, journals: Mapping[str, Sequence[Event]]) -> None:
-    """Keep new journals: all or none in a `Bulk` store, else one after the other.
+    """Save new journals: all or none in a `Bulk` store, otherwise one after the other.
 
     Raises:
-        StoreError: one of the run ids is taken, or cannot be written.
+        StoreError: a run id is taken, or an event cannot be written.
     """
     if isinstance(store, Bulk):
         await store.append_all(journals)
@@ -132,13 +132,13 @@ async def _keep(store: Store, journals: Mapping[str, Sequence[Event]]) -> None:
 
 
 def _stops_children(event: Event) -> bool:
-    """Whether children were cancelled at this event's time: all of them, or the event's."""
+    """Whether the driver cancelled child runs at the time of this event of their parent."""
     return isinstance(event, Cancelled) or (
         isinstance(event, ChildEnded) and event.status == "not_run"
     )
 
 
 def _before(events: Sequence[Event], voided: Collection[float]) -> Sequence[Event]:
-    """Return a child's events before its cancellation at one of these times, if any."""
+    """Return a child's events without a last `Cancelled` event at one of the times in `voided`."""
     last = events[-1]
     return events[:-1] if isinstance(last, Cancelled) and last.at in voided else events

@@ -1,11 +1,11 @@
-"""A journal as files: one directory, one `<run id>.jsonl` a run, one line an event.
+"""A store in a directory: one file `<run id>.jsonl` for each run, one line for each event.
 
-Lines are written by a single `write` at the file's end, so a killed process leaves at most one
-torn last line, which loading ignores and the next append cuts off; where the first line is torn,
-there is no run yet. Of several events in one append, a kill may leave the first ones.
-`fsync=True` also survives a loss of power. While a driver holds a run, a `<run id>.lock` beside its
-journal keeps other processes from driving it (not on Windows: there the slower of two is refused
-when it writes). Not for network file systems.
+One `write` appends all lines of an append. A killed process leaves at most one incomplete last
+line, which loading ignores and the next append removes. If the first line is incomplete, the run
+does not exist. If an append of several events is killed, its first events may stay. With
+`fsync=True`, events also survive a loss of power. While a driver has a run, the file
+`<run id>.lock` keeps other processes from driving it. Windows has no such lock: there, the second
+of two writers is refused when it appends. Do not use a network file system.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ LOCK = ".lock"
 
 @final
 class JsonlStore:
-    """Keeps each run in a JSON-lines file of its own; also `Leases`.
+    """A store that keeps each run in its own JSON-lines file; it also implements `Leases`.
 
     Args:
-        directory: the directory of the files; made with the first claim or event.
-        codec: writes and reads events; give one with the state type of your graph.
-        fsync: whether every append waits for the disk.
+        directory: the directory of the files; the first claim or event creates it.
+        codec: encodes and decodes events; pass a codec with the state type of your graph.
+        fsync: whether every append waits until the disk has the data.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class JsonlStore:
         self._locks: dict[str, Callable[[], object]] = {}
 
     async def append(self, run_id: str, seq: int, *events: Event) -> None:
-        """Keep events of a run; the first of them is number `seq`."""
+        """Append events to a run's file; the first new event gets the number `seq`."""
         path = self._path(run_id)
         lines = [self._codec.encode(at, event) + b"\n" for at, event in enumerate(events, seq)]
         try:
@@ -83,26 +83,26 @@ class JsonlStore:
         return seq + len(lines), size + len(text)
 
     async def load(self, run_id: str) -> Sequence[Event]:
-        """Return all events of the run."""
+        """Return all events of the run, in order."""
         events = tuple(self._read(self._path(run_id)))
         if not events:
             raise unknown_run(run_id, self._directory, await self.runs())
         return events
 
     async def runs(self) -> Sequence[str]:
-        """Return the ids of all runs."""
+        """Return the ids of all runs that have an event, in alphabetical order."""
         found = [path for path in self._files() if path.name in self._begun or _begun(path)]
-        # A journal with an event keeps it: thousands of journals are opened once.
+        # Events are never removed, so a file that has an event need not be opened again.
         self._begun = {path.name for path in found}
         return sorted(unquote(path.name[: -len(SUFFIX)]) for path in found)
 
     async def claim(self, run_id: str) -> None:
-        """Become the only driver of a run on this machine; it need not exist yet."""
+        """Claim a run against all other drivers on this machine; the run need not exist yet."""
         self._claims.take(run_id)
         path = self._beside(run_id, LOCK)
         try:
             if (left := self._locks.pop(run_id, None)) is not None:
-                left()  # Its driver has died with its event loop.
+                left()  # The earlier driver in this process died with its event loop.
             self._directory.mkdir(parents=True, exist_ok=True)
             self._locks[run_id] = lock_run(path, run_id)
         except (OSError, StoreError) as error:
@@ -117,7 +117,7 @@ class JsonlStore:
         status: ReleaseStatus | None,  # noqa: ARG002 - a journal has no place for a status.
         asks: Sequence[Ask],  # noqa: ARG002
     ) -> None:
-        """Stop driving a run."""
+        """End the claim on a run; the status and the questions are not stored."""
         if (lock := self._locks.pop(run_id, None)) is not None:
             lock()
         self._claims.give_back(run_id)
@@ -132,9 +132,10 @@ class JsonlStore:
         return self._directory / f"{quote(run_id, safe='')}{suffix}"
 
     def _end(self, run_id: str, path: Path) -> tuple[int, int]:
-        """Return the number of the next event and the size of the file before it.
+        """Return the number of the next event, and the size of the file in bytes before it.
 
-        A file that this store did not leave so was written by another or torn: it is read again.
+        If the size is not the size after this store's last append, the file is read again: another
+        store wrote to it, or a write was incomplete.
         """
         known = self._known.get(run_id)
         if known is not None and path.is_file() and path.stat().st_size == known[1]:
@@ -142,7 +143,7 @@ class JsonlStore:
         return self._repair(path)
 
     def _repair(self, path: Path) -> tuple[int, int]:
-        """Cut off a torn last line, and return the file's end as `_end` does."""
+        """Remove an incomplete last line; return the next event's number and the file's size."""
         count = sum(1 for _ in self._read(path))
         raw = _bytes(path)
         whole = raw.rfind(b"\n") + 1
@@ -156,10 +157,10 @@ class JsonlStore:
 
 
 def _events(lines: Iterable[bytes], path: str | Path, codec: Codec) -> Iterator[Event]:
-    """Yield the events of a journal of JSON lines.
+    """Decode the lines of a journal, and yield their events.
 
     Raises:
-        StoreError: a line is no event, is damaged, or is not the next event.
+        StoreError: a line is damaged, is not an event, or has the wrong sequence number.
     """
     for number, line in enumerate(lines, 1):
         try:
@@ -172,7 +173,7 @@ def _events(lines: Iterable[bytes], path: str | Path, codec: Codec) -> Iterator[
 
 
 def _bytes(path: Path) -> bytes:
-    """Return the bytes of a journal; empty where there is none."""
+    """Return the content of a journal's file; empty if the file does not exist."""
     try:
         return path.read_bytes() if path.is_file() else b""
     except OSError as error:
@@ -180,10 +181,11 @@ def _bytes(path: Path) -> bytes:
 
 
 def _begun(path: Path) -> bool:
-    """Whether a journal has an event: its process may have died within the first append.
+    """Whether a journal's file has a complete first event.
 
-    Only the first bytes are read, for there may be thousands of journals. A journal that cannot
-    be read is listed; `load` reports why.
+    The file may lack it if the process died during the first append. Only the first line is read,
+    because there may be thousands of files. A file that cannot be read counts as having an event,
+    so that `load` reports the error.
     """
     try:
         with path.open("rb") as journal:

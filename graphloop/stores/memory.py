@@ -1,4 +1,4 @@
-"""Journals and claims in memory: gone with the process."""
+"""A store in memory, which loses its runs when the process ends, and claims within a process."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ from .journals import graph_name_of, is_within, out_of_order, parent_of
 __all__ = ["Claims", "MemoryStore", "running_loop"]
 
 running_loop: Final = asyncio._get_running_loop  # pyright: ignore[reportPrivateUsage]
-"""Returns the running event loop, or None where the public function raises."""
+"""Returns the running event loop or None; `asyncio.get_running_loop` raises in place of None."""
 
 
 @final
 @dataclass(eq=False)
 class Claims:
-    """The claims of the drivers of one store object, which may be in several threads.
+    """The runs that drivers have claimed through one store object, possibly in several threads.
 
-    They need no lease and no fence: a driver is dead when its event loop is closed, and a dead
-    driver writes no more. A store that processes share keeps its own claims here as well.
+    These claims need no lease with a time limit: a driver is dead if its event loop is closed, and
+    cannot write then. A store that several processes share uses this class for its own drivers.
 
-    `taken` are the event loops of the drivers by run; None for a driver without an event loop.
+    Attributes:
+        taken: maps the id of a claimed run to its driver's event loop; None for a driver without
+            an event loop.
     """
 
     taken: dict[str, ReferenceType[AbstractEventLoop] | None] = field(
@@ -39,10 +41,10 @@ class Claims:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, run_id: str) -> None:
-        """Claim a run for the current event loop.
+        """Claim a run for the current event loop, unless a live driver has claimed it.
 
         Raises:
-            RunBusy: it is claimed, and the event loop of its driver is not closed.
+            RunBusy: the run is claimed, and the event loop of its driver is not closed.
         """
         loop = running_loop()
         with self._lock:
@@ -54,10 +56,10 @@ class Claims:
             self.taken[run_id] = None if loop is None else ref(loop)
 
     def give_back(self, run_id: str) -> None:
-        """End a claim.
+        """End the claim on a run.
 
         Raises:
-            StoreError: there is none.
+            StoreError: the run is not claimed.
         """
         with self._lock:
             if run_id not in self.taken:
@@ -67,7 +69,7 @@ class Claims:
             del self.taken[run_id]
 
     def is_live(self, run_id: str) -> bool:
-        """Whether a driver with an open event loop claims a run."""
+        """Whether a run is claimed by a driver whose event loop is not closed."""
         if run_id not in self.taken:
             return False
         known = self.taken[run_id]
@@ -77,7 +79,7 @@ class Claims:
 
 @dataclass(eq=False)
 class _Kept:
-    """The journal, claim and answers of a run."""
+    """The data of one run in a `MemoryStore`: journal, answers, status and questions."""
 
     created_at: float
     updated_at: float
@@ -90,13 +92,13 @@ class _Kept:
 
 @final
 class MemoryStore:
-    """Keeps events in lists: for tests, and for runs that need not outlive their process.
+    """A store in memory, for tests and for runs that need not survive their process.
 
-    Also `Leases`, `Mailbox`, `Catalog`, `Bulk`.
-    A claim ends when it is released, or when the event loop of its driver is closed.
+    It also implements `Leases`, `Mailbox`, `Catalog` and `Bulk`. A claim ends when it is released,
+    or when the event loop of its driver is closed.
 
     Args:
-        clock: the time of creations and changes, in seconds since the epoch.
+        clock: returns the current Unix time, for the times in `RunRecord`.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
@@ -105,11 +107,11 @@ class MemoryStore:
         self._claims = Claims()
 
     async def append(self, run_id: str, seq: int, *events: Event) -> None:
-        """Keep events of a run; the first of them is number `seq`."""
+        """Append events to a run's journal; the first new event gets the number `seq`."""
         self.keep(run_id, seq, *events)
 
     def keep(self, run_id: str, seq: int, *events: Event) -> None:
-        """Keep events at once: `append` for a driver in this process, which need not wait."""
+        """Append events as `append` does, but without `await`, for a driver in this process."""
         now, kept = self._clock(), self._kept.get(run_id)
         count = 0 if kept is None else len(kept.events)
         if seq != count + 1:
@@ -120,7 +122,7 @@ class MemoryStore:
         kept.updated_at = now
 
     async def append_all(self, journals: Mapping[str, Sequence[Event]]) -> None:
-        """Keep whole new journals."""
+        """Save a new journal for each run id; save none if a run id is taken."""
         for run_id in journals:
             if run_id in self._runs():
                 raise StoreError(f"this run id is taken: {run_id!r}")
@@ -128,15 +130,15 @@ class MemoryStore:
             self.keep(run_id, 1, *events)
 
     async def load(self, run_id: str) -> Sequence[Event]:
-        """Return all events of the run."""
+        """Return all events of the run, in order."""
         return tuple(self._run(run_id).events)
 
     async def runs(self) -> Sequence[str]:
-        """Return the ids of all runs."""
+        """Return the ids of all runs that have an event, in alphabetical order."""
         return sorted(self._runs())
 
     async def claim(self, run_id: str) -> None:
-        """Become the only driver of a run, which need not exist yet."""
+        """Claim a run, so that no other driver can write to it; the run need not exist yet."""
         is_left = run_id in self._claims.taken
         self._claims.take(run_id)
         kept = self._kept.get(run_id)
@@ -147,7 +149,7 @@ class MemoryStore:
             kept.status, kept.asks = "interrupted", ()
 
     async def release(self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]) -> None:
-        """Stop driving a run, and record its status, if any, and its open questions."""
+        """End the claim on a run, and record its status and questions unless `status` is None."""
         if run_id in self._claims.taken:
             kept = self._kept[run_id]
             if status is not None:
@@ -157,7 +159,7 @@ class MemoryStore:
         self._claims.give_back(run_id)
 
     async def post(self, run_id: str, key: str, signal_id: str, data: str) -> Posted:
-        """Answer `key` of a run."""
+        """Store an answer to the question `key` of a run, unless the question has an answer."""
         signals = self._run(run_id).signals
         if key not in signals:
             signals[key] = signal_id, data
@@ -165,12 +167,12 @@ class MemoryStore:
         return "duplicate" if signals[key][0] == signal_id else "answered"
 
     async def posted(self, run_id: str) -> Mapping[str, str]:
-        """Return the accepted answers by key."""
+        """Map the key of each answered question of a run to the accepted answer."""
         kept = self._kept.get(run_id)
         return {} if kept is None else {key: data for key, (_, data) in kept.signals.items()}
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
-        """Return all runs in the order of their creation, or one run and its descendants."""
+        """Return all runs in the order of their creation, or only `root` and its descendants."""
         runs = self._runs()
         return tuple(
             RunRecord(
@@ -189,7 +191,7 @@ class MemoryStore:
         )
 
     async def set_target(self, run_id: str, target: str) -> None:
-        """Record the target that the run was started from."""
+        """Record the target of `graphloop run` that started the run."""
         self._run(run_id).target = target
 
     def _status(self, run_id: str, kept: _Kept) -> RunStatus:
@@ -198,7 +200,7 @@ class MemoryStore:
         return "running" if self._claims.is_live(run_id) else "interrupted"
 
     def _runs(self) -> dict[str, _Kept]:
-        """Return the started runs; a run that is only claimed may never start."""
+        """Return the runs that have an event; a run that is only claimed does not exist yet."""
         return {run_id: kept for run_id, kept in self._kept.items() if kept.events}
 
     def _run(self, run_id: str) -> _Kept:

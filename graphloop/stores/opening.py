@@ -1,6 +1,6 @@
-"""From a path to a store: the ending of its name decides the kind.
+"""Opens the store at a path: a SQLite database or a directory of JSON-lines files.
 
-The kind is loaded then: a run without a store writes no file.
+The suffix of the path decides between them. The module of the store is imported only then.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ DATABASES = (".db", ".sqlite", ".sqlite3")
 
 
 def open_store(where: str | Path, codec: Codec | None = None) -> Store:
-    """Return the store at a path: a database by its ending, else a directory of JSON lines.
+    """Return a SQLite store if the path ends in .db, .sqlite or .sqlite3, else a JSON-lines store.
 
-    Nothing is read or made before the first use of the store.
+    The first use of the store reads or creates its files.
 
     Raises:
-        ConfigError: the path holds the other kind already.
+        ConfigError: a directory exists at a database's path, or a file at a directory's path.
     """
     path = Path(where)
     if path.name.endswith(DATABASES):

@@ -1,7 +1,6 @@
-"""Round trip: states and answers of functions, checked before they become facts of a journal.
+"""Checks that states and answers of user functions survive a journal, before they are written.
 
-A run whose journal cannot be read back could never be resumed, with all that it has done and paid
-for.
+If a journal could not be read back, its run could never be resumed, and its work would be lost.
 """
 
 from __future__ import annotations
@@ -35,10 +34,12 @@ DECODER: Final = Decoder(Answer)
 
 
 def check_callback_answer(answer: object, callback: str) -> Answer:
-    """Return the answer of a callback if a journal can hold it; `check_state` sees a state in it.
+    """Return the answer of a callback unchanged if a journal can hold it, else raise.
+
+    A state in the answer is left to `check_state`.
 
     Raises:
-        ConfigError: it is no answer, or a field of it is of another type.
+        ConfigError: the value is not an answer, or one of its fields has the wrong type.
     """
     if not isinstance(
         answer,
@@ -53,7 +54,7 @@ def check_callback_answer(answer: object, callback: str) -> Answer:
     try:
         DECODER.decode(ENCODER.encode(bare))
     except UnicodeEncodeError:
-        pass  # Half of a surrogate pair: it is escaped when it is written.
+        pass  # Half of a surrogate pair is allowed: the codec escapes it.
     except (TypeError, ValueError, ValidationError) as error:
         raise ConfigError(
             f"callback {callback!r} returned {type(answer).__name__} with what no journal can "
@@ -63,16 +64,16 @@ def check_callback_answer(answer: object, callback: str) -> Answer:
 
 
 def check_state(state: object, kind: object, made: str, *, kept: bool = False) -> None:
-    """Refuse a state that is not of the graph's type, or would be read back as another one.
+    """Raise if a state has the wrong type, or if a JSON round trip would change it.
 
     Args:
         state: the state.
-        kind: the type of the graph's state; None where it is not known.
-        made: its maker, as a sentence begins: "node 'n' returns".
-        kept: whether the journal is kept, so that it may be read.
+        kind: the graph's state type; None if it is unknown.
+        made: the beginning of the error message, which names the maker, such as "node 'n' returns".
+        kept: whether a store keeps the journal. If not, the round trip is not checked.
 
     Raises:
-        ConfigError: the state is to be awaited, or it or a part of it is of another type.
+        ConfigError: the state is an awaitable, has the wrong type, or would be changed.
     """
     if isawaitable(state):
         raise _unawaited(state, made)
@@ -89,9 +90,9 @@ def check_state(state: object, kind: object, made: str, *, kept: bool = False) -
 
 
 def _unawaited(answer: Awaitable[object], made: str) -> ConfigError:
-    """Return the refusal of an asynchronous function where a plain one is called."""
+    """Return the error for a function that is asynchronous where a plain function is required."""
     if isinstance(answer, Coroutine):
-        answer.close()  # It is never awaited.
+        answer.close()  # Prevents Python's warning about a coroutine that was never awaited.
     found = type(cast("object", answer)).__name__
     return ConfigError(
         f"{made} a value, at once; found {found}, which has to be awaited. Fix: "
@@ -107,5 +108,5 @@ def _codec_of(kind: object) -> Codec:
 def _is_a(state: object, kind: type) -> bool:
     try:
         return isinstance(state, kind)
-    except TypeError:  # A typed mapping, or a protocol: what it is does not show.
+    except TypeError:  # `isinstance` does not work with typed dictionaries and some protocols.
         return True

@@ -1,7 +1,7 @@
-"""The lock on a run: a file beside its journal that the driving process holds.
+"""The lock on a run: a locked file beside the run's journal, held by the driving process.
 
-The lock ends with that process, however it dies; the empty file that remains keeps no process
-out. The holder removes the file when it releases the lock.
+The lock ends when that process ends, however it dies. The file may stay, but then it is not locked.
+A process that releases its lock removes the file.
 """
 
 from __future__ import annotations
@@ -25,18 +25,20 @@ FOREVER_S: Final = 1e9
 
 
 def lock_run(path: Path, run_id: str) -> Callable[[], object]:
-    """Lock `path` and return the function that releases it; so does the event loop's end.
+    """Lock the file `path` for a run, and return the function that releases the lock.
+
+    The lock is also released when the current event loop ends.
 
     Raises:
-        RunBusy: another process holds it, or another store object of this one.
+        RunBusy: another process, or another store object of this process, holds the lock.
         StoreError: this process has too few open files left for the runs that it drives.
-        OSError: the file cannot be made or locked.
+        OSError: the file cannot be created or locked.
     """
     for _ in range(ATTEMPTS_MAX):
         lock, held = FileLock(path), False
         try:
             _take(lock, path, run_id)
-            held = _is_at(path, lock)  # The last holder may just have removed it.
+            held = _is_at(path, lock)  # The previous holder may have removed the file meanwhile.
             if held:
                 return _held(path, lock)
         finally:
@@ -69,7 +71,7 @@ def _held(path: Path, lock: FileLock) -> Callable[[], object]:
         return lambda: _give_back(path, lock)
 
     def driven() -> None:
-        """Live only in a timer, which ends with its event loop."""
+        """Do nothing; only a timer refers to this function, so it is freed with the event loop."""
 
     back = finalize(driven, _give_back, path, lock)
     back.atexit = False
@@ -91,7 +93,7 @@ def _is_at(path: Path, lock: FileLock) -> bool:
 
 
 def _give_back(path: Path, lock: FileLock) -> None:
-    if lock.is_held:  # A forked child that collects this must not remove its parent's file.
+    if lock.is_held:  # In a forked child, garbage collection must not remove the parent's file.
         with suppress(OSError):
             path.unlink()
         lock.release()

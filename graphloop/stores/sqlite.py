@@ -1,9 +1,9 @@
-"""A journal as one SQLite file: durable, shared by processes, one driver a run.
+"""A store in one SQLite file: durable, usable by several processes, with one driver for each run.
 
-Events are appended and never changed, gapless from 1. A thread of the store writes, and gathers
-simultaneous appends into one commit, because a commit waits for the disk. Readers have
-connections of their own and wait for no writer. Not for network file systems. A child of
-`os.fork` opens a store of its own.
+Events are only appended, with numbers from 1 without gaps. A single thread of the store writes. It
+joins simultaneous appends into one commit, because each commit waits for the disk. Readers use
+separate connections and never wait for a writer. Do not use a network file system. After
+`os.fork`, the child process must open a store of its own.
 """
 
 from __future__ import annotations
@@ -36,18 +36,19 @@ T = TypeVar("T")
 
 @final
 class SqliteStore:
-    """Keeps runs in a SQLite database; also `Leases`, `Mailbox`, `Catalog` and `Bulk`.
+    """A store in a SQLite database; it also implements `Leases`, `Mailbox`, `Catalog` and `Bulk`.
 
-    Each store object is a driver of its own, also within a process: a store cannot append to a run
-    that another store has claimed. `aclose` and garbage collection end its claims.
+    Each store object claims runs separately, even within one process: a store cannot append to a
+    run that another store has claimed. `aclose` and garbage collection end the claims of a store.
 
     Args:
-        path: the database file; made with the first event.
-        codec: writes and reads events; give one with the state type of your graph.
-        durability: "power": appended events survive a loss of power (each commit waits for the
-            disk); "process": they survive the process only, at about a tenth of the cost.
-        lease_s: how long a dead driver keeps others from its runs, in seconds.
-        clock: the time of leases and records, in seconds since the epoch.
+        path: the database file; the first write creates it.
+        codec: encodes and decodes events; pass a codec with the state type of your graph.
+        durability: with "power", appended events survive a loss of power, because each commit waits
+            for the disk. With "process", events survive only the end of the process, and a commit
+            costs about a tenth.
+        lease_s: the number of seconds after which another driver may claim a dead driver's run.
+        clock: returns the current Unix time, for leases and for the times in `RunRecord`.
     """
 
     def __init__(
@@ -76,19 +77,19 @@ class SqliteStore:
         return self._writer.stopped
 
     async def aclose(self) -> None:
-        """Finish the pending writes, end all claims, and close the file."""
+        """Finish the queued writes, end all claims of this store, and close the database."""
         self._writer.stop()
         await self._writer.ended()
 
     def append(self, run_id: str, seq: int, *events: Event) -> Awaitable[None]:
-        """Keep events of a run; the first of them is number `seq`.
+        """Append events to a run's journal; the first new event gets the number `seq`.
 
-        The result is a future of the running event loop: an append needs no task.
+        The write is queued at once, and the returned future ends after the commit.
         """
         return self._append(self._addition(run_id, seq, events))
 
     async def append_all(self, journals: Mapping[str, Sequence[Event]]) -> None:
-        """Keep whole new journals, in one transaction."""
+        """Save a new journal for each run id, all in one transaction."""
         await self._append(
             *[self._addition(run_id, 1, events) for run_id, events in journals.items()]
         )
@@ -103,7 +104,7 @@ class SqliteStore:
         return Addition(run_id, seq, tuple(rows), graph)
 
     async def load(self, run_id: str) -> Sequence[Event]:
-        """Return all events of the run."""
+        """Return all events of the run, in order."""
         work = partial(sqlite_reading.read_journal, codec=self._codec, run_id=run_id)
         events: tuple[Event, ...] = await self._read(work, ())
         if not events:
@@ -111,11 +112,11 @@ class SqliteStore:
         return events
 
     async def runs(self) -> Sequence[str]:
-        """Return the ids of all runs."""
+        """Return the ids of all runs that have an event, in alphabetical order."""
         return await self._read(sqlite_reading.run_ids, [])
 
     async def claim(self, run_id: str) -> None:
-        """Become the only driver of a run, which need not exist yet."""
+        """Claim a run, so that no other driver can write to it; the run need not exist yet."""
         tenant, won = self._tenant, list[int]()
         tenant.claims.take(run_id)
 
@@ -143,13 +144,13 @@ class SqliteStore:
                 raise
             self._writer.post(
                 undo, undone, failed
-            )  # The caller does not know of the claim and will not release it.
+            )  # The cancelled caller does not know of the claim, so the store undoes it.
             raise
 
     async def release(self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]) -> None:
-        """Stop driving a run, and record its status, if any, and its open questions.
+        """End the claim on a run, and record its status and questions unless `status` is None.
 
-        If that cannot be written now, the store writes it later; this driver has stopped anyway.
+        If the write fails, this call raises, and the store tries the write again later.
         """
         tenant = self._tenant
         standing: Standing | None = None if status is None else (status, tuple(asks))
@@ -170,23 +171,23 @@ class SqliteStore:
             tenant.claims.give_back(run_id)
 
     async def post(self, run_id: str, key: str, signal_id: str, data: str) -> Posted:
-        """Answer `key` of a run; the first answer counts."""
+        """Store an answer to the question `key` of a run, unless the question has an answer."""
         tenant, signal = self._tenant, (signal_id, data)
         return await self._writer.do(
             lambda connection: sqlite_journal.post(connection, tenant, run_id, key, signal)
         )
 
     async def posted(self, run_id: str) -> Mapping[str, str]:
-        """Return the accepted answers by key."""
+        """Map the key of each answered question of a run to the accepted answer."""
         return await self._read(partial(sqlite_reading.signals, run_id=run_id), {})
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
-        """Return all runs in the order of their creation, or one run and its descendants."""
+        """Return all runs in the order of their creation, or only `root` and its descendants."""
         work = partial(sqlite_reading.overview, now=self._clock(), root=root)
         return await self._read(work, ())
 
     async def set_target(self, run_id: str, target: str) -> None:
-        """Record the target that the run was started from."""
+        """Record the target of `graphloop run` that started the run."""
         await self._writer.do(partial(sqlite_journal.note_target, run_id=run_id, target=target))
 
     async def _read(self, work: Callable[[Connection], T], nothing: T) -> T:

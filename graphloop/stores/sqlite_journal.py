@@ -1,4 +1,4 @@
-"""The statements that write events and answers, within the caller's transaction."""
+"""The SQL statements that write events and answers; the caller begins and ends the transaction."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ __all__ = ["Addition", "append", "note_target", "post"]
 
 
 class Addition(Struct, frozen=True, gc=False):
-    """Encoded events of one run, each with its kind; the first of them is number `seq`.
+    """Encoded events to append to one run.
 
-    `graph` is the graph's name where that first one is the first of its run.
+    Attributes:
+        run_id: the run's id.
+        seq: the number of the first of the events in the run's journal, from 1.
+        events: the type name and the JSON line of each event.
+        graph: the graph's name if the first event is `Started`; else empty.
     """
 
     run_id: str
@@ -29,7 +33,7 @@ class Addition(Struct, frozen=True, gc=False):
 
 
 def append(connection: Connection, tenant: Tenant, additions: Sequence[Addition]) -> None:
-    """Write events of one or several runs, and renew the leases of claimed runs."""
+    """Append events to one or several runs, and renew the leases of those that are claimed."""
     for addition in additions:
         number = _advance(connection, tenant, addition)
         if number is None:
@@ -44,10 +48,11 @@ def append(connection: Connection, tenant: Tenant, additions: Sequence[Addition]
 
 
 def _advance(connection: Connection, tenant: Tenant, addition: Addition) -> int | None:
-    """Count the events in the row of their run, and return its number; None if it does not fit.
+    """Add the events to the count in their run's row, and return the row's number, or None.
 
-    The row fits if the tenant has the run's latest claim, or there is no claim of another, and the
-    first of the events is the next one. It is one statement: a driver that goes on reads nothing.
+    The result is None, and nothing changes, unless the first event is the run's next event and the
+    tenant may write. It may write if it has the latest claim, or if no other store has a claim. A
+    single statement does all of this, so that an append needs no read before it.
     """
     run_id, epoch, seq = addition.run_id, tenant.epochs.get(addition.run_id), addition.seq
     now, until, after = tenant.clock(), tenant.until(), seq + len(addition.events)
@@ -70,11 +75,11 @@ def _advance(connection: Connection, tenant: Tenant, addition: Addition) -> int 
 
 
 def _admit(connection: Connection, tenant: Tenant, addition: Addition) -> None:
-    """Make the row of a new run that no driver has claimed; refuse what else does not fit.
+    """Insert the row of a new run; raise if `_advance` failed for any other reason.
 
     Raises:
-        Fenced: another driver has the run.
-        StoreError: the events do not follow those that the run has.
+        Fenced: another driver has claimed the run.
+        StoreError: the first of the events is not the next event of the run.
     """
     run_id, seq, now = addition.run_id, addition.seq, tenant.clock()
     row: tuple[str | None, int, int] | None = connection.execute(
@@ -92,7 +97,7 @@ def _admit(connection: Connection, tenant: Tenant, addition: Addition) -> None:
 def post(
     connection: Connection, tenant: Tenant, run_id: str, key: str, signal: tuple[str, str]
 ) -> Posted:
-    """Write an answer (its id and data), unless the run has one for this key."""
+    """Store `signal`, the id and the text of an answer, unless the key has an answer already."""
     _require(connection, run_id)
     signal_id, data = signal
     written = connection.execute(
@@ -109,7 +114,7 @@ def post(
 
 
 def note_target(connection: Connection, run_id: str, target: str) -> None:
-    """Write the target that a run was started from."""
+    """Store the target of `graphloop run` that started the run."""
     _require(connection, run_id)
     connection.execute("UPDATE run SET target = ? WHERE run_id = ?", (target, run_id))
 

@@ -1,13 +1,13 @@
-"""Claims, leases and the fence of runs, as statements within the caller's transaction.
+"""The SQL statements for claims and leases of runs; the caller begins and ends the transaction.
 
-    free --claim--> owner, epoch + 1 --release--> free
-                      |                             (append: any, in order)
-                      +-- lease runs out --claim by another--> owner', epoch + 2
-                      +-- left: its release failed --written at a later beat--> free
-                      +-- its event loop is gone --written at a later beat--> lease runs out
+    unclaimed --claim--> owner, epoch + 1 --release--> unclaimed (any store may append)
+                           |
+                           +-- lease runs out --claim by another store--> owner', epoch + 2
+                           +-- release failed --written by a later renewal--> unclaimed
+                           +-- event loop closed --written by a later renewal--> lease runs out
 
 The lease says when another driver may take a run from its owner. The epoch, not a clock, keeps
-the old owner from writing: its next append finds a higher epoch and is `Fenced`.
+the old owner from writing: its next append finds a higher epoch and raises `Fenced`.
 """
 
 from __future__ import annotations
@@ -42,11 +42,16 @@ __all__ = [
 
 
 Standing: TypeAlias = tuple[ReleaseStatus, tuple[Ask, ...]]
-"""The status of a released run, and its open questions."""
+"""The status of a released run, and the pending questions that the run waits for."""
 
 
 class LapsedClaim(Struct, frozen=True, gc=False):
-    """A claim whose driver is gone, with the status it left, or None for no change."""
+    """A claim that its driver gave up, but whose release is not in the database yet.
+
+    Attributes:
+        epoch: the epoch of the claim.
+        standing: the status and questions to store; None leaves the stored values unchanged.
+    """
 
     epoch: int
     standing: Standing | None = None
@@ -54,11 +59,18 @@ class LapsedClaim(Struct, frozen=True, gc=False):
 
 @final
 class Tenant:
-    """A store object as the database knows it, and the epochs of its claims.
+    """The identity of one store object in the database, and the claims of its drivers.
 
-    `epochs` keeps lost claims too: only a new claim makes this store a driver again. A claim that
-    could not be released moves to `left` until the database takes it. The writing thread changes
-    both, after the commit.
+    Only the writing thread changes `epochs` and `left`, after a transaction.
+
+    Attributes:
+        name: the unique name by which the database stores the owner of a claim.
+        lease_s: the duration of a lease, in seconds.
+        clock: returns the current Unix time.
+        epochs: maps the id of a claimed run to the epoch of the claim. A claim that another store
+            took over stays here, so that an append under it is refused.
+        left: maps a run id to a claim whose release could not be written yet.
+        claims: the claims of the drivers within this process.
     """
 
     def __init__(self, lease_s: float, clock: Callable[[], float]) -> None:
@@ -70,25 +82,28 @@ class Tenant:
         self.claims = Claims()
 
     def leave(self, run_id: str, standing: Standing | None) -> None:
-        """Stop driving a run whose release could not be written."""
+        """Move a run's claim to `left`, because its release could not be written."""
         if (epoch := self.epochs.pop(run_id, None)) is not None:
             self.left[run_id] = LapsedClaim(epoch, standing)
 
     def forget(self, run_id: str, left: LapsedClaim) -> None:
-        """Drop a written release; the run may have been claimed and left again since."""
+        """Remove the claim `left` after its release was written, unless a newer one replaced it."""
         if self.left.get(run_id) is left:
             del self.left[run_id]
 
     def until(self) -> float:
-        """Return when a lease taken now runs out."""
+        """Return the Unix time at which a lease that begins now runs out."""
         return self.clock() + self.lease_s
 
 
 def claim(connection: Connection, tenant: Tenant, run_id: str) -> int:
-    """Make the tenant the only driver of a run, and return the epoch of its claim.
+    """Make the tenant the owner of a run, and return the epoch of the new claim.
 
-    The store refuses runs that it drives itself: a claim of its own here is a dead driver's.
-    A run that a dead driver left is noted as interrupted.
+    If a dead driver still owned the run, the run's status becomes "interrupted". A row that this
+    tenant owns is from a dead driver, because the store refuses a run that it still drives.
+
+    Raises:
+        RunBusy: another live store owns the run, and its lease has not run out.
     """
     now = tenant.clock()
     row: tuple[str | None, int, float] | None = connection.execute(
@@ -101,7 +116,7 @@ def claim(connection: Connection, tenant: Tenant, run_id: str) -> int:
             f"run {run_id!r} is being driven by {owner}, whose lease runs until {until}. "
             "Fix: wait until that driver releases it, or dies."
         )
-    # Not `excluded`: the new epoch counts on from the stored one, whichever process wrote it.
+    # `epoch` is the stored value; `excluded.epoch` would be 1, from the row of this INSERT.
     (epoch,) = connection.execute(
         "INSERT INTO run(run_id, owner, epoch, lease_until, created, updated) VALUES(?,?,1,?,?,?) "
         "ON CONFLICT(run_id) DO UPDATE SET owner = excluded.owner, epoch = epoch + 1, "
@@ -118,7 +133,12 @@ def release(
     run_id: str,
     standing: Standing | None,
 ) -> None:
-    """End the tenant's claim and write the status, if any; a run without events is removed."""
+    """End the tenant's claim, and store the status unless it is None; delete a run without events.
+
+    Raises:
+        StoreError: the tenant has not claimed the run.
+        Fenced: another store has claimed the run since.
+    """
     if run_id not in tenant.epochs:
         raise StoreError(f"run {run_id!r} is not claimed by this store, so it cannot be released.")
     row = connection.execute("SELECT owner, epoch FROM run WHERE run_id = ?", (run_id,)).fetchone()
@@ -129,12 +149,12 @@ def release(
 def give_back(
     connection: Connection, tenant: Tenant, run_id: str, left: LapsedClaim
 ) -> LapsedClaim:
-    """End a claim without a driver and write its status, unless another driver has the run.
+    """End the claim `left`, and store its status; change nothing if another store owns the run.
 
-    A run without events is removed.
+    A run without events is deleted.
 
     Returns:
-        The claim that was written.
+        The claim `left`, for the writer to remove.
     """
     if left.standing is None:
         abandon(connection, tenant, run_id, left.epoch)
@@ -150,12 +170,15 @@ def give_back(
 
 
 def fence(tenant: Tenant, run_id: str, row: tuple[str | None, int] | None) -> None:
-    """Refuse a tenant that has lost its claim, or never claimed a run that another drives.
+    """Raise unless the tenant has the latest claim on a run, or no other store has a claim.
 
     Args:
-        tenant: the store object that writes.
-        run_id: the run that it writes to.
-        row: the run's owner and epoch, or None where there is no such run.
+        tenant: the store object that wants to write.
+        run_id: the run's id.
+        row: the owner and the epoch in the run's row; None if there is no row.
+
+    Raises:
+        Fenced: the tenant lost its claim, or another store owns the run.
     """
     owner, epoch = (None, 0) if row is None else row
     mine = tenant.epochs.get(run_id)
@@ -171,9 +194,9 @@ def fence(tenant: Tenant, run_id: str, row: tuple[str | None, int] | None) -> No
 
 
 def renew(connection: Connection, tenant: Tenant) -> None:
-    """Prolong the leases of the tenant's live drivers; those of closed event loops run out.
+    """Extend the leases of the tenant's live drivers, and end the leases of its dead drivers.
 
-    A lease that another driver took meanwhile stays with that driver.
+    A driver is dead if its event loop is closed. Leases that another store has taken do not change.
     """
     until, is_live = tenant.until(), tenant.claims.is_live
     connection.executemany(
@@ -186,14 +209,14 @@ def renew(connection: Connection, tenant: Tenant) -> None:
 
 
 def give_up(connection: Connection, tenant: Tenant) -> None:
-    """Let all leases of the tenant run out at once: it will not write again."""
+    """End all leases of the tenant at once, because its store closes."""
     for run_id, left in tenant.left.items():
         give_back(connection, tenant, run_id, left)
     connection.execute("UPDATE run SET lease_until = 0 WHERE owner = ?", (tenant.name,))
 
 
 def abandon(connection: Connection, tenant: Tenant, run_id: str, epoch: int) -> None:
-    """Undo a claim; the run keeps its status."""
+    """End the tenant's claim on a run without a change of the run's status."""
     connection.execute(
         "UPDATE run SET owner = NULL, lease_until = 0 WHERE run_id = ? AND owner = ? AND epoch = ?",
         (run_id, tenant.name, epoch),
@@ -202,10 +225,10 @@ def abandon(connection: Connection, tenant: Tenant, run_id: str, epoch: int) -> 
 
 
 def _is_dead(owner: str) -> bool:
-    """Whether an owner was a process of this machine that has died.
+    """Whether the owner is a process of this machine that no longer exists.
 
-    No driver waits for its lease. A process in another namespace may only seem dead: it is fenced
-    like any driver that lost its claim.
+    Such an owner's lease ends at once. A live process in another PID namespace also looks dead;
+    its next append then raises `Fenced`, as for every lost claim.
     """
     host, _, rest = owner.partition(", pid ")
     pid = rest.partition(",")[0]

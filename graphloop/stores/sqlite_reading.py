@@ -1,4 +1,4 @@
-"""The queries of a journal's database, each over a connection that cannot write."""
+"""The queries of a SQLite store; each runs on a connection that cannot write."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ AFTER_SLASH: Final = chr(ord("/") + 1)
 
 
 def read(path: Path, work: Callable[[Connection], T], nothing: T) -> T:
-    """Run a query on one snapshot; return `nothing` where there is no database yet.
+    """Run `work` in one read transaction; return `nothing` if the database does not exist yet.
 
     Raises:
         StoreError: the database cannot be read, or is damaged.
@@ -51,7 +51,11 @@ def read(path: Path, work: Callable[[Connection], T], nothing: T) -> T:
 
 
 def read_journal(connection: Connection, codec: Codec, run_id: str) -> tuple[Event, ...]:
-    """Return the events of a run, each checked; none where there is no such run."""
+    """Return the events of a run after checking each; an empty tuple if the run does not exist.
+
+    Raises:
+        StoreError: an event is missing or damaged.
+    """
     row: tuple[int, int] | None = connection.execute(
         "SELECT number, next_seq - 1 FROM run WHERE run_id = ?", (run_id,)
     ).fetchone()
@@ -96,15 +100,16 @@ def run_ids(connection: Connection) -> list[str]:
 
 
 def signals(connection: Connection, run_id: str) -> Mapping[str, str]:
-    """Return the answers that were posted to a run, by key."""
+    """Map the key of each answered question of a run to the accepted answer."""
     rows = connection.execute("SELECT key, data FROM signal WHERE run_id = ?", (run_id,))
     return dict(rows.fetchall())
 
 
 def overview(connection: Connection, now: float, root: str | None) -> Sequence[RunRecord]:
-    """Return the status of each run with events, in the order of their creation.
+    """Return the records of all runs with events, in the order of their creation.
 
-    A `root` selects that run and its descendants, whose ids are neighbours in an index.
+    With a `root`, the result has only that run and its descendants. Their ids are neighbours in an
+    index, so the query does not read the other runs.
     """
     if root is None:
         rows = connection.execute(RECORDS + IN_ORDER).fetchall()

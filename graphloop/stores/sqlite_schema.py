@@ -1,14 +1,13 @@
-"""Connections to a journal's database: its tables, its pragmas, and the check that it is ours.
+"""Opens the SQLite database of a store: creates its tables, sets pragmas, and checks the file.
 
-Only this module makes connections. It is the seam for another SQLite than the interpreter's own
-(the `apsw` wheel brings a newer one).
+Only this module opens connections, so another SQLite library (such as `apsw`) could be used here.
 
-A database is ours by its `application_id`; `user_version` counts the schema. Both are written in
-one transaction with the tables, so a file is either empty or complete.
+A database of graphloop has a fixed `application_id`; its `user_version` is the schema version. Both
+are written in one transaction with the tables, so a file is either empty or complete.
 
 SQLite up to 3.51.2 can damage a file when one connection checkpoints while another commits (the
-WAL-reset bug, fixed in 3.51.3, https://sqlite.org/wal.html). Most Python builds link an older one.
-So there every commit, with the checkpoint it may bring, happens under a lock, in all processes.
+WAL-reset bug, fixed in 3.51.3, https://sqlite.org/wal.html). Most Python builds have such a
+version. With it, every process holds a file lock during each commit and its checkpoint.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ RESET_BUG_FIXED: Final = (3, 51, 3)
 JOURNAL_BYTES_MAX: Final = 64 * 1024 * 1024
 
 SEQ_BITS: Final = 32
-"""How many bits of an entry's id are its number in its run; the others are the run's."""
+"""The number of low bits of an `entry` id for the event's number; the high bits are the run's."""
 
-# The last driver sets `status`, or the next claim if that driver died. "running" follows from
-# owner and lease, and so does "interrupted" until the next claim.
-# `entry` has one B-tree and no index: the events of a run are neighbours by their ids (`entry_id`).
-# WITHOUT ROWID keeps at most a quarter of a page in a row, and a page more for what is longer.
+# `status` is set by the last driver, or by the next claim if that driver died. "running" is never
+# stored: it follows from the owner and the lease. So does "interrupted" until the next claim.
+# `entry` needs no index, because its ids put the events of a run side by side (`entry_id`).
+# `entry` keeps its rowid: WITHOUT ROWID would use one more page for each row of over 1/4 page.
 TABLES: Final = (
     """CREATE TABLE run(
          number INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, graph TEXT NOT NULL DEFAULT '',
@@ -66,22 +65,24 @@ TABLES: Final = (
 
 
 def entry_id(number: int, seq: int) -> int:
-    """Return the id of an event: number `seq` of the run whose row has this number."""
+    """Return the `entry` id of event `seq` of the run whose row in `run` has this number."""
     return (number << SEQ_BITS) + seq
 
 
 def commits_need_lock(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bool:
-    """Whether this SQLite has the WAL-reset bug."""
+    """Whether commits need a file lock, because this SQLite version has the WAL-reset bug."""
     return version < RESET_BUG_FIXED
 
 
 def open_writer(path: Path, durability: Durability) -> sqlite3.Connection:
-    """Open a database for writing, and make it if there is none.
+    """Open a store's database for writing; create the file and the tables if they are missing.
 
-    The caller keeps other processes out meanwhile: SQLite's change to WAL mode does not wait.
+    The caller must hold the store's file lock, because SQLite's change to WAL mode does not wait
+    for other processes.
 
     Raises:
-        StoreError: it cannot be made or opened, or is not a journal this graphloop can write.
+        StoreError: the file cannot be created or opened, or this version of graphloop cannot write
+            it.
     """
     try:
         _make_private(path)
@@ -97,10 +98,10 @@ def open_writer(path: Path, durability: Durability) -> sqlite3.Connection:
 
 
 def open_reader(path: Path) -> sqlite3.Connection | None:
-    """Open a database for reading, or return None where there is none yet.
+    """Open a store's database for reading; return None if it does not exist yet.
 
     Raises:
-        StoreError: it cannot be opened, or is not a journal this graphloop can read.
+        StoreError: the file cannot be opened, or this version of graphloop cannot read it.
     """
     if not path.exists():
         return None
@@ -111,7 +112,8 @@ def open_reader(path: Path) -> sqlite3.Connection | None:
             named: object = getattr(error, "sqlite_errorname", "")
             if named != "SQLITE_READONLY_DIRECTORY" or Path(f"{path}-wal").exists():
                 raise
-            # A reader needs files beside the log; without a log, the file has all events.
+            # SQLite cannot create its WAL files in a read-only folder. Without a WAL file, the
+            # database file has all events and can be opened as immutable.
             return _reader(path, "mode=ro&immutable=1")
     except sqlite3.Error as error:
         raise _cannot_open(path, error) from error
@@ -121,7 +123,7 @@ def _reader(path: Path, mode: str = "mode=rw") -> sqlite3.Connection | None:
     connection = _connect(path, mode)
     made = False
     try:
-        # A second connection that checkpoints is half of SQLite's WAL-reset bug.
+        # A checkpoint by a reader could trigger SQLite's WAL-reset bug.
         connection.execute("PRAGMA wal_autocheckpoint=0")
         connection.execute("PRAGMA query_only=ON")
         made = _is_made(connection, path)
@@ -132,9 +134,9 @@ def _reader(path: Path, mode: str = "mode=rw") -> sqlite3.Connection | None:
 
 
 def _make_private(path: Path) -> None:
-    """Make the file, with mode 0600, if it is missing; SQLite gives its other files that mode."""
+    """Create the file with mode 0600 if it is missing; SQLite's other files get the same mode."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Only a new file: to open one beside SQLite and close it drops this process's locks on it.
+    # O_EXCL, because closing an existing file would drop SQLite's locks of this process on it.
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
@@ -171,8 +173,12 @@ def _set_up(connection: sqlite3.Connection, path: Path, durability: Durability) 
 
 
 def _is_made(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether the tables are there; refuse a foreign database and another schema."""
-    connection.execute("BEGIN")  # One snapshot: another process may be making them just now.
+    """Whether the database has its tables; raise if it has another program's or schema's tables.
+
+    Raises:
+        StoreError: the database is not graphloop's, or has another schema version.
+    """
+    connection.execute("BEGIN")  # One snapshot, because another process may be creating the tables.
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()

@@ -1,9 +1,9 @@
-"""The writing thread of a store: all waiting work becomes one transaction and one sync.
+"""The writing thread of a SQLite store: it does all queued writes in one transaction.
 
-Any number of tasks, on any event loop, queue work. The thread takes all of it and does it in one
-transaction, with a savepoint for each of several pieces, so that refused work undoes itself only.
-Callers get their results after the commit. In between, the thread renews the leases of its tenant,
-and writes the releases that failed before.
+Any number of tasks, on any event loop, queue jobs. The thread takes all queued jobs and does them
+in one transaction. With several jobs, each has a savepoint, so that a failed job undoes only its
+own changes. Callers get their results after the commit. At intervals, the thread renews the leases
+of its tenant, and repeats releases that failed before.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OF_THE_DISK: Final = (sqlite3.Error, OSError, ValueError, OverflowError)
 
 
 class _Queued(Protocol):
-    """A piece of work of any result type."""
+    """A queued job, whatever the type of its result."""
 
     loop: asyncio.AbstractEventLoop | None
 
@@ -49,7 +49,7 @@ class _Queued(Protocol):
 
 @final
 class _Job(Generic[T]):
-    """A piece of work, and the future that its caller may await."""
+    """A queued piece of work, with its result or error and the future of its caller, if any."""
 
     def __init__(
         self,
@@ -66,17 +66,17 @@ class _Job(Generic[T]):
         self._outcome: tuple[T] | Exception = StoreError("nothing was written")
 
     def work(self, connection: Connection) -> None:
-        """Do the work."""
+        """Call the work function with the connection, and keep its result."""
         self._outcome = (self._do(connection),)
 
     def attempt(self, connection: Connection) -> None:
-        """Do the work, or undo it, and no other's, where it fails."""
+        """Do the work within a savepoint; if it fails, keep the error and undo only its changes."""
         connection.execute("SAVEPOINT job")
         try:
             self.work(connection)
         except Exception as error:
             if not connection.in_transaction:
-                raise  # SQLite has undone the whole transaction, with the other pieces of work.
+                raise  # SQLite itself has undone the whole transaction, with all other jobs.
             self._outcome = error
             connection.execute("ROLLBACK TO job")
         connection.execute("RELEASE job")
@@ -85,7 +85,10 @@ class _Job(Generic[T]):
         self._outcome = error
 
     def end(self, path: Path) -> None:
-        """Record that the work is committed, or has failed, in the database of this path."""
+        """Call `committed` with the result, or `failed` with the error, after the transaction.
+
+        `path` is the database's path for an error message.
+        """
         if not isinstance(self._outcome, tuple):
             self._outcome = _worded(self._outcome, path)
             if self._failed is not None:
@@ -94,7 +97,7 @@ class _Job(Generic[T]):
             self._committed(self._outcome[0])
 
     def settle(self) -> None:
-        """Give the caller its result, in the caller's event loop."""
+        """Set the result or the error of the caller's future; runs in the caller's event loop."""
         if self._future is None or self._future.done():
             return
         if isinstance(self._outcome, tuple):
@@ -105,12 +108,12 @@ class _Job(Generic[T]):
 
 @final
 class Writer:
-    """Works on a database in a thread of its own, which starts with the first work.
+    """Does all writes to a database in one thread, which starts with the first job.
 
     Args:
-        path: the database; made if there is none.
-        durability: whether an acknowledged commit survives a loss of power.
-        tenant: the owner of the leases to renew.
+        path: the database file; created if it is missing.
+        durability: whether a commit must survive a loss of power, or only the end of the process.
+        tenant: the store object whose leases the thread renews.
     """
 
     def __init__(self, path: Path, durability: Durability, tenant: Tenant) -> None:
@@ -132,13 +135,13 @@ class Writer:
         committed: Callable[[T], None] | None = None,
         failed: Callable[[Exception], None] | None = None,
     ) -> T:
-        """Do work in a transaction, and return its result after the commit.
+        """Queue a job for the writing thread, wait for its commit, and return its result.
 
         The writing thread calls `committed` with the result, or `failed` with the error, before
-        any later work starts.
+        it starts any later job.
 
         Raises:
-            StoreError: the work was refused, or could not be committed.
+            StoreError: the job failed, its transaction failed, or the writer is stopped.
         """
         return await self.put(work, committed, failed)
 
@@ -148,7 +151,9 @@ class Writer:
         committed: Callable[[T], None] | None = None,
         failed: Callable[[Exception], None] | None = None,
     ) -> asyncio.Future[T]:
-        """Queue work as `do` does it, and return its future; cancelling that cancels no work.
+        """Queue a job as `do` does, and return the future of its result without waiting.
+
+        The job runs even if the future is cancelled.
 
         Raises:
             StoreError: the writer is stopped.
@@ -164,23 +169,23 @@ class Writer:
         committed: Callable[[T], None],
         failed: Callable[[Exception], None],
     ) -> None:
-        """Queue work without a caller that waits; ignored once the writer is stopped."""
+        """Queue a job for whose result no caller waits; do nothing if the writer is stopped."""
         self._put(_Job(work, committed, failed))
 
     @property
     def stopped(self) -> bool:
-        """Whether the writer takes no more work."""
+        """Whether the writer is stopped and accepts no more jobs."""
         return self._stopped
 
     def stop(self) -> None:
-        """End the thread after the queued work; does not wait, and may be repeated."""
+        """Tell the thread to end after the queued jobs, without waiting; may be called again."""
         with self._lock:
             if not self._stopped:
                 self._stopped = True
                 self._jobs.put(None)
 
     async def ended(self) -> None:
-        """Wait until the thread has closed the database."""
+        """Wait until the thread has ended, and has closed the database."""
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
 
@@ -190,7 +195,7 @@ class Writer:
                 return False
             if self._thread is None:
                 name = f"graphloop writes {self._path.name}"
-                # A daemon: an interpreter that ends must not wait for a store without `aclose`.
+                # A daemon, so that the interpreter can exit while a store is not closed.
                 self._thread = threading.Thread(target=self._run, name=name, daemon=True)
                 self._thread.start()
             self._jobs.put(job)
@@ -203,12 +208,15 @@ class Writer:
                 jobs, more = self._take()
                 self._transact(jobs)
                 _settle(jobs)
-                del jobs  # Otherwise they would keep their callers alive until the next work.
+                del jobs  # Otherwise the jobs would keep their callers alive until the next job.
         finally:
             self._close()
 
     def _take(self) -> tuple[list[_Queued], bool]:
-        """Wait for work; return all of it, and whether more may come."""
+        """Wait for a job or the next renewal; return the queued jobs, and False after `stop`.
+
+        After `stop`, the thread ends with these jobs.
+        """
         jobs: list[_Queued] = []
         try:
             job = self._jobs.get(timeout=self._rest_s())
@@ -231,7 +239,7 @@ class Writer:
         return bool(self._tenant.epochs or self._tenant.left)
 
     def _beat(self) -> list[_Queued]:
-        """Return the work due for the tenant's claims, and when it is due again."""
+        """Return jobs that renew leases and repeat failed releases, if a renewal is due now."""
         due = self._has_claims and time.monotonic() >= self._beat_at
         if due or not self._has_claims:
             self._beat_at = time.monotonic() + self._tenant.lease_s / BEATS_PER_LEASE
@@ -264,14 +272,14 @@ class Writer:
         with self._locked() if commits_need_lock() else nullcontext():
             self._connection.execute("BEGIN IMMEDIATE")
             if len(jobs) == 1:
-                jobs[0].work(self._connection)  # All is undone where it fails.
+                jobs[0].work(self._connection)  # A single job needs no savepoint.
             else:
                 for job in jobs:
                     job.attempt(self._connection)
             self._connection.execute("COMMIT")
 
     def _locked(self) -> FileLock:
-        """Return the file that is locked for each commit; it stays open in between."""
+        """Return the lock file as a context manager; the file stays open between commits."""
         if self._lock_file is None:
             self._lock_file = FileLock(self._lock_path)
         return self._lock_file
@@ -280,19 +288,19 @@ class Writer:
         connection, self._connection = self._connection, None
         try:
             if connection is not None:
-                with self._locked():  # The last connection to close makes a checkpoint.
+                with self._locked():  # Closing the last connection makes a checkpoint.
                     give_up(connection, self._tenant)
                     connection.close()
         except (StoreError, OSError, sqlite3.Error):
             if connection is not None:
-                connection.close()  # The leases run out by themselves.
+                connection.close()  # Its leases then end by their time limit.
         finally:
             if self._lock_file is not None:
                 self._lock_file.release()
 
 
 def _worded(error: Exception, path: Path) -> Exception:
-    """Return an error of the database or the disk as a `StoreError`; each other as it is."""
+    """Convert an error of the database or the disk to a `StoreError`; return others unchanged."""
     if isinstance(error, GraphloopError) or not isinstance(error, OF_THE_DISK):
         return error
     worded = StoreError(f"cannot write to {path}: {error}")
@@ -301,7 +309,7 @@ def _worded(error: Exception, path: Path) -> Exception:
 
 
 def _settle(jobs: Sequence[_Queued]) -> None:
-    """Give all callers their results, with one wake-up for each event loop."""
+    """Schedule the results of all jobs on their callers' loops, with one callback for each loop."""
     by_loop: dict[asyncio.AbstractEventLoop, list[_Queued]] = {}
     for job in jobs:
         if job.loop is not None:
@@ -310,7 +318,7 @@ def _settle(jobs: Sequence[_Queued]) -> None:
         try:
             loop.call_soon_threadsafe(_settle_here, waiting)
         except RuntimeError:
-            continue  # The loop is closed, and no caller waits any more.
+            continue  # A closed loop raises this error, and has no caller that waits.
 
 
 def _settle_here(jobs: Sequence[_Queued]) -> None:

@@ -1,7 +1,7 @@
-"""Testing: a scripted model, a simulated world, and an adversary.
+"""Testing: runs graphs without real models or tools, and searches for faults in them.
 
-Owns what users test their graphs with, and the fuzzer behind `graphloop fuzz`.
-A failure prints the command that replays it.
+Owns the scripted model, the simulation of a run, and the fuzzer behind `graphloop fuzz`.
+The fuzzer's report gives, for each failure, the command that replays it.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Adversary: a hostile world for `simulate`, as a function of its choices."""
+"""Adversary: answers a simulated run's effects in hostile ways, as a list of choices decides."""
 
 from __future__ import annotations
 
@@ -48,25 +48,25 @@ CHILDREN: Final[tuple[ChildAnswer | Exception | None, ...]] = (
     *(("42", "ok", MUCH), ("It gave up.", "error", MUCH)),
 )
 LONG: Final = 1_000_000
-"""How many tokens a model counts where every conversation is too long for it."""
+"""The token count that a `wordy` adversary reports: more than any context window."""
 
 
 @final
 @dataclass
 class Adversary:
-    """A world for `simulate`, in which every answer is a choice.
+    """Builds the `World` for `simulate` in which `choices` decide every answer.
 
     Args:
         graph: the graph that runs.
-        choices: decide the answers.
-        stubborn: the model and the functions repeat their first answers, and the rest of the world
-            is kind: an unbounded cycle never ends.
-        wordy: the model counts more tokens than its window has.
-        repeatable: tools may run again after a crash.
-        askers: the names of the nodes that asked for the effects, by effect id.
-        outer: the rules that hold beside those of each gate, outermost first.
-        approvals: by the name of a tool, whether a person is asked about every call, or about no
-            call. The choices decide for a tool with a predicate, which is missing here.
+        choices: the numbers that decide the answers.
+        stubborn: whether the model and the user's functions repeat their first answers, while
+            tools, people and child runs succeed. A cycle without a limit then never ends.
+        wordy: whether the model reports more tokens than its context window holds.
+        repeatable: whether tools may run again after a crash.
+        askers: maps the id of each effect to the name of the node that requested it.
+        outer: the policy rules that apply in addition to each gate's own rules, outermost first.
+        approvals: maps the name of a tool to whether every call of it needs an approval. Tools
+            that decide by a predicate are missing: for them the choices decide.
     """
 
     graph: NodeGraph[Any]
@@ -83,7 +83,7 @@ class Adversary:
 
     @property
     def world(self) -> World:
-        """The answers of this adversary, for `simulate`."""
+        """The `World` for `simulate` whose functions give this adversary's answers."""
         return World(
             model=self._model,
             tool=lambda _: FINE if self.stubborn else _result(self.choices.pick(RETURNS)),
@@ -113,7 +113,7 @@ class Adversary:
             return tuple([CallCheck(needs_approval=need) for need in needs])
         if self.choices.chance(16):
             raise RuntimeError("the check broke")
-        # A driver, too, evaluates the conditions of all gates together.
+        # The conditions of all gates form one level, because a driver evaluates them together.
         nodes = self.graph.nodes.values()
         own = tuple([rule for node in nodes for rule in rules_of_gate(node) if rule.condition])
         levels = (*self.outer, own) if own else self.outer
@@ -123,7 +123,7 @@ class Adversary:
         if self.choices.chance(6) or not are_arguments(call.arguments):
             return CallCheck("The arguments do not fit.")
         always = self.approvals.get(call.name)
-        # A condition holds, does not hold, or raises (None).
+        # The condition of a rule is true, is false, or raises an error (None).
         drawn = [
             [(name, self.choices.pick((False, True, None))) for name in asked(rules, call.name)]
             for rules in levels
@@ -153,21 +153,21 @@ class Adversary:
         if known is not None:
             return known
         answer = answered_by_a_callback(node, name, self.choices)
-        # A stubborn generator still ends: otherwise it would be the unbounded cycle itself.
+        # A generator's request is not repeated: the generator would then never end.
         if self.stubborn and not isinstance(answer, RequestYielded):
             self._answers[name] = answer
         return answer
 
     def _remembered(self, effect: Effect, draw: Callable[[], T]) -> T:
-        """Return the same answer each time that an effect is performed; None may change."""
+        """Return the effect's stored answer; if it is missing or None, draw and store a new one."""
         known = self._kept.get(effect.id)
         if known is None:
             known = self._kept[effect.id] = draw()
-        return cast("T", known)  # It was drawn for the same effect.
+        return cast("T", known)  # `draw` made this value for the same effect, so it is a T.
 
 
 def _within(budget: Budget, ended: ChildAnswer | None) -> ChildAnswer | None:
-    """Return the end of a child: no run exceeds the tool calls of its budget."""
+    """Return the child's end with its tool calls lowered to the limit of its budget."""
     if ended is None or budget.tool_calls is None:
         return ended
     answer, status, spent = ended
@@ -176,15 +176,15 @@ def _within(budget: Budget, ended: ChildAnswer | None) -> ChildAnswer | None:
 
 def _result(answer: T | Exception) -> T:
     if isinstance(answer, Exception):
-        # A new exception each time: an old one keeps its tracebacks.
+        # Raises a copy, because an exception keeps the tracebacks of all its earlier raises.
         raise type(answer)(*answer.args)
     return answer
 
 
 def steered_by_a_caller(run: Run[Any], choices: Choices) -> Steered:
-    """Return what an iterating caller does with a turn; the simplest is nothing.
+    """Return a random `Steered` event of a caller that iterates the run; it may change nothing.
 
-    The caller adds a message, answers calls, replaces the conversation, or withdraws tools.
+    The caller may add a message, answer calls, replace the conversation, or remove tools.
     """
     more = (UserMessage(f"And {unfit_arguments(choices)!a}?"),) if choices.chance(3) else ()
     fewer = evolve(run.setup, tools=run.setup.tools[:1]) if choices.chance(16) else None

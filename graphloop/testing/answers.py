@@ -1,9 +1,9 @@
-"""Answers: each call of the model is answered by its true end.
+"""Checks that each call of a model gets its true result, and that no message is invented or lost.
 
-A message joins the conversation and the run's record, or neither. A call's result is the answer of
-its tool or child run. Where neither has answered, the result is what the turn holds, or a reason:
-never a success. A failure stays one when a node shortens the past. An assistant message is the
-turn's reply, or the answer of an agent that takes over. Each queued message is read once.
+A node adds each message to both the conversation and the run's record. The result of a call is the
+answer of its tool or child run. A call without such an answer has no successful result. A failure
+stays a failure when a node shortens the conversation. Each assistant message is the turn's reply,
+or the answer of an agent that takes over. Each queued message is read once.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ Content: TypeAlias = str | tuple[UserPart, ...]
 
 SHORT: Final = 40
 REFUSED: Final = frozenset({"deny", "invalid", "unknown"})
-"""Verdicts of a gate on calls that do not run."""
+"""The verdicts by which a gate keeps a call from running."""
 CALLING: Final = frozenset({FinishReason.TOOL_CALLS, FinishReason.STOP, FinishReason.STOP_SEQUENCE})
-"""Finish reasons of replies whose calls count, whatever a table does with the others."""
+"""The finish reasons of replies whose calls must all get results in the history."""
 
 
 def lost_calls(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
-    """Yield the first reply whose calls are not in the history before the next request."""
+    """Yield a violation for the first reply whose calls the record lacks at the next request."""
     nodes = subject.graph.nodes
     owed: AssistantMessage | None = None
     since = known = 0
@@ -66,7 +66,7 @@ def lost_calls(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
                 if reply.message.calls and reply.finish_reason in CALLING:
                     owed, since = reply.message, known
             case Steered(messages=messages) if messages is not None:
-                owed = None  # Its caller has replaced the conversation.
+                owed = None  # The caller replaced the conversation, and the calls with it.
             case _:
                 pass
         added, known = step.run.record.added, len(step.run.record.added)
@@ -82,7 +82,7 @@ def lost_calls(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
 
 
 def untrue_additions(trace: Trace[S]) -> Iterator[Violation]:
-    """Yield each addition of a node that did not happen, or that one of the records lacks."""
+    """Yield a violation for each false message that a node adds, or adds to one record only."""
     ledger, heard = _Ledger(), 0
     for move in trace.moves:
         for step in trace.steps[heard : move.number]:
@@ -105,7 +105,7 @@ def untrue_additions(trace: Trace[S]) -> Iterator[Violation]:
 
 
 def _unread(trace: Trace[S]) -> Iterator[Violation]:
-    """Yield each queued message that was not read once, and does not wait."""
+    """Yield a violation for each queued message that was lost, or was read more than once."""
     queued = Counter([step.event.message for step in trace.steps if isinstance(step.event, Queued)])
     if queued and (run := trace.run):
         known = Counter[object]([*run.record.added, *run.inbox.steering, *run.inbox.follow_ups])
@@ -118,16 +118,16 @@ def _unread(trace: Trace[S]) -> Iterator[Violation]:
 @final
 @dataclass(frozen=True, slots=True)
 class _End:
-    """The end of a call; a `content` of None may be put in any words."""
+    """The status and content with which a call ended; a `content` of None matches any text."""
 
     status: ResultStatus
     content: Content | None = None
 
     def fits(self, result: ToolResult) -> bool:
-        """Whether a result tells of this end."""
+        """Whether a tool result reports this status and content."""
         if self.content is not None:
             return (self.status, self.content) == (result.status, result.content)
-        # A tool that failed does not say how.
+        # An `EffectFailed` event fixes no status, so any status but "ok" is a true report.
         return result.status == self.status or (self.status == "error" and result.status != "ok")
 
     def __str__(self) -> str:
@@ -140,7 +140,15 @@ class _End:
 @final
 @dataclass
 class _Ledger:
-    """The end of each call, by its key and by its tool, and the messages that callers brought."""
+    """Collects, event by event, how each call ended and which messages the caller supplied.
+
+    Attributes:
+        ends: maps the key of a call to the end of that call.
+        by_tool: the name and the answer of each tool or child run that returned.
+        brought: the messages that the caller or a function of the user supplied.
+        denied: the keys of the calls that a person denied.
+        pending: the pending effects after the latest event, by id.
+    """
 
     ends: dict[str, _End] = field(default_factory=dict[str, _End])
     by_tool: set[tuple[str, Content]] = field(default_factory=set[tuple[str, Content]])
@@ -149,7 +157,7 @@ class _Ledger:
     pending: Mapping[int, Effect] = field(default_factory=dict[int, Effect])
 
     def hear(self, step: TraceStep[Any]) -> None:
-        """Keep what an event says of a call, and the messages that a caller brings."""
+        """Record the end of a call or the caller's messages from a step's event."""
         pending, self.pending = self.pending, step.run.pending
         match step.event, step.answered:
             case Cancelled(after_step=False, unbegun=unbegun), _:
@@ -157,7 +165,7 @@ class _Ledger:
                     if isinstance(effect, CallTool | StartRun) and effect.id not in unbegun:
                         self.ends[effect.key] = _End("unknown")
             case ToolReturned(status=status, content=content), CallTool(key=key, call=call):
-                # That a tool may have run, a driver says in its own words, perhaps after a person.
+                # For an unknown outcome, the driver or a person writes the text: any text is true.
                 self.ends[key] = _End(status, None if status == "unknown" else content)
                 self.by_tool.add((call.name, content))
             case ChildEnded(status=status, content=content), StartRun(key=key, agent=agent):
@@ -178,11 +186,11 @@ class _Ledger:
                 pass
 
     def own(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Return the messages that no caller brought."""
+        """Return those of the messages that the caller did not supply."""
         return tuple([message for message in messages if message not in self.brought])
 
     def in_turn(self, move: Move[S]) -> Iterator[str]:
-        """Yield the untrue results that a turn has got."""
+        """Yield a text for each false result that a node's move added to the turn."""
         before, turn = move.before.turn, move.run.turn
         if turn.results is before.results:
             return
@@ -201,11 +209,11 @@ class _Ledger:
                 yield f"{text}, and {why}"
 
     def in_records(self, move: Move[S], new: Sequence[Message]) -> Iterator[str]:
-        """Yield the untrue messages that the records have got."""
+        """Yield a text for each false message among those that a move added to a record."""
         turn = move.before.turn
         reply = None if turn.reply is None else turn.reply.message
         results = {result.key: result for result in turn.results if result is not None}
-        # The answer of an agent that takes over is the run's answer, too.
+        # An assistant message may repeat the result of an agent that takes over the run.
         texts = [result.text for result in results.values()]
         for message in self.own(new):
             if isinstance(message, ToolResult):
@@ -218,7 +226,7 @@ class _Ledger:
                 yield f"{message.text!r:.{SHORT}} is told in a model's name, and none has said it"
 
     def in_the_past(self, move: Move[S]) -> Iterator[str]:
-        """Yield the failures that read as successes in a conversation that was rewritten."""
+        """Yield a text for each failed result that a rewritten conversation shows as a success."""
         olds = {old.key: old for old in move.before.messages if isinstance(old, ToolResult)}
         for message in self.own(move.run.messages):
             if isinstance(message, ToolResult) and message.status == "ok":
@@ -233,13 +241,13 @@ class _Ledger:
             if in_turn != result:
                 yield f"{text}, and its turn has {_end(in_turn)}"
         elif result.status == "ok":
-            # A result without a key belongs to any call of its tool.
+            # A result without a key may belong to any call of its tool.
             known = not result.key and (result.name, result.content) in self.by_tool
             if not (known if end is None else end.fits(result)):
                 yield f"{text}, and {end or 'nothing'} came of it"
 
     def _why_not(self, move: Move[S], key: str) -> str:
-        """Return why a call without an end cannot have gone well; empty if it can."""
+        """Return why a call that has no recorded end cannot have succeeded; empty if it can."""
         if key in self.denied:
             return "a person has refused it"
         place, number = call_place(key), move.run.turn.number
@@ -247,7 +255,7 @@ class _Ledger:
         verdicts = [turn.verdicts[place] for turn in turns if place < len(turn.verdicts)]
         if any(verdict is not None and verdict.kind in REFUSED for verdict in verdicts):
             return "the gate has refused it"
-        # A node of the user's own may answer in a tool's place, from a cache for example.
+        # Only an `Execute` needs a tool's answer: a user's node may answer from a cache.
         runs = any(isinstance(node, Execute) for node in unwrapped([move.node]))
         return "nothing has run it" if runs else ""
 

@@ -1,7 +1,7 @@
-"""Callbacks: answers in place of the user's functions, which are not called.
+"""Callbacks: random answers that replace calls of the user's functions during fuzzing.
 
-A function leaves by any outcome that its node declares. A topology that is safe only because a
-function behaves well is not safe.
+A replaced function may return any outcome that its node declares. So a topology that is safe only
+because a function behaves well fails here.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ SAMPLES: Final[Mapping[object, tuple[object, ...]]] = {
     tuple: ([],),
     dict: ({},),
 }
-"""JSON values for the fields of outcomes; a field of any other type is a text."""
+"""Sample JSON values for an outcome's fields, by field type; any other type gets a text."""
 
 
 def answered_by_a_callback(node: Node[Any, Outcome], callback: str, choices: Choices) -> Answer:
-    """Return the answer of a function that this node invokes under that name.
+    """Return a random answer in place of the function that `node` invokes as `callback`.
 
     Raises:
-        Exception: the function failed.
+        Exception: the choices make the function fail.
     """
     fate = choices.draw(16)
     if fate == 15:
@@ -87,7 +87,7 @@ def answered_by_a_callback(node: Node[Any, Outcome], callback: str, choices: Cho
 
 
 def _ask(asks: Asks, choices: Choices) -> Ask:
-    """Return any request of a generator; the kernel refuses those that it may not make."""
+    """Return a random request of the kinds in `asks`; the kernel refuses a forbidden request."""
     kinds = sorted(asks.kinds, key=lambda kind: kind.__name__)
     whole = choices.chance(2)
     match choices.pick(kinds).__name__:

@@ -1,8 +1,9 @@
-"""Choices: a simulated world as a list of small numbers.
+"""Choices: the small numbers that decide every random part of a simulated run.
 
-A seed draws a list, and the list makes the same world again. A number that a list lacks is 0, the
-simplest choice, so a shorter list of smaller numbers is a simpler world. Shrinking and the token
-of `--replay` need nothing more (docs/decisions/2026-11-23-the-fuzzer-keeps-its-choices.md).
+A seed generates the list of numbers, and the same list gives the same simulated run. A number that
+the list lacks counts as 0, the simplest choice. So a shorter list of smaller numbers is a simpler
+run. Shrinking and the token of `--replay` work on this list alone
+(docs/decisions/2026-11-23-the-fuzzer-keeps-its-choices.md).
 """
 
 from __future__ import annotations
@@ -21,21 +22,24 @@ T = TypeVar("T")
 Values: TypeAlias = tuple[int, ...]
 
 COUNT_MAX: Final = 256
-"""The most options of a choice: a choice is a byte of the token."""
+"""The maximum number of options of a choice, because the token stores a choice as one byte."""
 
 VERSION: Final = "f1"
 MARK_BYTES: Final = 4
 
 TRIALS_MAX: Final = 400
-"""The most lists that `shrunk` tries."""
+"""The maximum number of lists that `shrunk` tries."""
 
 COUNTED_MAX: Final = 4
-"""The most numbers that belong to an item which another number counts."""
+"""How many numbers behind a lowered number `_lowered` removes at most.
+
+A number may count items; lowering it must then also remove the numbers of an item.
+"""
 
 
 @final
 class Choices:
-    """Draws numbers, and keeps them in `taken`."""
+    """Draws numbers from a source, and records each drawn number in `taken`."""
 
     def __init__(self, source: Callable[[int], int]) -> None:
         self.taken: list[int] = []
@@ -43,18 +47,18 @@ class Choices:
 
     @classmethod
     def seeded(cls, seed: int) -> Choices:
-        """Return the choices of a seed: the same ones every time."""
-        # Not for secrets: a seed must be repeatable.
+        """Return choices drawn by a random generator with this seed; equal seeds draw equally."""
+        # A secure generator has no seed, and these numbers protect no secret.
         return cls(random.Random(seed).randrange)  # noqa: S311
 
     @classmethod
     def replayed(cls, values: Iterable[int]) -> Choices:
-        """Return choices that were taken before; too large a number wraps round."""
+        """Return choices that draw these values in order, each modulo its options, then zeros."""
         numbers = chain(values, repeat(0))
         return cls(lambda count: next(numbers) % count)
 
     def draw(self, count: int) -> int:
-        """Return a number below `count`; 0 is the simplest."""
+        """Return a number from 0 to `count - 1`; 0 stands for the simplest choice."""
         assert 0 < count <= COUNT_MAX, "a choice is a byte"
         if count == 1:
             return 0
@@ -63,30 +67,30 @@ class Choices:
         return drawn
 
     def pick(self, options: Sequence[T]) -> T:
-        """Return one of the options; the first is the simplest."""
+        """Return a drawn member of `options`; the first option is the simplest choice."""
         return options[self.draw(len(options))]
 
     def chance(self, of: int) -> bool:
-        """Return True once in so many times; False is the simplest."""
+        """Return True with a probability of 1 in `of`; False is the simplest choice."""
         return self.draw(of) == of - 1
 
 
 def to_token(values: Sequence[int], mark: int) -> str:
-    """Return choices as a token for a command line.
+    """Encode choices and a checksum as a token for the command line.
 
     Args:
         values: the choices, each below `COUNT_MAX`.
-        mark: a checksum of the graph, tools and rules that they were made for.
+        mark: the checksum of the graph, tools and rules of the fuzzed run (`Subject.mark`).
     """
     content = mark.to_bytes(MARK_BYTES) + bytes(_bare(tuple(values)))
     return f"{VERSION}-{urlsafe_b64encode(content).decode().rstrip('=')}"
 
 
 def from_token(token: str) -> tuple[Values, int]:
-    """Return the choices and the checksum that `to_token` has written.
+    """Decode a token of `to_token` into its choices and its checksum.
 
     Raises:
-        ConfigError: `to_token` has not written the token.
+        ConfigError: the token is incomplete, or `to_token` did not write it.
     """
     word = token.strip().removeprefix(f"{VERSION}-")
     try:
@@ -103,14 +107,15 @@ def from_token(token: str) -> tuple[Values, int]:
 
 
 def shrunk(values: Values, fails: Callable[[Values], Values | None]) -> Values:
-    """Return a simpler list that still fails.
+    """Return the simplest list found that still fails.
 
-    A shorter list is simpler; of two equally long ones, the list with the smaller numbers. Pieces
-    are left out and numbers are lowered, also together with the items that they count.
+    A shorter list is simpler. Of two lists of equal length, the list with smaller numbers is
+    simpler. The search removes pieces of the list, and lowers numbers, if necessary together with
+    removing a few numbers behind them.
 
     Args:
-        values: a list that fails.
-        fails: returns the choices that a run of the list really took; None if it does not fail.
+        values: the choices of a failing run.
+        fails: runs a list, and returns the choices that the run drew; None if it did not fail.
     """
     best, known = values, {values}
 
@@ -122,7 +127,7 @@ def shrunk(values: Values, fails: Callable[[Values], Values | None]) -> Values:
             known.add(candidate)
             taken = fails(candidate)
             if taken is not None:
-                # The run needs no number that it has not taken; beyond the list it took zeros.
+                # The drawn choices may be shorter than the list, because a run may end early.
                 simpler = (_bare(taken), _bare(candidate), best)
                 best = min(simpler, key=lambda numbers: (len(numbers), numbers))
                 return True
@@ -138,7 +143,7 @@ def shrunk(values: Values, fails: Callable[[Values], Values | None]) -> Values:
 
 
 def _without(values: Values) -> Iterator[Values]:
-    """Yield the list without a piece: large pieces first, from the end."""
+    """Yield copies of the list with a piece removed: large pieces first, each from the end."""
     size = piece = len(values)
     while piece:
         for end in range(size, piece - 1, -piece):
@@ -147,7 +152,7 @@ def _without(values: Values) -> Iterator[Values]:
 
 
 def _lowered(values: Values) -> Iterator[Values]:
-    """Yield the list with a lower number, and without some of the numbers behind it."""
+    """Yield copies of the list with a number lowered and up to four numbers behind it removed."""
     for omitted in (*range(1, COUNTED_MAX + 1), 0):
         for at, value in enumerate(values):
             for less in dict.fromkeys((0, 1, value // 2, value - 1)):
@@ -156,7 +161,7 @@ def _lowered(values: Values) -> Iterator[Values]:
 
 
 def _bare(values: Values) -> Values:
-    """Return the list without the zeros at its end."""
+    """Return the list without its trailing zeros."""
     size = len(values)
     while size and not values[size - 1]:
         size -= 1

@@ -1,12 +1,13 @@
-"""Conversations: calls and results pair, the past stays, and requests are the conversation.
+"""Checks on the conversation of a run: results follow their calls, and old messages stay.
 
-Only four may change the past: a node that leaves by `Compacted`, which shortens what is sent; a
-node that adopts open calls of the input; a `Retrying` or `Fallback`, which takes back what a
-failed attempt added; and the caller of an iterated run. A `Compact` without a function of the
-user's keeps old messages only.
+Four changes of old messages are allowed. A node that leaves by `Compacted` shortens the
+conversation. A node gives results to calls that were pending in the input. A `Retrying` or
+`Fallback` removes the messages of a failed attempt. The caller of an iterated run may replace the
+conversation. A `Compact` without a user's function keeps old messages unchanged, or drops them.
 
-So each request begins with the request before it, and prompt caches hit. A caller or a
-`prepare_step` function may change the tools; a node of the user's own may send anything.
+Each request to a model holds the whole conversation and begins with the request before it, so that
+prompt caches work. A caller or a `prepare_step` function may change the tools. Requests of a
+user's own node are not checked for this.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ S = TypeVar("S")
 
 
 def unpaired_conversations(trace: Trace[S]) -> Iterator[Violation]:
-    """Yield the unpaired calls of the conversations, and of what models were sent."""
+    """Yield a violation for the first unpaired call or result in a conversation or a request."""
     judged: History[Message] = History()
     for number, step in enumerate(trace.steps, 1):
         requests = [effect.request for effect in step.effects if isinstance(effect, CallModel)]
         for history in [*[request.messages for request in requests], step.run.messages]:
-            # A history that has only grown is not judged from its beginning again.
+            # If the history has only grown, checking its new messages is enough.
             grown = isinstance(history, History) and history.starts_with(judged)
             for text in unpaired(history[len(judged) :] if grown else history):
                 yield Violation("history", text, number)
@@ -48,7 +49,7 @@ def unpaired_conversations(trace: Trace[S]) -> Iterator[Violation]:
 
 
 def unpaired(history: Sequence[Message]) -> Iterator[str]:
-    """Yield the calls without results, and the results without calls, of a conversation."""
+    """Yield a text for each call without a result, and each result without a call."""
     at, size = 0, len(history)
     while at < size:
         message = history[at]
@@ -68,11 +69,11 @@ def unpaired(history: Sequence[Message]) -> Iterator[str]:
 
 
 def rewritten(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
-    """Yield each message of the past that is gone or changed, though it had to stay."""
+    """Yield a violation for each old message that a node removed or changed without permission."""
     within = {name: [*unwrapped([node])] for name, node in subject.graph.nodes.items()}
     for move in trace.moves:
         run, nodes = move.run, within[move.node.name]
-        # A failed attempt may take back what it has added, from both records.
+        # A retry may remove the messages of the failed attempt, so it compares from the entry.
         retries = any(isinstance(node, Retrying | Fallback) for node in nodes)
         kept = move.entered if retries else move.before
         changes = list(_changes("what the run has added", kept.record.added, run.record.added))
@@ -86,7 +87,7 @@ def rewritten(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
 
 
 def _changes(record: str, before: History[Message], now: History[Message]) -> Iterator[str]:
-    """Yield the first message of a record that is gone or changed."""
+    """Yield a text that names the first message of `before` that `now` lacks or has changed."""
     if new_in(now, before) is None:
         pairs = enumerate(zip(before, now, strict=False), 1)
         place = next((at for at, (old, new) in pairs if old != new), len(now) + 1)
@@ -94,22 +95,22 @@ def _changes(record: str, before: History[Message], now: History[Message]) -> It
 
 
 def _may_rewrite(move: Move[S]) -> bool:
-    """Whether a move may change the past of the conversation."""
+    """Whether a node's move is allowed to remove or change old messages of the conversation."""
     match move.event:
         case Steered(messages=messages) if messages is not None:
             return True
         case CallbackReturned(answer=Changes(messages=messages)) if messages is not None:
             return True
         case _:
-            # A node that waits for a summary may shorten the past before.
+            # A compacting node may already shorten the conversation when it requests a summary.
             shortens = move.outcome is None and Compacted in move.node.outcomes
-            # The next turn adopts calls that were open in the input, and repairs the conversation.
+            # The next turn adds the missing results of calls that were pending in the input.
             repairs = bool(open_calls(move.before.messages))
             return shortens or isinstance(move.outcome, Compacted) or repairs
 
 
 def _untrue(before: Sequence[Message], now: Sequence[Message]) -> Iterator[str]:
-    """Yield the first message of a shorter conversation that is neither old nor a summary."""
+    """Yield a text for the first message of `now` that is neither in `before` nor a summary."""
     remaining = iter(before)
     for place, message in enumerate(now, 1):
         is_summary = getattr(message, "origin", "") == ORIGIN
@@ -119,7 +120,7 @@ def _untrue(before: Sequence[Message], now: Sequence[Message]) -> Iterator[str]:
 
 
 def _remains(now: Message, before: Message) -> bool:
-    """Whether a message is an old one, as far as a Compact leaves it."""
+    """Whether `now` equals `before`, or `before` with a pruned result or without its reasoning."""
     if isinstance(now, ToolResult) and PRUNED_NOTE.fullmatch(now.text):
         return isinstance(before, ToolResult) and now == evolve(before, content=now.content)
     if not isinstance(before, AssistantMessage):
@@ -129,7 +130,7 @@ def _remains(now: Message, before: Message) -> bool:
 
 
 def untrue_requests(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
-    """Yield each request that differs from the conversation, or that no prompt cache can hit."""
+    """Yield a violation for each request that differs from the conversation or from its prefix."""
     before: ModelRequest | None = None
     steady = _has_steady_tools(subject.graph)
     for move in trace.moves:
@@ -154,7 +155,7 @@ def untrue_requests(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]
 
 
 def _has_steady_tools(graph: NodeGraph[S]) -> bool:
-    """Whether a single node opens every turn, and calls no function that may change the tools."""
+    """Whether only one node starts turns, and invokes no function that could change the tools."""
     contracts = map(contract_of, graph.nodes.values())
     opening = [known for known in contracts if known is not None and known.takes_up_calls]
     return len(opening) == 1 and not opening[0].functions

@@ -1,7 +1,7 @@
-"""Executions: no tool runs that was not let through, and none runs again.
+"""Checks that every tool call that ran was allowed to run, and that it ran only once.
 
-Judged by the journal alone: the checks of the arguments, the rules of the gates, and the decisions
-of people. The verdicts of the nodes do not count.
+The checks work from the journal: argument checks, policy rules of the gates, and people's
+approvals. They compute their own verdicts, because a faulty gate may record false verdicts.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ S = TypeVar("S")
 
 Verdict: TypeAlias = Literal["allow", "ask", "deny", "invalid"]
 CallContent: TypeAlias = tuple[str, str]
-"""A tool's name and arguments: calls that are equal in both cannot be told apart."""
+"""The name and the arguments of a call; a check answers all calls with equal content alike."""
 
 
 def repeated_calls(trace: Trace[S]) -> Iterator[Violation]:
-    """Yield each call that runs a second time, and each effect of a run that was stopped."""
+    """Yield a violation for each call that runs twice, and each effect requested after a stop."""
     started, stopped = set[str](), False
     for number, step in enumerate(trace.steps, 1):
         stopped |= isinstance(step.event, Cancelled) and not step.event.after_step
         match step.event, step.answered:
             case Decided(approved=True), AskHuman(unknown=True, key=key):
-                started.discard(key)  # A person wants it again: it may have run, or not.
+                started.discard(key)  # A person allowed the interrupted call to run again.
             case _:
                 pass
         for effect in step.effects:
@@ -51,10 +51,10 @@ def repeated_calls(trace: Trace[S]) -> Iterator[Violation]:
 
 
 def crowded(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
-    """Yield each event that starts more than there is room for.
+    """Yield a violation for each event that starts more calls or child runs than the limits allow.
 
-    The calls of a turn wait for its client tools, an `Execute` runs `concurrency` calls at once,
-    and child runs share the remaining budget.
+    With `hold`, an `Execute` starts no other call while client tools of the turn are pending. At
+    most `concurrency` other calls run at once. Child runs share the remaining budget.
     """
     for number, step in enumerate(trace.steps, 1):
         new = [effect for effect in step.effects if isinstance(effect, CallTool | StartRun)]
@@ -80,7 +80,7 @@ def crowded(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
 
 
 def ungated_calls(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
-    """Yield each tool that ran without the checks, rules and approvals that it needed."""
+    """Yield a violation for each call that ran without the required check, rule or approval."""
     desk = _Desk(subject)
     for number, step in enumerate(trace.steps, 1):
         desk.hear(step)
@@ -94,13 +94,14 @@ def ungated_calls(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
 @final
 @dataclass
 class _Desk:
-    """The verdicts of gates, and the approvals of people, on the calls of the latest reply.
+    """The gates' verdicts and people's approvals for the calls of the latest model reply.
 
     Args:
         subject: the graph.
-        verdicts: of each gate, by name, the verdicts on calls of the same content.
-        approvals: by the key of a call, the edited arguments; None if a person edited nothing.
-        ran: of calls of the same content, the keys of those that ran, and whether approved.
+        verdicts: maps the name of a gate to its verdicts, grouped by the content of the calls.
+        approvals: maps the key of an approved call to its edited arguments; None without an edit.
+        ran: maps the content of calls to the keys of the calls that ran, and whether a person
+            approved each of them.
     """
 
     subject: Subject[Any]
@@ -113,14 +114,14 @@ class _Desk:
     )
 
     def hear(self, step: TraceStep[Any]) -> None:
-        """Keep what an event says."""
+        """Record the verdicts or the approval of a step's event; a model's reply clears them."""
         nodes = self.subject.graph.nodes
         match step.event, step.answered:
             case ModelReplied(), _ if nodes[step.node].kind == "model":
                 self.verdicts, self.approvals, self.ran = {}, {}, {}
             case CallsChecked(checks=checks), CheckCalls(calls=calls, key=edited):
                 self.verdicts.setdefault(step.node, {})
-                # Edited arguments need the verdict of every gate that the call has passed.
+                # After an edit, every gate that the call had passed must judge the new arguments.
                 for gate in self.verdicts if edited else (step.node,):
                     levels = (*step.run.setup.rules, rules_of_gate(nodes[gate]))
                     for call, check in zip(calls, checks, strict=False):
@@ -136,7 +137,7 @@ class _Desk:
                 pass
 
     def problem(self, key: str, call: ToolCall) -> str:
-        """Return why a call that runs now must not; empty if it may."""
+        """Return the reason why this call must not run; empty if the call is allowed."""
         content, text = (call.name, call.arguments), f"tool {call.name!r} runs ({key})"
         edit = self.approvals.get(key, "")
         ran = self.ran.setdefault(content, {})
@@ -144,13 +145,13 @@ class _Desk:
         by_gate = [known[content] for known in self.verdicts.values() if content in known]
         if not by_gate:
             return f"{text}, and no gate has checked this call"
-        # A call that has passed several gates needs the verdict of each.
+        # Every gate that the call passed must allow it.
         problems = (self._lacking(verdicts, ran) for verdicts in by_gate)
         return next((f"{text}, {problem}" for problem in problems if problem), "")
 
     @staticmethod
     def _lacking(verdicts: list[Verdict], ran: dict[str, bool]) -> str:
-        """Return the verdict of a gate that lets fewer of these equal calls run than have run."""
+        """Return why a gate did not allow all the equal calls that ran; empty if it did."""
         if sum(not approved for approved in ran.values()) <= verdicts.count("allow"):
             return ""
         if "ask" in verdicts:
@@ -161,21 +162,21 @@ class _Desk:
 
 
 def _verdict(levels: tuple[tuple[Rule, ...], ...], call: ToolCall, check: CallCheck) -> Verdict:
-    """Return the strictest verdict of all levels of rules on a call."""
+    """Return the strictest verdict on a call that any level of policy rules gives."""
     if check.problem:
         return "invalid"
     verdicts: list[str] = ["ask"] if check.needs_approval else []
     for level, rules in enumerate(rules for rules in levels if rules):
         known = level < min(len(check.held), len(check.unmet))
         held, unmet = (check.held[level], check.unmet[level]) if known else ((), ())
-        # A condition without an answer has failed.
+        # A condition that is neither held nor unmet has raised an error.
         failed = {rule.condition for rule in rules if rule.condition not in {"", *held, *unmet}}
         verdicts.append(decide(rules, call.name, held, failed).verdict)
     return "deny" if "deny" in verdicts else "ask" if "ask" in verdicts else "allow"
 
 
 def _call_of(effect: Effect, turn: Turn) -> tuple[str, ToolCall] | None:
-    """Return the key and the call of an effect that runs a tool, or an agent for a call."""
+    """Return the key and the call that an effect runs; None if it runs no call of a model."""
     match effect:
         case CallTool(key=key, call=call):
             return key, call
@@ -190,6 +191,6 @@ def _is_client(effect: CallTool | StartRun) -> bool:
 
 
 def _fits(share: Budget, remaining: Budget) -> bool:
-    """Whether a share is within the remaining budget, limit by limit."""
+    """Whether every limit of `share` is at most the same limit of `remaining`."""
     limits = [(getattr(share, name), getattr(remaining, name)) for name in share.__struct_fields__]
     return all(most is None or (part is not None and part <= most + 1e-9) for part, most in limits)

@@ -1,4 +1,4 @@
-"""Fuzzing: runs a graph in the worlds of many seeds, and shrinks each kind of failure."""
+"""Fuzzing: simulates a graph with many seeds, and shrinks the first failure of each kind."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ __all__ = ["EVENTS_MAX", "Fuzzer", "fuzz", "replay_token"]
 S = TypeVar("S")
 
 Judged: TypeAlias = tuple[Trial[S], tuple[Violation, ...]]
-"""A run, and its violations."""
+"""A simulated run and the violations that were found in it."""
 
 EVENTS_MAX: Final = 1_000
-"""The number of events after which a run counts as endless, where no bound is proven."""
+"""The number of events after which a run counts as endless, unless a proven bound allows more."""
 
 EVENTS_PER_REPLY: Final = 300
-"""The most events that follow a reply: its calls are checked, asked about, started and run."""
+"""An upper limit on the events that one model reply and the run of its calls can cause."""
 
 FAILED_MAX: Final = 10
-"""The number of failing seeds after which the search ends: more of them say little more."""
+"""The number of failing seeds after which the search ends."""
 
 REPEATED_EVERY: Final = 16
-"""Every 16th world runs twice, to find nodes that decide by more than their run."""
+"""Every 16th seed runs twice, to find nodes that depend on more than their run and event."""
 
 CHANGED: Final = "the table or the tools have changed since this token was made"
 OTHER_RULES: Final = "other rules than this token was made with: give the same ones"
@@ -54,24 +54,26 @@ def fuzz(  # noqa: PLR0913 - each keyword is one dial
     state: object = None,
     events_max: int = EVENTS_MAX,
 ) -> FuzzReport:
-    """Run a graph in many hostile simulated worlds, and return its failures, shrunk.
+    """Simulate a graph against random hostile answers, and report its failures in simplest form.
 
-    An adversary plays the model, the tools, the people, the child runs and the user's functions.
-    Processes die, and runs are stopped, at any moment. Nothing real is called. A seed always makes
-    the same world.
+    An adversary answers for the model, the tools, people, child runs and the user's functions.
+    The simulated process crashes, and the run is stopped, at random events. No real model, tool or
+    function is called. The same seed always gives the same run.
 
     Args:
-        subject: a graph, or an agent; an agent without tools gets some.
-        seeds: the number of worlds.
-        first_seed: the first seed; the others follow it.
-        rules: temporal rules that must hold as well (`graphloop.rules`).
-        tools: the tools on offer, for a graph; by default, some are invented.
-        state: the state that each run begins with; by default, its type makes it.
+        subject: a graph or an agent; an agent without tools gets sample tools.
+        seeds: the number of seeds to try; each seed gives one run.
+        first_seed: the first seed; the others are the numbers after it.
+        rules: temporal rules that every run must keep, beside the graph's own (`graphloop.rules`).
+        tools: the tools that a graph's model can call; without them, sample tools are made. An
+            agent has tools of its own.
+        state: the user's state at the start of each run; by default, a new value of the graph's
+            state type.
         events_max: the number of events after which a run counts as endless; a proven bound may
             allow more.
 
     Raises:
-        ConfigError: a rule, a tool or a number cannot work.
+        ConfigError: a rule, a tool, the state or a number is invalid.
     """
     whole_number("seeds", seeds)
     return Fuzzer(subject_of(subject, tools, state, rules), events_max).search(first_seed, seeds)
@@ -86,10 +88,12 @@ def replay_token(
     state: object = None,
     events_max: int = EVENTS_MAX,
 ) -> FuzzReport:
-    """Run the world of a token again; the other arguments are those of `fuzz`.
+    """Repeat the simulated run of a token from a fuzz report, and return a new report.
+
+    The other arguments are the same as in `fuzz`.
 
     Raises:
-        ConfigError: no `fuzz` has printed the token, or an argument cannot work.
+        ConfigError: the token is not from a fuzz report, or an argument is invalid.
     """
     values, mark = from_token(token)
     return Fuzzer(subject_of(subject, tools, state, rules), events_max).again(values, mark)
@@ -97,20 +101,29 @@ def replay_token(
 
 @final
 class Fuzzer(Generic[S]):
-    """Fuzzes one subject; `events_max` is that of `fuzz`."""
+    """Fuzzes one subject.
+
+    Args:
+        subject: the graph, with the input of its runs.
+        events_max: the number of events after which a run counts as endless; a proven bound may
+            allow more.
+    """
 
     def __init__(self, subject: Subject[S], events_max: int = EVENTS_MAX) -> None:
         whole_number("events_max", events_max)
         self.subject = subject
         self._bounds: dict[Budget, Bound] = {}
         proven = self._bound(subject.setup.budget)
-        # The adversary answers in place of agents that are tools: they have no replies here.
+        # The replies of sub-agents are left out, because the adversary answers in their place.
         replies = proven.alone if proven.ends else None
         self._events_max = events_max + (replies or 0) * EVENTS_PER_REPLY
         self._recording = Recording()
 
     def search(self, first_seed: int, seeds: int) -> FuzzReport:
-        """Try seeds, and shrink the first failure of each code, until Ctrl-C."""
+        """Run each seed, shrink the first failure of each code, and return a report.
+
+        Ctrl-C ends the search early; the report then holds the failures found so far.
+        """
         coverage = Coverage.of(self.subject.graph)
         first: dict[str, tuple[int, Judged[S]]] = {}
         failing: list[Failing] = []
@@ -127,7 +140,7 @@ class Fuzzer(Generic[S]):
                     notes.append(f"stopped after {FAILED_MAX} failing seeds")
                     break
             for code, (seed, judged) in first.items():
-                # A run that failed with another code may have failed with this one, too.
+                # A reported run may also contain a violation with this code.
                 if code not in _codes(failing):
                     failing.append(self._failing(code, seed, self._simplest(code, judged)))
         except KeyboardInterrupt:
@@ -149,11 +162,11 @@ class Fuzzer(Generic[S]):
         )
 
     def again(self, values: tuple[int, ...], mark: int) -> FuzzReport:
-        """Run the world of these choices again.
+        """Repeat the run of these choices, and report it.
 
         Args:
-            values: the choices.
-            mark: the mark of the subject that they were made for.
+            values: the choices of a replay token.
+            mark: the checksum in the token (`Subject.mark`); the report notes a difference.
         """
         coverage = Coverage.of(self.subject.graph)
         trial, wrong = self.tried(Choices.replayed(values))
@@ -174,7 +187,7 @@ class Fuzzer(Generic[S]):
         )
 
     def tried(self, choices: Choices, events_max: int | None = None) -> Judged[S]:
-        """Return a run, and its violations in the order of their events."""
+        """Simulate the run of these choices, and return it with its violations, by event number."""
         self._recording = recording = Recording()
         wrong: list[Violation] = []
         trial: Trial[S] = Trial((), (), Trace(()), recording)
@@ -188,7 +201,7 @@ class Fuzzer(Generic[S]):
             if not trial.choices:
                 events = tuple(recording.journal)
                 trial = replace(trial, choices=tuple(choices.taken), events=events)
-        # The first violation is the cause of many later ones.
+        # The earliest violation often causes the later violations, so it comes first.
         wrong.sort(key=lambda violation: violation.event or len(trial.events))
         return trial, tuple(wrong)
 
@@ -201,12 +214,12 @@ class Fuzzer(Generic[S]):
 
     @staticmethod
     def _beside(judged: Judged[S], again: Trial[S], *, surely: bool = False) -> Judged[S]:
-        """Return a run, with the first difference from another run by the same choices.
+        """Add a "replay" violation to a run if a second run with the same choices differs.
 
         Args:
-            judged: the run.
-            again: the other run.
-            surely: the runs differ, even if no reaction of a node does.
+            judged: the first run and its violations.
+            again: the second run.
+            surely: whether the runs are known to differ, even if all node reactions are equal.
         """
         trial, wrong = judged
         reason = "the same choices made another run"
@@ -216,7 +229,7 @@ class Fuzzer(Generic[S]):
         return trial, (differs or Violation("replay", reason), *wrong)
 
     def _bound(self, budget: Budget) -> Bound:
-        """Return the proven bound of runs with this budget."""
+        """Return the proven upper bound of a run with this budget; each budget is proven once."""
         if budget not in self._bounds:
             self._bounds[budget] = bound(self.subject.graph, budget=budget)
         return self._bounds[budget]
@@ -224,7 +237,7 @@ class Fuzzer(Generic[S]):
     def _simplest(self, code: str, judged: Judged[S]) -> Judged[S]:
         trial, wrong = judged
         event = next(violation.event for violation in wrong if violation.code == code)
-        # A violation that comes later is not simpler, so the run goes no further.
+        # Shrinking must not trade a short list for a later violation, so the event limit is tight.
         most = event + 1 if event and code != "endless" else None
 
         def fails(candidate: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -237,14 +250,14 @@ class Fuzzer(Generic[S]):
         again = self.tried(Choices.replayed(values))
         if any(violation.code == code for violation in again[1]):
             return again
-        # The run has not failed again, so it is reported as it was seen.
+        # The failure did not repeat, so the original run is reported.
         return self._beside(judged, again[0], surely=True)
 
     def _failing(self, code: str, seed: int | None, judged: Judged[S]) -> Failing:
         trial, wrong = judged
         first = tuple(sorted(wrong, key=lambda violation: violation.code != code))
         token = to_token(trial.choices, self.subject.mark)
-        # A node that decides by more than its run may decide otherwise the next time.
+        # A "replay" violation means that a node is not deterministic: the failure may not repeat.
         repeats = all(violation.code != "replay" for violation in wrong)
         return Failing(first, seed, token, tuple(trace_lines(trial.trace)), repeats=repeats)
 

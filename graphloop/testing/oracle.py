@@ -1,4 +1,4 @@
-"""Oracle: judges a run by its journal and its conversations, not by the notes of its nodes."""
+"""Oracle: finds the violations of a simulated run from its journal and its trace."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ S = TypeVar("S")
 
 
 def violations(subject: Subject[S], trial: Trial[S], bound: Bound | None) -> Iterator[Violation]:
-    """Yield the broken promises of a run."""
+    """Yield every violation that the checks of this package find in a simulated run."""
     trace = trial.trace
     yield from _raised(trial)
     yield from unpaired_conversations(trace)
@@ -50,14 +50,14 @@ def violations(subject: Subject[S], trial: Trial[S], bound: Bound | None) -> Ite
 def _raised(trial: Trial[S]) -> Iterator[Violation]:
     number, broken = len(trial.events), trial.trace.broken
     if trial.difference is not None:
-        # Any other violation may be one of the replay only.
+        # The checks read the trace; if the replay differs, their violations may not be the run's.
         yield trial.difference
     elif trial.endless:
         yield Violation("endless", f"not over after {number} events", number)
     elif broken is not None:
         yield Violation("broken", raised_text(broken), len(trial.trace.steps) + 1)
     elif trial.error is not None:
-        # The journal can be replayed now, and could not when a process had died.
+        # The replay after a simulated crash failed, although the journal can be replayed now.
         yield Violation("replay", f"resuming the run: {raised_text(trial.error)}", number)
 
 
@@ -80,7 +80,7 @@ def _ended(trial: Trial[S]) -> Iterator[Violation]:
 
 
 def unfinished(trial: Trial[S]) -> Iterator[Violation]:
-    """Yield each fault of a run that is over."""
+    """Yield a violation if an ended run has pending effects, no ending, or the wrong ending."""
     if trial.simulation is None or not trial.simulation.run.ended:
         return
     run, number = trial.simulation.run, len(trial.events)
@@ -95,7 +95,7 @@ def unfinished(trial: Trial[S]) -> Iterator[Violation]:
 
 
 def unexplained(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
-    """Yield the first node that ended a run early, or at a bound, without saying why."""
+    """Yield a violation for the first node that ended a run early or at a limit, with no reason."""
     for move in trace.moves:
         if move.run.ending is None and _owes_an_ending(subject.graph, move):
             text = f"node {move.node.name!r} left by {move.way[1]!r}"
@@ -105,13 +105,13 @@ def unexplained(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
 
 
 def _owes_an_ending(graph: NodeGraph[S], move: Move[S]) -> bool:
-    """Whether a node that leaves by this move has promised that the run ends for a reason."""
+    """Whether the contract of the move's node requires that the run now has an ending."""
     promised = contract_of(graph.nodes[move.node.name])
     if move.outcome is None or promised is None:
         return False
     if promised.moved(type(move.outcome)) & {"end", "broken"}:
         return True
-    # The node bounds the run, and the run has reached the bound.
+    # A stop node with limits (`caps`) ended the run, so the ending must give the reason.
     bounds = move.node.kind == "stop" and bool(promised.caps)
     return bounds and isinstance(move.outcome, Stop) and move.target == "END"
 
@@ -123,7 +123,7 @@ def _beyond(trace: Trace[S], bound: Bound) -> Iterator[Violation]:
         asked += sum(isinstance(effect, CallModel) for effect in step.effects)
         ran += sum(isinstance(effect, CallTool) for effect in step.effects)
         if isinstance(step.event, ChildEnded):
-            # The bound of a child's own graph is unknown here; the budget holds for both.
+            # Only the budget limits a child's tool calls here: its graph's bound is unknown.
             by_children += step.event.spent.tool_calls
         visits.update(move.target for move in step.transitions)
         budget = step.run.setup.budget.tool_calls

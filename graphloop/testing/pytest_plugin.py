@@ -1,4 +1,4 @@
-"""The pytest plugin: a fixture that fuzzes a graph. Loading it loads nothing else of graphloop."""
+"""The pytest plugin with the fixture `fuzz_graph`; the rest of graphloop loads on first use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPTION = "--graphloop-seeds"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that says how many seeds each `fuzz_graph` tries."""
+    """Add the option `--graphloop-seeds`, the number of seeds that each `fuzz_graph` tries."""
     group = parser.getgroup("graphloop")
     group.addoption(
         OPTION, type=int, default=200, metavar="N", help="seeds of each fuzz_graph (200)"
@@ -29,8 +29,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def fuzz_graph(request: pytest.FixtureRequest) -> Callable[..., FuzzReport]:
-    """Return `graphloop.testing.fuzz`, made to raise an `AssertionError` with its report."""
-    # pytest does not type its options; this one is declared above, with its type.
+    """Return a function like `fuzz` that raises an `AssertionError` if the report has failures."""
+    # `getoption` returns Any; `pytest_addoption` declares this option as an int.
     seeds = cast("int", request.config.getoption(OPTION))
 
     def fuzzed(graph: Agent | NodeGraph[Any], **options: object) -> FuzzReport:

@@ -1,4 +1,4 @@
-"""Replies of an adversarial model: every finish reason, and every way to call tools."""
+"""Random model replies for the fuzzer: every finish reason, with valid and invalid tool calls."""
 
 from __future__ import annotations
 
@@ -43,25 +43,25 @@ REFUSING: Final = (
     *(FinishReason.REFUSAL, FinishReason.CONTENT_FILTER, FinishReason.CONTEXT_WINDOW),
 )
 CALLING: Final = (FinishReason.TOOL_CALLS, FinishReason.STOP, FinishReason.STOP_SEQUENCE)
-"""Servers differ in the finish reason of a reply that calls tools."""
+"""The finish reasons that servers give to a reply with tool calls."""
 FREE: Final = (
     *("done", "one", "some", "stranger", "strange", "storm"),
     *("empty", "paused", "cut", "refused", "listed", "failed"),
     *("one", "one", "some", "done", "listed", "one"),
 )
-"""The kinds of answers of a model that is not forced; common kinds stand here more than once."""
+"""The kinds of reply that a model may give freely; a repeated kind is drawn more often."""
 FORCED: Final = (
     *("one", "done", "some", "stranger", "cut", "refused", "empty", "failed"),
     *("one", "one", "one", "one", "one", "one"),
 )
-"""The kinds of answers of a model that has to call a certain tool."""
+"""The kinds of reply when the request forces one tool; a repeated kind is drawn more often."""
 
 
 def answered_by_a_model(effect: CallModel, choices: Choices) -> Reply:
-    """Return the answer of a model.
+    """Return a random model reply to the request of `effect`, as the choices decide.
 
     Raises:
-        Exception: the request failed.
+        Exception: the choices make the request fail.
     """
     forced = effect.request.tool_choice.mode == "tool" and len(effect.request.tools) == 1
     kind = choices.pick(FORCED if forced else FREE)
@@ -73,7 +73,7 @@ def answered_by_a_model(effect: CallModel, choices: Choices) -> Reply:
 
 
 def unanswered_calls(tools: tuple[ToolSpec, ...], choices: Choices) -> AssistantMessage:
-    """Return a reply from before the run, with calls that have no results yet."""
+    """Return an assistant message with calls of these tools, for an input without their results."""
     able = [tool for tool in tools if tool.kind != "provider"]
     picked = [choices.pick(able) for _ in range(1 + choices.draw(2))] if able else []
     calls = [
@@ -86,7 +86,7 @@ def unanswered_calls(tools: tuple[ToolSpec, ...], choices: Choices) -> Assistant
 @final
 @dataclass(frozen=True)
 class _Model:
-    """The request that a model answers, and the choices that decide its answer."""
+    """Builds a random model reply to the request of `effect`, as the choices decide."""
 
     effect: CallModel
     choices: Choices
@@ -94,11 +94,11 @@ class _Model:
     def answer(  # noqa: C901, PLR0911 - one case for each kind
         self, kind: str
     ) -> tuple[tuple[AssistantPart, ...], FinishReason]:
-        """Return the parts and the finish reason of an answer of this kind."""
+        """Return the message parts and the finish reason of a reply of this kind."""
         draw, pick, call, stranger = (
             *(self.choices.draw, self.choices.pick, self._call, self._stranger),
         )
-        text = TextPart(f"Reply {self.effect.id}.")  # Unique in the run.
+        text = TextPart(f"Reply {self.effect.id}.")  # The id makes the text unique in the run.
         match kind:
             case "one":
                 return (call(),), pick(CALLING)
@@ -121,7 +121,7 @@ class _Model:
                 return pick(((text, half), (text,), (call(), half))), finish
             case "refused":
                 return pick(((text,), (), (text, call()))), pick(REFUSING)
-            case "listed":  # Some nodes read answers of these forms.
+            case "listed":  # Some nodes parse a reply as a list or as JSON.
                 items = [f"item {at}" for at in range(1 + draw(3))]
                 words = pick((dumps(items), "\n".join(items), dumps({"answer": items[0]})))
                 return (TextPart(words),), FinishReason.STOP
@@ -129,14 +129,14 @@ class _Model:
                 return (text,), FinishReason.STOP
 
     def _call(self) -> ToolCall:
-        """Return a call of a tool on offer, with arguments that fit."""
+        """Return a call of an offered tool with arguments that match the tool's schema."""
         if not self._offered:
             return self._stranger()
         tool = self.choices.pick(self._offered)
         return ToolCall(self._call_id(), tool.name, fitting(tool.parameters, self.choices))
 
     def _stranger(self) -> ToolCall:
-        """Return a call that cannot run: an unknown tool, or arguments that do not fit."""
+        """Return a call of an unknown tool, or of an offered tool with invalid arguments."""
         name = self.choices.pick(("nowhere", "", *[tool.name for tool in self._offered]))
         return ToolCall(self._call_id(), name, unfit_arguments(self.choices))
 
@@ -153,21 +153,21 @@ class _Model:
 
 
 def fitting(schema: str, choices: Choices) -> str:
-    """Return arguments, as JSON text, that fit a tool's schema.
+    """Return random arguments, as JSON text, that match a tool's JSON Schema.
 
-    Only common keywords are understood; any other value is a text. A simulation needs no more,
-    because the adversary checks the arguments as well.
+    Only common schema keywords are read; for any other schema the value is a text. That is enough,
+    because no real check runs: the adversary also decides which arguments are valid.
     """
     return dumps(_value(loads(schema), choices, 0))
 
 
 def unfit_arguments(choices: Choices) -> str:
-    """Return arguments that fit hardly any schema."""
+    """Return a random arguments text that is invalid JSON or matches few tool schemas."""
     return choices.pick(UNFIT)
 
 
 def are_arguments(arguments: str) -> bool:
-    """Whether arguments are a JSON object."""
+    """Whether the text parses as a JSON object."""
     try:
         return isinstance(loads(arguments), dict)
     except ValueError:
@@ -179,7 +179,7 @@ def _value(  # noqa: PLR0911 - one case for each type of JSON
 ) -> object:
     if not isinstance(schema, dict) or depth > DEPTH_MAX:
         return "deep"
-    known = cast("dict[str, Any]", schema)  # Keys of JSON are texts.
+    known = cast("dict[str, Any]", schema)  # All keys of a JSON object are texts.
     match known:
         case {"const": constant}:
             return constant
@@ -198,7 +198,7 @@ def _value(  # noqa: PLR0911 - one case for each type of JSON
             items = known.get("items", {"type": "string"})
             return [_value(items, choices, depth + 1) for _ in range(choices.draw(4))]
         case {"type": "boolean"}:
-            return not choices.draw(2)  # True ends most loops, so it is the simpler value.
+            return not choices.draw(2)  # True is the simplest choice, because it ends most loops.
         case {"type": "integer" | "number"}:
             return choices.pick((0, 1, -1, 7, 10**9))
         case {"type": "null"}:

@@ -1,4 +1,4 @@
-"""Report: the failures that the fuzzer has found, and what its runs have reached."""
+"""The fuzzer's report: the failures, and how often the runs reached each node and outcome."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from .violation import Violation
 __all__ = ["Coverage", "Failing", "FuzzReport"]
 
 HEAD, TAIL = 24, 4
-"""The number of lines that are printed of a trace: at its beginning, and at its end."""
+"""How many lines are printed from the beginning and from the end of a long trace."""
 
 UNSEEN_MAX: Final = 12
-"""The most unreached nodes and outcomes that are printed."""
+"""The maximum number of unreached nodes and outcomes that are printed."""
 
 
 @final
 @dataclass
 class Coverage:
-    """Counts over all runs so far, with 0 for each row that no run has taken.
+    """Counts how often all fuzzed runs reached each node and transition; 0 if no run did.
 
     Attributes:
-        nodes: visits, by name.
-        edges: transitions, by the names of a node and an outcome.
-        endings: the number of runs that ended for each reason; `parked` for runs that wait.
+        nodes: maps the name of a node to the number of its visits.
+        edges: maps the names of a node and an outcome to the number of such transitions.
+        endings: maps the reason of an ending to its number of runs; parked runs count as `parked`.
         runs: the number of runs.
     """
 
@@ -41,12 +41,12 @@ class Coverage:
 
     @classmethod
     def of(cls, graph: NodeGraph[Any]) -> Coverage:
-        """Return the coverage of a graph before its first run."""
+        """Return a coverage with a count of 0 for each node and transition of the graph."""
         edges = {(edge.source, edge.outcome): 0 for edge in graph.edges}
         return cls(Counter(dict.fromkeys((*graph.nodes, "END"), 0)), Counter(edges))
 
     def add(self, graph: NodeGraph[Any], trace: Trace[Any]) -> None:
-        """Count the transitions and the ending of a run."""
+        """Add the node visits, the transitions and the ending of a run to the counts."""
         self.runs += 1
         self.nodes[graph.start] += 1
         for step in trace.steps:
@@ -67,7 +67,7 @@ class Coverage:
 
     @property
     def marks(self) -> Marks:
-        """The counts as marks of the graph's diagram: pale where no run has been."""
+        """The counts as marks for the graph's diagram; unreached nodes and edges are pale."""
         weak: Tone = "weak"
         return Marks(
             title=f"{self.runs} runs",
@@ -78,7 +78,7 @@ class Coverage:
         )
 
     def to_builtins(self) -> Mapping[str, object]:
-        """Return the counts as values of JSON."""
+        """Return the counts as JSON-compatible dictionaries."""
         return {
             "nodes": dict(self.nodes),
             "outcomes": {f"{node}.{way}": count for (node, way), count in self.edges.items()},
@@ -101,14 +101,14 @@ class Coverage:
 @final
 @dataclass(frozen=True)
 class Failing:
-    """A run with violations, shrunk.
+    """A run with violations, in the simplest form that the fuzzer found.
 
     Args:
-        violations: the first is the violation that the search has found.
-        seed: the seed that made the run before it was shrunk; None for a replayed token.
-        token: makes exactly this run again: `graphloop fuzz TARGET --replay TOKEN`.
-        trace: the run, a line for each event.
-        repeats: whether the same choices fail again, as far as the fuzzer can tell.
+        violations: the violations of the run; the first has the code that the run is reported for.
+        seed: the seed of the original run before it was shrunk; None for a replayed token.
+        token: the token that replays this run: `graphloop fuzz TARGET --replay TOKEN`.
+        trace: the text of the run, one line for each event.
+        repeats: whether replaying the token is expected to fail again.
     """
 
     violations: tuple[Violation, ...]
@@ -118,7 +118,7 @@ class Failing:
     repeats: bool = True
 
     def lines(self, again: str) -> Iterator[str]:
-        """Yield the printed lines; `again` is the command that makes the run again."""
+        """Yield the printed lines of this failure; `again` is the command that replays the run."""
         yield from map(str, self.violations)
         if self.seed is not None:
             yield f"  found with seed {self.seed}{'; at its simplest' if self.repeats else ''}:"
@@ -136,16 +136,16 @@ class Failing:
 @final
 @dataclass(frozen=True)
 class FuzzReport:
-    """The failures that the fuzzer has found; print the report to read it.
+    """The result of a fuzzer search or of a replayed token; `print` shows it as text.
 
     Args:
         graph: the graph's name.
-        seeds: the number of tried seeds.
-        first_seed: the first of them.
-        failing: a run for each code of violations.
+        seeds: the number of seeds that were tried.
+        first_seed: the first seed that was tried.
+        failing: a failing run for each violation code that was found.
         failed: the number of seeds that failed.
-        coverage: the nodes and outcomes that the runs reached.
-        notes: further remarks.
+        coverage: how often the runs reached each node and outcome.
+        notes: further remarks, such as why the search ended early.
         interrupted: whether Ctrl-C ended the search early.
         other_rules: whether the replayed token was made with other rules.
     """
@@ -162,7 +162,7 @@ class FuzzReport:
 
     @property
     def ok(self) -> bool:
-        """Whether every run kept every promise."""
+        """Whether no run had a violation."""
         return not self.failing
 
     def to_json(self) -> str:
@@ -173,10 +173,11 @@ class FuzzReport:
         return dumps(told, indent=2, ensure_ascii=False)
 
     def text(self, target: str = "") -> str:
-        """Return the report for people, with a command that replays each failure.
+        """Return the report as readable text, with a command that replays each failure.
 
         Args:
-            target: the target and options of the command; without them, a call in Python is told.
+            target: the target and options for the printed `graphloop fuzz` command. If empty, the
+                text shows a Python call of `replay_token` instead.
         """
         command = f"graphloop fuzz {target} --replay ", ""
         start, end = command if target else ('replay_token(graph, "', '", …)')
@@ -188,5 +189,5 @@ class FuzzReport:
         return "\n".join([f"graph {self.graph!r}: {searched}", *(f"  {line}" for line in lines)])
 
     def __str__(self) -> str:
-        """Return the report for people."""
+        """Return the report as readable text."""
         return self.text()

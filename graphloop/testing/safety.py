@@ -1,4 +1,4 @@
-"""assert_safe: raises an `AssertionError` with the report if a proof finds an error."""
+"""assert_safe: a test assertion that the static proofs (`check`) find no error in a graph."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ def assert_safe(
     ignore: Ignore | None = None,
     proven: Collection[str] = (),
 ) -> Report:
-    """Assert that no proof finds an error in a graph, and return the report.
+    """Prove a graph safe with `check`, and return the report; raise if a proof finds an error.
 
     Args:
         graph: a graph, or an agent with its graph.
-        rules: temporal rules of your own.
-        ignore: the reasons for setting findings aside, by node and code.
-        proven: codes for which "unknown" is an error, too.
+        rules: further temporal rules that every run of the graph must keep.
+        ignore: maps the node and code of a finding to the reason why it is ignored.
+        proven: codes of findings that must be proven absent; for these, "unknown" fails too.
 
     Raises:
-        AssertionError: a proof found an error, or a code of `proven` is unknown.
-        ConfigError: an argument cannot work.
+        AssertionError: a proof found an error, or a code in `proven` is not proven.
+        ConfigError: an argument is invalid.
     """
     wanted_codes = codes("proven", proven)
     subject: NodeGraph[Any] = graph.graph if isinstance(graph, Agent) else graph
     if isinstance(subject, Graph):
-        # A loaded graph has rules, and reasons to set findings aside, of its own.
+        # `Graph.check` also applies the graph's own rules and its own ignored findings.
         report = subject.check(rules=rules, ignore=ignore)
     else:
         report = check(subject, rules, ignore=ignore)

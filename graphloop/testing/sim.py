@@ -1,11 +1,11 @@
-"""The simulation driver: the same kernel, under a seed, in a world that you write.
+"""The simulation driver: runs a graph with the real kernel and answers from your own functions.
 
-There is no event loop and no real time. The seed draws which pending effect is answered next: the
+It uses no event loop and no real time. The seed decides which pending effect is answered next: the
 same seed gives the same events, byte for byte. The caller chooses after which events the process
-crashes or the run is aborted. A crash forgets everything but the journal. The next process folds
-the run from it, and performs the pending effects again. A tool that may not be repeated starts
-only after `EffectsStarted` is journaled. A tool that a crash interrupted is answered as unknown.
-The seed decides whether it had taken effect.
+crashes or the run is aborted. A crash loses everything but the journal. The simulation then
+replays the journal and performs the pending effects again. A call that must not be repeated starts
+only after `EffectsStarted` is journaled. If a crash interrupts such a call, its result is
+`unknown`, and the seed decides whether the tool took effect.
 """
 
 from __future__ import annotations
@@ -61,15 +61,15 @@ __all__ = ["ChildAnswer", "Simulation", "World", "simulate"]
 S = TypeVar("S")
 
 EVENTS_MAX: Final = 100_000
-"""The number of events after which a simulation is given up; a bounded run ends before."""
+"""The default number of events after which a simulation raises an error."""
 
 LATENCY_MAX_S: Final = 10.0
 
 DOWNTIME_MAX_S: Final = 1_000.0
-"""How long a process stays dead at most."""
+"""The maximum virtual time, in seconds, between a crash and the resume."""
 
 ChildAnswer: TypeAlias = tuple[str, ResultStatus, Spent]
-"""The end of a child run: its answer, its status, and all that it used."""
+"""The end of a child run: its answer, its status, and its use of the budget."""
 
 
 def _missing(kind: str, name: str) -> NoReturn:
@@ -78,18 +78,20 @@ def _missing(kind: str, name: str) -> NoReturn:
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """The answers to effects. An error that a function raises becomes `EffectFailed`.
+    """Your functions that answer the effects of a simulated run.
+
+    An error that a function raises becomes the event `EffectFailed`.
 
     Args:
-        model: returns a reply to a request.
-        tool: returns the outcome of a tool. It is called once for each execution that takes
-            effect, also if a crash loses the result.
+        model: returns the model's reply to a request.
+        tool: returns the outcome of a tool call. It is called once for each execution that takes
+            effect, even if a crash loses the result.
         check: returns a check for each call; by default every call is valid without an approval.
-        human: returns a decision, or None: the run then parks.
-        callback: returns what a function of the user's returns.
-        child: returns the end of a child run, or None: the child parks.
-        steer: returns what the caller of an attended run says. The simulation fills in its time
-            and effect.
+        human: returns a person's decision, or None to park the run.
+        callback: returns the answer in place of a user's function.
+        child: returns the end of a child run, or None to park the child.
+        steer: returns the `Steered` event of a caller that iterates the run. The simulation sets
+            its time and its effect.
         repeatable: whether a call may run again after a crash; by default no call may.
     """
 
@@ -109,16 +111,16 @@ class World:
 
 @dataclass
 class Simulation(Generic[S]):
-    """The end of a simulation.
+    """The result of `simulate`: the run, its journal, and counts of the executed calls.
 
     Attributes:
-        run: the last state of the run.
+        run: the run after its last event.
         events: the journal.
-        executions: how often each call was started, by its key.
+        executions: maps the key of a call to how often the call was started.
         finished: the keys of the calls whose results are in the journal.
-        repeated: the keys of calls that started again after their results were journaled. For
-            calls that may not be repeated: after their starts were. Anything here is a bug of
-            graphloop.
+        repeated: the keys of calls that started again although their results were journaled. A
+            call that must not be repeated is listed if its earlier start was journaled. Any key
+            here shows a bug of graphloop.
     """
 
     run: Run[S]
@@ -142,26 +144,26 @@ def simulate(  # noqa: PLR0913 - each keyword is one dial of the simulation
     events_max: int | None = None,
     journal: list[Event] | None = None,
 ) -> Simulation[S]:
-    """Simulate one run to its end, or until it waits for people and children only.
+    """Simulate one run until it ends, or until only people or child runs could answer.
 
     Args:
         graph: the graph to run.
         messages: the input of the run.
-        world: the answers to the effects.
-        state: the user's state.
-        setup: model, tools and settings.
-        seed: decides the order and times of the answers, and which tools took effect before a
-            crash.
-        crash_after: the numbers of the events (1 is `Started`) after which the process dies.
+        world: the functions that answer the effects.
+        state: the user's state at the start of the run.
+        setup: the model, the tools and the settings of the run.
+        seed: decides the order and times of the answers, and which interrupted tools took effect
+            before a crash.
+        crash_after: the numbers of the events (1 is `Started`) after which the process crashes.
         abort_after: the number of the event after which the run is cancelled.
-        meanwhile: messages and stops from outside, by the number of the event before them. The
-            simulation fills in their times.
-        events_max: the number of events after which the simulation is given up.
-        journal: an empty list that becomes the journal; it is filled also if this raises.
+        meanwhile: maps the number of an event to the `Queued` or `Cancelled` event that the caller
+            sends after it. The simulation sets the times of these events.
+        events_max: the number of events after which the simulation raises an error.
+        journal: an empty list to append the events to. It keeps them even if `simulate` raises.
 
     Raises:
         GraphloopError: the run took more than `events_max` events.
-        Exception: the error of a node.
+        Exception: a node raised this error.
     """
     most = EVENTS_MAX if events_max is None else events_max
     started = Started(0.0, f"sim-{seed}", graph.name, tuple(messages), setup, state)
@@ -169,7 +171,7 @@ def simulate(  # noqa: PLR0913 - each keyword is one dial of the simulation
     events.append(started)
     first = begin(graph, started, state)
     simulation = Simulation(first.run, events)
-    # Not for secrets: a seeded simulation must be repeatable.
+    # A secure generator has no seed, and a simulation must be repeatable.
     process = _Process(graph, world, random.Random(seed), simulation)
     if 1 in crash_after:
         process.crash()
@@ -190,9 +192,10 @@ def simulate(  # noqa: PLR0913 - each keyword is one dial of the simulation
 
 
 class _Process(Generic[S]):
-    """A process that drives the run until it dies: effects to start, and effects in flight.
+    """The simulated driver process, with the effects to start and the effects in flight.
 
-    An effect in flight has the virtual time of its answer.
+    Each effect in flight is stored with the virtual time of its answer. A crash empties both lists,
+    and the next process resumes in the same object.
     """
 
     def __init__(
@@ -211,11 +214,11 @@ class _Process(Generic[S]):
         self._started: set[int] = set()
 
     def perform(self, effects: Iterable[Effect]) -> None:
-        """Queue the effects that get an answer."""
+        """Queue the effects to start, except those that no person or child will answer."""
         self._waiting += [effect for effect in effects if not self._is_silent(effect)]
 
     def interrupted(self, event: Queued | Cancelled) -> Event:
-        """Return an event from outside; an immediate stop drops all effects under way."""
+        """Return the caller's event at the current time; an immediate stop drops all effects."""
         if isinstance(event, Cancelled) and not event.after_step:
             unbegun = tuple([wait.id for wait in self._waiting if self._is_surely_unstarted(wait)])
             self._waiting.clear()
@@ -224,7 +227,10 @@ class _Process(Generic[S]):
         return evolve(event, at=self._clock)
 
     def next_event(self) -> Event | None:
-        """Return the next event, or None if none comes."""
+        """Start the waiting effects, and return the next event; None if no effect can be answered.
+
+        The next event may also be `Resumed`, `EffectsStarted` or the end of an abandoned child.
+        """
         if self._simulation.run.abandoned:
             return self._unwanted(min(self._simulation.run.abandoned))
         if self._resuming and self._waiting:
@@ -239,7 +245,7 @@ class _Process(Generic[S]):
         return self._earliest() if self._in_flight else None
 
     def take(self, event: Event, *, crash: bool) -> None:
-        """Journal an event, then step; or crash in between."""
+        """Append an event to the journal; then crash if `crash` is set, else apply the event."""
         simulation = self._simulation
         answered = simulation.run.pending.get(getattr(event, "effect", 0))
         if isinstance(answered, StartRun):
@@ -256,7 +262,7 @@ class _Process(Generic[S]):
             self.perform(taken.effects)
 
     def crash(self) -> None:
-        """Forget everything but the journal, and resume from it."""
+        """Drop all effects, replay the run from the journal, and perform its pending effects."""
         for _, effect in self._in_flight:
             if self._runs(effect) and self._rng.random() < 0.5:
                 self._lose(effect)
@@ -270,7 +276,7 @@ class _Process(Generic[S]):
             self.perform(run.pending.values())
 
     def _unwanted(self, effect_id: int) -> Event:
-        """End an abandoned child run; the seed decides whether it has spent anything."""
+        """Return the event that ends an abandoned child; the seed decides whether it had costs."""
         self._waiting = [wait for wait in self._waiting if wait.id != effect_id]
         self._in_flight = [pair for pair in self._in_flight if pair[1].id != effect_id]
         effect, spent = self._simulation.run.pending[effect_id], Spent()
@@ -281,7 +287,7 @@ class _Process(Generic[S]):
         return child_unwanted(self._clock, effect_id, spent)
 
     def _is_surely_unstarted(self, effect: Effect) -> bool:
-        """Whether this process knows that no process has started a call."""
+        """Whether it is certain that no process has started this waiting call or child run."""
         if not isinstance(effect, CallTool | StartRun):
             return False
         return effect.id >= self._resumed_at or self._must_be_noted(effect)
@@ -295,7 +301,7 @@ class _Process(Generic[S]):
         )
 
     def _runs(self, effect: Effect) -> bool:
-        """Whether performing an effect runs a tool; an interrupted tool is left alone."""
+        """Whether to run the effect's tool: not if a crash interrupted an unrepeatable call."""
         if not isinstance(effect, CallTool):
             return False
         return effect.id not in self._interrupted or self._world.repeatable(effect)
@@ -314,7 +320,7 @@ class _Process(Generic[S]):
         self._in_flight.append((self._clock + self._rng.uniform(0.001, LATENCY_MAX_S), effect))
 
     def _earliest(self) -> Event:
-        """Return the earliest answer."""
+        """Remove the effect in flight with the earliest answer, and return the answer's event."""
         soonest = min(range(len(self._in_flight)), key=lambda at: self._in_flight[at][0])
         at, effect = self._in_flight.pop(soonest)
         if isinstance(effect, CallTool) and not self._runs(effect):
@@ -326,7 +332,7 @@ class _Process(Generic[S]):
             return failed(at, effect, error)
 
     def _lose(self, effect: Effect) -> None:
-        """Let a tool take effect, and lose its result."""
+        """Call the tool's function, and drop its result, as if a crash had lost it."""
         with suppress(Exception):
             _answer(self._world, effect, self._simulation.run, self._clock)
 
@@ -337,7 +343,7 @@ class _Process(Generic[S]):
             if isinstance(effect, AskHuman):
                 return self._world.human(effect) is None
             return self._world.child(effect) is None
-        except Exception:  # noqa: BLE001 - it raises again when it lands, at the effect boundary
+        except Exception:  # noqa: BLE001 - `_earliest` calls it again and reports the error
             return False
 
 

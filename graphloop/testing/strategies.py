@@ -1,10 +1,10 @@
-"""Strategies for Hypothesis: any answer of a model, and any run of a graph.
+"""Hypothesis strategies that generate model replies and simulated runs of a graph.
 
     @given(run=strategies.simulations(graph, tools=[refund]))
     def test_money_is_paid_once(run: Simulation[Ticket]) -> None:
         assert sum(run.executions[key] for key in run.executions) <= 1
 
-This module needs Hypothesis (`pip install "graphloop[test]"`); nothing else of graphloop does.
+Only this module of graphloop needs Hypothesis (`pip install "graphloop[test]"`).
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ choices = st.lists(st.integers(0, 255), max_size=CHOICES_MAX)
 
 
 def replies(tools: Sequence[ToolSpec] = ()) -> st.SearchStrategy[Reply]:
-    """Return any answer of a model that is offered these tools."""
+    """Return a strategy that generates replies of a model that may call these tools."""
     request = ModelRequest((UserMessage("Go."),), tuple(tools))
 
     def answered(values: list[int]) -> Reply | None:
         try:
             return answered_by_a_model(CallModel(1, "model", request), Choices.replayed(values))
-        except Exception:  # noqa: BLE001 - a request that fails has no reply.
+        except Exception:  # noqa: BLE001 - the simulated request failed, so it has no reply.
             return None
 
-    # Hypothesis does not type a filter as narrowing.
+    # In Hypothesis' types, `filter` does not remove None.
     return cast("st.SearchStrategy[Reply]", choices.map(answered).filter(bool))
 
 
@@ -59,16 +59,17 @@ def simulations(
     state: object = None,
     events_max: int = EVENTS_MAX,
 ) -> st.SearchStrategy[Simulation[Any]]:
-    """Return any run of a graph in a hostile world of `graphloop.testing.fuzz`.
+    """Return a strategy that generates simulated runs of a graph, as `graphloop.testing.fuzz` does.
 
     Args:
-        graph: a graph, or an agent.
-        tools: the tools on offer, for a graph; by default, some are invented.
-        state: the state that each run begins with.
-        events_max: the number of events after which a run is given up, with an error.
+        graph: a graph or an agent.
+        tools: the tools that a graph's model can call; without them, sample tools are made. An
+            agent has tools of its own.
+        state: the user's state at the start of each run.
+        events_max: the number of events after which a run raises an error.
 
     Raises:
-        ConfigError: the tools or the state cannot work.
+        ConfigError: the tools or the state are invalid.
     """
     subject = subject_of(graph, tools, state)
 

@@ -1,4 +1,4 @@
-"""Subject: the graph that is fuzzed, with the input of its runs."""
+"""Subject: the graph to fuzz, with the state, tools, rules and messages of its runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["RULES_MARK", "Subject", "furnished", "invented_tools", "rules_of_gat
 S = TypeVar("S")
 
 RULES_MARK: Final = 0xFFFF
-"""The bits of a mark for the rules; the other bits are for the table and the tools."""
+"""The bits of `Subject.mark` that hold the checksum of the rules."""
 
 NO_RULES: Final = Rules()
 SCHEMA: Final = {"type": "object", "properties": {"text": {"type": "string"}}}
@@ -43,17 +43,17 @@ INVENTED: Final[Mapping[str, ToolKind]] = {
 @final
 @dataclass(frozen=True)
 class Subject(Generic[S]):
-    """The graph that is fuzzed, with the input of its runs.
+    """The graph to fuzz, with the state, tools, rules and messages of its runs.
 
     Args:
-        graph: the topology.
-        state: the state that each run begins with.
-        setup: the tools on offer, and the bounds of each run.
-        rules: temporal rules, with every word resolved.
-        messages: the conversation that each run begins with.
-        iterated: whether a caller may iterate its runs, as `Agent.iter` does.
-        approvals: by the name of a tool, whether a person is asked about every call, or about no
-            call. A tool with a predicate is missing here, and so is an invented one.
+        graph: the graph to fuzz.
+        state: the user's state at the start of each run.
+        setup: the tools that models can call, and the limits of each run.
+        rules: the temporal rules, with the names in them resolved to nodes and tools.
+        messages: the input messages of each run.
+        iterated: whether a caller may iterate the runs, as `Agent.iter` does.
+        approvals: maps the name of a tool to whether every call of it needs an approval. Sample
+            tools, and tools that decide by a predicate, are missing.
     """
 
     graph: NodeGraph[S]
@@ -66,7 +66,7 @@ class Subject(Generic[S]):
 
     @property
     def mark(self) -> int:
-        """A checksum of the table and the tools, and another of the rules."""
+        """A checksum of the graph's table and tools (high bits) and of the rules (low bits)."""
         table = [
             self.graph.name,
             self.graph.start,
@@ -85,10 +85,10 @@ def subject_of(
     state: object = None,
     rules: Rules | Iterable[Rules] = (),
 ) -> Subject[Any]:
-    """Return a graph or an agent as a subject; the arguments are those of `fuzz`.
+    """Build the `Subject` to fuzz from a graph or an agent; the arguments are those of `fuzz`.
 
     Raises:
-        ConfigError: a rule, a tool or the state cannot work, or `subject` is no graph.
+        ConfigError: a rule, a tool or the state is invalid, or `subject` is not a graph.
     """
     added = rules_of(rules)
     if isinstance(subject, Agent):
@@ -120,7 +120,7 @@ def subject_of(
 
 
 def _state(graph: NodeGraph[Any]) -> object:
-    """Return a state of the graph's type, made without arguments; None without a type."""
+    """Create a state by calling the graph's state type; return None if the graph has no type."""
     kind = graph.state_type if isinstance(graph, Graph) else None
     if not isinstance(kind, type):
         return None
@@ -135,10 +135,10 @@ def _state(graph: NodeGraph[Any]) -> object:
 
 
 def furnished(agent: Agent) -> Agent:
-    """Return an agent with tools; if it has none, it gets some, and each option that it lacks.
+    """Return the agent; if it has no tools, return a copy with sample tools and option defaults.
 
-    Most decisions of the standard loop concern calls: denied, asked about, answered by a client or
-    by a child run. Without tools, none of these would be fuzzed.
+    Most decisions of the standard loop concern tool calls: denials, approvals, client tools and
+    sub-agents. Without tools, the fuzzer could not test them.
     """
     if agent.options.get("tools"):
         return agent
@@ -170,9 +170,9 @@ def _played(*_: object) -> bool:
 
 
 def invented_tools(graph: NodeGraph[Any], rules: Rules = NO_RULES) -> tuple[ToolSpec, ...]:
-    """Return tools for a graph without tools: at least one of each kind.
+    """Return sample tools for a graph that has none: functions, a client tool and a sub-agent.
 
-    The tools that its gates and the rules name are among them: otherwise no rule would apply.
+    Every tool that a gate or a temporal rule names is added; otherwise that rule could not apply.
     """
     kinds = dict(INVENTED)
     gates = [rule for node in graph.nodes.values() for rule in rules_of_gate(node)]
@@ -183,11 +183,11 @@ def invented_tools(graph: NodeGraph[Any], rules: Rules = NO_RULES) -> tuple[Tool
 
 
 def rules_of_gate(node: Node[Any, Outcome]) -> tuple[Rule, ...]:
-    """Return the rules of a gate; for any other node, none."""
+    """Return the policy rules of a gate node; an empty tuple for any other node."""
     rules: object = getattr(node, "rules", ())
     if node.kind != "gate" or not isinstance(rules, tuple):
         return ()
-    items = cast("tuple[object, ...]", rules)  # isinstance cannot tell the type of the items.
+    items = cast("tuple[object, ...]", rules)  # `isinstance` leaves the type of the items open.
     return tuple([rule for rule in items if isinstance(rule, Rule)])
 
 
@@ -200,6 +200,6 @@ def _tools_in(rules: Rules) -> Iterator[str]:
 
 
 def _terms(rule: TemporalRule) -> Iterator[str]:
-    """Yield the terms of a rule without its reason, because a reason changes no run."""
+    """Yield the parts of a temporal rule for the checksum; its reason has no effect on a run."""
     yield from map(str, words_of(rule))
     yield str(rule.times) if isinstance(rule, AtMost) else ""

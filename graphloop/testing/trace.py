@@ -1,7 +1,7 @@
-"""Trace: a journal as steps: an event, the moves of nodes that follow, and the run afterwards.
+"""Trace: a replayed journal, as a list of events with the node reactions that each caused.
 
-The reactions of nodes are recorded twice: while a run is simulated, and when its journal is
-replayed. They are the same, unless a node decides by more than its run and the event.
+The fuzzer records node reactions while it simulates a run, and again when it replays the journal.
+The two records are equal, unless a node depends on more than its run and the event.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ S = TypeVar("S")
 LEAVING: Final = (SystemExit, GeneratorExit)
 
 NamedReaction: TypeAlias = tuple[str, Reaction[Any, Outcome]]
-"""The name of a node, and its reaction."""
+"""The name of a node, and its reaction to an event."""
 
 
 class ProcessExit(Exception):
-    """A node tried to end the process; the message says how."""
+    """A node raised `SystemExit` or `GeneratorExit`, which the message names."""
 
 
 @final
 @dataclass
 class Recording:
-    """The reactions of nodes while a journal grows.
+    """The journal of a run in progress, and the node reactions recorded so far.
 
     Args:
         journal: the events so far.
-        askers: the names of the nodes that asked for the effects, by effect id.
-        reactions: in order, by the number of the event. A process that resumes reacts to the
-            whole journal once more, under the number of its last event.
-        busy: the node that is deciding; empty if none is.
+        askers: maps the id of each effect to the name of the node that requested it.
+        reactions: maps the number of an event to the reactions to it, in order. After a crash, the
+            replay of the whole journal adds all its reactions under the number of the last event.
+        busy: the name of the node that is reacting now; empty if no node is.
     """
 
     journal: list[Event] = field(default_factory=list[Event])
@@ -73,10 +73,12 @@ class Recording:
 
     @contextmanager
     def deciding(self, node: str) -> Generator[None, None, None]:
-        """Note that a node is deciding.
+        """Context manager: set `busy` to this node's name while the node reacts to an event.
+
+        Ctrl-C leaves the name in `busy`.
 
         Raises:
-            ProcessExit: the node tried to end the process.
+            ProcessExit: the node raised `SystemExit` or `GeneratorExit`.
         """
         self.busy = node
         try:
@@ -92,7 +94,7 @@ class Recording:
 
 
 def recorded_graph(graph: NodeGraph[S], recording: Recording) -> NodeGraph[S]:
-    """Return a graph that runs as `graph` does, and adds each reaction to the recording."""
+    """Return a copy of the graph that adds each reaction of its nodes to the recording."""
 
     def add(node: Node[S, Outcome], reaction: Reaction[S, Outcome]) -> None:
         if isinstance(reaction, Wait):
@@ -108,15 +110,15 @@ def recorded_graph(graph: NodeGraph[S], recording: Recording) -> NodeGraph[S]:
 @final
 @dataclass(frozen=True, slots=True)
 class Move(Generic[S]):
-    """A reaction of a node, with the run before it.
+    """A reaction of a node to an event, with the run before the reaction.
 
     Args:
-        number: the event, counted from 1.
-        event: the event that the node reacts to; None if it was entered.
-        node: the node.
-        before: the run that the move before left behind; at first, the run with its input.
-        entered: the run when the node was entered, which may be some events ago.
-        reaction: the reaction.
+        number: the number of the event that caused the reaction, from 1.
+        event: the event that the node reacts to; None if the run has just entered the node.
+        node: the node that reacts.
+        before: the run before this reaction; for the first move, the run with its input.
+        entered: the run when it entered the node, possibly several events earlier.
+        reaction: the node's reaction.
         target: the name of the next node, or END; empty if the node waits.
     """
 
@@ -130,22 +132,22 @@ class Move(Generic[S]):
 
     @property
     def run(self) -> Run[S]:
-        """The run that the node left behind."""
+        """The run after this reaction."""
         return self.reaction.run
 
     @property
     def outcome(self) -> Outcome | None:
-        """The outcome by which the node was left; None if it waits."""
+        """The outcome by which the run left the node; None if the node waits."""
         return self.reaction.outcome if isinstance(self.reaction, Leave) else None
 
     @property
     def effects(self) -> tuple[Effect, ...]:
-        """The effects that the node asks for."""
+        """The effects that the node requests; empty if the run left the node."""
         return self.reaction.effects if isinstance(self.reaction, Wait) else ()
 
     @property
     def way(self) -> tuple[str, str]:
-        """The names of the node and of its outcome."""
+        """The names of the node and of its outcome; the second is empty if the node waits."""
         return self.node.name, outcome_name(type(self.outcome)) if self.outcome else ""
 
     def __str__(self) -> str:
@@ -155,9 +157,15 @@ class Move(Generic[S]):
 @final
 @dataclass(frozen=True)
 class TraceStep(Generic[S]):
-    """An event: the effect that it answered, the node that heard it, and its consequences.
+    """An event of the journal, with the node reactions and the effects that it caused.
 
-    `node` is empty for `Started`. `run` is the run afterwards.
+    Attributes:
+        event: the event.
+        answered: the pending effect that the event answers; None if it answers no effect.
+        node: the name of the run's node before the event; empty for `Started`.
+        moves: the node reactions to the event, in order.
+        effects: the effects that the nodes requested.
+        run: the run after the event.
     """
 
     event: Event
@@ -169,14 +177,20 @@ class TraceStep(Generic[S]):
 
     @property
     def transitions(self) -> tuple[Move[S], ...]:
-        """The moves that left their node."""
+        """The moves by which the run left a node."""
         return tuple([move for move in self.moves if move.target])
 
 
 @final
 @dataclass(frozen=True)
 class Trace(Generic[S]):
-    """The steps of a journal; `broken` is the error of the event behind them, `last`."""
+    """The replayed steps of a journal, up to its end or to the first event that raised an error.
+
+    Attributes:
+        steps: the replayed steps.
+        broken: the error that the replay raised; None if it reached the end.
+        last: the event at which the replay raised `broken`.
+    """
 
     steps: tuple[TraceStep[S], ...]
     broken: Exception | None = None
@@ -184,17 +198,17 @@ class Trace(Generic[S]):
 
     @property
     def run(self) -> Run[S] | None:
-        """The run after the last step."""
+        """The run after the last step; None if there are no steps."""
         return self.steps[-1].run if self.steps else None
 
     @property
     def moves(self) -> Iterator[Move[S]]:
-        """The moves of all steps."""
+        """The moves of all steps, in order."""
         return chain.from_iterable(step.moves for step in self.steps)
 
 
 def traced(subject: Subject[S], events: Iterable[Event]) -> Trace[S]:
-    """Return the trace of a journal, which is replayed: nothing is performed."""
+    """Replay a journal without performing its effects, and return the trace of the replay."""
     recording, steps = Recording(), list[TraceStep[S]]()
     graph = recorded_graph(subject.graph, recording)
     run: Run[S] | None = None
@@ -224,7 +238,7 @@ def _moves(
     reactions: Iterable[NamedReaction],
     last: Move[S] | None,
 ) -> Iterator[Move[S]]:
-    """Yield the moves that follow an event; `last` is the move before it."""
+    """Yield a `Move` for each reaction to an event; `last` is the latest move before the event."""
     heard: Event | None = event
     for name, reaction in reactions:
         run: Run[S] = reaction.run
@@ -245,7 +259,7 @@ def _moves(
 
 
 def new_in(now: History[Message], before: History[Message]) -> tuple[Message, ...] | None:
-    """Return the messages that a history has grown by; None if it was rewritten."""
+    """Return the messages at the end of `now` that `before` lacks; None if older ones changed."""
     if now is before:
         return ()
     return now[len(before) :] if now.starts_with(before) else None
@@ -254,17 +268,17 @@ def new_in(now: History[Message], before: History[Message]) -> tuple[Message, ..
 def difference(
     trace: Trace[Any], reactions: Mapping[int, Sequence[NamedReaction]], reason: str
 ) -> Violation | None:
-    """Return the first reaction of a recorded run that differs from its trace; None if none does.
+    """Return a "replay" violation at the first reaction that differs from the trace, or None.
 
     Args:
-        trace: the trace.
-        reactions: of the other run, by the number of the event.
-        reason: why both should be the same.
+        trace: the trace of a run.
+        reactions: the reactions recorded in another run, by the number of the event.
+        reason: the beginning of the violation's text, which says what a difference means.
     """
     for number, taken in enumerate(trace.steps, 1):
         replayed = [(move.node.name, move.reaction) for move in taken.moves]
         recorded = reactions.get(number, ())
-        # A process that resumed here has replayed what came before, too.
+        # After a crash at this event, the recording also holds the replayed earlier reactions.
         recorded = recorded[max(0, len(recorded) - len(replayed)) :] if replayed else ()
         for first, second in zip_longest(recorded, replayed):
             if first != second:
@@ -275,14 +289,17 @@ def difference(
 
 
 def raised_text(error: Exception) -> str:
-    """Return the words for an error, with the kernel's note of the node that raised it."""
+    """Return an error as text, with the kernel's note that names the node that raised it."""
     words = str(error) if isinstance(error, ProcessExit) else f"{type(error).__name__}: {error}"
     notes: list[str] = getattr(error, "__notes__", [])
     return ", ".join([words, *notes])
 
 
 def _text(named: NamedReaction | None, other: str | None = None) -> str:
-    """Return the words for a reaction; `other` is the name of the node that reacted before."""
+    """Return a reaction as text; with `other`, the subject is "it" or the node's name.
+
+    `other` is the name of the node in the reaction that this reaction is compared with.
+    """
     match named:
         case None:
             words = "did not react"

@@ -1,4 +1,4 @@
-"""The text of a trace: a line for each event, for a person who reads of a failure."""
+"""The text of a trace in a fuzz report: one line for each event."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TRANSITIONS_MAX: Final = 8
 
 
 def trace_lines(trace: Trace[Any]) -> Iterator[str]:
-    """Yield a line for each event: the event, the transitions, and the effects asked for."""
+    """Yield a line for each event, with its transitions and the effects that nodes requested."""
     for number, step in enumerate(trace.steps, 1):
         words = [_event(step.event, step.answered)]
         words += map(str, step.transitions[:TRANSITIONS_MAX])
@@ -50,7 +50,7 @@ def _event(event: Event, answered: Effect | None) -> str:
 def _words(  # noqa: PLR0911 - one for each kind of event
     event: Event, answered: Effect | None
 ) -> str:
-    """Return what an event tells beside its kind and the effect that it answers."""
+    """Return the details of an event, such as the calls of a reply; empty if it has none."""
     match event:
         case ModelReplied(reply=reply):
             calls = [f"{call.name}({_cut(call.arguments)})" for call in reply.message.calls]

@@ -1,4 +1,4 @@
-"""Trial: one simulated run, as a function of choices."""
+"""Trial: simulates one run of a subject, as a list of choices decides, and replays its journal."""
 
 from __future__ import annotations
 
@@ -35,9 +35,12 @@ S = TypeVar("S")
 
 CRASHES: Final = (0, 0, 0, 1, 1, 2, 3)
 CUTS: Final = (4, 8, 16, 64)
-"""A crash or an abort comes within so many events: most runs are short."""
+"""The options for the last event at which a crash or an abort may come; most runs are short."""
 TTLS: Final = (None, None, None, 5.0)
-"""Times to live of approvals; a simulated answer takes up to ten seconds: some come too late."""
+"""Options for how long an approval is valid, in seconds.
+
+Simulated answers take up to ten seconds, so some approvals come too late.
+"""
 INTERJECTIONS: Final = (0, 0, 0, 1, 2)
 MEANWHILE: Final[tuple[Queued | Cancelled, ...]] = (
     Queued(0.0, UserMessage("Wait.")),
@@ -52,16 +55,23 @@ BUDGETS: Final = (
     *(Budget(usd=0.5), Budget(tokens=900, usd=2.0, seconds=90.0, tool_calls=3)),
 )
 EXCHANGES: Final = 6
-"""The number of exchanges of a long conversation before the run."""
+"""The number of questions and answers in a long earlier conversation of the input."""
 
 
 @final
 @dataclass(frozen=True)
 class Trial(Generic[S]):
-    """A simulated run: its choices, its journal, its recording and its trace.
+    """A simulated run and the replay of its journal.
 
-    `simulation` is None if the simulation raised `error`; `endless` is set if it was given up.
-    `difference` is set if nodes reacted otherwise when the journal was replayed.
+    Attributes:
+        choices: the choices that the run drew.
+        events: the journal.
+        trace: the replay of the journal.
+        recording: the node reactions recorded during the simulation.
+        simulation: the result of the simulation; None if it raised an error.
+        error: the error that the simulation raised, if any.
+        endless: whether the run exceeded the maximum number of events.
+        difference: a violation if the replay differs from the run; else None.
     """
 
     choices: tuple[int, ...]
@@ -77,13 +87,13 @@ class Trial(Generic[S]):
 def tried(
     subject: Subject[S], choices: Choices, events_max: int, recording: Recording | None = None
 ) -> Trial[S]:
-    """Return the run of a subject in the world that the choices make.
+    """Simulate one run of a subject, as the choices decide, and replay its journal.
 
     Args:
         subject: the graph, with the input of its runs.
-        choices: make the world.
-        events_max: the number of events after which the run is given up.
-        recording: filled while the run goes on; it is there also after Ctrl-C.
+        choices: the numbers that decide the input, the answers, the crashes and the stops.
+        events_max: the number of events after which the run counts as endless.
+        recording: a recording to fill during the run; the caller can still read it after Ctrl-C.
     """
     recording = recording or Recording()
     journal = recording.journal
@@ -139,7 +149,7 @@ def tried(
 
 
 def _difference(trial: Trial[S]) -> Violation | None:
-    """Return where the replay of a journal differs from the run."""
+    """Return a violation at the first difference between a run and its replay, or None."""
     reason, trace = "a node depends on more than its run", trial.trace
     went_on = trial.simulation is not None or len(trial.events) > len(trace.steps) + 1
     if trace.broken is not None and went_on:
@@ -149,12 +159,12 @@ def _difference(trial: Trial[S]) -> Violation | None:
 
 
 def _event(choices: Choices) -> int:
-    """Return the number of the event after which something happens."""
+    """Return a random event number, after which a crash, an abort or a message comes."""
     return 1 + choices.draw(choices.pick(CUTS))
 
 
 def _conversation(subject: Subject[S], choices: Choices) -> tuple[Message, ...]:
-    """Return the input of a run; sometimes with unanswered calls, or a long past."""
+    """Return the input messages of a run; some inputs have calls without results or a long past."""
     start = contract_of(subject.graph.nodes[subject.graph.start])
     if start is None or not start.takes_up_calls:
         return subject.messages
@@ -169,7 +179,7 @@ def _conversation(subject: Subject[S], choices: Choices) -> tuple[Message, ...]:
 
 
 def _long_ago(tools: Sequence[ToolSpec]) -> Iterator[Message]:
-    """Yield a long earlier conversation, for nodes that shorten it."""
+    """Yield a conversation that is long enough for compaction nodes to shorten it."""
     name = next((tool.name for tool in tools if tool.kind == "function"), "gone")
     for number in range(EXCHANGES):
         call = ToolCall(f"old_{number}", name, "{}")

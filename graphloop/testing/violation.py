@@ -1,4 +1,4 @@
-"""Violation: a promise that a run has not kept."""
+"""Violation: a fault that the fuzzer found in a run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["Violation"]
 @final
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A thing that a run did and must not do.
+    """A fault that the fuzzer found in a run.
 
     Args:
-        code: the broken promise, such as `gate`; docs/fuzzing.md lists all codes.
-        what: a sentence that says what the run did.
-        event: the number of the event, counted from 1; 0 for the run as a whole.
+        code: the kind of fault, such as `gate`; docs/fuzzing.md lists all codes.
+        what: a sentence that describes the fault.
+        event: the number of the event at which it happened, from 1; 0 for the run as a whole.
     """
 
     code: str

@@ -1,7 +1,8 @@
-"""Views: pictures and texts of graphs and runs.
+"""Views: draws graphs and runs as images, as Mermaid or DOT text, and as plain text.
 
-Owns every drawing, which comes from the table that runs. No other room needs it to run a graph.
-Start with `levels.py`, which makes a picture of a graph; `render.py` makes files of pictures.
+Owns every drawing. Each drawing is made from the graph's transition table. Running a graph does
+not need this package. Start with `levels.py`, which builds a `Picture` of a graph; `render.py`
+writes a `Picture` to a file.
 """
 
 from typing import TYPE_CHECKING

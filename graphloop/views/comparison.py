@@ -1,6 +1,7 @@
-"""Comparison: two graphs in one picture, with added rows, removed rows and the first loss.
+"""Draws two versions of a graph as one picture that shows the added and the removed parts.
 
-The picture is that of the later graph. Removed shapes come last, so all others keep their places.
+The picture also numbers the run that shows the first lost guarantee. The removed nodes come after
+all nodes of the later version, which so keep their places.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ S = TypeVar("S")
 
 
 def changes_picture(before: NodeGraph[S], after: NodeGraph[S], comparison: Comparison) -> Picture:
-    """Return the picture of `after`, with the differences from `before` marked.
+    """Return the picture of `after`, with its differences from `before` marked.
 
-    The steps of the run that shows the first loss are numbered.
+    If `after` lost a guarantee, the transitions of a run that shows the first loss are numbered.
     """
     drawn = picture(after, _marks(comparison))
     ids = {**drawn.ids}
@@ -66,7 +67,7 @@ def _marks(comparison: Comparison) -> Marks:
 
 
 def _numbered(comparison: Comparison) -> dict[Way, str]:
-    """Return the numbers of the steps of the run that shows the first loss."""
+    """Map each transition of the run that shows the first lost guarantee to its step numbers."""
     numbers: dict[Way, str] = {}
     losses = (loss for loss in comparison.changes if loss.effect == "weaker" and loss.outcomes)
     for loss in [*losses][:1]:
@@ -76,7 +77,7 @@ def _numbered(comparison: Comparison) -> dict[Way, str]:
 
 
 def _apart(drawn: Picture, graph: NodeGraph[S], added: set[Way]) -> Iterator[Stroke]:
-    """Yield the lines of a picture, with old and added outcomes on lines of their own."""
+    """Yield the edges of a picture; an edge with old and added outcomes becomes two edges."""
     for stroke, line in zip(drawn.strokes, lines(graph), strict=True):
         words = [*zip(stroke.words, [way in added for way in line.ways], strict=True)]
         old, new = (

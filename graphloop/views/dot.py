@@ -1,6 +1,7 @@
-"""dot: a picture as Graphviz DOT text; the same table gives the same bytes.
+"""dot: writes a picture as Graphviz DOT text; the same graph always gives the same bytes.
 
-Shapes have generated ids, and names are in labels only. So no name can become DOT syntax.
+Shapes have generated ids, and the names of nodes appear only in escaped labels. So a node's name
+cannot break the DOT syntax.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _SHAPES: Final[Mapping[Look, str]] = {
 }
 
 _WIDE: Final[Set[Look]] = frozenset({"model", "execute", "human", "graph", "loop"})
-"""Shapes that have room for details; the others become plain boxes."""
+"""The kinds that keep their shape when it holds details; the others are then drawn as boxes."""
 
 _MARGINS: Final[Mapping[Look, str]] = {
     "prepare": "0,0",
@@ -41,7 +42,7 @@ _MARGINS: Final[Mapping[Look, str]] = {
     "act": "0,0.02",
     "pure": "0.04,0.03",
 }
-"""The margins of slanted shapes, which grow around their text and need less room inside."""
+"""The inner margins of slanted shapes, which Graphviz makes larger than their text needs."""
 
 _LINES: Final[Mapping[Role, str]] = {
     "main": " penwidth=1.6 weight=100",
@@ -51,7 +52,7 @@ _LINES: Final[Mapping[Role, str]] = {
     "side": "",
 }
 
-# Every Graphviz knows the metrics of this font; an SVG viewer may replace it.
+# Helvetica, because every Graphviz knows its metrics; an SVG viewer may replace the font.
 _HEAD: Final = """\
 digraph graphloop {{
   graph [bgcolor={page} fontname=Helvetica fontsize=15 fontcolor="{line}" labelloc=t \
@@ -63,9 +64,9 @@ height=0.42]
 
 
 def dot_of(drawn: Picture, theme: Theme = LIGHT) -> str:
-    """Return a picture as DOT text, with a legend of the kinds in use.
+    """Return a picture as DOT text, with a legend that explains the shapes of the drawn kinds.
 
-    A line's label lists the outcomes that take it, in the order of the table.
+    The label of an edge lists its outcomes, in the order of the graph's table.
     """
     page = theme.page if theme.page.isalpha() else f'"{theme.page}"'
     head = _HEAD.format(page=page, ink=theme.ink, line=theme.line)
@@ -74,7 +75,7 @@ def dot_of(drawn: Picture, theme: Theme = LIGHT) -> str:
 
 
 def _parts(drawn: Picture, theme: Theme) -> Iterator[str]:
-    """Yield the shapes and lines of a graph, and each child graph in a frame beside it."""
+    """Yield the DOT statements for a graph's nodes and edges, and a frame for each child graph."""
     spine = {line.source for line in drawn.strokes if line.role in {"main", "closing"}}
     group = f" group={drawn.prefix}spine"
     yield (
@@ -93,7 +94,7 @@ def _parts(drawn: Picture, theme: Theme) -> Iterator[str]:
     has_boxes = any(shape.details for shape in drawn.shapes)
     for stroke in drawn.strokes:
         sides = "" if drawn.prefix else _sides(stroke, has_boxes=has_boxes)
-        # Spaces around each word keep a label off its line.
+        # The spaces keep the label away from its edge.
         label = "\\n".join(f"  {_escaped(str(word))}  " for word in stroke.words)
         look = f'label="{label}"{_LINES[stroke.role]}{sides}{_tone(stroke.tone, theme)}'
         yield f"{stroke.source} -> {stroke.target} [{look}]"
@@ -102,9 +103,9 @@ def _parts(drawn: Picture, theme: Theme) -> Iterator[str]:
 
 
 def _frame(owner: str, child: Picture, theme: Theme) -> Iterator[str]:
-    """Yield a child graph in its frame, and the line to it from the node that runs it."""
+    """Yield the DOT statements for a framed child graph and the edge from the node that runs it."""
     yield f"subgraph cluster_{child.prefix}box {{"
-    # The margin keeps the label of the outermost line inside the frame.
+    # A smaller margin would leave the label of the outermost edge outside the frame.
     yield f'  label={_quoted(child.title)} fontsize=12 style=rounded margin=64 color="{theme.line}"'
     yield from (f"  {part}" for part in _parts(child, theme))
     yield "}"
@@ -139,7 +140,7 @@ def _node(shape: Shape, kind: Look, theme: Theme, group: str) -> str:
 
 
 def _slip(shape: Shape, kind: Look, theme: Theme) -> Iterator[str]:
-    """Yield the DOT of a note box beside a node."""
+    """Yield the DOT statements for the note box beside a node."""
     slip = f"note_{shape.id}"
     yield (
         f'{slip} [label="{_left_aligned(shape.notes)}" shape=note fontsize=10 height=0.2 '
@@ -155,7 +156,7 @@ def _colours(kind: Look, theme: Theme) -> str:
 
 
 def _tone(tone: Tone | None, theme: Theme, *, node: str = "") -> str:
-    """Return the attributes that a tone puts over the usual look of a node or a line."""
+    """Return the DOT attributes by which a tone changes the look of a node or an edge."""
     if tone is None:
         return ""
     colour = f' color="{theme.tones[tone]}"'
@@ -170,16 +171,16 @@ def _tone(tone: Tone | None, theme: Theme, *, node: str = "") -> str:
 
 
 def _sides(stroke: Stroke, *, has_boxes: bool) -> str:
-    """Return the sides of its nodes where a line begins and ends."""
+    """Return the DOT attributes for the sides of the nodes at which an edge begins and ends."""
     if stroke.role == "closing":
         return " tailport=e headport=e"
-    # Boxes leave no room beside them for a line between two of them.
+    # Details make boxes wide; beside them there is room only for edges to END.
     beside = stroke.role == "quiet" and (stroke.target == "last" or not has_boxes)
     return " tailport=w" if beside else ""
 
 
 def _legend(drawn: Picture, theme: Theme) -> Iterator[str]:
-    """Yield a row with the kinds in use below END, and the meaning of the lines below that row."""
+    """Yield the DOT statements of the legend: the drawn kinds below END, then the edge styles."""
     used: list[Look] = [kind for kind in theme.palette if kind in drawn.kinds]
     yield "subgraph cluster_legend {"
     yield (
@@ -208,5 +209,5 @@ def _quoted(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape a text for a quoted label, where Graphviz reads backslashes and HTML entities."""
+    """Escape a text for a quoted DOT label: quotes, backslashes and the `&` of HTML entities."""
     return visible(text).replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')

@@ -1,6 +1,6 @@
-"""Drawing: the lines, notes and names that every diagram of a graph shows.
+"""Drawing: the edges, notes and safe names that every diagram of a graph shows.
 
-They come from the table that runs, so two diagrams of one graph cannot disagree.
+All diagrams derive them from the graph's transition table, so two diagrams cannot disagree.
 """
 
 from __future__ import annotations
@@ -21,27 +21,28 @@ __all__ = ["Line", "Look", "Role", "lines", "notes", "visible"]
 S = TypeVar("S")
 
 Look: TypeAlias = Kind | Literal["loop"]
-"""The look of a shape: the kind of its node, or a loop of several nodes."""
+"""The look of a shape: the kind of its node, or "loop" for a box with several nodes in a cycle."""
 
 Role: TypeAlias = Literal["main", "closing", "leaving", "quiet", "side"]
 
 _QUIET_OUTCOMES: Final = frozenset({"aborted", "failed"})
 _NOT_FOLLOWED: Final = _QUIET_OUTCOMES | {"held"}
-"""The outcomes that the main path does not follow; `held` waits for a person."""
+"""The outcomes that the main path does not follow; by `held`, a run waits for a person."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A drawn line: all outcomes that lead from one node to one target.
+    """An edge of a diagram, with all the outcomes that lead from one node to one target.
 
-    The role decides the look:
+    The role decides how the edge is drawn:
 
-    - `main`: the path of first outcomes from the start, without failures, aborts and waits
-    - `closing`: leads back into the main path
-    - `leaving`: goes to END from the last node of the main path
-    - `quiet`: only failures and aborts take it
-    - `side`: any other line
+    - `main`: part of the main path, which follows the first outcome of each node from the start;
+      the main path skips the outcomes `failed`, `aborted` and `held`
+    - `closing`: leads from the end of the main path back into it
+    - `leaving`: leads from the last node of the main path to END
+    - `quiet`: has only the outcomes `failed` and `aborted`
+    - `side`: any other edge
     """
 
     source: str
@@ -51,12 +52,12 @@ class Line:
 
     @property
     def ways(self) -> tuple[Way, ...]:
-        """The outcomes, each with its node."""
+        """The edge's outcomes, each as a pair of its node's name and its own name."""
         return tuple([(self.source, outcome) for outcome in self.outcomes])
 
 
 def lines(graph: NodeGraph[S]) -> tuple[Line, ...]:
-    """Return the lines of `graph`, in the order of its table."""
+    """Return the edges of a graph's diagram, in the order of the graph's table."""
     outcomes: dict[tuple[str, str], list[str]] = {}
     for edge in graph.edges:
         outcomes.setdefault((edge.source, edge.target), []).append(edge.outcome)
@@ -68,7 +69,7 @@ def lines(graph: NodeGraph[S]) -> tuple[Line, ...]:
 
 
 def notes(node: Node[S, Outcome]) -> tuple[str, ...]:
-    """Return the note beside a node: gate rules, answer checks, or an agent's name."""
+    """Return the lines of the note beside a node: gate rules, answer checks or an agent's name."""
     if isinstance(node, Gate):
         return describe(node.rules) if node.rules else ()
     if isinstance(node, Verify):
@@ -82,7 +83,7 @@ def notes(node: Node[S, Outcome]) -> tuple[str, ...]:
 
 
 def visible(text: str) -> str:
-    """Return `text` with a visible sign for each character that no picture can show.
+    """Return `text` with each invisible or unprintable character replaced by a visible sign.
 
     Control characters become control pictures (U+2400 to U+2421). Line separators, lone
     surrogates, changes of writing direction and noncharacters become U+FFFD. So a name stays on
@@ -92,10 +93,10 @@ def visible(text: str) -> str:
 
 
 def _main_path(graph: NodeGraph[S]) -> dict[str, str]:
-    """Return the target of each node on the main path.
+    """Map each node of the main path to the next node, from the start of the graph.
 
-    The path ends at END, at a node that is already on it, or at a node that can only fail, abort
-    or wait for a person.
+    The path ends at END or at a node that is already on it. It also ends at a node that can only
+    fail, abort or wait for a person.
     """
     path: dict[str, str] = {}
     place: str | None = graph.start

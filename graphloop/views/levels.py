@@ -1,7 +1,7 @@
-"""levels: one graph as boxes (`phase`), as its table (`node`), or with all details (`detail`).
+"""levels: draws a graph at one of three levels of detail.
 
-`detail` draws each node as a box with its contract, on which the proofs rest, and draws the child
-graphs. Marks can be drawn at every level.
+`phase` draws several nodes as one box, and `node` draws each node. `detail` also shows the contract
+of each node, which the proofs rely on, and the child graphs. Marks can be drawn at every level.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ __all__ = ["LEVELS", "ChildGraph", "Level", "child_graphs", "details", "picture"
 S = TypeVar("S")
 
 Level: TypeAlias = Literal["phase", "node", "detail"]
-"""How much of a graph is drawn."""
+"""The level of detail: groups of nodes, each node, or each node with its contract."""
 
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 
 _WIDTH: Final = 44
-"""How many characters a line of details has before it is broken at a comma."""
+"""The number of characters after which a line of details is broken at a comma."""
 
 _PLAIN: Final = Marks()
 
 
 class ChildGraph(NamedTuple):
-    """A graph that a node runs as a child, and the child's name there."""
+    """A graph that a node runs as a child run, and the name by which the node calls it."""
 
     node: str
     name: str
@@ -43,7 +43,7 @@ class ChildGraph(NamedTuple):
 
 
 def child_graphs(graph: NodeGraph[Any]) -> Iterator[ChildGraph]:
-    """Yield the known child graphs of each node, in the order of the table."""
+    """Yield each child graph that a node runs, in the order of the table, if the graph is known."""
     for name, node in graph.nodes.items():
         contract = contract_of(node)
         children = () if contract is None else contract.children
@@ -63,14 +63,14 @@ def picture(
     expand: bool = False,
     prefix: str = "",
 ) -> Picture:
-    """Return the diagram of a graph.
+    """Build the `Picture` of a graph, before it is written in a notation.
 
     Args:
         graph: the graph.
-        marks: the overlay, with the overlays of its child graphs.
-        level: how much of the graph is drawn.
+        marks: the words, counts and tones to show on the graph and its child graphs.
+        level: the level of detail.
         expand: whether child graphs are drawn too; `detail` always draws them.
-        prefix: the first letters of all ids.
+        prefix: a prefix for the ids of all shapes.
     """
     drawn = _DRAW[level](graph, _with_pale(graph, marks), prefix)
     if not expand and level != "detail":
@@ -87,7 +87,7 @@ def picture(
 
 
 def _with_pale(graph: NodeGraph[Any], marks: Marks) -> Marks:
-    """Return marks in which outcomes that a node's contract rules out are weak."""
+    """Return the marks, with the tone `weak` for each outcome that a node's contract excludes."""
     pale: dict[Way, Tone] = {
         (name, outcome_name(outcome)): "weak"
         for name, row in graph.table.items()
@@ -115,7 +115,7 @@ _DRAW: Final[Mapping[Level, Callable[[NodeGraph[Any], Marks, str], Picture]]] = 
 
 
 def details(node: Node[S, Outcome]) -> Iterator[str]:
-    """Yield the facts about a node: its kind, its contract, the fields of its outcomes."""
+    """Yield text lines about a node: its kind, its contract, its notes and its outcomes' fields."""
     yield f"{node.kind}: {type(node).__name__}"
     for line in _facts(node):
         yield from _broken(line)
@@ -180,7 +180,7 @@ def _child(child: ChildContract) -> str:
 
 
 def _fields(outcome: type[Outcome]) -> str:
-    """Return the fields of an outcome with their annotations."""
+    """Return the fields of an outcome with their types, as text; empty if it has no fields."""
     if not is_dataclass(outcome):
         return ""
     return ", ".join(f"{field.name}: {_type(field.type)}" for field in fields(outcome))
@@ -191,7 +191,7 @@ def _type(annotation: object) -> str:
 
 
 def _broken(line: str) -> Iterator[str]:
-    """Yield a line in rows of at most `_WIDTH` characters, as far as it has commas."""
+    """Split a line at its commas into rows of at most `_WIDTH` characters, where possible."""
     row = ""
     for word in line.split(", "):
         joined = f"{row}, {word}" if row else word

@@ -1,7 +1,7 @@
-"""Marks: the overlay of a diagram, as words, counts and tones for its nodes and lines.
+"""Marks: extra words, counts and tones for the nodes and edges of a graph's diagram.
 
-The table says where outcomes lead. Marks add facts about runs and proofs, for example how often
-runs took a line. Every notation draws the same marks.
+A diagram alone shows the graph. Marks add facts about its runs and proofs, for example how often
+runs took an edge. Every notation draws the same marks.
 """
 
 from __future__ import annotations
@@ -14,34 +14,35 @@ from typing import Final, Literal, TypeAlias, final
 __all__ = ["Marks", "Tally", "Tone", "Way", "loudest", "total"]
 
 Tone: TypeAlias = Literal["weak", "strong", "lit", "added", "removed", "alarm"]
-"""How a node or line is emphasised.
+"""The emphasis of a node or an edge.
 
-- `weak`: pale; it never happened, or cannot happen
-- `strong`: thick; it is part of a path to follow
-- `lit`: a run stands here
-- `added`, `removed`: green, or dashed red
-- `alarm`: red; a finding is here
+- `weak`: pale; no run has reached it, or no run can
+- `strong`: thick; it is part of a numbered path
+- `lit`: highlighted; a run is at this node now
+- `added`: green; new or changed in the later of two versions of a graph
+- `removed`: dashed red; missing from the later of two versions of a graph
+- `alarm`: red; a proof has a finding here
 """
 
 _LOUD: Final[tuple[Tone, ...]] = ("alarm", "removed", "added", "lit", "strong")
 
 Way: TypeAlias = tuple[str, str]
-"""The name of a node, and the name of one of its outcomes."""
+"""A transition, as the name of a node and the name of one of its outcomes."""
 
 _LISTED_MAX: Final = 4
-"""How many runs are listed behind their sum: `3x (2+1)`."""
+"""The maximum number of runs whose counts are listed after their sum, as in `3x (2+1)`."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """A count for each run, and the time, tokens and money that the runs spent.
+    """How often each of several runs was at a place, and the time, tokens and money spent there.
 
     Attributes:
-        times: the count of each run.
-        seconds: how long the runs waited.
-        tokens: how many tokens models used.
-        usd: the cost of these tokens.
+        times: one count for each run.
+        seconds: the time for which the runs waited there, in sum.
+        tokens: the number of tokens that models used.
+        usd: the cost in US dollars.
     """
 
     times: tuple[int, ...] = ()
@@ -69,32 +70,32 @@ class Tally:
 
     @property
     def count(self) -> str:
-        """The count as text: `3x (2+1)` for two runs, `30x` for more than four."""
+        """The counts as text: `3x (2+1)` for two runs; only the sum for one or more than four."""
         runs = f" ({'+'.join(f'{count:,}' for count in self.times)})"
         return f"{self.total:,}x{runs if 1 < len(self.times) <= _LISTED_MAX else ''}"
 
     @property
     def spent(self) -> str:
-        """Time, tokens and money as text; zeros are left out."""
+        """The time, tokens and money as text; zeros are left out."""
         return ", ".join(_spent(self))
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Marks:
-    """An overlay on the diagram of a graph; a name that the graph lacks has no effect.
+    """Extra words, counts and tones to show on a graph's diagram; unknown names have no effect.
 
     Args:
-        title: words behind the graph's name.
-        nodes: words under the names of nodes; they may have several lines.
-        ways: words behind the names of outcomes.
-        node_tones: the tones of nodes.
-        way_tones: the tones of outcomes. A line has the loudest tone of its outcomes, and is weak
-            only if all of them are weak.
-        shaded: nodes in a region with its own fill.
-        visits: how often runs entered nodes, and what they spent there; above `nodes`.
-        passages: how often runs took outcomes; before `ways`.
-        children: the marks of each child graph, by the node that runs it and its name there.
+        title: the text after the graph's name in the title.
+        nodes: maps the name of a node to the text below its name; the text may have several lines.
+        ways: maps a transition to the text after its outcome's name.
+        node_tones: maps the name of a node to its tone.
+        way_tones: maps a transition to its tone. An edge with several outcomes has the strongest of
+            their tones; it is weak only if all of them are weak.
+        shaded: the names of the nodes that are drawn with a different fill.
+        visits: how often runs entered each node, and their costs there; shown above `nodes`.
+        passages: how often runs took each transition; shown before `ways`.
+        children: maps a node, and the name of a child graph that it runs, to the child's marks.
     """
 
     title: str = ""
@@ -108,27 +109,27 @@ class Marks:
     children: Mapping[Way, Marks] = field(default_factory=dict[Way, "Marks"])
 
     def tone(self, ways: Iterable[Way]) -> Tone | None:
-        """Return the tone of a line that has these outcomes."""
+        """Return the tone of the edge that stands for these transitions."""
         return loudest(map(self.way_tones.get, ways))
 
     def node_words(self, name: str) -> tuple[str, ...]:
-        """Return the lines of text in a node, its name first."""
+        """Return the text lines of a node: its name, its visits and costs, and its marks."""
         tally, words = self.visits.get(name, Tally()), self.nodes.get(name, "")
         counts = tally.count if tally.times else ""
         return (name, *filter(None, [counts, tally.spent, *words.split("\n")]))
 
     def outcome_words(self, way: Way) -> str:
-        """Return the text behind an outcome's name."""
+        """Return the text after an outcome's name: how often runs took it, and its marks."""
         count = self.passages[way].count if way in self.passages else ""
         return f"{count} {self.ways.get(way, '')}".strip()
 
     def titled(self, name: str) -> str:
-        """Return the diagram's title."""
+        """Return the diagram's title: the graph's name, then the title of the marks, if any."""
         return f"{name} ({self.title})" if self.title else name
 
 
 def loudest(tones: Iterable[Tone | None]) -> Tone | None:
-    """Return the strongest of several tones; weak only if all are weak."""
+    """Return the strongest tone other than `weak`; else `weak` if all tones are weak; else None."""
     different = set(tones)
     for loud in _LOUD:
         if loud in different:
@@ -137,7 +138,7 @@ def loudest(tones: Iterable[Tone | None]) -> Tone | None:
 
 
 def total(tallies: Iterable[Tally]) -> Tally:
-    """Return the sum of tallies, run by run."""
+    """Return the sum of several tallies; the counts are added separately for each run."""
     return sum(tallies, Tally())
 
 

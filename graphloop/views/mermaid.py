@@ -1,7 +1,7 @@
-"""mermaid: a picture as Mermaid text, which GitHub, GitLab and MkDocs draw in a page.
+"""mermaid: writes a picture as Mermaid text, which GitHub, GitLab and MkDocs draw in a page.
 
-The same table gives the same bytes. Shapes have generated ids, and signs of the Mermaid syntax
-are written as entities in labels.
+The same graph always gives the same bytes. Shapes have generated ids. In labels, characters with a
+meaning in Mermaid are written as entities.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .theme import LIGHT, Theme
 
 __all__ = ["mermaid_escaped", "mermaid_of"]
 
-# The oldest syntax of each shape: `@{shape: …}` needs Mermaid 11.3.
+# The old syntax of each shape, because the newer `@{shape: …}` needs Mermaid 11.3.
 _SHAPES: Final[Mapping[Look, tuple[str, str]]] = {
     "prepare": ("[/", "/]"),
     "model": ("(", ")"),
@@ -42,7 +42,7 @@ _ARROWS: Final[Mapping[Role, str]] = {
 
 
 def mermaid_of(drawn: Picture, theme: Theme = LIGHT) -> str:
-    """Return a picture as a Mermaid flowchart, with a legend of the kinds in use."""
+    """Return a picture as a Mermaid flowchart, with a legend of the drawn kinds of nodes."""
     return "".join(f"{statement}\n" for statement in _statements(drawn, theme))
 
 
@@ -69,16 +69,16 @@ def _statements(drawn: Picture, theme: Theme) -> Iterator[str]:
 
 
 Part: TypeAlias = tuple[str, tuple[Tone | None, ...]]
-"""A statement, and the tone of the line that it draws, if it draws a line.
+"""A Mermaid statement, and a tuple with the tone of the edge that it draws; empty without an edge.
 
-`linkStyle` names a line by its number among all lines of the text.
+The tones stay in order, because `linkStyle` refers to an edge by its number in the text.
 """
 
 _PLAIN_LINE: Final = (None,)
 
 
 def _parts(drawn: Picture) -> Iterator[Part]:
-    """Yield the statements of a graph and its child graphs."""
+    """Yield the Mermaid statements of a graph and its child graphs, with the tones of edges."""
     yield f"{drawn.prefix}first(( )):::start", ()
     for shape in drawn.shapes:
         if shape.kind is None:
@@ -122,7 +122,7 @@ def _styles(used: Sequence[Look], theme: Theme) -> Iterator[str]:
 
 
 def _boxes(drawn: Picture, theme: Theme) -> Iterator[str]:
-    """Yield the styles that override the usual look of nodes, also in child graphs."""
+    """Yield a style statement for each node with a tone or shade, also in child graphs."""
     for shape in drawn.shapes:
         if shape.is_shaded:
             yield f"  style {shape.id} fill:{theme.shade}"
@@ -152,7 +152,7 @@ def _quoted(text: str) -> str:
 
 
 def mermaid_escaped(text: str, safe: str = "_ ") -> str:
-    """Escape a text for a quoted label: all but letters, digits and `safe` become entities."""
+    """Escape a text for a Mermaid label: all but letters, digits and `safe` become entities."""
     return "".join(
         character if character.isalnum() or character in safe else f"#{ord(character)};"
         for character in visible(text)

@@ -1,8 +1,8 @@
-"""pdf: an SVG as a PDF page, for machines without Graphviz's `dot`.
+"""pdf: converts an SVG to a PDF page, for machines without Graphviz's `dot`.
 
-Lines stay lines, and text stays text. The built-in fonts of a PDF have Latin-1 letters only, so
-the page of any other graph shows its PNG. `render` imports this module only to draw a PDF: the
-extra `pdf` installs 45 MB.
+The page keeps vector graphics and text. The built-in fonts of a PDF have only Latin-1 letters, so a
+graph with other letters is shown by its PNG image. `render` imports this module only to draw a PDF,
+because the extra `pdf` installs 45 MB.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from fpdf.svg import SVGObject
 __all__ = ["pdf_of"]
 
 _UNDRAWN: Final = re.compile(rb"<title>.*?</title>|</?a\b[^>]*>", re.DOTALL)
-"""Tooltips and links; fpdf2 warns of each, and a page does not show them."""
+"""Matches tooltips and links, which are removed because fpdf2 warns about them."""
 
 
 def pdf_of(svg: bytes, png: bytes) -> bytes:
-    """Return a PDF with one page of the picture's size that shows `svg`, or else `png`."""
+    """Return a one-page PDF of the SVG; it shows `png` if the SVG has letters beyond Latin-1."""
     drawing = SVGObject(_UNDRAWN.sub(b"", svg).decode())
     page = FPDF(unit="pt")
     page.set_margin(0)

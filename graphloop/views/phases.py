@@ -1,9 +1,9 @@
 """phases: the level `phase`, at which several nodes of a graph are drawn as one box.
 
-A loop is one box, and so is an agent with the append of its answer. A graph that is a single loop
-is drawn by its phases: one box for all nodes of a kind. Agents and people keep their own boxes.
-No line is left out: a line of the table is drawn between two boxes, or counted inside one box.
-Marks on nodes become marks on boxes, and their numbers add up.
+The nodes of a cycle form one box, and so do an agent and the append node for its answer. If the
+whole graph is a single cycle, all nodes of the same kind form one box; agents and people keep boxes
+of their own. Every transition is shown: as an edge between two boxes, or in a count inside one box.
+A box shows the marks of its nodes, with their counts added.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ S = TypeVar("S")
 Group: TypeAlias = tuple[str, ...]
 
 _APART: Final[frozenset[Kind]] = frozenset({"graph", "human"})
-"""Kinds that form no phase: a reader wants to see each agent and each person."""
+"""The kinds whose nodes keep boxes of their own, so that each agent and person is visible."""
 
 _NAMES_A_ROW: Final = 3
 
 _ROLES: Final[tuple[Role, ...]] = ("main", "closing", "leaving", "side", "quiet")
-"""A line between boxes has the first role in this order of the lines that it stands for."""
+"""The order of precedence of roles when several edges are drawn as one."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Nodes that are drawn as one shape; each node is in exactly one box."""
+    """A group of nodes that is drawn as one shape; each node is in exactly one box."""
 
     name: str
     look: Look
@@ -46,7 +46,7 @@ class Box:
 
 
 def phases(graph: NodeGraph[S]) -> tuple[Box, ...]:
-    """Return the boxes of a graph, in the order of its table."""
+    """Group the nodes of a graph into boxes, and return the boxes in the order of the table."""
     pairs = [(edge.source, edge.target) for edge in graph.edges if edge.target != "END"]
     speakers = _speakers(graph)
     loops = _with_appends(graph, list(strong_components(graph.nodes, pairs)), speakers)
@@ -57,7 +57,7 @@ def phases(graph: NodeGraph[S]) -> tuple[Box, ...]:
 
 
 def inside(graph: NodeGraph[S], boxes: Sequence[Box]) -> tuple[tuple[Edge, ...], ...]:
-    """Return, for each box, the lines of the table that begin and end in it."""
+    """Return, for each box, the transitions whose source and target are both in the box."""
     return tuple(
         tuple([edge for edge in graph.edges if {edge.source, edge.target} <= {*box.nodes}])
         for box in boxes
@@ -65,7 +65,7 @@ def inside(graph: NodeGraph[S], boxes: Sequence[Box]) -> tuple[tuple[Edge, ...],
 
 
 def phase_picture(graph: NodeGraph[Any], marks: Marks, prefix: str) -> Picture:
-    """Return one graph with a shape for each box."""
+    """Return the picture of a graph with a shape for each box of nodes, without child graphs."""
     boxes = phases(graph)
     ids = {name: f"{prefix}n{number}" for number, box in enumerate(boxes) for name in box.nodes}
     ids["END"] = f"{prefix}last"
@@ -79,7 +79,7 @@ def phase_picture(graph: NodeGraph[Any], marks: Marks, prefix: str) -> Picture:
 
 
 def _by_kind(graph: NodeGraph[S], speakers: Mapping[str, str]) -> list[Group]:
-    """Return the phases of a loop: all nodes of a kind; agents, people and their appends alone."""
+    """Group nodes by kind; each agent, person, and append of an agent's answer is a group alone."""
     kinds: dict[str, list[str]] = {}
     for name, node in graph.nodes.items():
         is_apart = node.kind in _APART or name in speakers
@@ -90,7 +90,7 @@ def _by_kind(graph: NodeGraph[S], speakers: Mapping[str, str]) -> list[Group]:
 def _with_appends(
     graph: NodeGraph[S], groups: Sequence[Group], speakers: Mapping[str, str]
 ) -> list[Group]:
-    """Return the groups, with each append in the group of the agent whose answer it appends."""
+    """Return the groups after moving each single append node into the group of its agent."""
     alone = {group[0] for group in groups if len(group) == 1}
     follows = {name: agent for name, agent in speakers.items() if {name, agent} <= alone}
     appends: dict[str, list[str]] = {}
@@ -101,7 +101,7 @@ def _with_appends(
 
 
 def _speakers(graph: NodeGraph[S]) -> Mapping[str, str]:
-    """Return the agent of each append that only one agent leads to."""
+    """Map each append node to its agent, if an agent is the only node that leads to it."""
     sources: dict[str, set[str]] = {}
     for edge in graph.edges:
         sources.setdefault(edge.target, set()).add(edge.source)
@@ -128,13 +128,13 @@ def _boxes(graph: NodeGraph[S], groups: Sequence[Group]) -> Iterator[Box]:
 
 
 def _entry(graph: NodeGraph[S], group: Group) -> str:
-    """Return the node of a group at which runs enter it."""
+    """Return the first node of a group that a transition from outside, or the start, leads to."""
     into = {edge.target for edge in graph.edges if edge.source not in group} | {graph.start}
     return next((name for name in group if name in into), group[0])
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """Return a name that no box and no node has, and add it to `taken`."""
+    """Return `name`, with a number if it is in `taken`, and add the result to `taken`."""
     names = (name if number == 1 else f"{name} {number}" for number in count(1))
     free = next(candidate for candidate in names if candidate not in taken)
     taken.add(free)
@@ -153,12 +153,12 @@ def _shape(
     if len(box.nodes) == 1 and not within:
         words = marks.node_words(box.nodes[0])
         return Shape(shape_id, words, box.look, tuple(slip), tones[0], shaded)
-    # A thick or red line inside shows on the box; a pale one does not make the box pale.
+    # Pale transitions inside are left out, because a box is pale only if all its nodes are.
     loud = [way for way in within if marks.way_tones.get(way, "weak") != "weak"]
     tones.extend(marks.way_tones[way] for way in loud)
     moved = total(marks.passages[way] for way in within if way in marks.passages)
     visits = total(marks.visits[name] for name in box.nodes if name in marks.visits)
-    # Runs that move inside a box do not enter it again.
+    # A transition inside the box is a visit of a node, but it does not enter the box.
     entered = (visits + -moved).count if visits.times else ""
     return Shape(
         shape_id,
@@ -172,7 +172,7 @@ def _shape(
 
 
 def _details(box: Box, marks: Marks, within: Sequence[Way], moved: str) -> Iterator[str]:
-    """Yield the nodes of a box, the number of lines inside, and the marks on both."""
+    """Yield the text lines of a box: its nodes, its count of inner transitions, and their marks."""
     if box.nodes != (box.name,):
         for first in range(0, len(box.nodes), _NAMES_A_ROW):
             row = ", ".join(box.nodes[first : first + _NAMES_A_ROW])
@@ -189,7 +189,7 @@ def _details(box: Box, marks: Marks, within: Sequence[Way], moved: str) -> Itera
 
 
 def _strokes(graph: NodeGraph[S], marks: Marks, ids: Mapping[str, str]) -> Iterator[Stroke]:
-    """Yield a line for each pair of boxes, with all outcomes between them."""
+    """Yield an edge for each pair of boxes, with all outcomes that lead from one to the other."""
     roles: dict[tuple[str, str], list[Role]] = {}
     ways: dict[tuple[str, str], list[Way]] = {}
     for line in lines(graph):
@@ -203,7 +203,7 @@ def _strokes(graph: NodeGraph[S], marks: Marks, ids: Mapping[str, str]) -> Itera
 
 
 def _words(ways: Sequence[Way], marks: Marks) -> Iterator[Word]:
-    """Yield each outcome once, with the number of nodes that leave by it, and its marks."""
+    """Yield a label for each different outcome: its number of nodes, its counts and its marks."""
     for outcome in dict.fromkeys(outcome for _, outcome in ways):
         same = [way for way in ways if way[1] == outcome]
         nodes = f"({len(same)} nodes)" if len(same) > 1 else ""

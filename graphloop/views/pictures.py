@@ -1,7 +1,7 @@
-"""Picture: the shapes and lines of a diagram, before they are written in a notation.
+"""Picture: the shapes and edges of a diagram, independent of the notation that writes them.
 
-Every notation writes the same picture, so two notations cannot disagree. The levels of
-`levels.py` decide what becomes a shape.
+DOT, Mermaid and plain text are written from the same picture, so they cannot disagree. The level
+of detail (`levels.py`) decides whether a shape is a node or a box of nodes.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ __all__ = ["Inner", "Picture", "Shape", "Stroke", "Word", "end_shape", "node_pic
 @final
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A node, a box of nodes, or END.
+    """A shape of a diagram: a node, a box of several nodes, or END.
 
     Attributes:
         id: the shape's id within the picture.
-        words: the name, and the marks below it.
-        kind: the look; None for END.
-        notes: text in a note beside the shape.
+        words: the lines of text: the name, then the marks.
+        kind: the look of the shape; None for END.
+        notes: the text lines of a note beside the shape.
         tone: the emphasis, if there is one.
-        is_shaded: whether the shape lies in the shaded region.
-        details: smaller text below the words; a shape with details is drawn as a box.
+        is_shaded: whether the shape has a different fill (`Marks.shaded`).
+        details: smaller text lines below `words`.
     """
 
     id: str
@@ -44,7 +44,7 @@ class Shape:
 @final
 @dataclass(frozen=True, slots=True)
 class Word:
-    """An outcome at a line, and the marks behind its name."""
+    """An outcome in the label of an edge, and the text of the marks after its name."""
 
     outcome: str
     more: str = ""
@@ -56,7 +56,7 @@ class Word:
 @final
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """A line between two shapes, by their ids, and the outcomes that take it."""
+    """An edge between two shapes, which are given by their ids, and the outcomes in its label."""
 
     source: str
     target: str
@@ -68,7 +68,7 @@ class Stroke:
 @final
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """The picture of a child graph, and the id of the shape that runs it."""
+    """The picture of a child graph, and the id of the shape of the node that runs the child."""
 
     owner: str
     picture: Picture
@@ -77,16 +77,16 @@ class Inner:
 @final
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The title, shapes and lines of a graph, and the pictures of its child graphs.
+    """The diagram of a graph: its title, shapes and edges, and the pictures of its child graphs.
 
     Attributes:
-        title: the graph's name and marks.
-        start: the id of the first shape.
+        title: the graph's name, and the title of the marks.
+        start: the id of the shape in which runs start.
         shapes: the shapes; END is last.
-        strokes: the lines.
-        ids: the id of the shape of each node and of END.
-        inner: the child graphs.
-        prefix: the first letters of all ids.
+        strokes: the edges.
+        ids: maps the name of each node, and END, to the id of its shape.
+        inner: the pictures of the child graphs.
+        prefix: the prefix of the ids of all shapes.
     """
 
     title: str
@@ -99,13 +99,13 @@ class Picture:
 
     @property
     def kinds(self) -> frozenset[Look]:
-        """The looks of all shapes, also in child graphs."""
+        """The set of the looks of all shapes, also in child graphs."""
         own: set[Look] = {shape.kind for shape in self.shapes if shape.kind is not None}
         return frozenset(own).union(*(child.picture.kinds for child in self.inner))
 
 
 def node_picture(graph: NodeGraph[Any], marks: Marks, prefix: str) -> Picture:
-    """Return one graph with a shape for each node."""
+    """Return the picture of a graph with a shape for each node, without child graphs."""
     ids = {name: f"{prefix}n{number}" for number, name in enumerate(graph.nodes)}
     ids["END"] = f"{prefix}last"
     shapes = [
@@ -130,5 +130,5 @@ def node_picture(graph: NodeGraph[Any], marks: Marks, prefix: str) -> Picture:
 
 
 def end_shape(marks: Marks, shape_id: str) -> Shape:
-    """Return the shape of END."""
+    """Return the shape of END, with its marks."""
     return Shape(shape_id, marks.node_words("END"), None, (), marks.node_tones.get("END"))

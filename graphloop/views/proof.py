@@ -1,4 +1,4 @@
-"""proof: the findings of the checker, and the region behind the gates, as marks."""
+"""proof: turns findings of `check`, and the nodes behind gates, into marks for a diagram."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _GUARDS: Final[frozenset[Kind]] = frozenset({"gate", "human"})
 
 
 def proof_marks(graph: NodeGraph[Any], findings: Sequence[Finding]) -> Marks:
-    """Return the findings on a graph as marks for its diagram.
+    """Return marks that show the findings of `check` on the diagram of a graph.
 
     The witness of the first finding that has a path is thick and numbered. Nodes with findings are
-    red, with the codes; so are lines that lead back into a cycle without a bound. Shaded are the
-    nodes that every run reaches through a gate or a person. A finding whose node is `child/node`
-    is marked in that child graph.
+    red, with the codes. An edge that closes a cycle without a bound is red too. Nodes that every
+    run reaches through a gate or a person are shaded. A finding whose node is `child/node` is
+    marked in that child graph.
     """
     here = [finding for finding in findings if finding.node in graph.nodes]
     paths = [finding for finding in here if finding.outcomes]
@@ -57,7 +57,7 @@ def proof_marks(graph: NodeGraph[Any], findings: Sequence[Finding]) -> Marks:
 
 
 def _numbered(shown: Sequence[Finding]) -> tuple[dict[Way, str], dict[Way, Tone]]:
-    """Return the numbers of a witness's steps at its outcomes, and their tones."""
+    """Map each transition of the witnesses to its step numbers as text, and to a `strong` tone."""
     steps: dict[Way, list[str]] = {}
     for finding in shown:
         for number, way in enumerate(_ways(finding), 1):
@@ -68,7 +68,7 @@ def _numbered(shown: Sequence[Finding]) -> tuple[dict[Way, str], dict[Way, Tone]
 
 
 def _below(child: str, findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield the findings in a child graph, with the names that their nodes have there."""
+    """Yield the findings on nodes `child/node`, renamed to `node` for the child graph's marks."""
     for finding in findings:
         if finding.node.startswith(f"{child}/"):
             yield replace(finding, node=finding.node.removeprefix(f"{child}/"))
@@ -79,7 +79,7 @@ def _ways(finding: Finding) -> list[Way]:
 
 
 def _way_back(graph: NodeGraph[Any], finding: Finding) -> Way:
-    """Return the line of the cycle at a witness's end that leads back in the table's order."""
+    """Return the first transition of the witness's final cycle that leads back in table order."""
     places = {name: place for place, name in enumerate(graph.nodes)}
     first = finding.witness.index(finding.witness[-1])
     steps = list(zip(_ways(finding), finding.witness[1:], strict=True))[first:]

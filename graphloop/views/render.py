@@ -1,7 +1,7 @@
-"""render: DOT text as an image, and a diagram as a file.
+"""render: converts DOT text to an image, and saves diagrams of graphs to files.
 
-Graphviz's `dot` draws if it is on the path. Else `graphviz-pure` draws, a program that pip
-installs. Both get the DOT text alone.
+If Graphviz's `dot` is on the path, it draws the image. Otherwise `graphviz-pure` does, a program
+that pip can install. The only input of either program is the DOT text.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _TIMEOUT_S: Final = 20.0
 
 
 def render(dot_text: str, format: PictureFormat) -> bytes:  # noqa: A002 - the word users know
-    """Return an image of a DOT text.
+    """Draw DOT text with an installed program, and return the image as bytes.
 
     Raises:
-        ConfigError: no program that draws is installed, it refuses the text, it does not finish
-            in 20 seconds, or a PDF needs the extra `pdf`.
+        ConfigError: neither `dot` nor `graphviz-pure` is installed, or a PDF needs the extra
+            `pdf`; or the program rejects the text or takes longer than 20 seconds.
     """
     if (graphviz := shutil.which("dot")) is not None:
         return _drawn(graphviz, dot_text, format)
@@ -62,8 +62,8 @@ def save(graph: NodeGraph[S], path: str | os.PathLike[str], *, level: Level = "n
     file is replaced.
 
     Raises:
-        ConfigError: the suffix is unknown, the folder does not exist, the path is a folder, the
-            picture cannot be drawn (see `render`), or the file is a state machine and `level` is
+        ConfigError: the suffix is unknown, the path is a folder, or its folder does not exist; the
+            picture cannot be drawn (see `render`); or the format is a state machine and `level` is
             not `node`.
     """
     target = Path(path)
@@ -79,23 +79,28 @@ def save(graph: NodeGraph[S], path: str | os.PathLike[str], *, level: Level = "n
 
 
 def is_machine(path: str | os.PathLike[str]) -> bool:
-    """Whether a file's suffix is that of a state machine."""
+    """Whether a path ends in a suffix of a state machine, .scxml or .xstate.json."""
     return str(path).lower().endswith((".scxml", _XSTATE))
 
 
 def machine(graph: NodeGraph[S], path: str | os.PathLike[str]) -> str:
-    """Return `graph` as the state machine of the file's suffix: XState, else SCXML."""
+    """Return `graph` as XState JSON if the path ends in .xstate.json, else as SCXML."""
     return xstate(graph) if str(path).lower().endswith(_XSTATE) else scxml(graph)
 
 
 def save_picture(drawn: Picture, path: str | os.PathLike[str], theme: Theme = LIGHT) -> None:
-    """Write a picture to a file; errors as for `save`."""
+    """Write a picture to a file, in the format of the file's suffix.
+
+    Raises:
+        ConfigError: the suffix is unknown or that of a state machine; the path is a folder, or its
+            folder does not exist; or the picture cannot be drawn (see `render`).
+    """
     target = _checked_path(Path(path))
     target.write_bytes(_content(drawn, target, theme))
 
 
 def rendered(drawn: Picture, suffix: str, theme: Theme = LIGHT) -> str:
-    """Return a picture in a notation that is text: .svg, .dot, .txt or .mmd (Mermaid).
+    """Return a picture as text in the format of `suffix`: .svg, .dot, .txt or .mmd (Mermaid).
 
     Raises:
         ConfigError: an SVG cannot be drawn (see `render`).
@@ -104,7 +109,7 @@ def rendered(drawn: Picture, suffix: str, theme: Theme = LIGHT) -> str:
 
 
 def _checked_path(target: Path) -> Path:
-    """Return a path that is no folder, and whose folder exists."""
+    """Return the path of a file to write; refuse a folder, and a path in a missing folder."""
     if target.is_dir():
         raise ConfigError(
             f"path: expected the name of a file, found the folder {str(target)!r}. "
@@ -160,7 +165,7 @@ def _drawn(program: str, dot_text: str, format: PictureFormat) -> bytes:  # noqa
 
 
 def _pdf(svg: bytes, png: bytes) -> bytes:
-    """Return a PDF of the images that `graphviz-pure` has drawn."""
+    """Return a PDF made from the SVG and the PNG that `graphviz-pure` drew."""
     try:
         module = import_module(".pdf", __package__)
     except ModuleNotFoundError as missing:
@@ -172,7 +177,10 @@ def _pdf(svg: bytes, png: bytes) -> bytes:
 
 
 def _program_path() -> str:
-    """Return the folders of programs; those of this interpreter first: a venv may be off."""
+    """Return a search path with this interpreter's scripts first, then the `PATH` variable.
+
+    So programs of a virtual environment are found even if it is not activated.
+    """
     scripts = (
         sysconfig.get_path("scripts"),
         sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user")),

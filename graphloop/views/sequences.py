@@ -1,7 +1,7 @@
-"""sequence: the messages of one run in order, between you, the loop, models, tools and people.
+"""sequence: a sequence diagram of one run, between the caller, the graph, models, tools and people.
 
-`sequence` replays a journal and returns its messages. `sequence_mermaid` and `sequence_text` write
-them.
+`sequence` replays a journal and returns the messages of the diagram. `sequence_mermaid` and
+`sequence_text` write these messages as Mermaid and as plain text.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ S = TypeVar("S")
 PartyKind: TypeAlias = Literal["you", "loop", "model", "tool", "person", "agent", "function"]
 
 _LONG: Final = 120
-"""How many characters of a message are shown."""
+"""The maximum number of characters that are shown of a message."""
 
 _WIDTH: Final = 80
 _GAP: Final = 4
-"""How many columns apart the lifelines of a text are."""
+"""The number of columns between the lifelines of a text diagram."""
 
 _SAFE: Final = "_ ,.:()?!'/-\"{}[]=+*@$"
-"""Signs that Mermaid does not interpret in a message."""
+"""The characters, beside letters and digits, that Mermaid shows unchanged in a message."""
 
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -70,7 +70,7 @@ _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 @final
 @dataclass(frozen=True, slots=True)
 class Party:
-    """A participant of a run: a person, the loop, or something that it asks."""
+    """A participant of a sequence diagram, for example the caller, a model, a tool or a person."""
 
     kind: PartyKind
     name: str
@@ -82,14 +82,14 @@ class Party:
 @final
 @dataclass(frozen=True, slots=True)
 class SequenceMessage:
-    """A message between two parties.
+    """An arrow of a sequence diagram, from its sender to its receiver.
 
     Attributes:
-        at: when it was sent, in seconds since the run started.
+        at: the time of the message, in seconds since the run started.
         source: the sender.
         target: the receiver.
         words: the text.
-        is_reply: whether it answers an earlier message.
+        is_reply: whether the message answers an earlier message.
     """
 
     at: float
@@ -104,7 +104,7 @@ _PERSON: Final = Party("person", "person")
 
 
 def sequence(graph: NodeGraph[S], events: Sequence[Event]) -> tuple[SequenceMessage, ...]:
-    """Return the messages of the run of a journal.
+    """Replay a journal, and return the messages of the run's sequence diagram in order.
 
     Raises:
         StoreError: the journal does not begin with `Started`, or belongs to another graph.
@@ -132,7 +132,7 @@ def _messages(graph: NodeGraph[S], events: Sequence[Event]) -> Iterator[Sequence
 
 
 def _asked(effect: Effect) -> tuple[Party | None, str]:  # noqa: PLR0911 - one for each effect
-    """Return the party that an effect asks, and the words; None if it asks no party."""
+    """Return the receiver and the text of an effect's message; the receiver is None without one."""
     match effect:
         case CallModel(model=model, request=request):
             count = len(request.messages)
@@ -155,7 +155,7 @@ def _asked(effect: Effect) -> tuple[Party | None, str]:  # noqa: PLR0911 - one f
 
 
 def _event_words(event: Event) -> str:  # noqa: C901, PLR0911 - one for each event
-    """Return the words of an event; empty if it is no message."""
+    """Return the text of an event's message; empty if the event is not shown in the diagram."""
     match event:
         case Started(messages=messages):
             return _prompt(messages)
@@ -232,13 +232,13 @@ def _cut(text: str, room: int) -> str:
 
 
 def _places(messages: Sequence[SequenceMessage]) -> Mapping[Party, int]:
-    """Return the parties, numbered in the order of their first messages."""
+    """Map each participant to its column number, in the order of the first messages."""
     parties = dict.fromkeys(party for sent in messages for party in (sent.source, sent.target))
     return {party: place for place, party in enumerate(parties)}
 
 
 def sequence_mermaid(messages: Sequence[SequenceMessage]) -> str:
-    """Return messages as a Mermaid `sequenceDiagram`."""
+    """Write messages as a Mermaid `sequenceDiagram`."""
     places = _places(messages)
     lines = ["sequenceDiagram"]
     for party, place in places.items():
@@ -246,14 +246,14 @@ def sequence_mermaid(messages: Sequence[SequenceMessage]) -> str:
         lines.append(f"  {word} p{place} as {mermaid_escaped(str(party), _SAFE)}")
     for sent in messages:
         arrow = "-->>" if sent.is_reply else "->>"
-        # Mermaid allows no empty message.
+        # An empty message is a syntax error in Mermaid.
         words = mermaid_escaped(sent.words, _SAFE).strip() or "…"
         lines.append(f"  p{places[sent.source]}{arrow}p{places[sent.target]}: {words}")
     return "".join(f"{line}\n" for line in lines)
 
 
 def sequence_text(messages: Sequence[SequenceMessage]) -> str:
-    """Return messages as text: 80 columns, a row for each, lifelines on the left."""
+    """Write messages as text of 80 columns: a row for each message, after its lifelines."""
     places = _places(messages)
     lines = [_cut(f"{_letter(n)}  {visible(str(party))}", _WIDTH) for party, n in places.items()]
     lines += ["", "".join(f"{_letter(place):<{_GAP}}" for place in places.values())]
@@ -265,7 +265,10 @@ def sequence_text(messages: Sequence[SequenceMessage]) -> str:
 
 
 def _arrow(source: int, target: int, count: int) -> str:
-    """Return the lifelines, with an arrow between two of them, or a dot on one."""
+    """Draw `count` lifelines with an arrow from `source` to `target`, or a dot if these are equal.
+
+    A lifeline is the vertical line of a participant.
+    """
     low, high = sorted((source * _GAP, target * _GAP))
     cells = ["│" if at % _GAP == 0 else " " for at in range(count * _GAP)]
     cells[low : high + 1] = ["─" if at % _GAP else "┼" for at in range(low, high + 1)]
@@ -280,6 +283,6 @@ def _arrow(source: int, target: int, count: int) -> str:
 
 
 def _letter(place: int) -> str:
-    """Return A to Z, then A1, B1 and so on."""
+    """Return the letter for a participant's column: A to Z, then A1, B1 and so on."""
     again, letter = divmod(place, len(_LETTERS))
     return f"{_LETTERS[letter]}{again or ''}"

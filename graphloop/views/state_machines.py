@@ -1,7 +1,7 @@
-"""State machines: a graph as SCXML and as XState, for tools that draw and simulate these.
+"""Exports a graph as a state machine in SCXML or XState, for tools that draw or simulate these.
 
-Nodes are states, outcomes are events, and END is the final state. The behaviour of nodes is not
-part of a state machine.
+Each node becomes a state, each outcome an event, and END the final state. The code of the nodes is
+left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _plain = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
 
 
 def scxml(graph: NodeGraph[S]) -> str:
-    """Return the graph as SCXML 1.0, in the order of its table."""
+    """Return the graph as an SCXML 1.0 document, with the states in the order of its table."""
     ids = _state_ids(graph)
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
@@ -45,7 +45,7 @@ def scxml(graph: NodeGraph[S]) -> str:
 
 
 def xstate(graph: NodeGraph[S]) -> str:
-    """Return the graph as JSON for XState's `createMachine` (version 5), in the table's order."""
+    """Return the graph as JSON for `createMachine` of XState 5, with the states in table order."""
     ids = _state_ids(graph)
     states: dict[str, object] = {
         ids[name]: {
@@ -65,9 +65,10 @@ def xstate(graph: NodeGraph[S]) -> str:
 
 
 def _state_ids(graph: NodeGraph[S]) -> dict[str, str]:
-    """Return the state id of each node: its name, or `node-1` for the first node, and so on.
+    """Map the name of each node to its state id: the name, or a number such as `node-1`.
 
-    XML ids and XState paths allow letters, digits and `_` only. No name has the hyphen of a number.
+    A name gets a number if it has other characters than letters, digits and `_`, which XML ids and
+    XState paths require. The hyphen keeps `node-1` different from every id that is a name.
     """
     ids = {
         name: name if _plain(name) else f"node-{number}"

@@ -1,7 +1,8 @@
-"""text: a picture for terminals, with a block for each node and a row for each line.
+"""text: writes a picture as text for terminals, with a block for each node and a row for each edge.
 
-Nodes have the order of the table. The arrow behind a target says where its block is: below (`↓`),
-above (`↑`, so a loop closes), or here (`↻`). Rows have 80 columns; long names make a row longer.
+Nodes are in the order of the table. The arrow after a target points to the target's block: below
+(`↓`), above (`↑`, which closes a cycle), or the same block (`↻`). Rows have 80 columns, or more if
+names are long.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .pictures import Picture, Shape, Stroke, Word
 __all__ = ["in_signs_of", "text_of"]
 
 _ROOM: Final = 34
-"""How many columns of a row are for outcomes; the target gets the others."""
+"""The number of columns of a row for outcomes; the rest of the row is for the target."""
 
 _SIGNS: Final[Mapping[Look, str]] = {
     "prepare": "▱",
@@ -58,18 +59,18 @@ _KNOWN: Final = re.compile(r"[\w.:/+()\[\], -]+")
 _PLAIN: Final = dict(
     zip("━─╌│┊├┤┼┌└▶◀↓↑↻●◉▱■◇▣▤△◆◐▥►○◌▒·…→", "=-.|:+++++><v^@**/#X$=^!@%&oO#~~>", strict=True)
 )
-"""The ASCII sign for each sign of a text picture."""
+"""Maps each drawing character of a text picture to its ASCII replacement."""
 
 
 def text_of(drawn: Picture) -> str:
-    """Return a picture as text, with its child graphs at the end."""
+    """Return a picture as text for terminals, with its child graphs at the end."""
     return "".join(f"{line.rstrip()}\n" for line in _blocks(drawn))
 
 
 def in_signs_of(text: str, encoding: str | None) -> str:
-    """Return a text picture with ASCII signs for those that an encoding lacks.
+    """Replace the drawing characters that an encoding lacks by ASCII characters of equal width.
 
-    Columns keep their places. A letter that the encoding lacks becomes `?`.
+    Any other character that the encoding lacks becomes `?`. Without an encoding, the text stays.
     """
     if encoding is None:
         return text
@@ -100,13 +101,13 @@ def _blocks(drawn: Picture) -> Iterator[str]:
 
 
 def _head(shape: Shape) -> str:
-    """Return the first line of a node: its sign, name, kind and marks."""
+    """Return the first line of a node's block: its symbol, name, kind and marks."""
     mark = f"{_TONES[shape.tone]} " if shape.tone is not None else ""
     sign = "◉" if shape.kind is None else _SIGNS[shape.kind]
     kind = "" if shape.kind is None or shape.kind == shape.words[0] else f"  ({shape.kind})"
     shade = "  ▒" if shape.is_shaded else ""
     words = "".join(f"  {visible(line)}" for line in shape.words[1:])
-    # No node can be called END, so it needs no quotes.
+    # END is shown like a node's name, because no node can have this name.
     return f"{mark}{sign} {_name(shape.words[0])}{kind}{shade}{words}"
 
 
@@ -127,7 +128,7 @@ def _rows(
 
 
 def _packed(words: Sequence[str]) -> list[str]:
-    """Return the words in lines that fit, separated by commas."""
+    """Join the outcomes of an edge with commas into as few lines as fit its columns."""
     lines = [words[0]]
     for word in words[1:]:
         joined = f"{lines[-1]}, {word}"
@@ -139,7 +140,7 @@ def _packed(words: Sequence[str]) -> list[str]:
 
 
 def _outcome(word: Word) -> str:
-    """Return an outcome and its marks, quoted if they could look like a line."""
+    """Return an outcome and its marks as text, in quotes if they have unusual characters."""
     if not word.more:
         return _name(word.outcome)
     more = visible(word.more)
@@ -148,6 +149,6 @@ def _outcome(word: Word) -> str:
 
 
 def _name(name: str) -> str:
-    """Return a name, quoted if it has signs other than letters, digits and `.:/+-_`."""
+    """Return a name, in quotes if it has characters other than letters, digits and `.:/+-_`."""
     shown = visible(name)
     return shown if _SIMPLE.fullmatch(shown) else json.dumps(shown, ensure_ascii=False)

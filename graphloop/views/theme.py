@@ -1,6 +1,6 @@
 """Theme: the colours of a diagram on a light page and on a dark page.
 
-A theme changes colours only. Shapes, line styles and words say the same without colour.
+A theme changes only colours. Shapes, line styles and words show the same facts without colour.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ Fill: TypeAlias = tuple[str, str]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Theme:
-    """The colours of a diagram.
+    """The colours of a diagram, each as a hex code or a name that Graphviz knows.
 
     Attributes:
-        page: the page's background, as Graphviz names it.
-        paper: the fill of END and of pale and removed shapes.
+        page: the background of the page.
+        paper: the fill of END, and of pale and removed shapes.
         ink: the text on a filled shape.
-        line: lines and their labels.
-        lit: the fill of the node where a run stands.
+        line: the edges and their labels.
+        lit: the fill of a node that a run is at now.
         shade: the fill of shaded nodes.
-        faint: the text at pale lines.
-        tones: the colour of each tone.
-        palette: the fill and the outline of each look, in the order of the legend.
+        faint: the text of pale nodes and edges.
+        tones: maps each tone to the colour of its outlines and edges.
+        palette: maps each look to its fill and its outline, in the order of the legend.
     """
 
     page: str
@@ -49,7 +49,7 @@ LIGHT: Final = Theme(
     page="white",
     paper="#ffffff",
     ink="#1f2933",
-    line="#6f8297",  # readable on a dark page, too: GitHub shows Mermaid on both
+    line="#6f8297",  # Also readable on a dark page, because GitHub shows Mermaid on both.
     lit="#ffe08a",
     shade="#a6dcb6",
     faint="#74818e",

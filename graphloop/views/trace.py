@@ -1,8 +1,8 @@
-"""trace: what runs did, as marks for the diagram of their graph.
+"""trace: turns the journals of runs into marks for the diagram of their graph.
 
-Counts stand at the outcomes that runs took. Time, tokens and cost stand in the nodes that waited.
-Parts that no run reached are pale, and the node where a run stands is lit. All of it is replayed
-from journals. The child runs of one node and one agent are shown together on that agent's graph.
+Each edge shows how often runs took it. Each node shows the time, tokens and cost that runs spent
+there. Nodes and edges that no run reached are pale, and the current node of an unfinished run is
+highlighted. All child runs of one agent at one node are shown together on the agent's graph.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ __all__ = ["Answered", "RunTrace", "Typed", "run_trace", "trace_marks"]
 S = TypeVar("S")
 
 Typed: TypeAlias = Callable[[NodeGraph[Any], Sequence[Event]], Sequence[Event]]
-"""Gives the events of a journal states of its graph's type."""
+"""A function that returns a journal's events with the user's state in the graph's state type."""
 
 Answered: TypeAlias = Callable[[Run[Any], AskHuman | CallTool], str]
-"""Returns the stored answer to a question of a parked run; empty if there is none."""
+"""A function that returns the stored answer to a pending effect of a parked run, or ""."""
 
 _WAITS_MAX: Final = 3
 _NO_JOURNALS: Final[Mapping[str, Sequence[Event]]] = MappingProxyType({})
@@ -39,16 +39,16 @@ _NO_JOURNALS: Final[Mapping[str, Sequence[Event]]] = MappingProxyType({})
 @final
 @dataclass(frozen=True)
 class RunTrace:
-    """The path of one run so far, and its cost.
+    """How often one run reached each node and transition so far, and its cost at each node.
 
     Attributes:
         visits: how often the run entered each node, and END.
-        ways: how often it took each outcome.
-        spent: time, tokens and money, by the node that waited.
-        node: where the run stands.
-        ended: why the run ended; empty if it has not.
-        waits: the people, clients and child runs that the run waits for, in words.
-        children: the traces of child runs whose journals are known, by node and agent.
+        ways: how often the run took each transition.
+        spent: maps the name of a node to the time, tokens and money that the run spent there.
+        node: the name of the run's current node.
+        ended: the reason why the run ended; empty while it has not ended.
+        waits: a text for each person, client tool or child run that the run waits for.
+        children: maps a node and an agent to the traces of the child runs with known journals.
     """
 
     visits: Counter[str] = field(default_factory=Counter[str])
@@ -70,14 +70,15 @@ def run_trace(
     typed: Typed = lambda _, events: events,
     answered: Answered = lambda _, __: "",
 ) -> RunTrace:
-    """Return the path of the run of a journal, and of its child runs.
+    """Replay a journal, and return how often the run reached each node and transition.
 
     Args:
         graph: the run's graph.
         events: the run's journal.
-        journals: the journals of its child runs and of theirs, by run id without the run's own id.
-        typed: gives the events of a journal states of its graph's type.
-        answered: returns a stored answer that no journal has yet.
+        journals: maps the id of each descendant run, without the prefix of this run's id, to its
+            journal.
+        typed: converts the user's state in a journal's events to the graph's state type.
+        answered: returns the stored answer to a pending effect that the journal lacks so far.
 
     Raises:
         StoreError: a journal does not begin with `Started`, or belongs to another graph.
@@ -94,7 +95,7 @@ def run_trace(
         if run is not None:
             spent[run.node] = spent.get(run.node, Tally()) + _cost(run, step.run, step.event)
         for happening in happenings:
-            # A name may contain a dot: only an outcome of the current node counts.
+            # Splitting at the dot would fail, because names may contain dots.
             name = happening.words[0].removeprefix(f"outcome:{place}.")
             if name != happening.words[0]:
                 way = (place, name)
@@ -123,7 +124,7 @@ def run_trace(
 
 
 def trace_marks(graph: NodeGraph[Any], traces: Sequence[RunTrace]) -> Marks:
-    """Return the traces of runs of `graph` as marks for its diagram."""
+    """Return marks that show the traces of one or several runs on the diagram of their graph."""
     names = (*graph.nodes, "END")
     visited = {name for run in traces for name in run.visits}
     taken = {way for run in traces for way in run.ways}
@@ -150,9 +151,9 @@ def trace_marks(graph: NodeGraph[Any], traces: Sequence[RunTrace]) -> Marks:
 
 
 def _cost(before: Run[S], after: Run[S], event: Event) -> Tally:
-    """Return the time, tokens and money between two states of a run."""
+    """Return the time, tokens and money that a run spent between two of its snapshots."""
     return Tally(
-        # Before `Resumed`, no driver worked on the run.
+        # The time before `Resumed` does not count, because no driver worked on the run.
         seconds=0.0 if isinstance(event, Resumed) else max(0.0, after.at - before.at),
         tokens=after.spent.usage.total_tokens - before.spent.usage.total_tokens,
         usd=after.spent.cost_usd - before.spent.cost_usd,
@@ -188,7 +189,7 @@ def _visits(name: str, traces: Sequence[RunTrace]) -> Tally:
 
 
 def _waiting(name: str, traces: Sequence[RunTrace]) -> Iterator[str]:
-    """Yield the waits of the runs that stand at a node."""
+    """Yield the wait texts of the runs at a node: at most three, and the number of the others."""
     waits = [wait for run in traces if run.node == name for wait in run.waits]
     yield from waits[:_WAITS_MAX]
     if len(waits) > _WAITS_MAX:
