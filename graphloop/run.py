@@ -213,7 +213,7 @@ class Counters(Struct, frozen=True):
     """The counts that the nodes of a run compare with their limits.
 
     Attributes:
-        tool_errors: by tool, the number of turns since its last success in which it failed.
+        tool_errors: by tool, the number of turns with a failure of the tool since its last success.
         denials: the number of turns since the last successful call in which all calls were denied.
         rejections: by check, the number of answers that the check sent back to the model.
         by_node: by counter, the count of a node with a limit of its own, such as retries.

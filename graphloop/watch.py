@@ -62,7 +62,7 @@ S = TypeVar("S")
 
 
 def watch_begin(run: Run[S], rules: tuple[TemporalRule, ...]) -> Run[S]:
-    """Return the run with a monitor of `rules`, after its past calls and its entry into a node."""
+    """Start the monitor of `rules`; it counts the run's past calls and the entry into its node."""
     run = evolve(run, watch=RuleState(Monitor.of(Rules(rules))))
     counted = set(run.watch.counted)
     return _told(run, [*before_the_run(run), entered(run.node)], counted)
@@ -76,7 +76,7 @@ def watch_answer(run: Run[S], event: Event, answered: Effect | None) -> Run[S]:
 def watch_leave(
     graph: NodeGraph[S], run: Run[S], node: str, outcome: type[Outcome], target: str
 ) -> Run[S]:
-    """Return the run with its rules updated for an exit; calls that a rule forbids are denied."""
+    """Return the run with its rules updated for an exit; a gate's forbidden calls are denied."""
     counted = set(run.watch.counted)
     lets = lets_through(graph, node, target)
     if lets:
@@ -86,7 +86,7 @@ def watch_leave(
 
 
 def lets_through(graph: NodeGraph[S], node: str, target: str) -> bool:
-    """Whether a transition leaves a gate with its calls allowed: in a chain of gates, the last."""
+    """Whether a transition leads from a gate to a node that is not a gate, or to END."""
     after = graph.nodes.get(target)
     return graph.nodes[node].kind == "gate" and (after is None or after.kind != "gate")
 
@@ -123,8 +123,8 @@ NOT_RUN: Final = frozenset({"invalid", "unknown_tool", "denied", "not_run"})
 def before_the_run(run: Run[S]) -> Iterator[Happening]:
     """Yield the past calls of the conversation that a run begins with, as rules see them.
 
-    A conversation that ends with a user message yields nothing. Otherwise, calls before the last
-    user message count only against limits: the caller may have sent it during an earlier run.
+    A child run yields nothing, nor does a conversation that ends with a user message. Else, calls
+    before the last user message count against limits only: that message may have been steering.
     """
     messages = run.messages
     if run.setup.depth or not len(messages) or isinstance(messages[-1], UserMessage):
@@ -174,7 +174,7 @@ def restrained(run: Run[S], monitor: Monitor, counted: Collection[str]) -> Run[S
 def on_leaving(
     run: Run[S], *, node: str, outcome: type[Outcome], target: str, lets: bool, counted: set[str]
 ) -> Iterator[Happening]:
-    """Yield the occurrences of a transition: allowed calls, the exit, and the entry.
+    """Yield the occurrences that rules count in a transition: allowed calls, exit and entry.
 
     If `lets`, the transition allows calls, and their keys are added to `counted`.
     """

@@ -149,7 +149,7 @@ def new_messages(before: Run[S], event: Steered) -> tuple[Message, ...]:
 def compacted(
     graph: NodeGraph[S], before: Run[S] | None, event: Event, run: Run[S]
 ) -> Shortened | None:
-    """Return the sizes before and after a compaction in this step; None without a compaction."""
+    """Return the sizes before and after a compaction in this step, or None if nothing shrank."""
     if not _was_compacted(graph, before, run):
         return None
     whole = _uncompacted(before, event, run)

@@ -226,7 +226,7 @@ class ErrorPart(Struct, frozen=True, tag_field="type", tag="error"):
 
 
 class SubAgent(Struct, frozen=True, tag_field="type", tag="sub-agent"):
-    """A part of a child run, in one wrapper at any depth; an ended child sends a finish.
+    """A part of a child run, wrapped once at any depth of nesting; an ended child sends a finish.
 
     `path` holds the keys of the calls (or nodes) that lead to the child, outermost first. `agents`
     holds the names of the agents that these calls or nodes run.

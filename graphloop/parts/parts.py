@@ -153,7 +153,7 @@ class ChildSeen(Protocol):
 
 
 class PartView(Generic[S]):
-    """Converts the steps of one run into parts; `live` converts the deltas of its own model.
+    """Converts the steps of one run into parts; `live` converts the model's deltas.
 
     Consume all parts of one step before passing the next step.
 
@@ -229,7 +229,7 @@ class PartView(Generic[S]):
         return StepRetry(self._turn, FinishReason.OTHER) if isinstance(said, Restarted) else said
 
     def _as_child(self, seen: Step[S] | Live | ChildSeen) -> Iterator[Part]:
-        """Yield the parts of this child run that its parent shows."""
+        """Yield the parts that this run, as a child, passes to its parent for a step or a delta."""
         if isinstance(seen, Step):
             yield from self.see(seen)
         elif not isinstance(seen, TextDelta | ReasoningDelta | ToolCallDelta | Restarted):
