@@ -1,4 +1,4 @@
-"""`python -m graphloop`: the command line, where its script is not on the path."""
+"""`python -m graphloop`: runs the command line without its installed script."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Contract: what a node promises to the proofs, beside its kind and its outcomes.
+"""Contract: the promises of a node to the proofs, beside its kind and its outcomes.
 
-The proofs believe contracts, so a proof is as good as what its contracts say. The nodes of this
-package have contracts. A node of your own has one in its attribute `contract`. Without it, the
-proofs take it that the node may do anything, and prove nothing that depends on it.
+Proofs take contracts as true, so a wrong contract can make a proof wrong. The nodes of this package
+have contracts. A node of your own has its contract in the attribute `contract`. Without a contract,
+proofs assume that the node may do anything, and prove nothing that depends on the node.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ S = TypeVar("S")
 Moves: TypeAlias = Literal[
     "turn", "close", "reply", "again", "question", "note", "end", "broken", "perhaps"
 ]
-"""What a visit moves on.
+"""The changes ("moves") that a visit of a node can make to a run, as far as proofs track them.
 
-- `turn`: it opens a turn, which has no calls and no verdicts.
-- `close`: it closes the turn in progress; all calls of the turn are answered.
-- `reply`: a new reply of a model takes the place of the turn's.
-- `again`: the same turn is opened once more if its model was asked, unless it is closed before. A
-  node with such an outcome leaves by an outcome that moves `end` only if the model was asked.
-- `question`: the run has a new question; its answer is judged as a first one.
-- `note`: it notes feedback for the turn, and the run has no ending.
-- `end`: the run has an ending that is no answer.
+- `turn`: the visit opens a turn, which has no calls and no verdicts.
+- `close`: the visit closes the turn in progress; all calls of the turn have results.
+- `reply`: a new reply of a model replaces the reply of the turn.
+- `again`: the turn in progress will be opened once more if its model was asked, unless a node
+  closes the turn first. Such a node makes the move `end` only if the model was asked.
+- `question`: the run has a new user question; checks treat its answer as a first answer.
+- `note`: the visit notes feedback for the turn, and removes the run's ending.
+- `end`: the run gets an ending that is not an answer.
 - `broken`: the run has failed, or was stopped.
-- `perhaps`: none of the moves beside it is sure, and noted feedback may be gone.
+- `perhaps`: each other move in the set may be missing, and noted feedback may be lost.
 """
 
 BROKEN: Final[frozenset[Moves]] = frozenset({"broken"})
-"""The moves of an outcome by which a run fails, or is stopped."""
+"""The moves of an outcome by which a run fails or is stopped."""
 
 NONE: Final[frozenset[Moves]] = frozenset()
 BREAKS: Final = frozenset({Failed, Aborted})
@@ -48,14 +48,14 @@ BREAKS: Final = frozenset({Failed, Aborted})
 @final
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """How often a node leaves by one outcome at most.
+    """The limit on how often a node leaves by one outcome.
 
     Args:
-        times: the most visits that leave by it, in a run or since a reset.
-        counts: the moves that are counted; if empty, the visits themselves. A counter of moves
-            bounds the outcome only where each way from it back to it surely moves one of them.
-            Before the first move, a run may leave by the outcome one time more.
-        resets: the moves that set the counter back; if empty, nothing does.
+        times: the maximum number of exits by the outcome, in a run or since the last reset.
+        counts: the moves that are counted in place of exits; empty to count exits. Counted moves
+            bound the outcome only if every path from the outcome back to itself surely makes one
+            of them. Before the first counted move, one extra exit is possible.
+        resets: the moves that set the counter back to 0; empty for none.
     """
 
     times: int
@@ -64,26 +64,27 @@ class Cap:
 
     @property
     def never(self) -> bool:
-        """Whether no visit leaves by the outcome."""
+        """Whether the limit rules out every exit by the outcome."""
         return self.times <= 0 and not self.counts
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class ChildContract:
-    """The known facts of a child that a node runs.
+    """The facts about a child agent or graph of a node that are known before a run.
 
     Args:
-        name: the child's name; for an agent, the name that runs know it by.
-        graph: its graph, which is proven and bounded as well; None if it is not known.
-        reads: the fields of the parent's state that it reads; None if they are not known.
-        writes: the fields of the parent's state that it replaces; None if they are not known. A
-            field that a reducer puts together is not among them.
-        gate_rules: the rules of its own gate, beside those of its parents; None for no gate.
-        budget: what it may spend, if that is not what its parent has remaining.
-        many: whether other runs, of it or of another child, may be under way beside it.
-        runs: how many runs of it one visit starts at most; None if that is not known.
-        needs: how many of its runs must succeed.
+        name: the child's name; for an agent, the name that runs use for the agent.
+        graph: the child's graph, which is proven and bounded as well; None if unknown.
+        reads: the fields of the parent's state that the child reads; None if unknown.
+        writes: the fields of the parent's state that the child replaces; None if unknown. Fields
+            that a reducer combines are not included.
+        gate_rules: the rules of the child's own gate, in addition to its parents' rules; None for
+            no gate.
+        budget: the child's own budget; None for the budget that its parent has remaining.
+        many: whether other child runs may be in progress at the same time.
+        runs: the maximum number of runs of this child per visit; None if unknown.
+        needs: the number of its runs that must succeed.
     """
 
     name: str
@@ -100,22 +101,22 @@ class ChildContract:
 @final
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """The promise of a node.
+    """The promises of a node to the proofs.
 
-    A node that leaves by `Calls` and opens a turn takes up open calls: entered with some, it
-    leaves by nothing else.
+    If the outcome `Calls` has the move `turn`, the node resumes unanswered calls: a run that enters
+    the node with such calls always leaves by `Calls`.
 
     Args:
-        caps: for outcomes that the node takes a bounded number of times, their bounds.
-        moves: what a visit has moved on, by the outcome that it leaves by; nothing by others. By
-            `Failed` and `Aborted`, it may have moved what any of its outcomes moves.
-        model_calls: how many models one visit asks at most; None if that is not known.
+        caps: for each outcome with a limited number of exits, its limit.
+        moves: for each outcome, the `Moves` of a visit that leaves by it; none for missing outcomes.
+            A visit that leaves by `Failed` or `Aborted` may have made the moves of any outcome.
+        model_calls: the maximum number of model calls per visit; None if unknown.
         tools: whether a visit may run tools.
         asks: whether a visit may wait for a person.
         children: the agents and graphs that a visit may run.
-        reads: the fields of the user's state that a visit reads; None if they are not known.
-        writes: the fields that a visit has written for sure, by outcome; None if they are not
-            known. An empty mapping: no visit writes anything.
+        reads: the fields of the user's state that a visit reads; None if unknown.
+        writes: for each outcome, the fields that a visit has surely written; None if unknown. An
+            empty mapping means that no visit writes any field.
         functions: the names of the functions that a visit may invoke; a run looks them up before
             it starts.
     """
@@ -136,51 +137,51 @@ class Contract:
 
     @property
     def takes_up_calls(self) -> bool:
-        """Whether a visit that begins with open calls opens a turn of them."""
+        """Whether a visit that begins with unanswered calls opens a turn for these calls."""
         return "turn" in self.moved(Calls)
 
     @property
     def opens_again(self) -> bool:
-        """Whether a visit may have the same turn opened once more."""
+        """Whether a visit may cause the turn in progress to be opened once more."""
         return any("again" in moved for moved in self.moves.values())
 
     @property
     def fields_written(self) -> frozenset[str]:
-        """The fields that some outcome has surely written."""
+        """The fields that a visit surely writes by at least one of the outcomes."""
         return frozenset[str]().union(*(self.writes or {}).values())
 
     def never(self, outcome: type[Outcome]) -> bool:
-        """Return whether no visit leaves by `outcome`."""
+        """Return whether the node's limits rule out every exit by `outcome`."""
         cap = self.caps.get(outcome)
         return cap is not None and cap.never
 
     def may_move(self, outcome: type[Outcome]) -> frozenset[Moves]:
-        """Return what a visit that leaves by `outcome` may have moved on."""
+        """Return the moves that a visit may have made if it leaves by `outcome`."""
         moved = self.moves.get(outcome, NONE)
         return (moved.union(*self.moves.values()) if outcome in BREAKS else moved) - {"perhaps"}
 
     def moved(self, outcome: type[Outcome]) -> frozenset[Moves]:
-        """Return what a visit that leaves by `outcome` has moved on for sure."""
+        """Return the moves that a visit has surely made if it leaves by `outcome`."""
         moved = self.moves.get(outcome, NONE)
         return NONE if "perhaps" in moved else moved
 
     def keeps(self, outcome: type[Outcome]) -> bool:
-        """Return whether noted feedback is still noted, and the ending is as before."""
+        """Return whether an exit by `outcome` keeps noted feedback and the run's ending."""
         return not self.moves.get(outcome) and outcome not in BREAKS
 
     def written(self, outcome: type[Outcome]) -> frozenset[str]:
-        """Return the fields that a visit that leaves by `outcome` has written for sure."""
+        """Return the fields that a visit has surely written if it leaves by `outcome`."""
         return (self.writes or {}).get(outcome, frozenset())
 
 
 def contract_of(node: Node[S, Outcome]) -> Contract | None:
-    """Return what `node` promises, or None if it promises nothing."""
+    """Return the contract in the attribute `contract` of a node, or None if it has none."""
     promised = getattr(node, "contract", None)
     return promised if isinstance(promised, Contract) else None
 
 
 def needs_turn(node: Node[S, Outcome]) -> bool:
-    """Return whether a node asks a model in a turn that another node opens."""
+    """Return whether a model node needs another node to open its turn first."""
     promised = contract_of(node)
     if node.kind != "model" or promised is None:
         return False

@@ -1,11 +1,11 @@
-"""Everything that a run can ask of the world: imperative, frozen, performed by a driver.
+"""Effects: a run's requests to the world, frozen and in the imperative; a driver performs them.
 
-Each effect has an `id`, unique in its run and counted up from 1; the event that answers it names
-that id. An effect whose answer is in the journal is never performed again.
+Each effect has an `id`, unique in its run and counted from 1; the event that answers the effect
+names this id. An effect whose answer is in the journal is never performed again.
 
 A node's generator makes requests (`AskModel`, `AskPerson`, `AskAgent`, `Tell`). The driver journals
-each request, the kernel makes its effect, and the answer is fed to the generator when it runs
-again.
+each request, and the kernel turns the request into an effect. The answer is fed to the generator
+when it runs again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ IN_WORDS: Final = (
     '{"additionalProperties":false,"properties":{"answer":{"type":"string"},'
     '"question":{"type":"string"}},"required":["answer"],"type":"object"}'
 )
-"""The form of a person's answer in words, as JSON Schema text; the question may stand by it."""
+"""The JSON Schema text of a person's answer in words; the answer may repeat the question."""
 
 
 class CallModel(Struct, frozen=True, gc=False):
@@ -55,12 +55,11 @@ class CallModel(Struct, frozen=True, gc=False):
 
 
 class CheckCalls(Struct, frozen=True, gc=False):
-    """Validate the arguments of calls, and say which need a human. Answered by `CallsChecked`.
+    """Validate calls, and find those that need an approval. Answered by `CallsChecked`.
 
-    Validation and approval predicates are user code, so their answer is a fact of the journal:
-    a replay never asks them again. `calls` are those of the turn at these `places`, as they would
-    run; or, with a `key`, the one of that key with the arguments that a human has put in place of
-    its own.
+    Validation and approval predicates are user code, so their answers are journaled and a replay
+    never calls them again. Without a `key`, `calls` are the turn's calls at the positions `places`.
+    With a `key`, `calls` has only the call with that key, with the arguments that a person edited.
     """
 
     id: int
@@ -71,9 +70,9 @@ class CheckCalls(Struct, frozen=True, gc=False):
 
 
 class CallTool(Struct, frozen=True, gc=False):
-    """Run one tool that its gate has let through. Answered by `ToolReturned`.
+    """Run one tool call that its gate has allowed. Answered by `ToolReturned`.
 
-    `client` tools have no executor in this process: the run parks until the answer arrives.
+    A `client` tool runs in the caller's own process: the run parks until the result arrives.
     """
 
     id: int
@@ -83,11 +82,11 @@ class CallTool(Struct, frozen=True, gc=False):
 
 
 class AskHuman(Struct, frozen=True, gc=False):
-    """Ask whether one call may run. Answered by `Decided`; parks where no approver is at hand.
+    """Ask a person whether one call may run. The run parks without an approver. `Decided` answers.
 
-    From `expires_at` on (seconds since the epoch) an approval comes too late. `unknown` asks once
-    more about a call that was approved, and may have run. `takes` is the form of an edit of a
-    node's own question, as JSON Schema text; an edit of a call has the form of its tool.
+    From `expires_at` on (seconds since the epoch), an approval is too late. With `unknown`, the
+    call was approved before and may have run: the person decides whether it runs again. `takes` is
+    the JSON Schema text of an edited answer to a node's own question; a call uses its tool's.
     """
 
     id: int
@@ -99,18 +98,19 @@ class AskHuman(Struct, frozen=True, gc=False):
 
 
 class Invoke(Struct, frozen=True, gc=False):
-    """Call the user's own function registered as `callback`. Answered by `CallbackReturned`."""
+    """Call the user function registered as `callback`. Answered by `CallbackReturned`."""
 
     id: int
     callback: str
 
 
 class StartRun(Struct, frozen=True, gc=False):
-    """Run a child to its end: a run of its own, with a journal of its own. `ChildEnded` answers.
+    """Run a child agent or graph to its end, with its own journal. Answered by `ChildEnded`.
 
-    `agent` names the child among those the driver knows, `key` the child in its parent (a call's
-    key, or a node's). It is told `arguments` (JSON text) and may read the parent's conversation;
-    it may spend `budget` at most. A parked child parks its parent.
+    `agent` is the name under which the driver knows the child. `key` identifies the child run in
+    its parent: the key of a call or of a node. The child's input is `arguments` (JSON text), and it
+    may read `messages`, the parent's conversation. `budget` limits the child's spending. A parked
+    child parks its parent.
     """
 
     id: int
@@ -122,9 +122,9 @@ class StartRun(Struct, frozen=True, gc=False):
 
 
 class AwaitCaller(Struct, frozen=True, gc=False):
-    """Let the caller of an iterated run have a look, and a say. Answered by `Steered`.
+    """Let the caller of an iterated run inspect and change the turn. Answered by `Steered`.
 
-    Asked once the model has replied and, if `tools_ran`, once more when the results are there.
+    A turn requests it after the model's reply, and again with `tools_ran` after the calls' results.
     """
 
     id: int
@@ -135,15 +135,15 @@ Effect: TypeAlias = CallModel | CheckCalls | CallTool | AskHuman | Invoke | Star
 
 
 Note: TypeAlias = UserMessage | SystemMessage
-"""A message that a node may add to the conversation: for people, never for the model."""
+"""A message that a node may add to the conversation; a node never writes a model's message."""
 
 
 class AskModel(Struct, frozen=True, tag_field="kind", tag="model", gc=False):
-    """Ask a model, which is offered no tools. Answered with its `Reply`.
+    """Ask a model without offering tools. Answered with the model's `Reply`.
 
-    `model` is the label of the model; empty for the run's own. The model reads the run's
-    conversation before the prompt only if `conversation` says so. `max_tokens` limits the reply
-    beside the run's own limit: the stricter of the two holds.
+    `model` is the label of the model; empty for the run's own model. With `conversation`, the model
+    reads the run's conversation before the prompt. `max_tokens` limits the reply in addition to the
+    run's own limit: the stricter limit holds.
     """
 
     prompt: str
@@ -155,14 +155,14 @@ class AskModel(Struct, frozen=True, tag_field="kind", tag="model", gc=False):
 
 
 class AskPerson(Struct, frozen=True, tag_field="kind", tag="person", gc=False):
-    """Ask a person. Answered with `PersonSaid`; parks where no approver is at hand."""
+    """Ask a person a question. Answered with `PersonSaid`; without an approver, the run parks."""
 
     question: str
     kind: ClassVar[Literal["person"]] = "person"
 
 
 class AskAgent(Struct, frozen=True, tag_field="kind", tag="agent", gc=False):
-    """Have an agent answer, in a child run. Answered with the text that it ends with."""
+    """Let an agent answer in a child run. Answered with the final text of the child run."""
 
     agent: str
     prompt: str
@@ -171,19 +171,19 @@ class AskAgent(Struct, frozen=True, tag_field="kind", tag="agent", gc=False):
 
 
 class Tell(Struct, frozen=True, tag_field="kind", tag="tell", gc=False):
-    """Add a message to the conversation. Answered with nothing, at once."""
+    """Add a message to the conversation. Answered with None, at once."""
 
     message: Note
     kind: ClassVar[Literal["tell"]] = "tell"
 
 
 class PersonSaid(Struct, frozen=True, gc=False):
-    """The answer of a person: yes or no, a reason, and perhaps words.
+    """A person's answer: approved or denied, with a reason and perhaps an answer in words.
 
     Attributes:
-        approved: whether it was a yes, in time.
-        reason: what they gave as the reason.
-        answer: the answer in words: `approve(edit={"answer": …})`.
+        approved: whether the person approved, and in time.
+        reason: the reason that the person gave.
+        answer: the answer in words, given by `approve(edit={"answer": …})`.
     """
 
     approved: bool
@@ -193,6 +193,6 @@ class PersonSaid(Struct, frozen=True, gc=False):
 
 Ask: TypeAlias = AskModel | AskPerson | AskAgent | Tell
 Answer: TypeAlias = Reply | PersonSaid | str | None
-"""Answers of asks; the helpers give each its own type."""
+"""The possible answers to a request; each helper, such as `ask_model`, returns its own type."""
 
 ASKS: Final[frozenset[type[Ask]]] = frozenset({AskModel, AskPerson, AskAgent, Tell})

@@ -1,34 +1,35 @@
-"""Every error graphloop raises, split by who can mend it.
+"""Every error that graphloop raises, grouped by who can fix it.
 
     GraphloopError
     ├── ConfigError            the caller: an option, a key, a file or a message is wrong
-    │   ├── GraphError         … the table of a graph is wrong (`problems` lists all of it)
+    │   ├── GraphError         … the table of a graph is wrong (`problems` lists every fault)
     │   ├── NodeDefinitionError… a function cannot be a node as it is defined
     │   ├── ToolDefinitionError… a tool's name, signature or schema is wrong
     │   └── ScriptError        … a script of recorded replies is malformed
-    ├── ProviderError          the model server, or the way to it
-    │   ├── ConnectionFailed   no answer at all, or the line broke before the first content
-    │   ├── ProviderTimeout    a layer of the time limit ran out (`layer` says which)
+    ├── ProviderError          the model server, or the network
+    │   ├── ConnectionFailed   no answer, or the connection broke before the first content
+    │   ├── ProviderTimeout    one of the time limits ran out (`layer` names it)
     │   ├── RequestRejected    4xx: this request will never be accepted
     │   │   ├── AuthenticationFailed
     │   │   └── ContextOverflow    the conversation is longer than the model's window
-    │   ├── RateLimited        429 (`retry_after_s` when the server said)
+    │   ├── RateLimited        429 (`retry_after_s` if the server sent it)
     │   ├── Overloaded         5xx and 529
-    │   ├── BadReply           what came is not the wire: unparsable, or an error object
+    │   ├── BadReply           the response breaks the wire's format, or is an error object
     │   ├── StreamTruncated    the stream ended before its terminal marker
-    │   └── ScriptExhausted    a scripted model was asked once too often
+    │   └── ScriptExhausted    a scripted model has no more replies
     ├── OutputInvalid          the model: its final answer does not have the form asked for
     ├── ToolError              a tool: raise it in a tool to choose the text the model reads
-    ├── AskFailed              a node's generator: what it asked for could not be had
-    ├── NotDeterministic       … it asked for something else when it was run again
+    ├── AskFailed              a node's generator: one of its requests failed
+    ├── NotDeterministic       … it made a different request when it ran again
     ├── RunFailed              a run that ended in `error`, seen from another process
     ├── StoreError             the journal: unreadable, out of order, or of a newer version
     │   ├── UnknownRun         … there is no such run
-    │   ├── Fenced             … another driver has taken the run over: this one must stop
+    │   ├── Fenced             … another driver holds the run's lease now: this one must stop
     │   └── RunBusy            … another driver is at work on the run: wait for it
-    └── IllegalEvent           the driver: an event no effect was waiting for (a bug)
+    └── IllegalEvent           the driver: an event that answers no pending effect (a bug)
 
-Inside a run the world's failures are events; these exceptions leave only at the front door.
+Inside a run, failures of models and tools are events. Only graphloop's public functions raise these
+exceptions to the caller.
 """
 
 from __future__ import annotations
@@ -75,19 +76,19 @@ __all__ = [
 
 
 class GraphloopError(Exception):
-    """Root of everything graphloop raises on purpose."""
+    """The base class of all errors that graphloop raises on purpose."""
 
 
 class ConfigError(GraphloopError):
-    """The caller asked for something that cannot work; nothing was sent."""
+    """An option or input of the caller cannot work; no request was sent."""
 
 
 class NodeDefinitionError(ConfigError):
-    """A function cannot be a node of a graph as it is defined."""
+    """The definition of a function is not valid for a node of a graph."""
 
 
 class ToolDefinitionError(ConfigError):
-    """A tool cannot be offered to a model as it is defined."""
+    """The definition of a tool is not valid, so the tool cannot be offered to a model."""
 
 
 class ScriptError(ConfigError):
@@ -96,7 +97,7 @@ class ScriptError(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem of a graph: where it is, what it is, and how to mend it."""
+    """A problem of a graph: its place, its description, and its fix."""
 
     place: str
     found: str
@@ -110,7 +111,7 @@ class Problem:
 class GraphError(ConfigError):
     """A graph's nodes and table do not fit together.
 
-    `problems` holds every finding; `written` is the `file:line` of a program that made the graph.
+    `problems` holds all problems; `written` is the `file:line` where a program made the graph.
     """
 
     def __init__(self, graph: str, problems: Iterable[Problem], written: str = "") -> None:
@@ -123,7 +124,7 @@ class GraphError(ConfigError):
         super().__init__(f"{named}{where} has {len(self.problems)} problem(s):\n{lines}")
 
     def __reduce__(self) -> tuple[type[GraphError], tuple[object, ...]]:
-        """Tell pickle what to build it from: process pools send errors home that way."""
+        """Return the parts from which pickle rebuilds the error, as process pools need."""
         return GraphError, (self.graph, self.problems, self.written)
 
 
@@ -136,14 +137,14 @@ _MISTAKES: Final = (
 )
 
 MISTAKES: Final = frozenset(one.__name__ for one in _MISTAKES)
-"""What a failure is called that is the caller's to mend, in whatever process it is read."""
+"""The names of errors that the caller can fix; a journal records such a failure by its name."""
 
 
 class ProviderError(GraphloopError):
-    """The model could not be asked, or what it answered is not an answer.
+    """A model could not be reached, or its response is not a valid reply.
 
     `retryable` says whether the same request may succeed later; `status` is the HTTP status, or 0
-    where there was none; `retry_after_s` is the delay in seconds that the server asks for.
+    without a response; `retry_after_s` is the delay in seconds that the server asks for.
     """
 
     retryable = False
@@ -157,7 +158,7 @@ class ProviderError(GraphloopError):
 
 
 class ConnectionFailed(ProviderError):
-    """The server could not be reached, or the line broke."""
+    """The server could not be reached, or the connection broke."""
 
     retryable = True
 
@@ -174,11 +175,11 @@ class ProviderTimeout(ProviderError):
 
 
 class RequestRejected(ProviderError):
-    """The server refuses this request and would refuse it again."""
+    """The server rejects this request and would reject it again."""
 
 
 class AuthenticationFailed(RequestRejected):
-    """The key is missing, wrong, or not allowed to do this."""
+    """The API key is missing, wrong, or not allowed to make this request."""
 
 
 class ContextOverflow(RequestRejected):
@@ -186,23 +187,23 @@ class ContextOverflow(RequestRejected):
 
 
 class RateLimited(ProviderError):
-    """Too many requests."""
+    """The server has received too many requests."""
 
     retryable = True
 
 
 class Overloaded(ProviderError):
-    """The server is overloaded or failed by itself."""
+    """The server is overloaded, or failed with an error of its own."""
 
     retryable = True
 
 
 class BadReply(ProviderError):
-    """The server sent something that is not its wire."""
+    """The server's response does not have the format of its wire."""
 
 
 class StreamTruncated(ProviderError):
-    """The stream ended before its terminal marker: what came is not an answer."""
+    """The stream ended before its terminal marker, so its content is not a complete reply."""
 
     retryable = True
 
@@ -214,7 +215,7 @@ class ScriptExhausted(ProviderError):
 class OutputInvalid(GraphloopError):
     """A model's final answer does not have the form asked for.
 
-    `text` is what the model said.
+    `text` is the text of that answer.
     """
 
     def __init__(self, message: str, *, text: str = "") -> None:
@@ -223,13 +224,13 @@ class OutputInvalid(GraphloopError):
 
 
 class ToolError(GraphloopError):
-    """Raise in a tool: the model reads exactly this message, marked as an error."""
+    """An error to raise in a tool: the model reads exactly its message, marked as an error."""
 
 
 class AskFailed(GraphloopError):
-    """Raised in a node's generator where it asked: what it asked for could not be had.
+    """A request of a node's generator failed; raised inside the generator at that request.
 
-    `error` is the class name of what went wrong, such as `Overloaded`.
+    `error` is the class name of the original failure, such as `Overloaded`.
     """
 
     # The default is for unpickling, which knows the message only.
@@ -239,7 +240,7 @@ class AskFailed(GraphloopError):
 
 
 class NotDeterministic(GraphloopError):
-    """A node's generator, fed the same answers, asked for something else than before."""
+    """A node's generator made a different request when it ran again with the same answers."""
 
 
 class RunFailed(GraphloopError):
@@ -251,19 +252,19 @@ class StoreError(GraphloopError):
 
 
 class UnknownRun(StoreError):
-    """There is no such run in the store."""
+    """The store has no run with this id."""
 
 
 class Fenced(StoreError):
-    """Another driver has claimed the run: what this one appends is refused from now on."""
+    """Another driver now holds the run's lease, so the store refuses events from this driver."""
 
 
 class RunBusy(StoreError):
-    """The run has a live driver; the message says where, and until when its lease runs."""
+    """A live driver holds the run's lease; the message says where, and when the lease ends."""
 
 
 class IllegalEvent(GraphloopError):
-    """The kernel was handed an event that no pending effect explains: a driver's bug."""
+    """The kernel received an event that answers no pending effect: a bug in the driver."""
 
 
 _OURS: Final[Mapping[str, type[GraphloopError]]] = {
@@ -274,10 +275,10 @@ _OURS: Final[Mapping[str, type[GraphloopError]]] = {
 
 
 def known_name(error: BaseException) -> str:
-    """Return the name of a failure: a mistake's is that of a class which all processes know.
+    """Return the name under which an error is recorded, so that every process understands it.
 
-    A caller's own kind of `ConfigError` is a mistake as well. A foreign error that only bears the
-    name of one of graphloop's keeps its module in its name.
+    An error of a class in `MISTAKES`, or of a subclass, gets the name of that class. An error from
+    another package with the name of a graphloop error gets its module in front of its name.
     """
     kind = type(error)
     mistake = next((one for one in kind.__mro__ if one in _MISTAKES), None)
@@ -289,12 +290,12 @@ def known_name(error: BaseException) -> str:
 
 
 def not_among(unknown: Iterable[str], known: Iterable[str]) -> str:
-    """Return unknown names as a sentence, with the closest of those that are known."""
+    """Return a text that lists unknown names, with the closest known name for each."""
     found, names = [*unknown], [*known]
     return f"{', '.join(map(repr, found))}.{''.join(nearest(name, names) for name in found)}"
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Return " Did you mean 'x'?" for the closest of `names`, or nothing."""
+    """Return " Did you mean 'x'?" for the closest of `names`, or an empty string."""
     close = get_close_matches(name, list(names), n=1)
     return f" Did you mean {close[0]!r}?" if close else ""

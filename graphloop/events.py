@@ -1,7 +1,7 @@
-"""Everything that can have happened to a run: past tense, frozen, journaled before it counts.
+"""The events of a run: frozen, named in the past tense, journaled before they take effect.
 
-Time enters a run only here: every event has `at`, in seconds since the epoch, as its driver's
-clock told. `effect` is the id of the effect that the event answers.
+Events are a run's only source of time: `at` is the time of the event by the driver's clock, in
+seconds since the epoch. `effect` is the id of the effect that the event answers.
 """
 
 from __future__ import annotations
@@ -59,24 +59,24 @@ __all__ = [
 
 
 class Setup(Struct, frozen=True, gc=False):
-    """The means of a run, and the bounds it cannot leave.
+    """The model, tools, settings, budget and rules of a run.
 
     Args:
         model: the label of the default model.
         tools: the tools on offer.
         settings: sampling settings of every model call.
-        tool_choice: how freely the model may choose, where the run says so and not a node.
-        budget: what the run and its children may spend.
-        output: the form of the final answer, where the model's wire can be told it.
-        rules: the rules of the gates of the agents above this run, outermost first; each must
-            let a call through.
-        depth: how many agents are above this run.
-        depth_max: how many there may be above a child.
-        attended: whether the caller iterates the run, and has a say in every turn.
+        tool_choice: the run's tool choice, used instead of a node's; None to use the node's.
+        budget: the limits on the spending of the run and its children.
+        output: the schema of the final answer, sent on wires that have a field for it.
+        rules: the gate rules of the run's parent agents, outermost first; a call must pass each
+            of these rule sets.
+        depth: the number of parent agents of this run.
+        depth_max: the highest `depth` that a child run may have.
+        attended: whether the caller iterates the run and may change every turn.
         signed: whether an approval must be signed.
-        approval_ttl_s: for how many seconds an approval may be given; None for ever.
-        watch: the temporal rules of the run, every word looked up.
-        own: the names of the loop's own tools, of which no temporal rule speaks.
+        approval_ttl_s: the number of seconds in which an approval is accepted; None for no limit.
+        watch: the temporal rules of the run, with their names resolved.
+        own: the names of the loop's own tools, which temporal rules ignore.
     """
 
     model: str = ""
@@ -95,15 +95,16 @@ class Setup(Struct, frozen=True, gc=False):
     own: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Give the tools their look-ups, once for all turns."""
+        """Index the tools by name, once for all turns."""
         if type(self.tools) is not ToolSpecs:
             force_setattr(self, "tools", ToolSpecs(self.tools))
 
 
 class Started(Struct, frozen=True, omit_defaults=True, tag=True):
-    """A run began with these messages and this state of the user's.
+    """A run began with these messages and this user state.
 
-    `steering` was said before: it comes into the conversation when the first turn is opened.
+    `steering` are messages that the caller queued before the start: the first turn adds them to
+    the conversation.
     """
 
     at: float
@@ -116,7 +117,7 @@ class Started(Struct, frozen=True, omit_defaults=True, tag=True):
 
 
 class ModelReplied(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
-    """A model answered completely. `cost_usd` is None where no price is known."""
+    """A model sent a complete reply; `cost_usd` is None if the model's price is not known."""
 
     at: float
     effect: int
@@ -125,18 +126,18 @@ class ModelReplied(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
 
 
 class Resumed(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
-    """A driver resumed the run: the time since the last event is not the run's work."""
+    """A driver resumed the run; the time since the last event does not count as working time."""
 
     at: float
 
 
 class EffectsStarted(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
-    """The driver is about to perform these effects, which must not be repeated unasked.
+    """The driver is about to perform these effects, which may not be safe to repeat.
 
-    The driver journals it before the effects start. A run that is resumed from a journal in which
-    a started effect has no answer does not know whether the effect happened.
-    `spent` is the use of an attempt that failed and may pass: the run is interrupted.
-    `unbegun` are effects of an earlier such event that have not started: the driver left first.
+    The driver journals this event before the effects start. If a started effect has no answer in
+    the journal, a resumed run cannot know whether the effect happened.
+    `spent` is the usage of a failed attempt that may succeed later, when the run is resumed.
+    `unbegun` are effects of an earlier `EffectsStarted` that the driver did not start after all.
     """
 
     at: float
@@ -146,12 +147,12 @@ class EffectsStarted(Struct, frozen=True, omit_defaults=True, tag=True, gc=False
 
 
 class CallCheck(Struct, frozen=True, omit_defaults=True, gc=False):
-    """The check of one call: a `problem` for the model to read, or none.
+    """The check of one call; `problem` is an error for the model to read, or empty.
 
-    `needs_approval` is the answer of the tool itself. `held` and `unmet` name, for each set of
-    rules (outermost first), the conditions that hold for the call and those that do not. A
-    condition in neither could not be looked at, and counts against the call. `added` are the
-    decisions of gates that are new since the run was resumed: its journal has no rules of them.
+    `needs_approval` says that the tool itself asks for an approval. `held` and `unmet` name, for
+    each set of rules (outermost first), the conditions that are true and false for the call. A
+    condition in neither could not be evaluated, and counts against the call. `added` are decisions
+    of gates that the code gained before a resume: the journal does not hold their rules.
     """
 
     problem: str = ""
@@ -162,7 +163,7 @@ class CallCheck(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class CallsChecked(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
-    """The calls of a turn were checked, one `CallCheck` each, in request order."""
+    """The calls of a turn were checked; `checks` has one `CallCheck` per call, in request order."""
 
     at: float
     effect: int
@@ -170,7 +171,7 @@ class CallsChecked(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
 
 
 class ToolReturned(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
-    """A tool ended, well or badly; `content` is what the model will read."""
+    """A tool ended, in success or failure; the model will read `content`."""
 
     at: float
     effect: int
@@ -179,10 +180,10 @@ class ToolReturned(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
 
 
 class Decided(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
-    """A human (or a policy in a human's place) approved or denied one call.
+    """A person, or a policy in a person's place, approved or denied one call.
 
-    `arguments` replaces the call's arguments when it is not empty. `given_at` is the time of
-    the decision, where it was made before the run was resumed.
+    `arguments`, if not empty, replaces the call's arguments. `given_at` is the time of the
+    decision if it was made before the run was resumed, else None.
     """
 
     at: float
@@ -194,10 +195,10 @@ class Decided(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
 
 
 class Changes(Struct, frozen=True, tag_field="kind", tag="changes", gc=False):
-    """The changes of a `prepare_step` function: None leaves a thing as it is.
+    """The changes that a `prepare_step` function returned; None leaves a field unchanged.
 
-    `messages` becomes the history of this and all later turns, and so do the tools that are added
-    or withdrawn; the rest holds for this turn.
+    `messages`, `add_tools` and `withdraw_tools` apply to this and all later turns; the other fields
+    apply to this turn only.
     """
 
     messages: tuple[Message, ...] | None = None
@@ -210,17 +211,17 @@ class Changes(Struct, frozen=True, tag_field="kind", tag="changes", gc=False):
 
 
 class StopRequested(Struct, frozen=True, tag_field="kind", tag="tripped", gc=False):
-    """Which of the user's stop conditions held; empty when the run goes on."""
+    """The names of the user's stop conditions that were true; empty if the run goes on."""
 
     names: tuple[str, ...] = ()
     kind: ClassVar[Literal["tripped"]] = "tripped"
 
 
 class NodeReturned(Struct, frozen=True, tag_field="kind", tag="left"):
-    """A function node left by the outcome of this class name.
+    """A function node has chosen the outcome whose class is named `outcome`.
 
-    `fields` are the outcome's own, as JSON text. `state` is the run's from now on if it is
-    `changed`; `notes` are what the function adds to the conversation.
+    `fields` are the fields of the outcome as JSON text. If `changed`, `state` replaces the run's
+    state. `notes` are messages that the function adds to the conversation.
     """
 
     outcome: str
@@ -234,7 +235,7 @@ class NodeReturned(Struct, frozen=True, tag_field="kind", tag="left"):
 class AnswerChecked(Struct, frozen=True, tag_field="kind", tag="judged", gc=False):
     """The result of a check of the final answer; `feedback` is for the model to read.
 
-    `retry` is whether the model may try again; without, the answer is taken as it is.
+    `retry` says whether the model may try again; if not, a rejected answer is kept all the same.
     """
 
     accepted: bool
@@ -244,14 +245,14 @@ class AnswerChecked(Struct, frozen=True, tag_field="kind", tag="judged", gc=Fals
 
 
 class BranchesJoined(Struct, frozen=True, tag_field="kind", tag="joined", gc=False):
-    """The one answer that a function has made of those of several branches."""
+    """A reducer function has combined the answers of several branches into one `text`."""
 
     text: str
     kind: ClassVar[Literal["joined"]] = "joined"
 
 
 class RequestYielded(Struct, frozen=True, tag_field="kind", tag="asked", gc=False):
-    """A node's generator, run from its beginning, has come to this and waits for the answer."""
+    """A node's generator ran from its start to the request `ask`, and waits for the answer."""
 
     ask: Ask
     kind: ClassVar[Literal["asked"]] = "asked"
@@ -263,7 +264,7 @@ Answer: TypeAlias = (
 
 
 class CallbackReturned(Struct, frozen=True, omit_defaults=True, tag=True):
-    """A function of the user's answered."""
+    """A user function that an `Invoke` effect called has returned."""
 
     at: float
     effect: int
@@ -271,9 +272,9 @@ class CallbackReturned(Struct, frozen=True, omit_defaults=True, tag=True):
 
 
 class Failure(Struct, frozen=True, gc=False):
-    """A failure outside the kernel: the exception's class name and message, for people.
+    """A failure outside the kernel, for people: the exception's class name and message.
 
-    `retryable` says that the same effect, of another model perhaps, may succeed.
+    `retryable` says that another attempt at the effect, perhaps with another model, may succeed.
     """
 
     error: str
@@ -283,9 +284,9 @@ class Failure(Struct, frozen=True, gc=False):
 
 
 class EffectFailed(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
-    """An effect could not be performed; retrying is over. `spent` is what it used all the same.
+    """An effect failed after its last retry; `spent` is the usage of the failed attempts.
 
-    `content_seen` says that listeners have seen a part of the reply that failed.
+    `content_seen` says that listeners have already seen a part of the failed reply.
     """
 
     at: float
@@ -296,9 +297,10 @@ class EffectFailed(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
 
 
 class ChildEnded(Struct, frozen=True, omit_defaults=True, tag=True):
-    """A child run ended, well or badly; `content` is its answer, `spent` all that it used.
+    """A child run ended with `status`; `content` is its answer, `spent` its total spending.
 
-    `state` is what its parent made of it: the parent's own from now on if it is `changed`.
+    `state` is the parent's state after the child's result was merged into it. It replaces the
+    parent's state if `changed`.
     """
 
     at: float
@@ -312,15 +314,15 @@ class ChildEnded(Struct, frozen=True, omit_defaults=True, tag=True):
 
 
 class Steered(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
-    """The caller of an iterated run had its say; an empty one lets the run go on as it is.
+    """The caller of an iterated run changed the turn; without any change, the run just goes on.
 
     Args:
-        at: when.
-        effect: the `AwaitCaller` that this answers.
-        messages: replaces the whole conversation, this turn's reply included.
+        at: the time of the event.
+        effect: the id of the `AwaitCaller` that this event answers.
+        messages: a new conversation, which also replaces this turn's reply; None for no change.
         append: messages to add after this turn's reply and results.
-        results: answers to this turn's calls, in place of running them or of their results.
-        setup: the model, tools, choice and settings of the later turns.
+        results: results for this turn's calls; unfinished calls do not run, other results change.
+        setup: a new setup (model, tools, tool choice, settings) for later turns, or None.
     """
 
     at: float
@@ -332,9 +334,9 @@ class Steered(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
 
 
 class Queued(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
-    """The caller said something while the run goes on.
+    """The caller sent a message while the run goes on.
 
-    A steering message is read in the next turn; a `follow_up` once the run would end.
+    The model reads a steering message in the next turn, and a `follow_up` when the run would end.
     """
 
     at: float
@@ -345,12 +347,12 @@ class Queued(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
 class Cancelled(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     """A caller, or a time limit (`timeout`), stopped the run; all pending effects are void.
 
-    A run that was stopped starts nothing more: its table only leads it to its end.
+    A stopped run starts no more effects: its table only leads it to its end.
 
-    `after_step` lets the turn in progress come to its end first. Only a caller stops a run so, and
-    the run is aborted, unless it ends in that turn by itself. `spent` is the known use of the void
-    effects; `unbegun` are those of them that surely have not started. `said` is the text of a reply
-    that was cut off.
+    With `after_step`, which only a caller sets, the turn in progress finishes first. The run is
+    then aborted, unless that turn is its last anyway. `spent` is the known usage of the void
+    effects. `unbegun` are the void effects that have certainly not started. `said` is the partial
+    text of an interrupted reply.
     """
 
     at: float
@@ -372,6 +374,6 @@ Answering: TypeAlias = (
     | ChildEnded
     | Steered
 )
-"""The events that answer an effect; every other event stands for itself."""
+"""The events that answer an effect; all other events answer none."""
 
 Event: TypeAlias = Answering | Started | Resumed | EffectsStarted | Queued | Cancelled

@@ -1,8 +1,8 @@
 """NodeGraph: nodes and the one table that says where each of their outcomes leads.
 
-The engine executes this table, the diagram draws it, the proofs walk it; there is no transition
-anywhere else. A graph that exists has a row for each node, and in it each outcome exactly once:
-everything that is not so is reported at construction, all of it at once, each with its fix.
+The kernel follows this table, diagrams draw it, and proofs search it; it defines all transitions.
+Every graph has a row for each node, and each outcome exactly once in that row. The constructor
+reports all violations at once, each with its fix.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class EndType(Enum):
 
 
 END: Final = EndType.END
-"""Where a run is over. Not a node: it has no row and no behaviour."""
+"""The target of a transition that ends the run; not a node, so it has no row."""
 
 Row: TypeAlias = Mapping[type[Outcome] | EllipsisType, Node[S, Outcome] | Literal[EndType.END]]
 Edges: TypeAlias = Mapping[Node[S, Outcome], Row[S]]
@@ -41,7 +41,7 @@ Edges: TypeAlias = Mapping[Node[S, Outcome], Row[S]]
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A drawn line: the names of a node, of its outcome, and of the target."""
+    """A transition in a diagram: the names of a node, of its outcome, and of the target."""
 
     source: str
     outcome: str
@@ -50,14 +50,14 @@ class Edge:
 
 @final
 class TableSource(Struct, frozen=True):
-    """Where a graph's table was written.
+    """The place in a file where a graph's table is written.
 
     Attributes:
-        file: the file, as it was given.
-        line: the line of the `Graph(…)` call, or at which a file of data begins.
-        rows: the lines of a data file's rows by node and `""`, and of its cells by node and
-            outcome; None for a program.
-        rules: the lines of the temporal rules that stand in the file, by their words.
+        file: the path of the file, as it was given.
+        line: the line of the `Graph(…)` call, or the first line of a graph in a data file.
+        rows: line numbers in a data file: of rows by node and `""`, of cells by node and outcome;
+            None for a Python program.
+        rules: line numbers of the temporal rules in the file, by the text of the rule.
     """
 
     file: str
@@ -69,7 +69,7 @@ class TableSource(Struct, frozen=True):
         return f"{self.file}:{self.line}"
 
     def at(self, node: str = "", outcome: str = "") -> int:
-        """Return the line of a cell, else of its row, else of the graph."""
+        """Return the line number of a cell, or of its row, or of the graph, whichever is known."""
         rows = self.rows or {}
         return rows.get((node, outcome), rows.get((node, ""), self.line))
 
@@ -81,25 +81,25 @@ class NodeGraph(Generic[S]):
 
     Args:
         name: the graph's name in journals and diagrams.
-        start: the node a run begins at.
+        start: the node at which a run begins.
         edges: for every node, where each of its outcomes leads: another node, or `END`.
 
     Raises:
-        GraphError: with every problem found: an outcome without a place to go, an outcome the
-            node does not have, a `...` that covers nothing, a target without a row, two nodes
-            of one name, a node of no known kind, anything that is not of its type.
+        GraphError: with all problems found: an outcome without a target, an outcome that the
+            node does not declare, a `...` that covers nothing, a target without a row, two nodes
+            with one name, a node of unknown kind, or a value of the wrong type.
     """
 
     def __init__(self, name: str, start: Node[S, Outcome], edges: Edges[S]) -> None:
         self.name = name
-        # Names come from any source, and messages go to terminals.
+        # Names may hold control characters, and terminals show these messages.
         problems = [
             Problem(escaped(one.place), escaped(one.found), escaped(one.fix), one.code)
             for one in _problems(name, start, edges)
         ]
         line = called_from()
         self.source: TableSource | None = None if line is None else TableSource(*line)
-        """Where the table was written, if that is known."""
+        """The place where the table is written; None if it is not known."""
         if problems:
             raise GraphError(name, problems, str(self.source or ""))
         self.start = start.name
@@ -108,31 +108,31 @@ class NodeGraph(Generic[S]):
             node.name: _complete(node, row) for node, row in edges.items()
         }
         self.tool_names: tuple[str, ...] | None = None
-        """The tools that may be called in its runs and below; None where the graph cannot know."""
+        """The names of the tools that its runs and child runs may call; None if unknown."""
         self.agents: Mapping[str, NodeGraph[Any] | None] = {}
-        """The agents of its runs by name, as far as it knows; None for one of an unknown graph."""
+        """The graphs of the known agents of its runs, by agent; None for an unknown graph."""
         self.called: frozenset[str] = frozenset()
-        """Those of them that its models may call like tools."""
+        """The names in `agents` that its models may call like tools."""
         self.handoffs: frozenset[str] = frozenset()
-        """Those of these that take over."""
+        """The names in `called` that are handoffs: the agent's answer becomes the run's."""
         self.facts: object = None
-        """The facts about its nodes that each run starts with; the first run finds them."""
+        """A cache of facts about its nodes that each run needs; the first run fills it."""
         self.run_options: Mapping[str, object] = {}
-        """What its runs are given beside the table, by option: budget, rules, tools, prompts."""
+        """The options of its runs, by name: budget, rules, tools, prompts."""
 
     @property
     def rules(self) -> Rules:
-        """The temporal rules that the graph itself brings; none, unless a file says so."""
+        """The temporal rules that are defined with the graph itself; empty by default."""
         return Rules()
 
     @property
     def ignore(self) -> Mapping[tuple[str, str], str]:
-        """Why findings of the checker are set aside, by node and code; none, unless it is said."""
+        """The reasons why findings of `check` are ignored, by node and code; empty by default."""
         return {}
 
     @property
     def edges(self) -> tuple[Edge, ...]:
-        """The table as lines, in the order it was written."""
+        """The transitions of the table, in the order in which they are written."""
         return tuple(
             Edge(source, outcome_name(outcome), target)
             for source, row in self.table.items()
@@ -143,11 +143,11 @@ class NodeGraph(Generic[S]):
         if not isinstance(other, NodeGraph):
             return NotImplemented
         mine = (self.name, self.start, self.nodes, self.table)
-        # isinstance leaves the state type unknown; equality does not depend on it.
+        # `isinstance` leaves the state type unknown; equality does not depend on this type.
         return mine == (other.name, other.start, other.nodes, other.table)  # pyright: ignore[reportUnknownMemberType]
 
     def __hash__(self) -> int:
-        # Rows are equal in whatever order they were written.
+        # Equality ignores the order of rows, so the hash must ignore it, too.
         return hash((self.name, self.start, frozenset(self.edges)))
 
     def __repr__(self) -> str:
@@ -155,7 +155,7 @@ class NodeGraph(Generic[S]):
 
 
 def _complete(node: Node[S, Outcome], row: Row[S]) -> dict[type[Outcome], str]:
-    """Return the row by outcome type, with `...` spelled out."""
+    """Return the target names by outcome type, with `...` replaced by the outcomes it covers."""
     cells = [(one, to) for one, to in row.items() if not isinstance(one, EllipsisType)]
     named = {outcome: _target_name(target) for outcome, target in cells}
     if ... in row:
@@ -169,7 +169,7 @@ def _target_name(target: Node[S, Outcome] | Literal[EndType.END]) -> str:
 
 
 def _problems(name: object, start: object, edges: object) -> Iterator[Problem]:
-    """Yield each problem; the types are open, for tables also come from unchecked code."""
+    """Yield each problem; types are `object`, because callers may not use a type checker."""
     if not isinstance(name, str) or not name.strip() or control_in(name):
         is_not = "which is no line of text" if isinstance(name, str) else "not a str"
         found = f"has the name {name!r}, {is_not}." if name else "has no name."
@@ -241,7 +241,7 @@ def _row_problems(
         for key in row:
             yield from _key_problems(name, key, declared)
         yield from _missing_problems(place, row, declared)
-    # A target that is wrong twice in one row is one mistake.
+    # Report a wrong target once, even if several outcomes of the row lead to it.
     yield from dict.fromkeys(
         problem for target in row.values() for problem in _target_problems(place, target, table)
     )
@@ -297,7 +297,7 @@ def _target_problems(
 
 
 def _no_node(value: object) -> tuple[str, str] | None:
-    """Return what `value` is instead of a node, and how to mend it; None for a node."""
+    """Return why `value` cannot be a node of a table, and the fix; None if it can."""
     kind = f"is of type {type(value).__name__!r}, not a node"
     if value is END:
         return "is where a run is over, not a node.", "begin at a node, and give END no row."
@@ -321,24 +321,24 @@ def _no_node(value: object) -> tuple[str, str] | None:
 
 
 def _called(node: object) -> str:
-    """Return the node's name, or how Python writes what is no node."""
+    """Return the node's name, or the `repr` of a value that is not a node."""
     name = None if isinstance(node, type) else cast("object", getattr(node, "name", None))
     return name if isinstance(name, str) else repr(node)
 
 
 def _outcomes(node: object) -> Set[type[Outcome]] | None:
-    """Return the outcomes of a node, or None where they are not what they should be."""
+    """Return the outcomes of a node, or None if they are not a set of `Outcome` types."""
     declared = cast("object", getattr(node, "outcomes", None))
     if isinstance(node, type) or not isinstance(declared, Set):
         return None
-    types = cast("Set[object]", declared)  # isinstance cannot tell what is in it.
+    types = cast("Set[object]", declared)  # `isinstance` cannot check the items.
     if all(isinstance(one, type) and issubclass(one, Outcome) for one in types):
-        return cast("Set[type[Outcome]]", types)  # The line above has looked at each.
+        return cast("Set[type[Outcome]]", types)  # The line above has checked each item.
     return None
 
 
 def _meant(key: object, declared: Mapping[str, type[Outcome]]) -> object:
-    """Return the outcome type that a key stands for, also as an instance or as a name."""
+    """Return the outcome type that a key of a row means: the type, an instance or a name."""
     if isinstance(key, Outcome):
         return type(key)
     if isinstance(key, str):
@@ -347,23 +347,23 @@ def _meant(key: object, declared: Mapping[str, type[Outcome]]) -> object:
 
 
 def _mapping(value: object) -> Mapping[object, object] | None:
-    # isinstance cannot tell what is in it.
+    # `isinstance` cannot check the items.
     return cast("Mapping[object, object]", value) if isinstance(value, Mapping) else None
 
 
 def _has_row(node: object, table: Mapping[object, object]) -> bool:
     try:
         return node in table
-    except TypeError:  # It cannot be hashed.
+    except TypeError:  # The node is not hashable.
         return False
 
 
 def names_of(graph: NodeGraph[S], tools: Iterable[str] | None = None) -> Vocabulary:
-    """Return what the rules of a graph may speak of.
+    """Return the names of nodes, outcomes and tools that temporal rules of a graph may use.
 
-    Without `tools`, those count that the graph knows, and those that its own rules speak of by
-    their kind (`tool:deploy`): runs may bring them. Where the graph knows none, a tool is spoken of
-    by its kind only, and not looked for.
+    Without `tools`, the tools are those that the graph knows, and those that its own rules name
+    with a prefix (`tool:deploy`), because runs may add them. If the graph knows no tools, a rule
+    needs the prefix, and the tool's name is not checked.
     """
     cells = [(node, outcome_name(one)) for node, row in graph.table.items() for one in row]
     known = graph.tool_names if tools is None else tuple(tools)

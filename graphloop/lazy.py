@@ -1,4 +1,4 @@
-"""Facts of Python: public names that load on first use, and the line of a caller's program."""
+"""Lazy loading of public names, and the file and line of a caller's program."""
 
 import sys
 import typing
@@ -9,14 +9,14 @@ from typing import Final
 __all__ = ["called_from", "front_door"]
 
 PASSED: Final = (__file__.removesuffix("lazy.py"), str(typing.__file__))
-"""Files whose lines are not the caller's: `typing` calls what `Graph[None](…)` names."""
+"""Files that are not the caller's: this package, and `typing`, which calls `Graph[None](…)`."""
 
 
 def front_door(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str], object]:
-    """Return a package's `__getattr__`, which loads a name from its home on first use.
+    """Return a package's `__getattr__`, which loads a name from its module on first use.
 
-    Importing then costs what is used. The homes stand twice in such a package, because type
-    checkers follow import statements only; a test holds the two against each other.
+    So an import of the package loads only the modules in use. The package lists its names twice,
+    because type checkers read import statements only; a test compares the two lists.
     """
 
     def load(name: str) -> object:
@@ -31,7 +31,7 @@ def front_door(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[
 
 
 def called_from() -> tuple[str, int] | None:
-    """Return the file and line of a program that called this package; None outside of a file."""
+    """Return the file and line that called this package; None if the code is not in a file."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - what `inspect` uses, too.
     while frame.f_code.co_filename.startswith(PASSED):
         if frame.f_back is None:

@@ -1,4 +1,4 @@
-"""The standard agentic loop, as a table: the one place it is written down.
+"""The standard agent loop, as a table: its only definition.
 
 `Agent` runs exactly this table, `graphloop draw agent` draws it, and the README shows it. To build
 a loop of your own, take the same nodes and write another table.
@@ -55,7 +55,7 @@ class Standard(NamedTuple):
 
 
 def standard_edges(nodes: Standard) -> Edges[None]:
-    """Return the table of the standard loop around these nodes."""
+    """Return the table of the standard loop with these nodes in it."""
     prepare, compact, model, gate, execute, verify, stop = nodes
     extend, append = Extend(), Append()
     return {

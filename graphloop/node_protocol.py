@@ -1,11 +1,11 @@
 """Node: a named behaviour that waits for effects and leaves by one of its outcomes.
 
-A node decides and never acts. It is entered with a run, and told each event that answers one of
-its effects; both times it returns `Wait` (perhaps with more effects) or `Leave` (with one of the
-outcomes it declares). The table, and not the node, says where an outcome leads.
+A node decides and never acts. The kernel calls `enter` when a run arrives, and `on` for each event
+that answers one of the node's effects. Both return `Wait` (perhaps with more effects) or `Leave`
+(with one of the node's outcomes). The table, and not the node, says where an outcome leads.
 
-Names of graphs and nodes stand in journals, diagrams, files and terminals. So a name holds no
-control character, and no two names look alike for the white space around them.
+Names of graphs and nodes appear in journals, diagrams, files and terminals. So a name has no
+control characters, and no white space at its beginning or end.
 """
 
 from __future__ import annotations
@@ -58,23 +58,23 @@ S = TypeVar("S")
 O_co = TypeVar("O_co", bound=Outcome, covariant=True)
 
 OwnKind: TypeAlias = Literal["pure", "act", "check", "prepare", "stop"]
-"""Kinds of functions; proofs rely on each other kind to do what only it does."""
+"""The kinds that function nodes may have; proofs rely on a fixed behaviour of each other kind."""
 
 Kind: TypeAlias = Literal["model", "gate", "execute", "append", "human", "graph", OwnKind]
 
 WORDS: Final = ("name", "kind", "outcomes", "enter", "on")
-"""The words of a node: `isinstance` is slow with a protocol, and tells less of properties."""
+"""The attributes of a node, to check in place of `isinstance`, which is slow with a protocol."""
 
 
 class Wait(Struct, Generic[S], frozen=True, gc=False):
-    """Stay at this node: `effects` are new, numbered from `run.next_effect` upwards."""
+    """Stay at this node, and request `effects`, numbered from `run.next_effect` upwards."""
 
     run: Run[S]
     effects: tuple[Effect, ...] = ()
 
 
 class Leave(Struct, Generic[S, O_co], frozen=True, gc=False):
-    """Leave this node by `outcome`."""
+    """Leave this node by `outcome`; the graph's table gives the next node."""
 
     run: Run[S]
     outcome: O_co
@@ -96,7 +96,7 @@ class Node(Protocol[S, O_co]):
 
     @property
     def kind(self) -> Kind:
-        """The purpose of the node: the proofs and the diagram's shapes go by it."""
+        """The purpose of the node; decides its shape in diagrams and its treatment in proofs."""
         ...
 
     @property
@@ -105,28 +105,28 @@ class Node(Protocol[S, O_co]):
         ...
 
     def enter(self, run: Run[S], /) -> Reaction[S, O_co]:
-        """React to the run arriving here."""
+        """React to the arrival of a run at this node."""
         ...
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, O_co]:
-        """React to an event; `answered` is the effect it answers (None for `Cancelled`)."""
+        """React to an event; `answered` is the effect that it answers (None for `Cancelled`)."""
         ...
 
 
 def outcomes_of(union: UnionType | type[Outcome]) -> frozenset[type[Outcome]]:
     """Return the outcome types of a union alias, so that a node declares its set only once."""
     members = get_args(union) or (union,)
-    # get_args is typed as Any; the annotation of `union` is the promise.
+    # `get_args` returns Any; the annotation of `union` guarantees these types.
     return frozenset(cast("tuple[type[Outcome], ...]", members))
 
 
 def is_node(value: object) -> TypeGuard[Node[Any, Outcome]]:
-    """Whether something is a node, and not a class of nodes."""
+    """Whether a value is a node, and not a node class."""
     return not isinstance(value, type) and all(hasattr(value, word) for word in WORDS)
 
 
 def nodes_within(node: Node[Any, Outcome]) -> tuple[Node[Any, Outcome], ...]:
-    """Return the nodes that a node wraps: those among its fields."""
+    """Return the nodes that a node holds directly in its dataclass fields."""
     if not is_dataclass(node):
         return ()
     values = [cast("object", getattr(node, one.name, None)) for one in fields(node)]
@@ -134,12 +134,12 @@ def nodes_within(node: Node[Any, Outcome]) -> tuple[Node[Any, Outcome], ...]:
 
 
 def unwrapped(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Node[Any, Outcome]]:
-    """Yield these nodes and those within them, at any depth, each once and before its own."""
+    """Yield these nodes and all nodes nested in them, each once, outer nodes before inner ones."""
     waiting = [*nodes][::-1]
     seen: dict[int, Node[Any, Outcome]] = {}
     while waiting:
         node = waiting.pop()
-        # A caller's own class may hold a node that holds it.
+        # Node classes of a caller may hold each other in a cycle.
         if id(node) not in seen:
             seen[id(node)] = node
             yield node
@@ -149,28 +149,28 @@ def unwrapped(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Node[Any, Outcome
 NAME_MAX: Final = 200
 
 _CONTROL: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
-"""Control characters, half pairs, and the separators of lines and paragraphs."""
+"""Unicode categories of control characters, lone surrogates, line and paragraph separators."""
 
 _TURNS: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 
 _CALLS: Final = re.compile(r"c-?[0-9]+")
-"""How the keys of calls begin."""
+"""The pattern of the part before the dot in the key of a call."""
 
 
 def control_in(text: str) -> str | None:
-    """Return the first control character of a text, None if it has none."""
+    """Return the first control character of a text, or None if there is none."""
     if text.isprintable():
         return None
     return next((sign for sign in text if category(sign) in _CONTROL), None)
 
 
 def turns_direction(sign: str) -> bool:
-    """Whether a character changes the writing direction of those that follow it."""
+    """Whether a character changes the writing direction of the characters after it."""
     return bidirectional(sign) in _TURNS
 
 
 def flaw_of(name: str) -> str | None:
-    """Return what keeps a text from being a node's name, None if nothing does."""
+    """Return the reason why a text cannot be a name, or None if it can."""
     if not name.strip():
         return "it says nothing"
     control = control_in(name)
@@ -184,9 +184,9 @@ def flaw_of(name: str) -> str | None:
 
 
 def node_flaw_of(name: str) -> str | None:
-    """Return what keeps a text from being a node's name, None if nothing does.
+    """Return the reason why a text cannot be a node's name, or None if it can.
 
-    The keys of a node's own effects begin with its name, and stand among the keys of calls.
+    The keys of a node's effects begin with its name, which must not look like the key of a call.
     """
     if _CALLS.fullmatch(name):
         return "the calls of a turn have such keys, and what the node asks for would have the same"
@@ -194,7 +194,7 @@ def node_flaw_of(name: str) -> str | None:
 
 
 def escaped(text: str) -> str:
-    """Return a text with escapes for what cannot be seen: it may be shown anywhere."""
+    """Return a text with its unprintable characters escaped, so that it is safe to display."""
     if text.isprintable():
         return text
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)

@@ -1,7 +1,7 @@
 """The outcomes that nodes leave by: types, so that a table can be checked before it runs.
 
-An outcome belongs to the closed union of the node that leaves by it. Your own outcomes are frozen
-dataclasses that derive from `Outcome`; the name on a diagram is the class name in snake case.
+Each node declares the closed union of its outcomes. Your own outcomes are frozen dataclasses that
+derive from `Outcome`; a diagram shows the class name in snake case.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ __all__ = [
 
 @dataclass(frozen=True, init=False)
 class Outcome:
-    """The way a node is left; derive one frozen dataclass for each way."""
+    """The base class of all outcomes; derive a frozen dataclass for each outcome of your own."""
 
 
 class Ready(Outcome):
-    """The step is prepared: ask the model."""
+    """The turn is prepared, so the model can be asked."""
 
 
 class Overflow(Outcome):
@@ -59,7 +59,7 @@ class Overflow(Outcome):
 
 
 class Compacted(Outcome):
-    """The conversation is shorter than it was: go on with it."""
+    """The conversation is shorter now, and the run can go on with it."""
 
 
 class Cannot(Outcome):
@@ -67,23 +67,23 @@ class Cannot(Outcome):
 
 
 class Calls(Outcome):
-    """The model asked for at least one tool, completely."""
+    """The model's complete reply has at least one tool call."""
 
 
 class Answered(Outcome):
-    """The model answered in text alone."""
+    """The model replied with text, without tool calls."""
 
 
 class Paused(Outcome):
-    """The server paused its own tools and wants the turn back unchanged."""
+    """The server paused its own tools; it continues once the turn is sent back unchanged."""
 
 
 class Truncated(Outcome):
-    """The reply was cut at its token limit inside a tool call, which must not run."""
+    """The reply reached its token limit inside a tool call, so this call must not run."""
 
 
 class Empty(Outcome):
-    """The model said nothing at all."""
+    """The model's reply is empty."""
 
 
 class ContextFull(Outcome):
@@ -91,35 +91,35 @@ class ContextFull(Outcome):
 
 
 class Refused(Outcome):
-    """The model, or a filter before it, refused; its tools never run."""
+    """The model or a content filter refused to answer; calls in the reply never run."""
 
 
 class Failed(Outcome):
-    """An effect failed for good; the run ends in an error."""
+    """An effect failed after its last retry; the run ends in an error."""
 
 
 class Aborted(Outcome):
-    """The run was stopped."""
+    """A caller or a time limit stopped the run."""
 
 
 class Retry(Outcome):
-    """Ask once more, with more room."""
+    """The model is asked again; after a cut reply, with a higher token limit."""
 
 
 class GiveUp(Outcome):
-    """Asking once more has not helped; keep what there is."""
+    """Another attempt did not help; the run keeps the reply that it has."""
 
 
 class Settled(Outcome):
-    """Every call of the batch carries a verdict."""
+    """Every call of the turn has a verdict of the gate."""
 
 
 class Done(Outcome):
-    """Every call of the batch carries a result."""
+    """Every call of the turn has a result."""
 
 
 class Held(Outcome):
-    """The calls that need no human have run; the others of the batch wait for one."""
+    """The calls that need no approval have run; the other calls of the turn wait for a person."""
 
 
 class AnsweredCalls(Outcome):
@@ -127,39 +127,39 @@ class AnsweredCalls(Outcome):
 
 
 class Resend(Outcome):
-    """The history is complete as it is and goes to the model again."""
+    """The history is complete without new results, and goes to the model again."""
 
 
 class Final(Outcome):
-    """The answer is in the history."""
+    """The final answer is in the history."""
 
 
 class Accepted(Outcome):
-    """The answer was judged good enough."""
+    """The check accepted the answer."""
 
 
 class FollowUp(Outcome):
-    """The answer was judged good enough, and the caller has more to say."""
+    """The check accepted the answer, and the caller has queued another message."""
 
 
 class Rejected(Outcome):
-    """The answer was judged wanting; the feedback is noted for the next turn."""
+    """The check rejected the answer; its feedback is noted for the next turn."""
 
 
 class Go(Outcome):
-    """Nothing stops the run: another turn."""
+    """No limit or stop condition ends the run, so another turn begins."""
 
 
 class Stop(Outcome):
-    """A bound was reached or a stop condition held."""
+    """A limit was reached, or a stop condition was true."""
 
 
 class Unrouted(Outcome):
-    """No route was chosen, or none that there is."""
+    """The router chose no route, or a route that does not exist."""
 
 
 class Unplanned(Outcome):
-    """The latest answer is no list of items that could be worked on."""
+    """The latest answer is not a list of items to work on."""
 
 
 def outcome_name(outcome: type[Outcome]) -> str:
@@ -170,4 +170,4 @@ def outcome_name(outcome: type[Outcome]) -> str:
 LIBRARY_OUTCOMES: Mapping[str, type[Outcome]] = {
     outcome_name(one): one for one in Outcome.__subclasses__()
 }
-"""The outcomes above by name: each says what its node has done, and proofs rely on that."""
+"""The outcomes of this module by name; proofs rely on the meaning of each."""

@@ -1,11 +1,10 @@
-"""Replay: a run is the fold of its events, so a journal brings it back, whole.
+"""Replay: rebuilds a run from the events of its journal.
 
-Nothing is performed: no model is asked, no tool runs, no callback is called. Effects without an
-answer in the journal are in `run.pending`; a driver resumes the run from there.
+A replay performs no effects: it asks no model, runs no tool and calls no callback. Effects without
+an answer in the journal are in `run.pending`; a driver resumes the run from there.
 
-`overheard` gives the same graph with a listener: nodes decide what they would have decided. So a
-journal written before there was a rule can be judged by it, and a run can be watched, without a
-second loop.
+`overheard` returns a copy of a graph with a listener. Its nodes decide as before, so a rule can be
+checked against journals that are older than the rule, without a second loop.
 """
 
 from __future__ import annotations
@@ -51,12 +50,12 @@ S = TypeVar("S")
 
 
 def replay_steps(graph: NodeGraph[S], events: Iterable[Event]) -> Iterator[Step[S]]:
-    """Yield the step of each event, in order.
+    """Yield the kernel's `Step` for each event of a journal, in order.
 
     Raises:
         StoreError: the journal does not begin with `Started`, or belongs to another graph.
-        IllegalEvent: an event does not fit: the graph has changed since, or the journal is not
-            of this graph.
+        IllegalEvent: an event does not fit the graph: the graph has changed since the run, or the
+            journal belongs to another graph.
     """
     run: Run[S] | None = None
     for number, event in enumerate(events, 1):
@@ -85,7 +84,7 @@ def _stepped(graph: NodeGraph[S], run: Run[S], event: Event, number: int) -> Ste
 
 
 def replay(graph: NodeGraph[S], events: Iterable[Event]) -> Run[S]:
-    """Return the run that these events lead to.
+    """Return the run after all of these events.
 
     Raises:
         StoreError: there are no events, or they are not a journal of this graph.
@@ -100,10 +99,10 @@ def replay(graph: NodeGraph[S], events: Iterable[Event]) -> Run[S]:
 
 
 Hear: TypeAlias = Callable[[Node[S, Outcome], Reaction[S, Outcome]], None]
-"""What is told of every reaction: the node, and what it decided."""
+"""A listener that is called with each node and each of its reactions."""
 
 Within: TypeAlias = Callable[[Node[S, Outcome]], AbstractContextManager[None]]
-"""What a node decides within."""
+"""A function that returns the context manager in which a node makes its decision."""
 
 
 def _alone(_: Node[S, Outcome]) -> AbstractContextManager[None]:
@@ -111,11 +110,12 @@ def _alone(_: Node[S, Outcome]) -> AbstractContextManager[None]:
 
 
 def overheard(graph: NodeGraph[S], hear: Hear[S], within: Within[S] = _alone) -> NodeGraph[S]:
-    """Return a graph that runs as `graph` does, and tells `hear` of each reaction of a node.
+    """Return a copy of `graph` that behaves the same, and calls `hear` with each node's reaction.
 
-    A node decides `within` a context, which notices that it raises, or does not return.
+    Each node decides inside a context manager from `within`, which can notice that the node raises
+    or does not return.
     """
-    # Built past the constructor: what is right about the table stays right, and is the same.
+    # Skip the constructor: it has checked the same table before.
     heard: NodeGraph[S] = NodeGraph.__new__(type(graph))
     nodes = {name: _Overheard(node, hear, within) for name, node in graph.nodes.items()}
     vars(heard).update(vars(graph), nodes=nodes)
@@ -158,7 +158,7 @@ class _Overheard(Generic[S]):
 def journal_happenings(
     graph: NodeGraph[S], events: Iterable[Event]
 ) -> Iterator[tuple[Happening, ...]]:
-    """Yield what happens at each event of a journal, in order.
+    """Yield, for each event of a journal, the occurrences that temporal rules can name.
 
     Raises:
         StoreError: the journal does not begin with `Started`.
@@ -190,7 +190,7 @@ def journal_happenings(
 
 
 class JudgedCall(NamedTuple):
-    """A call, its key, and the verdict of a gate on it."""
+    """A call with its key, and the verdict of a gate about the call."""
 
     key: str
     call: ToolCall
@@ -200,7 +200,7 @@ class JudgedCall(NamedTuple):
 def judged_steps(
     graph: NodeGraph[S], events: Iterable[Event]
 ) -> Iterator[tuple[Step[S], tuple[JudgedCall, ...]]]:
-    """Yield the step of each event, as `replay_steps` does, and what gates decided at it.
+    """Yield each event's step, as `replay_steps` does, with the verdicts of gates in that step.
 
     Raises:
         StoreError: the journal does not begin with `Started`, or belongs to another graph.
@@ -221,7 +221,7 @@ def judged_steps(
 
 @dataclass(frozen=True)
 class _Way(Generic[S]):
-    """How a node was left: by what, and with which run."""
+    """An exit from a node: the run at that exit, and the outcome."""
 
     node: str
     run: Run[S]
@@ -229,14 +229,14 @@ class _Way(Generic[S]):
 
 
 def _heard(graph: NodeGraph[S], ways: list[_Way[S]]) -> NodeGraph[S]:
-    """Return the same graph, which notes the ways that its nodes are left."""
+    """Return a copy of the graph that adds each exit from a node to `ways`."""
 
     def note(node: Node[S, Outcome], reaction: Reaction[S, Outcome]) -> None:
         if isinstance(reaction, Leave):
             run = reaction.run
             target = graph.table[node.name].get(type(reaction.outcome), "")
             if lets_through(graph, node.name, target):
-                # As the kernel does, which has the last word on what is let through.
+                # The kernel, too, denies calls that a rule forbids when a run leaves a gate.
                 run = restrained(run, run.watch.monitor, run.watch.counted)
             ways.append(_Way(node.name, run, type(reaction.outcome)))
 

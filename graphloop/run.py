@@ -1,11 +1,11 @@
-"""Run: one execution at one instant, as a frozen value.
+"""Run: one execution of a graph at one instant, as a frozen value.
 
-Everything that decides how a run goes on is in here, so that a run can be journaled, replayed,
-forked and compared. Nothing changes a run but `step`, and nothing in it is ever changed in place:
-`evolve` makes the next one.
+A run holds all data that decides how it continues, so it can be journaled, replayed, forked and
+compared. Only `step` applies events to a run. No run changes in place: `evolve` makes a changed
+copy.
 
-A stop voids all that is pending. `interrupted` gives each call that may have run its result, so no
-node takes it for a call that is still to run, wherever the table leads from there.
+A stop voids all pending effects. `interrupted` gives a result to each call that may have run, so
+that no later node runs the call again.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ BLOCK = 32
 class History(Sequence[T], Generic[T]):
     """An immutable sequence with O(1) append (amortised) and O(log n) access.
 
-    A run is a value, and every step makes a new one, which must not copy the messages. Versions
-    share full blocks of 32 items, which are a history in their turn: `append` copies at most a
-    block of each level. (Two branches of one run would race for the end of a shared list.)
+    Every step makes a new run, which must not copy all messages. So versions of a history share
+    full blocks of 32 items, and the blocks form a history of their own: `append` copies at most
+    one block per level. (A shared list would fail: two forks of a run would append to one end.)
     """
 
     __slots__ = ("_blocks", "_size", "_tail")
@@ -70,7 +70,7 @@ class History(Sequence[T], Generic[T]):
         self._size = len(every)
 
     def append(self, *items: T) -> History[T]:
-        """Return a history that also holds `items`, in order; this one is unchanged."""
+        """Return a history with `items` added at its end; this history stays unchanged."""
         if not items:
             return self
         blocks, tail = self._blocks, self._tail + items
@@ -87,8 +87,8 @@ class History(Sequence[T], Generic[T]):
     def starts_with(self, older: History[T]) -> bool:
         """Whether `older` is the beginning of this history.
 
-        Histories grown from one another share their blocks, and tuples compare shared items by
-        identity: this looks at blocks, not at messages.
+        A history and its extension share blocks, and tuples compare shared items by identity.
+        So the comparison visits blocks instead of messages.
         """
         mine, known = self._blocks, older._blocks
         if not (known is None or known is mine or (mine and mine.starts_with(known))):
@@ -122,7 +122,7 @@ class History(Sequence[T], Generic[T]):
         return self._blocks[block][offset]
 
     def _between(self, start: int, stop: int) -> tuple[T, ...]:
-        """Return a run of items by looking at their blocks only."""
+        """Return the items from `start` to `stop`, reading only the blocks that hold them."""
         first, last = start // BLOCK, (stop + BLOCK - 1) // BLOCK
         spans = () if self._blocks is None else self._blocks[first:last]
         if last > self._size // BLOCK:
@@ -138,19 +138,19 @@ class History(Sequence[T], Generic[T]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, History):
             return NotImplemented
-        other = cast("History[object]", other)  # isinstance cannot tell the item type.
+        other = cast("History[object]", other)  # `isinstance` cannot check the item type.
         return self._tail == other._tail and self._blocks == other._blocks
 
     def __hash__(self) -> int:
         return hash((self._blocks, self._tail))
 
     def __repr__(self) -> str:
-        # Bounded: a run's repr ends up in tracebacks, and asyncio makes one at the end of `run`.
+        # Short, because a run's repr appears in tracebacks and `asyncio.run` makes one at its end.
         return f"<History of {len(self)} items>"
 
 
 class EndReason(StrEnum):
-    """Why a run ended: always said, never inferred from the finish reason."""
+    """The reason why a run ended: always recorded, never inferred from a finish reason."""
 
     COMPLETED = "completed"
     MAX_STEPS = "max_steps"
@@ -172,9 +172,9 @@ class EndReason(StrEnum):
 
 
 class Ending(Struct, frozen=True, gc=False):
-    """Why a run ended, everything that stopped it, and the failure if there was one.
+    """The reason why a run ended, the limits or conditions that stopped it, and its failure.
 
-    `said` is the text of a reply that was cut off when the run was stopped.
+    `said` is the partial text of a reply that a stop interrupted.
     """
 
     reason: EndReason
@@ -184,24 +184,24 @@ class Ending(Struct, frozen=True, gc=False):
 
     @property
     def was_stopped(self) -> bool:
-        """Whether a caller, or a timeout, broke the run off: it starts nothing more."""
+        """Whether a caller or a timeout stopped the run, so that it starts no more effects."""
         return self.reason in {EndReason.ABORTED, EndReason.TIMEOUT}
 
 
 class Measured(Struct, frozen=True, gc=False):
-    """How large the conversation is: `tokens` of its first `messages`, as a model reported."""
+    """The tokens of the first `messages` messages of a conversation, as a model reported them."""
 
     messages: int = 0
     tokens: int = 0
 
 
 class Inbox(Struct, frozen=True, gc=False):
-    """Messages of a caller that came while the run went on, and that no model has read.
+    """Messages that a caller sent during the run, and that no model has read.
 
     Attributes:
-        steering: read at the next turn.
-        follow_ups: read once the run would end.
-        stopping: why the run is to stop after this turn; None if it is not.
+        steering: messages for the next turn.
+        follow_ups: messages to read when the run would otherwise end.
+        stopping: the reason of a stop that takes effect after this turn; None without a stop.
     """
 
     steering: tuple[UserMessage, ...] = ()
@@ -210,14 +210,14 @@ class Inbox(Struct, frozen=True, gc=False):
 
 
 class Counters(Struct, frozen=True):
-    """The counts by which the nodes of a run stop it.
+    """The counts that the nodes of a run compare with their limits.
 
     Attributes:
-        tool_errors: by tool, the turns in which it only failed since it last succeeded.
-        denials: the turns in which all calls were denied since a call last succeeded.
-        rejections: by check, how often an answer was sent back.
-        by_node: by node, how often it did what it may do so often.
-        measured: how large the conversation is.
+        tool_errors: by tool, the number of turns with a failure of the tool since its last success.
+        denials: the number of turns since the last successful call in which all calls were denied.
+        rejections: by check, the number of answers that the check sent back to the model.
+        by_node: by counter, the count of a node with a limit of its own, such as retries.
+        measured: the last measured size of the conversation.
     """
 
     tool_errors: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -228,21 +228,21 @@ class Counters(Struct, frozen=True):
 
 
 class RuleState(Struct, frozen=True):
-    """Where the temporal rules of a run stand, and the keys of the calls that they know of."""
+    """The state of a run's temporal rules, and the keys of the calls that they have counted."""
 
     monitor: Monitor = Monitor()
     counted: frozenset[str] = frozenset()
 
 
 class Record(Struct, frozen=True):
-    """The turns, messages and warnings of a run; no node decides by when they came.
+    """The turns, messages and warnings of a run so far.
 
     Attributes:
         started_at: when the run began, in seconds since the epoch.
         steps: the turns that have ended.
-        added: the messages that this run added, whatever became of the conversation since.
-        approved: the number of a turn, and the text that a person approved as its answer.
-        warnings: facts that the caller should know.
+        added: the messages that this run added, kept after compaction and replacement, too.
+        approved: an answer that a person approved: the number of its turn, and its text.
+        warnings: warnings for the caller.
     """
 
     started_at: float = 0.0
@@ -253,26 +253,26 @@ class Record(Struct, frozen=True):
 
 
 class Run(Struct, Generic[S], frozen=True, kw_only=True):
-    """An execution of a graph, as it stands after `seq` events.
+    """The execution of a graph after its first `seq` events.
 
     Attributes:
         id: the run's id.
         node: the node that waits for the pending effects, or "END".
         state: the user's state.
-        setup: the means of the run, and the bounds it cannot leave.
+        setup: the model, tools, settings, budget and rules of the run.
         at: when the last event happened, in seconds since the epoch.
-        seq: how many events the run has taken.
-        messages: the conversation as the model is sent it.
+        seq: the number of events applied so far.
+        messages: the conversation in the form that models are sent.
         turn: the turn in progress.
         pending: the effects that are not answered yet, by id.
         next_effect: the id of the next effect.
-        started: the ids of pending effects that may have happened already.
+        started: the ids of pending effects that may already have happened.
         spent: what the run and its children have spent.
-        inbox: the messages that no model has read.
-        counters: the counts of the run.
-        watch: where its temporal rules stand.
-        record: its turns, its messages and its warnings.
-        ending: why it ends; final once `node` is "END".
+        inbox: the caller's messages that no model has read yet.
+        counters: the counts that nodes compare with their limits.
+        watch: the state of the run's temporal rules.
+        record: the turns, messages and warnings of the run so far.
+        ending: the reason why the run ends; it can change until `node` is "END".
     """
 
     id: str
@@ -300,43 +300,43 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
 
     @property
     def measured(self) -> Measured:
-        """How large the conversation is, unless it was made shorter since."""
+        """The last measured size of the conversation; zero if the conversation is shorter now."""
         known = self.counters.measured
         return known if known.messages <= len(self.messages) else Measured()
 
     @property
     def abandoned(self) -> frozenset[int]:
-        """The ids of the pending child runs that nothing waits for: the driver ends them."""
+        """The ids of pending child runs that no node waits for any longer; the driver ends them."""
         return frozenset(self.pending) if self.turn.abandoned else frozenset()
 
     @property
     def was_stopped(self) -> bool:
-        """Whether it ends because a caller, or a timeout, broke it off."""
+        """Whether the run ends because a caller or a timeout stopped it."""
         return self.ending is not None and self.ending.was_stopped
 
 
 def ended_by(run: Run[S], ending: Ending | None) -> Run[S]:
-    """Return the run as one that is about to end by this, or None: by nothing yet.
+    """Return the run with this ending; None removes the ending that was set before.
 
-    A run that was stopped stays so, whatever its table does with it afterwards.
+    A run that a caller or a timeout has stopped keeps the ending of that stop.
     """
     return run if run.ending is not None and run.was_stopped else evolve(run, ending=ending)
 
 
 def with_messages(run: Run[S], *messages: Message) -> Run[S]:
-    """Return the run with messages at the end of its conversation, recorded as its own."""
+    """Return the run with messages appended to its conversation and to its record."""
     record = evolve(run.record, added=run.record.added.append(*messages))
     return evolve(run, messages=run.messages.append(*messages), record=record)
 
 
 def with_conversation(run: Run[S], messages: Iterable[Message]) -> Run[S]:
-    """Return the run with another conversation, which no model has measured yet."""
+    """Return the run with a new conversation, whose size in tokens is not known yet."""
     counters = evolve(run.counters, measured=Measured())
     return evolve(run, messages=History(messages), counters=counters)
 
 
 def with_count(run: Run[S], counter: str, count: int) -> Run[S]:
-    """Return the run with one of its nodes' counters set."""
+    """Return the run with a node's counter set to `count`."""
     by_node = {**run.counters.by_node, counter: count}
     return evolve(run, counters=evolve(run.counters, by_node=by_node))
 
@@ -352,13 +352,13 @@ STOPPED = (
 
 
 def interrupted(run: Run[S], event: Cancelled, spent: Spent) -> Run[S]:
-    """Return the run as a stop leaves it.
+    """Return the run after a stop: without pending effects, and with an ending.
 
     Args:
-        run: the run as it stood.
+        run: the run before the stop.
         event: the stop.
-        spent: what the run has spent, without what is void. A tool or a child run that had started
-            counts: it has run, or may have.
+        spent: the run's spending before the stop. This function adds the started tools and child
+            runs, which have run or may have, and the usage in the event.
     """
     started = [one for at, one in run.pending.items() if at not in event.unbegun]
     tools = sum(isinstance(one, CallTool) for one in started)
@@ -379,7 +379,7 @@ def interrupted(run: Run[S], event: Cancelled, spent: Spent) -> Run[S]:
 
 
 def _answered(run: Run[S], event: Cancelled) -> Turn:
-    """Return the turn with a result of each call that may have run, and had none."""
+    """Return the turn with an `unknown` result for each call that may have run and had none."""
     turn = run.turn
     void = [run.pending.get(at) for at in event.unbegun]
     surely_not = {turn.place_of(one.key) for one in void if isinstance(one, CallTool | StartRun)}

@@ -25,14 +25,14 @@ N = TypeVar("N", int, float)
 
 
 class Spent(Struct, frozen=True, gc=False):
-    """The use of a run so far, its child runs included.
+    """The spending of a run so far, including its child runs.
 
-    `unpriced_calls` counts model calls of unknown price. `seconds` are seconds of work, by the
-    run's own events: waiting for people counts nothing, and child runs count each for itself.
-    `tool_calls` has those that were stopped in the middle: they have run, or may have.
-    `agent_calls` are the child runs that calls of models have started, not those of nodes.
-    `unreported_calls` counts model calls with an attempt whose server told no usage; `usage` lacks
-    that, and `cost_usd` does.
+    `unpriced_calls` counts model calls of unknown price. `seconds` is working time between the
+    run's own events: waiting for people does not count, and each child run counts its own time.
+    `tool_calls` includes interrupted calls, which have run or may have. `agent_calls` counts the
+    child runs that models' calls started, not those that nodes started. `unreported_calls` counts
+    model calls with an attempt whose server reported no usage; `usage` and `cost_usd` do not
+    include such attempts.
     """
 
     model_calls: int = 0
@@ -46,18 +46,18 @@ class Spent(Struct, frozen=True, gc=False):
 
     @property
     def told_usage(self) -> Usage | None:
-        """The usage as far as servers told it; None where model calls were made and none did."""
+        """The reported usage; None if models were called and no server reported any usage."""
         return None if self.unreported_calls and not self.usage.total_tokens else self.usage
 
     @classmethod
     def on(cls, usage: Usage, cost_usd: float | None, seconds: float = 0.0) -> Spent:
-        """Return what one model call has spent; a call takes tokens, so 0 of them was not told."""
+        """Return the spending of one model call; 0 tokens mean that no usage was reported."""
         unpriced = int(cost_usd is None or usage.untold_attempts > 0)
         untold = int(usage.untold_attempts > 0 or not usage.total_tokens)
         return cls(1, 0, usage, cost_usd or 0.0, unpriced, seconds, 0, untold)
 
     def with_model_call(self, usage: Usage, cost_usd: float | None, seconds: float) -> Spent:
-        """Return the same and one model call more: a sum with `on` at half its price."""
+        """Return this spending plus one model call: a faster `self + Spent.on(…)`."""
         untold = usage.untold_attempts > 0
         return Spent(
             self.model_calls + 1,
@@ -84,14 +84,14 @@ class Spent(Struct, frozen=True, gc=False):
 
 
 class Budget(Struct, frozen=True, gc=False):
-    """The most that a run may spend; None is no limit. A child run gets a share of the rest.
+    """Limits on the spending of a run; None is no limit. A child run gets a share of the rest.
 
-    Tokens, money and time are looked at between turns (by a `StopCheck`, and wherever an agent is
-    to begin), so one turn can exceed them. The numbers of
-    tool calls and of agent calls are never exceeded: a call beyond them does not run, and ends the
-    run after its turn. An agent call begins a child run, at any depth, because a model asked for
-    it; child runs that nodes begin are bounded by the graph, and do not count. With
-    `refuse_uncounted`, a model call that tokens or money cannot count ends the run after its turn.
+    Tokens, money and time are checked between turns (by a `StopCheck`, and before each agent
+    starts), so one turn can exceed these limits. The limits on tool calls and agent calls are never
+    exceeded: a call beyond them does not run, and ends the run after its turn. An agent call is a
+    child run, at any depth, that a model's call starts. Child runs that nodes start do not count:
+    the graph bounds them. With `refuse_uncounted`, a model call that the limits on tokens or money
+    cannot count ends the run after its turn.
     """
 
     tokens: int | None = None
@@ -102,7 +102,7 @@ class Budget(Struct, frozen=True, gc=False):
     refuse_uncounted: bool = False
 
     def tripped(self, spent: Spent) -> tuple[str, ...]:
-        """Return the names of the limits between turns that are reached."""
+        """Return the names of the reached limits, among those that are checked between turns."""
         if self.tokens is None and self.usd is None and self.seconds is None:
             return ()
         names: list[str] = []
@@ -120,12 +120,12 @@ class Budget(Struct, frozen=True, gc=False):
         return tuple(names)
 
     def left(self, spent: Spent) -> Budget:
-        """Return what is left of it, never less than nothing."""
+        """Return the remaining budget after this spending; no limit falls below 0."""
         tokens, tools, agents = spent.usage.total_tokens, spent.tool_calls, spent.agent_calls
         return self.without(Budget(tokens, spent.cost_usd, spent.seconds, tools, agents))
 
     def without(self, other: Budget) -> Budget:
-        """Return what is left once `other` is set aside; a limit that `other` lacks stays."""
+        """Return this budget minus `other`; a limit that is None in `other` stays unchanged."""
         return Budget(
             _less(self.tokens, other.tokens),
             _less(self.usd, other.usd),
@@ -136,11 +136,11 @@ class Budget(Struct, frozen=True, gc=False):
         )
 
     def shares(self, parts: int) -> tuple[Budget, ...]:
-        """Return equal parts that come to the whole; what cannot be parted goes to the first."""
+        """Return equal shares that add up to this budget; the first shares get any remainder."""
         return tuple([self.share(parts, at) for at in range(parts)])
 
     def share(self, parts: int, at: int) -> Budget:
-        """Return the part at one place, counted from 0, of `shares`."""
+        """Return the share with index `at`, counted from 0, of `shares(parts)`."""
         return Budget(
             _part(self.tokens, parts, at),
             None if self.usd is None else self.usd / parts,
@@ -151,7 +151,7 @@ class Budget(Struct, frozen=True, gc=False):
         )
 
     def tightened(self, other: Budget) -> Budget:
-        """Return the stricter of the two, limit by limit."""
+        """Return a budget with the stricter of the two budgets' limits in each field."""
         return Budget(
             stricter(self.tokens, other.tokens),
             stricter(self.usd, other.usd),
@@ -177,11 +177,11 @@ def budget(
         tokens: input and output tokens of all model calls, as providers report them.
         usd: the cost in US dollars of all model calls of known price.
         seconds: seconds of work; waiting for people does not count.
-        tool_calls: executions of tools; the run ends once one more is asked for.
-        agent_calls: runs of agents that models call as tools, those that take over and those that
-            other agents call among them; the run ends once one more is asked for.
-        refuse_uncounted: whether a model call that `tokens` or `usd` cannot count ends the run,
-            since its server told no usage or its price is not known; else the run warns.
+        tool_calls: executions of tools; the request for one more ends the run.
+        agent_calls: runs of agents that models call as tools, including handoffs and the calls of
+            child agents; the request for one more ends the run.
+        refuse_uncounted: whether a model call without reported usage (for `tokens`) or without a
+            known price (for `usd`) ends the run; if not, the run warns.
 
     Raises:
         ConfigError: a limit is not above 0; leave it out for no limit.
@@ -197,7 +197,7 @@ def budget(
 
 
 def _part(limit: int | None, parts: int, at: int) -> int | None:
-    """Return the part at a place of something that is counted: the first get one more."""
+    """Return the share with index `at` of a whole number; the first shares get one more."""
     return None if limit is None else limit // parts + (at < limit % parts)
 
 
@@ -206,10 +206,10 @@ def _less(limit: N | None, used: N | None) -> N | None:
 
 
 def whole_number(name: str, value: object, least: int = 1) -> int:
-    """Return a limit that counts something.
+    """Return `value` if it is valid as a limit on a count.
 
     Raises:
-        ConfigError: it is not a whole number of at least `least`; 0 never means "no limit".
+        ConfigError: `value` is no whole number of at least `least`; 0 never means "no limit".
     """
     if not is_whole(value) or value < least:
         raise ConfigError(f"`{name}` is a whole number of at least {least}; found {value!r}")
@@ -217,10 +217,10 @@ def whole_number(name: str, value: object, least: int = 1) -> int:
 
 
 def positive_number(name: str, value: object) -> float:
-    """Return a limit that measures something.
+    """Return `value` if it is valid as a limit on an amount, such as money or time.
 
     Raises:
-        ConfigError: it is not a finite number above 0.
+        ConfigError: `value` is not a finite number above 0.
     """
     if not is_number(value) or value <= 0:
         raise ConfigError(f"`{name}` is a finite number above 0; found {value!r}")
@@ -228,15 +228,15 @@ def positive_number(name: str, value: object) -> float:
 
 
 def stricter(one: N | None, other: N | None) -> N | None:
-    """Return the smaller of two limits, of which either may be none."""
+    """Return the smaller of two limits; None is no limit."""
     return other if one is None else one if other is None else min(one, other)
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Whether a value is a whole number; `True` is none."""
+    """Whether a value is a whole number; a `bool` is not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether a value is a finite number; NaN is none."""
+    """Whether a value is a finite number; a `bool`, NaN or infinity is not."""
     return is_whole(value) or (isinstance(value, float) and isfinite(value))

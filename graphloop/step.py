@@ -11,10 +11,10 @@ A driver performs effects and reports each result as an event. The kernel never 
 no clock, no randomness, no I/O, no logging, no globals. The same graph and the same events
 give the same run, on any machine, at any time; resume, replay and simulation rely on that.
 
-Two rules hold everywhere. *Every* transition is a lookup in the graph's table. An answer is taken
-only while its effect is pending, so it can never count twice. Four events answer no effect, and
-leave the run at its node: `Queued`, `EffectsStarted`, `Resumed`, and `Cancelled` with `after_step`.
-Any other `Cancelled` voids the pending effects, and the run leaves its node.
+Two rules hold everywhere. *Every* transition is a lookup in the graph's table. The kernel accepts
+an answer only while its effect is pending, so no answer counts twice. Four events answer no effect
+and leave the run at its node: `Queued`, `EffectsStarted`, `Resumed`, and `Cancelled` with
+`after_step`. Any other `Cancelled` voids all pending effects, and the node reacts to it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ __all__ = ["ELSEWHERE", "SETTLE_MAX", "Step", "begin", "step"]
 S = TypeVar("S")
 
 SETTLE_MAX = 1_000
-"""How many nodes one event may lead through; more means a cycle that never waits."""
+"""The most transitions after one event; more of them mean a cycle that never waits."""
 
 ANSWERS: Final[Mapping[type[Effect], type[Event]]] = {
     AskHuman: Decided,
@@ -78,13 +78,13 @@ ANSWERS: Final[Mapping[type[Effect], type[Event]]] = {
 """The event that answers each effect; `EffectFailed` may answer any of them."""
 
 OF_CALLS: Final = frozenset({CallTool, StartRun})
-"""Effects that run a call of the turn, if they have the key of a call."""
+"""Effects that may run a tool call of the turn; the key of the effect decides."""
 
 ELSEWHERE: Final = frozenset({AskHuman, AwaitCaller, StartRun})
-"""Effects whose time does not count: people take it, or child runs count it themselves."""
+"""Effects whose waiting time is not counted: people cause it, or a child run counts its own."""
 
 NOTHING: Final[Mapping[int, Effect]] = {}
-"""The pending effects of a run that waits for none; shared, so that no event makes its own."""
+"""An empty mapping of pending effects, shared so that no event has to create its own."""
 
 ANSWERING: Final = (
     ModelReplied,
@@ -96,11 +96,11 @@ ANSWERING: Final = (
     ChildEnded,
     Steered,
 )
-"""The types of `Answering`, for `isinstance`: frequent ones first."""
+"""The event types of `Answering`, for `isinstance`; the most frequent types come first."""
 
 
 class Step(Struct, Generic[S], frozen=True):
-    """An application of the kernel: the event, the run after it, and the new effects."""
+    """The result of applying one event: the event, the run after it, and the new effects."""
 
     event: Event
     run: Run[S]
@@ -108,9 +108,9 @@ class Step(Struct, Generic[S], frozen=True):
 
 
 def begin(graph: NodeGraph[S], started: Started, state: S) -> Step[S]:
-    """Begin a run: enter the start node and settle.
+    """Create a run, and follow the table from the start node until a node waits or the run ends.
 
-    `state` is the user's state, as `started.state` holds it (a journal's type is `object`).
+    `state` is `started.state` with the graph's own state type; the journal types it as `object`.
     """
     run: Run[S] = Run(
         id=started.run_id,
@@ -128,14 +128,13 @@ def begin(graph: NodeGraph[S], started: Started, state: S) -> Step[S]:
 
 
 def step(graph: NodeGraph[S], run: Run[S], event: Event) -> Step[S]:
-    """Apply one event to a run.
+    """Return the run after one event, and the new effects that its nodes request.
 
-    An exception of a node comes through as it is, with a note that names the node.
+    An exception that a node raises passes through unchanged, with a note that names the node.
 
     Raises:
-        IllegalEvent: the run is over, or no pending effect explains the event.
-        GraphError: a node breaks the protocol, or the graph goes in circles without waiting for
-            anything.
+        IllegalEvent: the run has ended, or the event does not match a pending effect.
+        GraphError: a node breaks the protocol, or the graph cycles without a node that waits.
     """
     if run.node == "END":
         raise IllegalEvent(f"run {run.id!r} is over; it cannot take {type(event).__name__}")
@@ -168,7 +167,7 @@ def step(graph: NodeGraph[S], run: Run[S], event: Event) -> Step[S]:
 
 
 def _unexplained(run: Run[S], event: Answering, answered: Effect | None) -> IllegalEvent:
-    """Return the refusal of an event that answers no pending effect, or one of another kind."""
+    """Return the error for an event that answers no pending effect, or one of another type."""
     found = type(event).__name__
     if answered is None:
         return IllegalEvent(
@@ -182,7 +181,7 @@ def _unexplained(run: Run[S], event: Answering, answered: Effect | None) -> Ille
 
 
 def _noted(run: Run[S], event: Started | Resumed | EffectsStarted | Queued | Cancelled) -> Run[S]:
-    """Return the run with a fact that answers nothing."""
+    """Return the run after an event that answers no effect; the run stays at its node."""
     if isinstance(event, Started):
         raise IllegalEvent(f"run {run.id!r} has started already")
     spent = run.spent if isinstance(event, Resumed) else _spend(run, event, None)
@@ -210,18 +209,18 @@ def _noted(run: Run[S], event: Started | Resumed | EffectsStarted | Queued | Can
 
 
 def _spend(run: Run[S], event: Event, answered: Effect | None) -> Spent:
-    """Return the run's spending with the time since its last event, and with an answer's use."""
+    """Return the run's spending plus the time since its last event and the usage in this event."""
     spent, elapsed_s = run.spent, max(0.0, event.at - run.at)
     for effect in run.pending.values():
         if type(effect) not in ELSEWHERE and not (isinstance(effect, CallTool) and effect.client):
             break
     else:
-        elapsed_s = 0.0  # The run has not worked: it waited.
+        elapsed_s = 0.0  # The run only waited for others, and did no work.
     if isinstance(event, ModelReplied):
         return spent.with_model_call(event.reply.usage, event.cost_usd, elapsed_s)
     seconds = spent.seconds + elapsed_s
     if isinstance(answered, CallTool):
-        # A tool that failed has run, or may have.
+        # A failed tool counts as well: it has run, or may have.
         return evolve(spent, tool_calls=spent.tool_calls + 1, seconds=seconds)
     if isinstance(event, (ChildEnded, EffectFailed)):
         called = isinstance(answered, StartRun) and run.turn.has_call(answered.key)
@@ -235,10 +234,10 @@ def _settle(
     """Follow the table until a node waits or the run is over.
 
     Args:
-        graph: the graph.
+        graph: the graph whose table is followed.
         run: the run, at the node that reacts first.
-        event: the event.
-        heard: the event that the first node reacts to; None if the run enters it.
+        event: the event that is applied.
+        heard: the event for the first node's `on`; None to call the node's `enter` instead.
         answered: the effect that the event answers.
     """
     node, cancelled = run.node, type(event) is Cancelled
@@ -252,7 +251,7 @@ def _settle(
         if not isinstance(reaction, Leave):
             taken, run = _wait(graph, event, node, reaction), reaction.run
             if taken.effects and (cancelled or (run.ending is not None and run.was_stopped)):
-                # A stopped run starts nothing: these effects go, and the node reacts to the stop.
+                # A stopped run starts no effects: drop these, and let the node react to the stop.
                 run, heard, answered = evolve(run, node=node), Cancelled(run.at), None
                 continue
             if run.watch.monitor.automata:
@@ -268,7 +267,7 @@ def _settle(
             return _end(graph, event, node, run)
         node, heard, answered = target, None, None
     if cancelled or run.was_stopped:
-        # Its table leads it in a circle, and no event comes that could lead it out.
+        # The table leads the stopped run in a circle, and no later event can end the run.
         return _end(graph, event, node, run)
     raise _broken(
         graph,
@@ -292,7 +291,7 @@ def _end(graph: NodeGraph[S], event: Event, node: str, run: Run[S]) -> Step[S]:
 
 
 def _wait(graph: NodeGraph[S], event: Event, node: str, wait: Wait[S]) -> Step[S]:
-    # The types say that this holds; for code without a type checker, an error names the node.
+    # Type checkers rule this out; for code that is not type-checked, an error names the node.
     if type(wait) is not Wait or type(wait.run) is not Run or type(wait.effects) is not tuple:
         raise _broken(graph, node, *_unfit_wait(wait))
     run, effects = wait.run, wait.effects
@@ -317,7 +316,7 @@ def _wait(graph: NodeGraph[S], event: Event, node: str, wait: Wait[S]) -> Step[S
 
 
 def _started(graph: NodeGraph[S], node: str, turn: Turn, effect: Effect) -> Turn:
-    """Return the turn with one of its calls started, if the effect runs a call of it."""
+    """Return the turn with a call marked as started, if the effect runs a call of the turn."""
     assert isinstance(effect, CallTool | StartRun), "it was looked at before"
     place = turn.place_of(effect.key)
     if place is None:
@@ -330,7 +329,7 @@ def _started(graph: NodeGraph[S], node: str, turn: Turn, effect: Effect) -> Turn
 
 
 def _unfit_leave(row: Mapping[type[Outcome], str], run: object, outcome: object) -> tuple[str, str]:
-    """Return the fault of the way in which a node was left, and the fix."""
+    """Return the fault of a `Leave` whose run or outcome is invalid, and the fix."""
     declared = ", ".join(sorted(map(outcome_name, row)))
     if not isinstance(run, Run):
         return f"left with {run!r} in place of a run.", "leave with the run: Leave(run, …)."
@@ -348,7 +347,7 @@ def _unfit_leave(row: Mapping[type[Outcome], str], run: object, outcome: object)
 
 
 def _unfit_wait(wait: object) -> tuple[str, str]:
-    """Return the fault of an answer that is no reaction, and the fix."""
+    """Return the fault of a reaction that is not a valid `Wait`, and the fix."""
     if not isinstance(wait, Wait):
         return f"returned {wait!r}, no reaction.", "return Wait(run, …) or Leave(run, …)."
     return (
@@ -358,7 +357,7 @@ def _unfit_wait(wait: object) -> tuple[str, str]:
 
 
 def _unfit_effect(effect: object, number: int) -> tuple[str, str]:
-    """Return the fault of an effect that a node asked for, and the fix."""
+    """Return the fault of a requested effect with a wrong type or id, and the fix."""
     if type(effect) not in ANSWERS:
         known = ", ".join(sorted(kind.__name__ for kind in ANSWERS))
         return f"asked for {effect!r}, which is no effect.", f"ask for one of {known}."

@@ -36,12 +36,12 @@ __all__ = [
 
 
 class CallVerdict(Struct, frozen=True, gc=False):
-    """The decision of a gate about one call; `arguments` replaces the call's when not empty.
+    """A gate's decision about one call; `arguments`, if not empty, replaces the call's own.
 
-    `held` waits for a human, whom the node named `gate` asks; `answered` has a result already.
-    `asked` says that a human decided, `ttl_s` for how long an approval may be given. The gate asked
-    at `asked_at`, and the approval came `took_s` seconds later. `by` names the rule, or the person,
-    that denied it, for those who look into the run: a model reads only the `reason`.
+    A `held` call waits for a person, whom the node named `gate` asks. An `answered` call already
+    has a result. `asked` says that a person decided. An approval is accepted within `ttl_s` seconds
+    after `asked_at`, the time of the question, and came after `took_s` seconds. `by` names the rule
+    or the person that denied the call, for reports; the model reads only the `reason`.
     """
 
     kind: Literal["run", "deny", "invalid", "unknown", "held", "answered"]
@@ -56,10 +56,10 @@ class CallVerdict(Struct, frozen=True, gc=False):
 
 
 class BranchRun(Struct, frozen=True, gc=False):
-    """A child run of several that a node waits for together, and its result.
+    """A child run in a group that a node waits for together, with the child run's result.
 
-    `agent` is told `prompt`, if there is one. `effect` started it, 0 if nothing has yet; `status`
-    is None until it has ended.
+    `prompt`, if not empty, is the input of `agent`. `effect` is the id of the effect that started
+    the child run, 0 before its start. `status` is None until the child run has ended.
     """
 
     name: str
@@ -71,18 +71,18 @@ class BranchRun(Struct, frozen=True, gc=False):
 
 
 class Exchange(Struct, frozen=True, gc=False):
-    """A request of a node's generator, and its answer or failure."""
+    """A request that a node's generator made, and the answer or failure of the request."""
 
     ask: Ask
     answer: Answer | Failure = None
 
 
 class Dialogue(Struct, frozen=True, gc=False):
-    """The requests of the current node's generator, with which it is run again.
+    """The requests of the current node's generator, whose answers are fed to each rerun of it.
 
-    `at` is the id of the effect that first called it. `messages` is the length of the conversation
-    then, and `usage` the usage of the run: the generator sees the run as it was. `asked` waits for
-    its answer.
+    `at` is the id of the effect that first called the generator. `messages` is the length of the
+    conversation at that call, and `usage` the run's usage: each rerun sees the same values.
+    `exchanges` are the answered requests. `asked` is the request that waits for its answer.
     """
 
     at: int
@@ -93,10 +93,10 @@ class Dialogue(Struct, frozen=True, gc=False):
 
 
 class StepResult(Struct, frozen=True, gc=False):
-    """A turn as it is reported: the model's reply and the results of its calls.
+    """The report of one turn: the model's reply and the results of its calls.
 
-    `messages` are the messages this turn added; `usage` is this turn alone, retried attempts
-    included; `tool_results` are aligned with `tool_calls`.
+    `messages` are the messages that this turn added. `usage` is the usage of this turn alone,
+    including retried attempts. `tool_results` has the results of `tool_calls` in the same order.
     """
 
     index: int
@@ -113,33 +113,33 @@ class StepResult(Struct, frozen=True, gc=False):
 
 
 class Queue(Struct, frozen=True, gc=False):
-    """The calls of one tool that wait for room: their places in the turn, in request order."""
+    """Calls of one tool that cannot start yet: their positions in the turn, in request order."""
 
     tool: ToolSpec
     places: tuple[int, ...]
 
 
 class Turn(Struct, frozen=True, gc=False):
-    """The turn in progress: the tools on offer, the reply, and the fate of its calls.
+    """The turn in progress: the tools on offer, the model's reply, and the state of each call.
 
     Attributes:
-        number: counts from 0; -1 stands for "before the first turn".
-        retries: how often the turn was asked again.
-        fallbacks: how many models have failed in it.
-        asked: whether a model has answered, or failed for good.
-        cut: the reply that was cut at its token limit, while the turn is asked again for more.
-        compacted: whether the history was made shorter for it.
-        dropped: whether the caller put a conversation of its own in place of the reply.
-        beyond_budget: the limits of the budget that a call was refused for, with no call left.
-        given: places of the calls that were answered in a conversation that was handed in.
-        results: one slot a call.
-        started: the places of the calls that the kernel has let start, one bit a place.
-        waiting: the calls that wait for room.
-        again: places of the calls that are to run once more, and may have run already.
-        gated: the rules of the gates that have spoken of the calls; they hold of edits, too.
-        notes: messages to append after the reply and its results (feedback, what a caller adds).
+        number: the number of the turn, counted from 0; -1 before the first turn.
+        retries: how often the model was asked again in this turn.
+        fallbacks: how many models have failed in this turn.
+        asked: whether a model has answered, or has failed after its last retry.
+        cut: the reply that ended at its token limit, while the model is asked for a longer reply.
+        compacted: whether the history was made shorter for this turn.
+        dropped: whether the caller replaced the conversation, and the reply with it.
+        beyond_budget: the names of used-up budget limits for which calls were refused.
+        given: the positions of calls whose results came with the initial conversation.
+        results: the result of each call, in request order; None until the call has a result.
+        started: the positions of the started calls, as a bit mask.
+        waiting: the calls that cannot start yet, by tool.
+        again: the positions of calls that run a second time, because the first may have happened.
+        gated: the rules of the gates that have decided about the calls, also used for edits.
+        notes: messages to append after the results, such as feedback or a caller's messages.
         branches: the child runs that answer together in the model's place.
-        abandoned: whether the run waits for the pending branches no longer: the driver ends them.
+        abandoned: whether no node waits for the pending branches any longer; the driver ends them.
         dialogue: the requests of the current node's generator.
     """
 
@@ -171,7 +171,7 @@ class Turn(Struct, frozen=True, gc=False):
     dialogue: Dialogue | None = None
 
     def place_of(self, key: str) -> int | None:
-        """Return the place of the call with this key; None for an effect of a node's own."""
+        """Return the position of the call with this key; None if the turn has no such call."""
         turn, _, tail = key.rpartition(".")
         if turn != f"c{self.number}" or not tail.isdecimal():
             return None
@@ -179,13 +179,13 @@ class Turn(Struct, frozen=True, gc=False):
         return place if place < len(self.calls) and tail == str(place) else None
 
     def has_call(self, key: str) -> bool:
-        """Whether this is the key of one of the turn's calls."""
+        """Whether the key belongs to a call of this turn."""
         return self.place_of(key) is not None
 
     def without_reply(self) -> Turn:
-        """Return the turn as if its model had said nothing: without calls and results."""
+        """Return the turn without its reply, calls, verdicts and results."""
         return evolve(self, reply=None, calls=(), verdicts=(), results=())
 
     def waits_for(self, key: str) -> bool:
-        """Whether this is the key of one of the turn's calls, which has no result yet."""
+        """Whether the key belongs to a call of this turn that has no result yet."""
         return self.has_call(key) and not (self.results and self.results[call_place(key)])

@@ -1,11 +1,11 @@
 """The values that models and tools exchange: messages, parts, calls, results, usage.
 
-Roles are the OpenAI wire's strings (system, user, assistant, tool). Everything is a frozen
-`msgspec.Struct`: made ten times faster than a frozen dataclass, and written as JSON without a
-second description; `evolve` makes a changed copy. None can be part of a cycle, so the garbage
-collector is told not to look (`gc=False`): with many runs alive it would do little else. A
-part that only its wire understands is kept as JSON text (`extra`, `OpaquePart`), so that it
-survives a round trip to the same wire. Arguments stay the model's string until a tool is run.
+Roles are the strings of the OpenAI wire (system, user, assistant, tool). Every value is a frozen
+`msgspec.Struct`: it is created ten times faster than a frozen dataclass and needs no JSON schema of
+its own. `evolve` makes a changed copy. Values form no reference cycles, so the garbage collector
+skips them (`gc=False`); with many live runs it would take most of the time. Data that only one wire
+understands stays JSON text (`extra`, `OpaquePart`), so that it survives a round trip to the same
+wire. The arguments of a call stay the model's string until the tool runs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, final
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    # The same thing, and checkers know it: they test the names and types of what is changed.
+    # For type checkers, which know `dataclasses.replace` and check the fields given to it.
     from dataclasses import replace as evolve
 else:
     from msgspec.structs import replace as evolve
@@ -55,7 +55,7 @@ __all__ = [
 
 
 class FinishReason(StrEnum):
-    """Why the model stopped, the same for every wire."""
+    """Why the model ended its reply, in the same terms for every wire."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -79,7 +79,7 @@ class TextPart(Struct, frozen=True, tag_field="type", tag="text", gc=False):
 class ImagePart(Struct, frozen=True, tag_field="type", tag="image", gc=False):
     """An image for the model: `source` is a URL, or base64 data when `media_type` is set.
 
-    `detail` is how closely the chat wire's servers look at it; empty leaves it to them.
+    `detail` is the level of detail at which chat-wire servers read it; empty for their default.
     """
 
     source: str
@@ -89,7 +89,7 @@ class ImagePart(Struct, frozen=True, tag_field="type", tag="image", gc=False):
 
 
 class FilePart(Struct, frozen=True, tag_field="type", tag="file", gc=False):
-    """A document for the model: base64 `data` of `media_type`, under `name`."""
+    """A document for the model: base64 `data` of type `media_type`, with the file name `name`."""
 
     data: str
     media_type: str
@@ -98,7 +98,7 @@ class FilePart(Struct, frozen=True, tag_field="type", tag="file", gc=False):
 
 
 class ReasoningPart(Struct, frozen=True, tag_field="type", tag="reasoning", gc=False):
-    """The thoughts of the model. `signature` and `data` (redacted thinking) go back unchanged."""
+    """A model's reasoning; `signature` and `data` (redacted text) are sent back unchanged."""
 
     text: str
     signature: str = ""
@@ -110,7 +110,7 @@ class ReasoningPart(Struct, frozen=True, tag_field="type", tag="reasoning", gc=F
 class ToolCall(Struct, frozen=True, tag_field="type", tag="tool_call", gc=False):
     """A request of the model to run a tool.
 
-    `id` is the provider's and may repeat or be empty: it is sent back, never used as a key.
+    `id` comes from the provider and may repeat or be empty; it is sent back, never used as a key.
     `arguments` is the JSON text exactly as the model wrote it, valid or not.
     """
 
@@ -122,7 +122,7 @@ class ToolCall(Struct, frozen=True, tag_field="type", tag="tool_call", gc=False)
 
 
 class OpaquePart(Struct, frozen=True, tag_field="type", tag="opaque", gc=False):
-    """A block only its own wire understands (server tools, fallbacks …), as JSON text."""
+    """A content block that only its own wire understands, such as a server tool, as JSON text."""
 
     data: str
     type: ClassVar[Literal["opaque"]] = "opaque"
@@ -140,7 +140,7 @@ class SystemMessage(Struct, frozen=True, tag_field="role", tag="system", gc=Fals
 
 
 class UserMessage(Struct, frozen=True, tag_field="role", tag="user", gc=False):
-    """A message of a person. `origin` names the node that injected it, or is empty."""
+    """A user message; `origin` is the name of the node that added the message, or empty."""
 
     content: str | tuple[UserPart, ...]
     origin: str = ""
@@ -148,7 +148,7 @@ class UserMessage(Struct, frozen=True, tag_field="role", tag="user", gc=False):
 
 
 class AssistantMessage(Struct, frozen=True, tag_field="role", tag="assistant", gc=False):
-    """A reply of the model: its parts in the order they came.
+    """A reply of the model: its parts, in the order in which they arrived.
 
     `wire` names the wire that produced it; parts with provider data go back only to that wire.
     """
@@ -160,22 +160,22 @@ class AssistantMessage(Struct, frozen=True, tag_field="role", tag="assistant", g
 
     @property
     def text(self) -> str:
-        """All text of the turn, without reasoning."""
+        """All text of the message, without reasoning."""
         return "".join([part.text for part in self.parts if isinstance(part, TextPart)])
 
     @property
     def reasoning(self) -> str:
-        """All readable reasoning of the turn."""
+        """All readable reasoning of the message."""
         return "".join([part.text for part in self.parts if isinstance(part, ReasoningPart)])
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The tool calls of the turn, in request order."""
+        """The tool calls of the message, in request order."""
         return tuple([part for part in self.parts if isinstance(part, ToolCall)])
 
     @property
     def is_blank(self) -> bool:
-        """Whether nothing but white space came; reasoning alone is not blank."""
+        """Whether the message has only white space; a message with reasoning is not blank."""
         return all(isinstance(part, TextPart) and not part.text.strip() for part in self.parts)
 
 
@@ -185,10 +185,10 @@ ResultStatus: TypeAlias = Literal[
 
 
 class ToolResult(Struct, frozen=True, tag_field="role", tag="tool", gc=False):
-    """The one answer to one `ToolCall`; in a history it is the message of role `tool`.
+    """The only result of one `ToolCall`; in a history, the result is a message of role `tool`.
 
-    `key` is graphloop's own key of the call (`call_key`); `call_id` the provider's id, for the
-    wire. `content` is what the model reads: text, or parts with images.
+    `key` is graphloop's own key of the call (`call_key`), and `call_id` the provider's id. The
+    model reads `content`: text, or parts with images.
     """
 
     key: str
@@ -205,14 +205,14 @@ class ToolResult(Struct, frozen=True, tag_field="role", tag="tool", gc=False):
 
     @property
     def text(self) -> str:
-        """The textual content."""
+        """The text in `content`, without images and files."""
         if isinstance(self.content, str):
             return self.content
         return "".join(part.text for part in self.content if isinstance(part, TextPart))
 
     @property
     def value(self) -> object:
-        """The content as the tool returned it: parsed JSON where it is JSON, else the text."""
+        """The text parsed as JSON, or the text itself if it is not JSON."""
         try:
             return json.loads(self.text)
         except (ValueError, RecursionError):
@@ -223,22 +223,22 @@ Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolResult
 
 
 def call_key(turn: int, index: int) -> str:
-    """Return the key of call `index` of turn `turn` in its run: unique whatever ids come."""
+    """Return the key of call `index` of turn `turn`: unique in its run, unlike a provider's ids."""
     return f"c{turn}.{index}"
 
 
 def call_place(key: str) -> int:
-    """Return the place of a call in its turn, from its key."""
+    """Return the position of a call in its turn, from the call's key."""
     return int(key.rpartition(".")[2])
 
 
 class Usage(Struct, frozen=True, gc=False):
-    """Tokens of one or more model calls.
+    """The tokens of one or more model calls.
 
-    `input_tokens` excludes what was read from or written to a prompt cache; `output_tokens`
-    includes `reasoning_tokens` (providers differ, codecs normalise).
-    `server_tool_calls` counts the tools that the provider ran itself; they are no tokens.
-    `untold_attempts` counts attempts whose server showed content, and told no usage.
+    `input_tokens` excludes tokens read from or written to a prompt cache. `output_tokens` includes
+    `reasoning_tokens`. (Providers count differently; codecs convert their counts to this form.)
+    `server_tool_calls` counts calls, not tokens: the tool calls that the provider ran itself.
+    `untold_attempts` counts attempts whose server sent content but reported no usage.
     """
 
     input_tokens: int = 0
@@ -251,7 +251,7 @@ class Usage(Struct, frozen=True, gc=False):
 
     @property
     def total_tokens(self) -> int:
-        """Everything that was read or written."""
+        """The sum of input, output and prompt-cache tokens."""
         return (
             self.input_tokens
             + self.output_tokens
@@ -272,10 +272,10 @@ class Usage(Struct, frozen=True, gc=False):
 
 
 class Reply(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A complete answer of a model: the only thing a stream may end with.
+    """A complete reply of a model; a stream that ends without a complete reply is an error.
 
-    `raw_finish_reason` is the provider's own word; `model` the model that answered;
-    `metadata` JSON text of what the provider said beside the message.
+    `raw_finish_reason` is the finish reason in the provider's own term. `model` names the model
+    that replied. `metadata` is JSON text with the provider's data beside the message.
     """
 
     message: AssistantMessage
@@ -292,12 +292,11 @@ ToolKind: TypeAlias = Literal["function", "client", "agent", "provider"]
 class ToolSpec(Struct, frozen=True, gc=False):
     """A tool as a model sees it: name, description, and its parameters as JSON Schema text.
 
-    `kind` says who runs it: a `function` of this process; a `client`, so that a call parks the run
-    until its result arrives; an `agent`, as a child run; or the `provider` itself, in the middle of
-    a reply, by its own `definition` (JSON text, sent as it is). `ends` says that a turn in which
-    only such tools ran, and all went well, is the run's last; so is one in which an agent that
-    `ends` took over, whatever ran beside it. Of the tools with the same `lock`, if there is one,
-    no two calls run at once.
+    `kind` says where a call runs: `function`, in this process; `client`, in the caller's process,
+    so the run parks until the result arrives; `agent`, in a child run; `provider`, on the model's
+    server during a reply, by the `definition` (JSON text, sent unchanged). A turn ends the run if
+    all its calls succeeded and were of tools with `ends`. A turn also ends the run if a call of an
+    `agent` with `ends` succeeded. Calls of tools with the same non-empty `lock` never overlap.
     """
 
     name: str
@@ -310,20 +309,20 @@ class ToolSpec(Struct, frozen=True, gc=False):
 
     @property
     def takes_over(self) -> bool:
-        """Whether a call of it is a handoff: an agent whose answer is the run's."""
+        """Whether a call of this tool is a handoff: the agent's answer becomes the run's answer."""
         return self.ends and self.kind == "agent"
 
 
 @final
 class ToolSpecs(tuple[ToolSpec, ...]):
-    """Tools on offer: a tuple that keeps its look-ups by name.
+    """The tools on offer: a tuple with indexes by name.
 
-    All turns of a run share one, so that no turn pays for tools that it does not call.
+    All turns of a run share one instance, so that its indexes are built only once.
 
     Attributes:
-        by_name: all tools.
-        callable: the tools that a model can call: all but those of its provider.
-        ending: the tools that can end the run.
+        by_name: all tools, by name.
+        callable: the tools that a model can call, by name: all except provider tools.
+        ending: the tools whose calls can end the run.
     """
 
     by_name: Mapping[str, ToolSpec]
@@ -331,7 +330,7 @@ class ToolSpecs(tuple[ToolSpec, ...]):
     ending: tuple[ToolSpec, ...]
 
     def __new__(cls, tools: Iterable[ToolSpec] = ()) -> ToolSpecs:
-        """Make the look-ups."""
+        """Make the tuple and its indexes."""
         self = super().__new__(cls, tools)
         self.by_name = {tool.name: tool for tool in self}
         self.callable = {tool.name: tool for tool in self if tool.kind != "provider"}
@@ -340,10 +339,10 @@ class ToolSpecs(tuple[ToolSpec, ...]):
 
 
 class ToolChoice(Struct, frozen=True, gc=False):
-    """How freely the model may choose: `auto`, `required`, `none`, or one tool by name.
+    """Which tools the model may or must call: `auto`, `required`, `none`, or one tool by name.
 
-    The `scope` is every turn, or the first one only: `required` in every turn lets no run end
-    of itself.
+    The `scope` is every turn, or only the first turn. With `required` in every turn, the model can
+    never end a run with an answer.
     """
 
     mode: Literal["auto", "required", "none", "tool"] = "auto"
@@ -352,7 +351,7 @@ class ToolChoice(Struct, frozen=True, gc=False):
 
 
 class OutputSpec(Struct, frozen=True, gc=False):
-    """The form that a final answer must have: `schema` is JSON Schema text."""
+    """The form that a final answer must have; `schema` is its JSON Schema text."""
 
     name: str
     schema: str
@@ -375,10 +374,10 @@ class Settings(Struct, frozen=True, gc=False):
 
 
 class ModelRequest(Struct, frozen=True, gc=False):
-    """Everything one model call says, in no wire's words.
+    """The content of one model call, independent of the format of any wire.
 
-    `messages` is usually a `History`; `tools` are those offered in this turn only. `output`, where
-    the wire has a field for it, is the form in which the server makes the model answer.
+    `messages` is usually a `History`. `tools` are the tools offered in this turn. `output` is the
+    form that the server enforces for the answer, on wires with a field for it.
     """
 
     messages: Sequence[Message]

@@ -1,15 +1,15 @@
-"""Watch: the temporal rules of a run, kept by the kernel as it follows the table.
+"""Watch: enforces the temporal rules of a run while the kernel follows the table.
 
-The monitor's states are a part of the run, so a journal, a fork and a replay know where each rule
-stands. A run without rules costs nothing here.
+The state of each rule is a part of the run, so journals, forks and replays restore it. The kernel
+skips this module for a run without rules.
 
-When a gate is left, the calls that it lets through count in request order, each right after its
-approval. So two calls of a turn cannot both be the last one that a rule allows. A call that no gate
-has let through counts when a node asks for it. A call that a person has run again counts again. A
-call returns with the event that answers it. No rule names the loop's own tools.
+When a run leaves a gate, each allowed call counts as run: in request order, and right after its
+approval. So two calls of a turn cannot both use the last run that a rule allows. A call that passed
+no gate counts when a node requests its effect. A call that a person runs again counts again. A call
+counts as returned at the event that answers its effect. Rules ignore the loop's own tools.
 
-A conversation that was handed in with open calls or results is the same run to its caller: the
-calls that it tells of have happened.
+To a caller, a conversation that is handed in with unanswered calls or results continues an earlier
+run. So the calls in such a conversation count as run.
 """
 
 from __future__ import annotations
@@ -62,21 +62,21 @@ S = TypeVar("S")
 
 
 def watch_begin(run: Run[S], rules: tuple[TemporalRule, ...]) -> Run[S]:
-    """Return a run that has entered its first node, with its rules where they begin."""
+    """Start the monitor of `rules`; it counts the run's past calls and the entry into its node."""
     run = evolve(run, watch=RuleState(Monitor.of(Rules(rules))))
     counted = set(run.watch.counted)
     return _told(run, [*before_the_run(run), entered(run.node)], counted)
 
 
 def watch_answer(run: Run[S], event: Event, answered: Effect | None) -> Run[S]:
-    """Return the run as a node is about to hear an event: a tool may have returned."""
+    """Return the run with its rules updated for the return of a tool, if the event reports one."""
     return _told(run, on_returning(run, event, answered), set(run.watch.counted))
 
 
 def watch_leave(
     graph: NodeGraph[S], run: Run[S], node: str, outcome: type[Outcome], target: str
 ) -> Run[S]:
-    """Return the run as it leaves a node: a gate's calls that a rule forbids are denied first."""
+    """Return the run with its rules updated for an exit; a gate's forbidden calls are denied."""
     counted = set(run.watch.counted)
     lets = lets_through(graph, node, target)
     if lets:
@@ -86,13 +86,13 @@ def watch_leave(
 
 
 def lets_through(graph: NodeGraph[S], node: str, target: str) -> bool:
-    """Whether calls are let through on the way from a node: of gates in a row, by the last."""
+    """Whether a transition leads from a gate to a node that is not a gate, or to END."""
     after = graph.nodes.get(target)
     return graph.nodes[node].kind == "gate" and (after is None or after.kind != "gate")
 
 
 def watch_decision(run: Run[S], event: Event, answered: Effect | None) -> Event:
-    """Return a person's word about a call that may have run: a no, if a rule forbids it again."""
+    """Return the event; a person's approval of a rerun becomes a denial if a rule forbids it."""
     if not isinstance(event, Decided) or not isinstance(answered, AskHuman) or not answered.unknown:
         return event
     rule = run.watch.monitor.forbids(answered.call.name, approved=True)
@@ -102,14 +102,14 @@ def watch_decision(run: Run[S], event: Event, answered: Effect | None) -> Event:
 def watch_wait(
     run: Run[S], event: Event, answered: Effect | None, effects: Iterable[Effect]
 ) -> Run[S]:
-    """Return the run as it waits at a node: the event and these effects have counted."""
+    """Return a waiting run with its rules updated for an approved rerun and the new effects."""
     counted = set(run.watch.counted)
     told = [*run_again(event, answered, run), *on_effects(run, effects, counted=counted)]
     return _told(run, told, counted)
 
 
 def _told(run: Run[S], happened: Iterable[Happening], counted: set[str]) -> Run[S]:
-    # A lazy sequence: `counted` is whole only once it has been walked.
+    # `happened` is lazy and adds keys to `counted`, so `counted` is complete only after the loop.
     monitor = run.watch.monitor
     for happening in happened:
         monitor = monitor.after(happening)
@@ -117,14 +117,14 @@ def _told(run: Run[S], happened: Iterable[Happening], counted: set[str]) -> Run[
 
 
 NOT_RUN: Final = frozenset({"invalid", "unknown_tool", "denied", "not_run"})
-"""The statuses of a call that has not run."""
+"""The result statuses of calls that have not run."""
 
 
 def before_the_run(run: Run[S]) -> Iterator[Happening]:
-    """Yield the happenings of a conversation that a run begins with and goes on.
+    """Yield the past calls of the conversation that a run begins with, as rules see them.
 
-    A question begins something new. Calls before the last question count against the limits of
-    rules nevertheless: the caller may have said it while the run went on.
+    A child run yields nothing, nor does a conversation that ends with a user message. Else, calls
+    before the last user message count against limits only: that message may have been steering.
     """
     messages = run.messages
     if run.setup.depth or not len(messages) or isinstance(messages[-1], UserMessage):
@@ -140,11 +140,11 @@ def before_the_run(run: Run[S]) -> Iterator[Happening]:
 
 
 def let_through(run: Run[S], counted: Collection[str]) -> dict[str, Wanted]:
-    """Return the calls that a gate lets through as it is left, by key, in request order.
+    """Return the calls that a gate newly allows when a run leaves it, by key, in request order.
 
     Args:
-        run: the run, as its gate leaves it.
-        counted: the keys of calls that were let through before, by another gate perhaps.
+        run: the run that leaves the gate.
+        counted: the keys of calls that were allowed before, perhaps by another gate.
     """
     turn = run.turn
     results = turn.results or (None,) * len(turn.calls)
@@ -158,7 +158,7 @@ def let_through(run: Run[S], counted: Collection[str]) -> dict[str, Wanted]:
 
 
 def restrained(run: Run[S], monitor: Monitor, counted: Collection[str]) -> Run[S]:
-    """Return the run, as its gate leaves it, with those calls denied that rules forbid now."""
+    """Return a run that leaves a gate, with each allowed call denied that a rule now forbids."""
     wanted = let_through(run, counted)
     denied = {
         call_place(key): CallVerdict("deny", refusal(rule), by=describe_rule(rule))
@@ -174,9 +174,9 @@ def restrained(run: Run[S], monitor: Monitor, counted: Collection[str]) -> Run[S
 def on_leaving(
     run: Run[S], *, node: str, outcome: type[Outcome], target: str, lets: bool, counted: set[str]
 ) -> Iterator[Happening]:
-    """Yield the happenings of a node that is left, and of the next that is entered.
+    """Yield the occurrences that rules count in a transition: allowed calls, exit and entry.
 
-    If that `lets` calls through, their keys are added to `counted`.
+    If `lets`, the transition allows calls, and their keys are added to `counted`.
     """
     if lets and not issubclass(outcome, Aborted):
         for key, wanted in let_through(run, counted).items():
@@ -187,7 +187,7 @@ def on_leaving(
 
 
 def on_effects(run: Run[S], effects: Iterable[Effect], *, counted: set[str]) -> Iterator[Happening]:
-    """Yield the tools among these effects that no gate let through; they count from now on."""
+    """Yield the start of each tool effect that no gate allowed, and add its key to `counted`."""
     for effect in effects:
         tool = _tool(run, effect)
         if tool and isinstance(effect, CallTool | StartRun) and effect.key not in counted:
@@ -196,12 +196,12 @@ def on_effects(run: Run[S], effects: Iterable[Effect], *, counted: set[str]) -> 
 
 
 def on_returning(run: Run[S], event: Event, answered: Effect | None) -> Iterator[Happening]:
-    """Yield that a tool has returned, if the event says so.
+    """Yield the return of a tool if the event answers the effect of a tool call.
 
     Args:
-        run: the run that waited for it.
-        event: what happened.
-        answered: the effect that it answers.
+        run: the run that waited for the effect.
+        event: the event that the run has received.
+        answered: the effect that the event answers.
     """
     if answered is None or not (tool := _tool(run, answered)):
         return
@@ -212,12 +212,12 @@ def on_returning(run: Run[S], event: Event, answered: Effect | None) -> Iterator
 
 
 def run_again(event: Event, answered: Effect | None, after: Run[S]) -> Iterator[Happening]:
-    """Yield the happenings of a call that a person has run again, and that may have run.
+    """Yield the approval and start of a call if a person's decision makes the call run again.
 
     Args:
-        event: the event that a node heard, and that did not make it leave.
-        answered: the effect that it answers.
-        after: the run that waits there now.
+        event: the event, after which its node still waits.
+        answered: the effect that the event answers.
+        after: the waiting run after the event.
     """
     if not isinstance(event, Decided) or not isinstance(answered, AskHuman):
         return
@@ -234,7 +234,7 @@ def _run(wanted: Wanted) -> Iterator[Happening]:
 
 
 def _tool(run: Run[S], effect: Effect) -> str:
-    """Return the tool that an effect runs; a child run is one only as the answer to a call."""
+    """Return the name of the tool whose call an effect runs; empty if rules do not count it."""
     if isinstance(effect, CallTool):
         return "" if effect.call.name in run.setup.own else effect.call.name
     if isinstance(effect, StartRun):

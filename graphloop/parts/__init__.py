@@ -1,7 +1,7 @@
-"""Stream parts: what a caller sees of a run while it goes on.
+"""Stream parts: the values that a caller receives while a run goes on.
 
-Owns the parts, and how they are made of steps. It drives nothing and keeps nothing.
-Start with `kinds.py`; `parts.py` makes them.
+Owns the parts, and the conversion of a run's steps into parts. It performs and stores nothing.
+Start with `kinds.py`, which defines the parts; `parts.py` makes them.
 """
 
 from .kinds import (

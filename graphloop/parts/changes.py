@@ -1,7 +1,7 @@
-"""changes: the differences that one step makes in a run, from the runs before and after it.
+"""changes: the differences between a run before a step and the run after it.
 
-Pure functions, for views. The kernel records events; that messages came from a queue, or that a
-conversation became shorter, is a difference between two runs.
+Pure functions, for views. No event says that messages left a queue or that a conversation became
+shorter: only a comparison of the two runs shows such a change.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 S = TypeVar("S")
 
 SETTLED = call_key(-1, 0).removesuffix("0")
-"""The start of the keys of calls that were open in the conversation handed in."""
+"""The prefix of the keys of calls that had no result in the initial conversation."""
 
 
 class Shortened(NamedTuple):
@@ -59,22 +59,22 @@ class ReachedLimit(NamedTuple):
 def latest_turn(graph: NodeGraph[S], run: Run[S]) -> int:
     """Return the number of the latest started turn; -1 before the first.
 
-    A turn starts before its conversation is compacted, so a run that waits for that is in the
-    turn that it opens next. A run whose model found no room is still in its turn.
+    A turn starts before its compaction, so a run that waits for the compaction counts as in the
+    next turn. A run whose model has reported a full context window is still in its own turn.
     """
     ahead = isinstance(graph.nodes.get(run.node), Compact) and not run.turn.asked
     return run.turn.number + 1 if ahead else run.turn.number
 
 
 def turn_record(run: Run[S], turn: int) -> StepResult | None:
-    """Return the record of the latest turn; None until there is one."""
+    """Return the record of the turn with this number if it is the latest record, else None."""
     steps = run.record.steps
     latest = steps[-1] if steps else None
     return latest if latest is not None and latest.index == turn else None
 
 
 def answer_of(before: Run[S], run: Run[S], turn: int) -> str | None:
-    """Return the answer that a step has given a turn, or None."""
+    """Return the answer text that a step added to a turn; None if it added no answer."""
     if before.turn.reply is not None:
         return None
     record = turn_record(run, turn)
@@ -85,21 +85,21 @@ def answer_of(before: Run[S], run: Run[S], turn: int) -> str | None:
 
 
 def cost_of(event: Event) -> float | None:
-    """Return the cost of a child run that this event ends; None if it is unknown."""
+    """Return the cost of the child run that this event ends; None if the cost is unknown."""
     if not isinstance(event, ChildEnded) or event.spent.unpriced_calls:
         return None
     return event.spent.cost_usd
 
 
 def edit_of(run: Run[S], key: str) -> str:
-    """Return the arguments that an approver has given a call; empty for the call's own."""
+    """Return the arguments that an approver has edited for a call; empty without an edit."""
     place, verdicts = call_place(key), run.turn.verdicts
     verdict = verdicts[place] if place < len(verdicts) else None
     return verdict.arguments if verdict is not None else ""
 
 
 def calls_of(run: Run[S], turn: int) -> tuple[ToolCall, ...]:
-    """Return the calls of the latest turn, from its record if there is one."""
+    """Return the calls of a turn, from its record or from the turn in progress."""
     record = turn_record(run, turn)
     if record is not None:
         return record.tool_calls
@@ -109,7 +109,7 @@ def calls_of(run: Run[S], turn: int) -> tuple[ToolCall, ...]:
 def results_of(run: Run[S], turn: int) -> Iterator[ToolResult]:
     """Yield the results of a turn's calls so far, in request order.
 
-    Results that came with a conversation are part of it: no call of this run has ended by them.
+    Results that came with the initial conversation are left out: this run did not produce them.
     """
     record = turn_record(run, turn)
     if record is not None:
@@ -121,14 +121,14 @@ def results_of(run: Run[S], turn: int) -> Iterator[ToolResult]:
         if result is not None and place not in given and result.key == call_key(turn, place):
             yield result
     if turn < 0:
-        # A conversation that was handed in has no record: only its missing results are new.
+        # The initial conversation has no turn record: only the results that it lacked are new.
         for message in run.record.added:
             if isinstance(message, ToolResult) and message.key.startswith(SETTLED):
                 yield message
 
 
 def new_notes(before: Run[S] | None, event: Event, run: Run[S]) -> tuple[Message, ...]:
-    """Return the caller's messages behind a turn, once they are in the conversation."""
+    """Return the caller's messages after a turn, if this step adds them to the conversation."""
     notes = () if before is None else before.turn.notes
     if isinstance(event, Steered):
         notes = (*notes, *event.append)
@@ -136,7 +136,7 @@ def new_notes(before: Run[S] | None, event: Event, run: Run[S]) -> tuple[Message
 
 
 def new_messages(before: Run[S], event: Steered) -> tuple[Message, ...]:
-    """Return the new messages of a conversation by which the caller replaces the old one."""
+    """Return the messages that are new in a conversation with which the caller replaces another."""
     if event.messages is None:
         return ()
     turn = before.turn
@@ -149,7 +149,7 @@ def new_messages(before: Run[S], event: Steered) -> tuple[Message, ...]:
 def compacted(
     graph: NodeGraph[S], before: Run[S] | None, event: Event, run: Run[S]
 ) -> Shortened | None:
-    """Return the sizes around a compaction, if this step made the conversation shorter."""
+    """Return the sizes before and after a compaction in this step, or None if nothing shrank."""
     if not _was_compacted(graph, before, run):
         return None
     whole = _uncompacted(before, event, run)
@@ -183,7 +183,7 @@ def _was_compacted(graph: NodeGraph[S], before: Run[S] | None, run: Run[S]) -> b
 
 
 def _uncompacted(before: Run[S] | None, event: Event, run: Run[S]) -> Sequence[Message]:
-    """Return the conversation as it would be without a compaction in this step."""
+    """Return the conversation that this step would leave without a compaction."""
     if before is None:
         handed_in = event.messages if isinstance(event, Started) else ()
         return (*handed_in, *run.record.added)
@@ -192,7 +192,7 @@ def _uncompacted(before: Run[S] | None, event: Event, run: Run[S]) -> Sequence[M
         return (*event.messages, *added)
     turn = before.turn
     if turn.number < 0 and turn.reply is not None:
-        # Handed-in calls left the conversation with their turn, and are back in it now.
+        # The turn of the initial calls held them and their results; the step puts them back.
         given = [result for at, result in enumerate(turn.results) if result and at in turn.given]
         return (*before.messages, turn.reply.message, *given, *added)
     return (*before.messages, *added)

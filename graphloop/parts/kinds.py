@@ -1,7 +1,7 @@
-"""part_kinds: the fields of each part of a stream; `parts` keeps their order.
+"""part_kinds: the fields of each part of a stream; `parts` decides the order of the parts.
 
-Later versions may add kinds and fields, and rename none: callers
-ignore those that they do not know. Deltas are parts too, defined in `providers.base`.
+Later versions may add kinds and fields, and rename none: callers must ignore unknown kinds and
+fields. Deltas are parts too, defined in `providers.base`.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ CallState: TypeAlias = Literal[
 ]
 
 PartialObject: TypeAlias = object
-"""A JSON value; the field `object` hides the name of its own type."""
+"""A JSON value; this alias is needed where a field named `object` hides the built-in type."""
 
 
 class RunStart(Struct, frozen=True, tag_field="type", tag="run-start", gc=False):
-    """The run has started, or is resumed."""
+    """The run has started, or has been resumed."""
 
     run_id: str
     type: ClassVar[Literal["run-start"]] = "run-start"
@@ -61,7 +61,7 @@ class StepStart(Struct, frozen=True, tag_field="type", tag="step-start", gc=Fals
 
 
 class StepRetry(Struct, frozen=True, tag_field="type", tag="step-retry", gc=False):
-    """The model is asked again in this turn: the deltas of the turn so far are void."""
+    """The model is asked again in this turn, so the deltas of the turn so far are void."""
 
     step_index: int
     reason: FinishReason
@@ -80,9 +80,9 @@ class CompactionPart(Struct, frozen=True, tag_field="type", tag="compaction", gc
 
 
 class MessageInjected(Struct, frozen=True, tag_field="type", tag="message-injected", gc=False):
-    """A message from outside is now in the conversation, and the model will read it.
+    """A message from outside the run is now in the conversation, and the model will read it.
 
-    The origin `caller` is the caller of an iterated run.
+    The origin `caller` means the caller of an iterated run; the other origins are queues.
     """
 
     message: Message
@@ -91,7 +91,7 @@ class MessageInjected(Struct, frozen=True, tag_field="type", tag="message-inject
 
 
 class StepFinish(Struct, frozen=True, tag_field="type", tag="step-finish", gc=False):
-    """The model's part of a turn is complete; `usage` is this turn's."""
+    """The model's reply in a turn is complete; `usage` is the usage of this turn."""
 
     step_index: int
     finish_reason: FinishReason
@@ -109,9 +109,9 @@ class Cost(Struct, frozen=True, tag_field="type", tag="cost", gc=False):
 
 
 class ToolCallPart(Struct, frozen=True, tag_field="type", tag="tool-call", gc=False):
-    """A call is complete; `key` is graphloop's own, `tool_call_id` the provider's.
+    """A tool call is complete; `key` is graphloop's own, `tool_call_id` the provider's id.
 
-    A later part of the same key replaces it: the caller has replaced the conversation.
+    A later part with the same key replaces this part, after the caller replaced the conversation.
     """
 
     key: str
@@ -122,12 +122,12 @@ class ToolCallPart(Struct, frozen=True, tag_field="type", tag="tool-call", gc=Fa
 
 
 class ToolState(Struct, frozen=True, tag_field="type", tag="tool-state", gc=False):
-    """The state of a call.
+    """The new state of a tool call.
 
-    A denied call never gets to `executing`, nor does a client tool's call, whose result comes from
-    outside. A call is `dropped` when the caller replaces the conversation without it. An error may
-    mean that the call was `denied`, or that its outcome is `unknown`. While a call runs,
-    `arguments` are those of an approver, as JSON text; empty for the call's own.
+    Neither a denied call nor a call of a client tool, whose result comes from outside, is ever
+    `executing`. A call is `dropped` when the caller replaces the conversation without it. In the
+    state `error`, the call may have been `denied`, or its effect may be `unknown`. In the state
+    `executing`, `arguments` is the JSON text that an approver edited; empty without an edit.
     """
 
     key: str
@@ -144,9 +144,9 @@ class ToolApprovalRequest(
 ):
     """A person must decide about this call, before `expires_at` if that is set.
 
-    `unknown` asks again about an approved call that may have run. `agents` are the agents that the
-    call is in, outermost first. In a child run, `key` is the child's own, and the key of the answer
-    is `"/".join((*path, key))` with the `path` of the `sub-agent` part around it.
+    `unknown` means that the call was approved before and may have run. `agents` are the agents
+    around the call, outermost first. In a child run, `key` is the call's key in that child, and an
+    approval needs the key `"/".join((*path, key))`, with the `path` of the enclosing `sub-agent`.
     """
 
     key: str
@@ -160,10 +160,10 @@ class ToolApprovalRequest(
 
 
 class ToolResultPart(Struct, frozen=True, tag_field="type", tag="tool-result", gc=False):
-    """The result of a call: live, as each tool ends; the history keeps the request's order.
+    """The result of a call, as soon as its tool ends; the history keeps the order of requests.
 
-    Of several results of one key the last counts: the caller may override the tool's. The phase
-    `resume` is that of calls in the conversation handed in, before the first turn.
+    Of several results with one key, the last counts, because the caller may override a result. The
+    phase is `resume` for calls of the initial conversation, before the first turn.
     """
 
     result: ToolResult
@@ -172,7 +172,7 @@ class ToolResultPart(Struct, frozen=True, tag_field="type", tag="tool-result", g
 
 
 class VerifyPart(Struct, frozen=True, tag_field="type", tag="verify", gc=False):
-    """A check has judged the final answer; `attempt` counts its judgements from 1."""
+    """A check has reviewed the final answer; `attempt` counts the reviews of this check from 1."""
 
     check: str
     attempt: int
@@ -196,7 +196,7 @@ class Warned(Struct, frozen=True, tag_field="type", tag="warning", gc=False):
 
 
 class BudgetExceeded(Struct, frozen=True, tag_field="type", tag="budget-exceeded", gc=False):
-    """This limit of the budget has ended the run, which had reached `value`."""
+    """The budget limit `which` has ended the run; `value` is the amount that the run reached."""
 
     which: str
     limit: float
@@ -205,9 +205,9 @@ class BudgetExceeded(Struct, frozen=True, tag_field="type", tag="budget-exceeded
 
 
 class Finish(Struct, frozen=True, tag_field="type", tag="finish", gc=False):
-    """The run is over, or parked: the last part. `usage` and `cost_usd` are the whole run's.
+    """The last part of a run that ended or parked; `usage` and `cost_usd` cover the whole run.
 
-    The usage is None where no server reported it, the cost where the price of a call is unknown.
+    `usage` is None if no server reported it, `cost_usd` if the price of a model call is unknown.
     """
 
     finish_reason: FinishReason | None
@@ -219,17 +219,17 @@ class Finish(Struct, frozen=True, tag_field="type", tag="finish", gc=False):
 
 
 class ErrorPart(Struct, frozen=True, tag_field="type", tag="error"):
-    """The run failed: this is the last part, without a finish."""
+    """The last part of a failed run, in place of a finish."""
 
     error: Exception
     type: ClassVar[Literal["error"]] = "error"
 
 
 class SubAgent(Struct, frozen=True, tag_field="type", tag="sub-agent"):
-    """A part of a child run, in one wrapper at any depth; a child that ended shows a finish.
+    """A part of a child run, wrapped once at any depth of nesting; an ended child sends a finish.
 
-    `path` holds the keys of the calls (or nodes) that lead to the child, outermost first, and
-    `agents` the names of the agents they run.
+    `path` holds the keys of the calls (or nodes) that lead to the child, outermost first. `agents`
+    holds the names of the agents that these calls or nodes run.
     """
 
     path: tuple[str, ...]

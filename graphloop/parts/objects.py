@@ -1,7 +1,7 @@
-"""objects: the final answer of a run as an object that grows while the model writes it.
+"""objects: snapshots of a run's final answer, an object that grows while the model writes it.
 
-A view beside `PartView`, for the parts of the run's own model. Snapshots are checked against no
-schema: only the complete answer is.
+A view like `PartView`, which reads the parts of the run's own model. Snapshots are not validated:
+only the complete answer is checked against the schema.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .parts import (
 __all__ = ["ObjectView", "PartialObjects", "partial"]
 
 GROWTH: Final = 64
-"""A text is read again once it has grown by one part in so many."""
+"""A text is parsed again once it has grown by this fraction of its length (1/64)."""
 
 
 def _itself(value: object) -> object:
@@ -40,7 +40,8 @@ class ObjectView:
     Args:
         tool: the tool whose arguments are the answer (the first call of a turn counts); empty
             if the text of a turn is the answer.
-        unwrap: returns the visible part of a value, or None for nothing yet (`Output.unwrap`).
+        unwrap: returns the visible part of a value, or None if there is none yet
+            (`Output.unwrap`).
     """
 
     def __init__(self, tool: str = "", unwrap: Callable[[object], object | None] = _itself) -> None:
@@ -50,7 +51,7 @@ class ObjectView:
         self._call: int | None = None
 
     def see(self, part: Part) -> Iterator[ObjectDelta]:
-        """Yield the snapshot that a part makes, if any; a step's finish makes the turn's last."""
+        """Yield a snapshot if this part changes the answer; `StepFinish` yields the last."""
         match part:
             case StepStart() | StepRetry():
                 self._answer, self._call = PartialObjects(), None
@@ -77,14 +78,14 @@ class ObjectView:
 
 
 def partial(text: str) -> object | None:
-    """Return the value of the beginning of a JSON text, or None.
+    """Return the value of an incomplete JSON text, or None if it has no value.
 
-    Strings are cut where the text ends. A key without a value is left out, and so is a beginning
-    that may still become anything (`tru`, `-`). A text that is no JSON, or is nested deeper than
-    200 levels, has no value. Text behind a whole value is ignored. Never raises.
+    A string ends where the text ends. A key without a value is left out, and so is an unfinished
+    literal or number (`tru`, `-`). A text that is not JSON, or is nested deeper than 200 levels,
+    has no value. Text after a complete value is ignored. Never raises.
     """
     try:
-        # Encoded here, because half a surrogate pair is a TypeError there and a '?' so.
+        # Encode first: `from_json` raises TypeError for a lone surrogate, which becomes '?' here.
         value: object = from_json(
             text.encode("utf-8", "replace"), allow_partial="trailing-strings", allow_inf_nan=False
         )
@@ -97,8 +98,8 @@ def partial(text: str) -> object | None:
 class PartialObjects:
     """The growing value of one streamed JSON text.
 
-    The text is read again when it has grown by a 64th, so reading costs at most some 64 times the
-    length of the whole, however small the pieces are; `finish` reads the rest.
+    The text is parsed again once it has grown by 1/64. So all parsing costs at most about 64 times
+    the length of the whole text, however small the pieces are. `finish` parses the rest.
     """
 
     def __init__(self) -> None:
@@ -108,7 +109,7 @@ class PartialObjects:
         self._last: object | None = None
 
     def feed(self, delta: str) -> object | None:
-        """Take the next piece in; return the value if it was read and has changed, else None."""
+        """Add the next piece; return the value if it was parsed and has changed, else None."""
         self._pieces.append(delta)
         self._waiting += len(delta)
         return self._read() if self._waiting >= max(1, len(self._text) // GROWTH) else None

@@ -1,9 +1,9 @@
-"""Stream parts: the steps of a run as a caller sees them.
+"""Stream parts: converts the steps of a run into the parts that a caller receives.
 
-A turn shows its step-start, its compaction, messages from the queues, deltas, its step-finish and
-cost, then the tool-call, states and result of each call, in this order. Parts of a child run come
-in between, each in a `sub-agent`. A successful stream ends with one finish, a failed one with one
-error. Callers ignore kinds that they do not know.
+The parts of a turn have this order: step-start, compaction, messages from queues, deltas,
+step-finish, cost, then tool-call, states and result of each call. Parts of a child run come in
+between, each in a `sub-agent`. A successful stream ends with one finish, a failed stream with one
+error. Callers must ignore unknown kinds.
 """
 
 from __future__ import annotations
@@ -119,21 +119,21 @@ __all__ = [
 S = TypeVar("S")
 
 UNSEEN: Final = frozenset({EffectsStarted, Queued, Resumed})
-"""Events whose steps show nothing."""
+"""Events whose steps yield no parts."""
 
 SILENT: Final = frozenset({CallsChecked, ToolReturned, Decided})
-"""Events that show nothing themselves; what follows from them shows."""
+"""Events that yield no parts themselves; changes that they cause in the run do."""
 
 UNSEEN_EFFECTS: Final = frozenset({CallModel, CheckCalls, Invoke, AwaitCaller})
-"""Effects that are about no call."""
+"""Effects that do not concern a single call, so they yield no parts."""
 
 
 class ChildSeen(Protocol):
-    """A step or a delta of a child run, or of a child of that run."""
+    """A step or a delta of a child run, or of a run nested in that child."""
 
     @property
     def key(self) -> str:
-        """The child's key in its parent: a call's, or a node's."""
+        """The child's key in its parent: the key of a call or of a node."""
         ...
 
     @property
@@ -148,18 +148,18 @@ class ChildSeen(Protocol):
 
     @property
     def seen(self) -> Step[Any] | Live | ChildSeen:
-        """The step, the delta, or the same of the child's own child."""
+        """The child's step or delta, or a `ChildSeen` of the child's own child."""
         ...
 
 
 class PartView(Generic[S]):
-    """Turns the steps of one run into parts; deltas of the run's own model pass beside it.
+    """Converts the steps of one run into parts; `live` converts the model's deltas.
 
-    The caller takes all parts of a step before those of the next.
+    Consume all parts of one step before passing the next step.
 
     Args:
         graph: the run's graph.
-        resumed: the run at the step before the first that the view sees; None at its start.
+        resumed: the run before the first step that the view sees; None for a new run.
     """
 
     def __init__(self, graph: NodeGraph[S], resumed: Run[S] | None = None) -> None:
@@ -174,11 +174,11 @@ class PartView(Generic[S]):
             self._shown = {result.key: result for result in results_of(resumed, self._turn)}
 
     def shows_deltas(self, run: Run[S]) -> bool:
-        """Whether the current model call is the run's own, not a critic's or a summary's."""
+        """Whether the current model call is the run's own, not one for a review or a summary."""
         return self._kind(run) == "model"
 
     def see(self, taken: Step[S]) -> Sequence[Part]:
-        """Return the parts of one step."""
+        """Return the parts for one step of the run."""
         before, run, event = self._run, taken.run, taken.event
         self._run = run
         if type(event) in UNSEEN:
@@ -203,18 +203,18 @@ class PartView(Generic[S]):
     def see_child(
         self, key: str, agent: str, graph: NodeGraph[Any], seen: Step[Any] | Live | ChildSeen
     ) -> Iterator[SubAgent]:
-        """Yield the parts of a step or a delta of a child run, each in its wrapper.
+        """Yield the parts for a step or a delta of a child run, each in a `SubAgent`.
 
         Args:
             key: the child's key in this run.
-            agent: the name of the agent that it runs.
+            agent: the name of the agent that the child runs.
             graph: the child's graph.
             seen: a step or a delta of the child, or of its own child.
         """
         view = self._children.get(key)
         if view is None:
             view = self._children[key] = PartView(graph)
-            # A parked child is resumed: its first visible step is not its first step.
+            # The first visible step of a resumed child is not the first step of its run.
             if isinstance(seen, Step) and not isinstance(seen.event, Started):
                 view = self._children[key] = PartView(graph, seen.run)
                 yield _wrapped(key, agent, RunStart(seen.run.id))
@@ -225,11 +225,11 @@ class PartView(Generic[S]):
             yield _wrapped(key, agent, finish_of(seen.run))
 
     def live(self, said: Live) -> Part:
-        """Return the part for a delta, or for a restart of the model call."""
+        """Return the part for a model's delta, or for a restart of the model call."""
         return StepRetry(self._turn, FinishReason.OTHER) if isinstance(said, Restarted) else said
 
     def _as_child(self, seen: Step[S] | Live | ChildSeen) -> Iterator[Part]:
-        """Yield the parts that this run shows to its parent."""
+        """Yield the parts that this run, as a child, passes to its parent for a step or a delta."""
         if isinstance(seen, Step):
             yield from self.see(seen)
         elif not isinstance(seen, TextDelta | ReasoningDelta | ToolCallDelta | Restarted):
@@ -243,7 +243,7 @@ class PartView(Generic[S]):
         return None if node is None else node.kind
 
     def _event(self, before: Run[S], event: Event, run: Run[S]) -> Iterable[Part]:
-        """Return the parts of the event itself."""
+        """Return the parts for the event itself, without those for results and new effects."""
         match event:
             case ModelReplied() if self._answers_model(before, event.effect):
                 calls = event.reply.message.calls
@@ -264,7 +264,7 @@ class PartView(Generic[S]):
                 return ()
 
     def _answers_model(self, before: Run[S], effect: int) -> bool:
-        """Whether an event answers the run's own model."""
+        """Whether an effect is a call of the run's own model."""
         return self.shows_deltas(before) and isinstance(before.pending.get(effect), CallModel)
 
     def _replied(
@@ -274,7 +274,7 @@ class PartView(Generic[S]):
         cost_usd: float | None,
         calls: tuple[ToolCall, ...],
     ) -> list[Part]:
-        """Return the parts of a turn whose answer has arrived."""
+        """Return the parts for a reply: step-finish or step-retry, cost, and each tool call."""
         turn, record = self._turn, turn_record(run, self._turn)
         if record is None and run.turn.reply is None:
             parts: list[Part] = [StepRetry(turn, finish)]
@@ -288,7 +288,7 @@ class PartView(Generic[S]):
         return parts
 
     def _answered(self, before: Run[S], event: Event, run: Run[S]) -> Iterator[Part]:
-        """Yield the answer of agents in the model's place, once it is the turn's answer."""
+        """Yield the parts for an answer that child agents gave in the model's place."""
         answer, cost_usd = answer_of(before, run, self._turn), cost_of(event)
         if answer is not None:
             yield TextDelta(answer)
@@ -297,7 +297,7 @@ class PartView(Generic[S]):
             yield Cost(self._turn, run.spent.cost_usd, cost_usd)
 
     def _steered(self, before: Run[S], event: Steered, run: Run[S]) -> Iterator[Part]:
-        """Yield the parts of a turn whose conversation the caller has replaced."""
+        """Yield the parts for a new conversation: its new messages, new calls and dropped calls."""
         for message in new_messages(before, event):
             yield MessageInjected(message, "caller")
         if event.messages is None or self._turn < 0:
@@ -312,7 +312,7 @@ class PartView(Generic[S]):
                 yield ToolState(key, old[place].name, "dropped")
 
     def _results(self, run: Run[S]) -> list[Part]:
-        """Return the results that are new in this step."""
+        """Return the parts for results that are new in this step."""
         parts: list[Part] = []
         for result in results_of(run, self._turn):
             shown = self._shown.get(result.key)
@@ -323,7 +323,7 @@ class PartView(Generic[S]):
         return parts
 
     def _turns(self, before: Run[S] | None, event: Event, run: Run[S]) -> list[Part]:
-        """Return the parts at the start of a turn."""
+        """Return the step-start, compaction and queued messages of each turn that starts here."""
         parts: list[Part] = []
         latest = latest_turn(self._graph, run)
         while self._turn < latest:
@@ -340,7 +340,7 @@ class PartView(Generic[S]):
         return parts
 
     def _from_queues(self, before: Run[S], run: Run[S]) -> Iterator[Part]:
-        """Yield the messages that moved from the queues into the conversation."""
+        """Yield a part for each message that moved from a queue into the conversation."""
         old, new = before.inbox, run.inbox
         following = old.follow_ups[: len(old.follow_ups) - len(new.follow_ups)]
         self._following += following
@@ -353,7 +353,7 @@ class PartView(Generic[S]):
             yield MessageInjected(message, origin)
 
     def _requested(self, effect: Effect, run: Run[S]) -> Sequence[Part]:
-        """Return the new state of the call that an effect is about."""
+        """Return the parts for the new state of the call that an effect concerns."""
         match effect:
             case CallTool(key=key, call=call):
                 state: CallState = "awaiting-result" if effect.client else "executing"
@@ -368,7 +368,7 @@ class PartView(Generic[S]):
 
 
 def _has_other_results(before: Run[Any], run: Run[Any]) -> bool:
-    """Whether a step may have brought results, in the turn or as it was recorded."""
+    """Whether a step may have added results, to the turn in progress or to the record."""
     return before.turn.results is not run.turn.results or before.record is not run.record
 
 
@@ -383,7 +383,7 @@ def _outcome(result: ToolResult) -> ToolState:
 
 
 def _wrapped(key: str, agent: str, part: Part) -> SubAgent:
-    """Return a part of a child in its wrapper; a wrapped part gets a longer path instead."""
+    """Return a child's part in a `SubAgent`; a part that has a wrapper gets a longer path."""
     path: tuple[str, ...] = (key,)
     agents: tuple[str, ...] = (agent,)
     if isinstance(part, SubAgent):
