@@ -235,7 +235,7 @@ class Report:
 
 
 def short_path(file: Path) -> str:
-    """Return a file's path as text, relative to the current directory if the file is inside."""
+    """Return a file's path as text, relative to the current directory if the file is in it."""
     try:
         here = Path.cwd()
     except OSError:  # The directory was removed.

@@ -165,7 +165,7 @@ class RuleProduct(Generic[S]):
 
     @cached_property
     def irrelevant(self) -> frozenset[str]:
-        """The nodes after which no happening that the rule names can occur."""
+        """The nodes from which a run can reach no happening that the rule names."""
         sources: dict[str, list[str]] = {}
         relevant: dict[str, None] = {}
         for name, row in self.rows.items():
@@ -218,7 +218,7 @@ class RuleProduct(Generic[S]):
         return RuleSearch(path[-1].target if path else node, path, self._cut)
 
     def _arcs_from(self, at: _State, *, tools: bool) -> Iterator[tuple[Arc, _State]]:
-        """Yield the transitions out of a state of the product, until the search limit is reached."""
+        """Yield the transitions out of a state of the product; none after the search limit."""
         if at.node == END:
             return
         # From an irrelevant node, only reaching END in an owing state violates the rule.
