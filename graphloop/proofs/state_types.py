@@ -211,7 +211,7 @@ def _is_process_bound(of: object) -> bool:
 
 
 def _is_harmless(note: object) -> bool:
-    """Return whether `Annotated` metadata changes no value: a text or an `annotated_types` limit."""
+    """Return whether `Annotated` metadata is only a text or a limit, which change no value."""
     return isinstance(note, str) or type(note).__module__ == "annotated_types"
 
 

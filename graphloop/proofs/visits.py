@@ -4,7 +4,7 @@ If a run takes the bounded transitions of a component at most k times, these cut
 component into at most k + 1 phases. Without the bounded transitions, the component falls into
 smaller components. A phase enters each of these at most once, so the model calls of a phase are
 those of a longest path through them. Bounded transitions can be removed one by one or all at once;
-both give an upper bound, and the lower bound is used.
+both ways give an upper bound, and the smaller of the two is used.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NAMED_MAX: Final = 4
 """The most transitions that a reason names; it only counts the others."""
 
 CHOICES_MAX: Final = 8
-"""The most bounded transitions for which also their removal one by one is tried."""
+"""If a component has more bounded transitions, they are removed only all at once."""
 
 _Weighed: TypeAlias = tuple[float, tuple[str, ...]]
 """An upper bound of model calls or another weight, and the reasons for it."""
@@ -97,7 +97,7 @@ class VisitCount(Generic[S]):
         return sum(inside.get(name, 1.0) for name in names)
 
     def by_node(self, stay: Stay) -> dict[str, float]:
-        """Return the most visits of each reachable node of the table, from those of the split graph.
+        """Return the most visits of each node of the table, summed over its split-graph copies.
 
         A node that is not in the split graph is reachable in the table, but no run visits it.
         """
