@@ -305,7 +305,7 @@ def _most(calls: int | None, each: float | None, limit: float | None, turn: floa
     Args:
         calls: the most model calls of the run; None if unbounded.
         each: the quantity of one call; None if unknown.
-        limit: the budget of the quantity. One turn may exceed it.
+        limit: the budget of the quantity, which a run may exceed by one turn; None for none.
         turn: the most calls after the last check of the budget.
     """
     if each is None:

@@ -149,7 +149,7 @@ def calls_per_agent_call(
 def with_agent_calls(
     every: ModelCalls, own: ModelCalls, each: tuple[float, str], limit: int | None
 ) -> ModelCalls:
-    """Return the model calls of a run with a limit on calls to agents, if it lowers the bound.
+    """Return the upper bound of a run's model calls under a limit on its calls to agents.
 
     Args:
         every: the model calls of the run and its agents, without the limit.

@@ -160,7 +160,7 @@ class CallProduct(Generic[S]):
         return known
 
     def after(self, state: CallState, outcome: type[Outcome]) -> _After | None:
-        """Return the state, without its node, after `outcome`; None if `outcome` is impossible."""
+        """Return the next state, without its node, after `outcome`; None if that is impossible."""
         key = state, outcome
         if key not in self._known:
             self._known[key] = self._after(state, outcome)
@@ -181,7 +181,7 @@ class CallProduct(Generic[S]):
 def _calls_after(  # noqa: PLR0911 - one way out for each kind of node
     state: CallState, kind: Kind | None, contract: Contract | None, outcome: type[Outcome]
 ) -> tuple[bool, CallStatus] | None:
-    """Return `gated` and the call status after an outcome; None if the outcome is impossible."""
+    """Return `gated` and the call status of the next state; None for an impossible outcome."""
     gated, status = state.gated, state.status
     called = issubclass(outcome, Calls)
     if contract is not None and contract.takes_up_calls and status != "idle":
@@ -193,7 +193,7 @@ def _calls_after(  # noqa: PLR0911 - one way out for each kind of node
     if contract is not None and "turn" in contract.moved(outcome):
         return False, "open" if called else "idle"
     if kind == "append":
-        # An Append leaves by AnsweredCalls only if the turn has calls, or a gate saw the cut reply.
+        # An Append leaves by AnsweredCalls only if the turn has calls, or a gate saw the cut one.
         unseen = status == "idle" or (status == "cut" and not gated)
         return None if unseen and issubclass(outcome, AnsweredCalls) else (gated, "idle")
     if kind == "gate" and issubclass(outcome, Settled):
@@ -245,7 +245,10 @@ FAULTS: Final[Mapping[_Fault, tuple[str, str]]] = {
 
 
 def find_call_faults(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
-    """Yield a result for each node that loses calls, or runs calls twice or after a cut (GL3)."""
+    """Yield a finding or unknown for each node that loses or repeats tool calls (GL3).
+
+    This includes nodes that run truncated calls, and model calls without an open turn.
+    """
     for node, fault in call_faults(calls):
 
         def is_goal(

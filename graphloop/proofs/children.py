@@ -31,7 +31,7 @@ ANY_TOOL: Final = "any other tool"
 def find_child_conflicts(
     graph: ProofGraph[S], budget: Budget | None, gates: Iterable[tuple[Rule, ...]] = ()
 ) -> Iterator[Finding | Unknown]:
-    """Yield a result for each conflict of children with each other or with their parent (GL7-GL9).
+    """Yield findings and unknowns about conflicts of children and their parent (GL7-GL9).
 
     Args:
         graph: the graph of the parent.

@@ -179,7 +179,7 @@ def _rule_changes(
         said, standing = f"the rule {describe_rule(rule)!r}", STANDING[rank_now]
         path = () if now is None else now.path
         if rule not in has:
-            # A remaining at_most rule with a lower limit makes the removed rule redundant.
+            # A remaining `at_most` rule makes this rule redundant if its limit is not higher.
             kept = standing == "is proven" or any(
                 isinstance(rule, AtMost)
                 and isinstance(other, AtMost)
@@ -258,7 +258,8 @@ def _node_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]
 def _tools(graph: NodeGraph[S]) -> Mapping[str, object]:
     """Return the tools of a graph's runs, by name; the value is None if only the name is known."""
     tools = graph.run_options.get("tools", dict.fromkeys(graph.tool_names or ()))
-    return cast("Mapping[str, object]", tools)  # Only `agent.known` sets it.
+    # The cast is safe since `agent.known` always stores the tools as a mapping.
+    return cast("Mapping[str, object]", tools)
 
 
 def _option_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]:

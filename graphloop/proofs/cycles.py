@@ -71,7 +71,7 @@ class Cycle:
 
     @property
     def node(self) -> str:
-        """The node that a finding about this cycle names, which `ignore` can suppress."""
+        """The node that a finding about this cycle names, for use in `ignore`."""
         return self.around[0].source
 
     @property

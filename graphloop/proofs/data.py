@@ -36,7 +36,7 @@ FAILURES: Final = frozenset({Aborted, Failed})
 
 
 def find_field_faults(graph: ProofGraph[S]) -> Iterator[Finding | Unknown]:
-    """Yield a result for each field that a node reads too early or writes in vain (GL6)."""
+    """Yield a finding or unknown for each early read or useless write of a field (GL6)."""
     state_type = _state_type(graph)
     if state_type is None:
         return
@@ -89,7 +89,7 @@ def initially_unwritten(state_type: type[object]) -> tuple[str, ...]:
 def _early_reads(
     graph: ProofGraph[S], field: str, contracts: _Contracts
 ) -> Iterator[Finding | Unknown]:
-    """Yield a result for each node that may read `field` before any node writes it (GL6)."""
+    """Yield a finding or unknown for each node that may read `field` before a write (GL6)."""
 
     def arcs_from(name: str) -> list[tuple[Arc, str]]:
         return [(arc, arc.target) for arc in _arcs_without_write(graph, name, field, contracts)]
@@ -143,7 +143,7 @@ def _is_in_vain(graph: ProofGraph[S], name: str, field: str, contracts: _Contrac
 
 
 def find_state_faults(graph: ProofGraph[S]) -> Iterator[Finding | Unknown]:
-    """Yield a result for each part of the state that may change in a journal (GL11)."""
+    """Yield a finding or unknown for each part of the state that a journal may change (GL11)."""
     state_type = _state_type(graph)
     if state_type is None:
         return

@@ -196,7 +196,7 @@ def _cycle_of_a_run(ranking: Ranking[S], calls: CallProduct[S], cycle: Cycle) ->
 def _path_around(
     calls: CallProduct[S], cycle: Cycle, around: TablePath, excluded: Exclusions
 ) -> TablePath | None:
-    """Return a shortest path to the cycle, followed by `around`, unless all are excluded."""
+    """Return a shortest allowed path to the cycle, followed by `around`; None if none exists."""
     if not excluded:
         return (*cycle.into, *around)
     into = calls.shortest_path(lambda state, _: state.node == cycle.node, excluded, around)

@@ -37,7 +37,7 @@ _Flagged: TypeAlias = tuple[CallState, bool]
 
 
 def find_ungated_tools(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
-    """Yield a result for each node that may run tools that no gate has decided on (GL2)."""
+    """Yield a finding or unknown for each node that may run tools before a gate (GL2)."""
     for node in ungated_nodes(calls):
 
         def path_without(excluded: Exclusions, node: str = node) -> TablePath | None:
@@ -57,13 +57,13 @@ def find_ungated_tools(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
 
 
 def ungated_nodes(calls: CallProduct[S]) -> Iterable[str]:
-    """Return nodes that may run tools that no gate has decided on, nearest to the start first."""
+    """Return nodes that may run calls that no gate has decided on, nearest to the start first."""
     states = calls.parents
     return dict.fromkeys(at.node for at in states if not at.gated and calls.runs_tools(at.node))
 
 
 def find_unapproved_acts(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
-    """Yield a result for each `act` node that may run unapproved since the last reply (GL2)."""
+    """Yield a finding or unknown for each `act` node that may run without approval (GL2)."""
     graph = calls.graph
     acting = {name for name, node in graph.nodes.items() if node.kind == "act"}
     arcs_from = partial(_flagged_arcs, calls, partial(_is_approved, calls))
@@ -117,7 +117,7 @@ def _is_approved(calls: CallProduct[S], arc: Arc, _: CallState, approved: bool) 
 
 
 def find_unasked_holds(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
-    """Yield a result for each node whose held calls may reach an append unasked (GL2)."""
+    """Yield a finding or unknown for each node whose held calls may bypass a person (GL2)."""
     graph = calls.graph
     gates = [node for node in unwrapped(graph.nodes.values()) if isinstance(node, Gate)]
     if all(gate.hold for gate in gates):

@@ -47,7 +47,7 @@ def lost_guards(old: ProofGraph[S], new: ProofGraph[S]) -> Iterator[Change]:
 
 
 class _Side(Generic[S]):
-    """One of the two compared graphs, with its dominators, guards and acting nodes."""
+    """The earlier or the later of two graphs, with its dominators, guards and acting nodes."""
 
     def __init__(self, graph: ProofGraph[S]) -> None:
         self.graph = graph

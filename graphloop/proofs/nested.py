@@ -50,12 +50,12 @@ BUDGET: Final = "budget"
 @final
 @dataclass(frozen=True, slots=True)
 class GraphUse:
-    """A graph at one place; the outermost graph has the empty path.
+    """A graph at one place, which is the path of child names from the outermost graph.
 
     Attributes:
         graph: the graph.
         budget: the budget of one run of the graph; None if unknown.
-        path: the names of the children that lead from the outermost graph to this one.
+        path: the names of the children that lead to this graph; empty for the outermost graph.
         gates: the gate rules of its ancestors, which also apply to its runs.
         ignored: the nodes and codes whose findings are suppressed at this place.
     """
@@ -178,7 +178,7 @@ def _child_use(
     graph: NodeGraph[Any],
     gates: frozenset[tuple[Rule, ...]],
 ) -> GraphUse:
-    """Return the use of `graph`, the graph of `child`; `gates` are the rules of its ancestors."""
+    """Return the `GraphUse` of a child's graph; `gates` are the gate rules of its ancestors."""
     above = parent.budget or Budget()
     given = above if child.budget is None else above.tightened(child.budget)
     own_gates = [child.gate_rules] if child.gate_rules else []
@@ -243,7 +243,10 @@ def runs_unknown(uses: Iterable[GraphUse]) -> bool:
 
 
 def children_of(graph: NodeGraph[Any]) -> Iterator[tuple[str, ChildContract]]:
-    """Yield node names with their children: children the node runs, and agents its calls run."""
+    """Yield each child of a node, with the node's name.
+
+    Agents that models call as tools are children of the nodes of kind `execute`.
+    """
     called = [ChildContract(name, graph.agents.get(name)) for name in sorted(graph.called)]
     for name, node in graph.nodes.items():
         contract = contract_of(node)

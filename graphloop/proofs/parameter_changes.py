@@ -87,7 +87,7 @@ class Change:
 
 
 def is_guard(node: object) -> bool:
-    """Return whether a node can stop a run before later nodes: gate, check, human or stop."""
+    """Return whether a node is a guard: of kind gate, check, human or stop, but no Router."""
     kind: object = getattr(node, "kind", "")
     return kind in {"gate", "check", "human", "stop"} and not isinstance(node, Router)
 
@@ -140,7 +140,7 @@ def value_changes(
 
 
 def _pairs(name: str, old: object, new: object) -> Iterator[tuple[str, object, object]]:
-    """Yield the parts to compare one by one, as path suffix, old and new part; none for a whole."""
+    """Yield the parts of two values to compare one by one: path suffix, old part and new part."""
     same = type(old).__qualname__ == type(new).__qualname__
     if not same or isinstance(old, AllOf | Not) or (name in COLLECTED and _includes(new, old)):
         return

@@ -75,6 +75,8 @@ State: TypeAlias = tuple[str, TurnState]
 class Ranking(Generic[S]):
     """The bounded transitions of a graph, and its split graph.
 
+    The split graph has copies of a node that has fewer outcomes in some entry states.
+
     Attributes:
         arcs: the transitions out of each node of the split graph.
     """
@@ -91,11 +93,11 @@ class Ranking(Generic[S]):
         """Whether a run may open the same turn again, such as after a Compact."""
 
     def node(self, name: str) -> str:
-        """Return the table's name of a node of the split graph."""
+        """Return the name of the table's node of which a split-graph node is a copy."""
         return name.partition(SEPARATOR)[0]
 
     def table_arc(self, arc: Arc) -> Arc:
-        """Return the table's transition for a transition of the split graph."""
+        """Return the table's transition of which a split-graph transition is a copy."""
         return Arc(self.node(arc.source), arc.outcome, self.node(arc.target))
 
     def split_graph(self) -> tuple[tuple[str, ...], list[Arc]]:
@@ -125,17 +127,17 @@ class Ranking(Generic[S]):
         yield from zip(groups, inside, strict=True)
 
     def cap(self, arc: Arc) -> Cap | None:
-        """Return the cap that the node's contract sets on a transition; None for no cap."""
+        """Return the contract's limit on how often a transition is taken; None for no limit."""
         contract = self._contract(arc.source)
         return None if contract is None else contract.caps.get(arc.outcome)
 
     def may_move(self, arc: Arc) -> frozenset[Moves]:
-        """Return the moves that a transition may make, by its node's contract."""
+        """Return the moves, such as `turn` for a new turn, that a transition may make."""
         contract = self._contract(arc.source)
         return EVERYTHING if contract is None else contract.may_move(arc.outcome)
 
     def moved(self, arc: Arc) -> frozenset[Moves]:
-        """Return the moves that a transition surely makes, by its node's contract."""
+        """Return the moves, such as `turn` for a new turn, that a transition surely makes."""
         contract = self._contract(arc.source)
         return frozenset() if contract is None else contract.moved(arc.outcome)
 
@@ -186,7 +188,7 @@ class Ranking(Generic[S]):
         """Return the nodes that a run may enter before its first move among `counts`.
 
         Args:
-            counts: the moves that a cap counts.
+            counts: the moves that a cap counts, such as `turn` for a new turn.
             handed_in: whether the run starts with a conversation that has unanswered calls.
         """
         if (counts, handed_in) not in self._unmoved:
@@ -235,7 +237,7 @@ class Ranking(Generic[S]):
         return rows
 
     def _split_target(self, arc: Arc, entry: EntryState) -> str:
-        """Return the split graph's target of a transition whose source is entered in `entry`."""
+        """Return the target, in the split graph, of a transition from a node entered in `entry`."""
         before, after = self._contract(arc.source), self._contract(arc.target)
         if before is None or after is None:
             return arc.target
@@ -252,7 +254,7 @@ class Ranking(Generic[S]):
     def _moved_between(
         self, arcs: Sequence[Arc], capped: Sequence[Arc], counts: frozenset[Moves]
     ) -> Iterator[Arc]:
-        """Yield the capped transitions whose every path back to them makes a counted move."""
+        """Yield the `capped` transitions to which no path leads back without a counted move."""
         left = capped
         if not self.opens_again:
             # A transition outside all cycles without a move needs no search of turn states.
@@ -277,7 +279,7 @@ class Ranking(Generic[S]):
     def _comes_back(
         self, rows: Mapping[str, Sequence[Arc]], arc: Arc, counts: frozenset[Moves]
     ) -> bool:
-        """Return whether a path from a transition back to it may lack the counted moves."""
+        """Return whether a transition can recur without a counted move, such as a new turn."""
         turns: list[TurnState] = [t for t in TURN_STATES if (arc.source, t) in self._states]
         reached = {state for turn in turns for state in self._unmoved_states(arc, counts, turn)}
         queue = deque(reached)
@@ -295,7 +297,7 @@ class Ranking(Generic[S]):
     def _unmoved_states(
         self, arc: Arc, counts: frozenset[Moves], turn: TurnState
     ) -> Iterator[State]:
-        """Yield the states after a transition, or none if it surely makes a counted move."""
+        """Yield the next states after a transition; none if it surely makes a counted move."""
         moved = self.moved(arc)
         same_turn = turn == "again" and "close" not in moved
         if not moved & counts - ({"turn"} if same_turn else set()):

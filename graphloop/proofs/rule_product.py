@@ -40,7 +40,7 @@ BEFORE_CYCLE: Final = "\0"
 """An artificial first state for the search of a cycle through a node."""
 
 _Word: TypeAlias = Sequence[Happening]
-"""A sequence of happenings."""
+"""A sequence of happenings, such as the start and the end of one tool call."""
 
 
 @final
@@ -71,7 +71,7 @@ class HiddenEvents:
         return bool(self._words)
 
     def after(self, state: int) -> frozenset[int]:
-        """Return the states reachable from `state` by any tool calls and approvals, or none."""
+        """Return `state` and all automaton states reachable by tool calls and approvals."""
         if state not in self._after:
             self._after[state] = self._closure([state], self._words)
         return self._after[state]
@@ -87,7 +87,7 @@ class HiddenEvents:
         return self._closure(self._closure([self._automaton.start], long_ago), since)
 
     def _closure(self, states: Iterable[int], words: Sequence[_Word]) -> frozenset[int]:
-        """Return all states reachable from `states` by these words in any order and number."""
+        """Return all automaton states reachable by these happenings, in any order and number."""
         reached = set(states)
         todo = [*reached]
         while todo:
@@ -203,7 +203,7 @@ class RuleProduct(Generic[S]):
             self._counted += (exceeded,)
 
     def _search(self, starts: Iterable[int], *, tools: bool) -> RuleSearch:
-        """Search once, with the caps that are counted so far."""
+        """Return the result of one search, which counts only the caps in `_counted`."""
         node, counts = self.graph.start, (0,) * len(self._counted)
         begun = [self.automaton.after(state, entered(node)) for state in starts]
         self._cut = False
@@ -240,7 +240,7 @@ class RuleProduct(Generic[S]):
                     yield arc, _State(arc.target, after, counts)
 
     def _is_breach(self, at: _State, *, tools: bool) -> bool:
-        """Return whether a state violates the rule, or a hidden tool call there may violate it."""
+        """Return whether a state violates the rule, or a tool call or approval there may do so."""
         broken = self.automaton.broken
         if at.state == broken or (at.node == END and at.state in self.automaton.owing):
             return True
@@ -265,7 +265,7 @@ class RuleProduct(Generic[S]):
         return RuleSearch(node, path, cut=False) if self.exceeded(path) is None else None
 
     def exceeded(self, path: TablePath) -> _Bound | None:
-        """Return the first cap of a contract that a path exceeds; None if it respects all caps."""
+        """Return the first cap (a contract's limit on an outcome) that a path exceeds, if any."""
         times = Counter((arc.source, arc.outcome) for arc in path)
         # For speed, count only the caps of transitions that the path takes too often.
         bounds = tuple(bound for bound in self.bounds if times[bound[:2]] > bound[2].times)
@@ -283,7 +283,7 @@ class RuleProduct(Generic[S]):
     def _counts_after(
         self, bounds: tuple[_Bound, ...], arc: Arc, counts: tuple[int, ...]
     ) -> tuple[int, ...] | None:
-        """Return the counters of caps after a transition; None if a cap rules it out."""
+        """Return the counters of caps (limits on outcomes) after a transition; None if too high."""
         contract = self.graph.contracts[arc.source]
         after: list[int] = []
         for (source, outcome, cap), count in zip(bounds, counts, strict=True):
@@ -307,7 +307,7 @@ class RuleProduct(Generic[S]):
 
 
 def _bounds(graph: ProofGraph[S]) -> tuple[_Bound, ...]:
-    """Return the caps in the contracts of reachable nodes, except caps of impossible outcomes."""
+    """Return the caps (limits on outcomes) of reachable nodes, except for impossible outcomes."""
     return tuple(
         (node, outcome, cap)
         for node in graph.reached
@@ -320,7 +320,7 @@ def _bounds(graph: ProofGraph[S]) -> tuple[_Bound, ...]:
 def _count_after(
     cap: Cap, count: int, contract: Contract | None, outcome: type[Outcome], *, is_own: bool
 ) -> int | None:
-    """Return the counter of a cap after a transition; None if the cap rules it out.
+    """Return the counter of a cap (a limit on an outcome) after a transition; None if exceeded.
 
     The lowest bit says whether a counted move happened since the outcome was last taken. The other
     bits count how often it was taken. In doubt the counter stays lower, which rules out less.

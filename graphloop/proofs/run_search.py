@@ -50,20 +50,20 @@ EVENTS_FINDING: Final = 15_000
 """The most events simulated for one finding, plus half the number of the table's transitions."""
 
 SHARED_MIN: Final = 100
-"""The length of a common prefix of two paths from which cached runs of the first are reused."""
+"""The shortest common prefix of two paths for which cached runs of the first path are reused."""
 
 RUNS_MAX: Final = 6
 """The most runs that are continued from one position of a path."""
 
 ROUNDS_MAX: Final = 30
-"""The highest sum of caps that a path repeats a loop to use up."""
+"""The largest sum of caps for which a path repeats a loop until the caps are used up."""
 
 NO_RUN: Final = "no run of this way was found"
 
 NO_CAPS: Final[Mapping[type[Outcome], Cap]] = {}
 
 _ANY: Final = ""
-"""Stands for any last transition that no excluded pair begins with."""
+"""The last transition in a `Mark` if no excluded pair begins with the actual transition."""
 
 Mark: TypeAlias = "tuple[Arc | str | None, int, tuple[int, ...]]"
 """A state of `Exclusions`: the last transition, a trie node, and counts of capped outcomes."""

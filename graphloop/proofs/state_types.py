@@ -105,7 +105,7 @@ _Found: TypeAlias = Iterator[Finding | Unknown]
 
 
 def unsafe_parts(of: object, place: str) -> Iterator[Finding | Unknown]:
-    """Yield a result for each part of a type that may change in a journal (GL11).
+    """Yield a finding or unknown for each part of a type that a journal may change (GL11).
 
     Args:
         of: the type.
@@ -164,7 +164,7 @@ def _class(of: object) -> type[object] | None:
 
 
 def _unsafe(of: object, place: str, seen: set[object]) -> _Found:  # noqa: C901, PLR0912 - a branch for each kind of type
-    """Yield a result for each unsafe part of a type; `seen` are the records already visited."""
+    """Yield a finding or unknown for each unsafe part of a type; skip the records in `seen`."""
     args, kind = get_args(of), get_origin(of) or of
     if of is Any or of is object or isinstance(of, TypeVar):
         yield Unknown("GL11", f"{place} may hold anything: give it a type that says what it holds.")
@@ -216,7 +216,7 @@ def _is_harmless(note: object) -> bool:
 
 
 def _keys(key: object, place: str) -> _Found:
-    """Yield a result if a journal may change mapping keys of this type."""
+    """Yield a finding or unknown if a journal may change mapping keys of type `key`."""
     texts = enum_of(key) is not None or get_origin(key) is Literal
     if key in KEYS or (texts and _shapes(key) == {"text"}):
         return
@@ -276,7 +276,7 @@ def _tags(of: object) -> dict[str, set[object]]:
 
 
 def _record(of: type[object], place: str, seen: set[object]) -> _Found:
-    """Yield a result for each reason why a journal may change a record, and for its fields."""
+    """Yield an unknown per reason why a journal may change a record, and results for its fields."""
     if of in seen:
         return
     seen.add(of)

@@ -30,9 +30,9 @@ RULES: Final = "rules"
 """The key in `run_options` of a graph under which its own rules are stored."""
 
 ARCS_MAX: Final = 200_000
-"""The most transitions to search for all rules together; a search beyond it leaves a rule unknown.
+"""The most transitions to search for all rules together; beyond these, a rule stays unknown.
 
-For each cap that the search counts, a transition costs one more.
+A transition counts once more for each cap (limit on an outcome) that the search tracks.
 """
 
 ARCS_MIN: Final = 20_000

@@ -45,7 +45,8 @@ KINDS: Final = ("node", "outcome", "tool", "approval")
 # call of the second word.
 _WHAT, _SECOND, _THIRD, _STARTED = 1, 2, 4, 8
 _ALLOWS: Final = _SECOND | _STARTED
-# States of an `only_after` with `since`: `after` has not happened, has started, has ended well.
+# States of an `only_after` with `since`: since the last `since`, `after` has not happened, has
+# started, or has ended well.
 _NOT_YET, _STARTS, _ALLOWED = 0, 1, 2
 # States of an `always_followed_by`: `by` is owed, or is owed and has started.
 _OWED, _FOLLOWING = 1, 2
@@ -95,7 +96,7 @@ def earlier(tool: str) -> Happening:
 
 
 def past_call(tool: str, *, well: bool) -> tuple[Happening, Happening]:
-    """Return the start and end of a tool's call after the run's question and before the run."""
+    """Return the past start and end of a call made after the question that the run answers."""
     return evolve(ran(tool), past=True), evolve(returned(tool, well=well), past=True)
 
 
@@ -205,7 +206,7 @@ def _meant(rule: TemporalRule) -> Iterator[tuple[int, tuple[str, ...]]]:
 
 
 def _apart(words: tuple[str, str, str]) -> Iterator[str]:
-    """Yield the other words of a rule, and their ends, if its second word matches them too."""
+    """Yield the other words of a rule that its wider second word also matches."""
     what, second, third = words
     kind, _, name = second.partition(":")
     for word in (what, third):
@@ -223,14 +224,17 @@ def _of_kind(kind: str, word: str) -> str:
 
 
 def _also(kind: str, word: str) -> tuple[str, ...]:
-    """Return a word, and the word for a tool with another kind."""
+    """Return a word and, for a tool, the word with another kind: `tool:x` and `ended:x`."""
     return (word, _of_kind(kind, word))
 
 
 def _next(  # noqa: PLR0911 - one way out for each form
     rule: TemporalRule, state: int, letter: int
 ) -> int:
-    """Return the automaton's state after a letter; `state` must not be the broken state."""
+    """Return the next state of a rule after a letter (bits of matching words).
+
+    The rule must not be violated in `state`.
+    """
     what, second = letter & _WHAT, letter & _SECOND
     match rule:
         case Never(before=""):
@@ -254,7 +258,7 @@ def _next(  # noqa: PLR0911 - one way out for each form
 
 
 def _since(state: int, letter: int) -> int:
-    """Return the next state of an `only_after` with `since`, after a letter."""
+    """Return the next state of an `only_after` with `since`, after a letter (bits of words)."""
     if letter & _WHAT and state != _ALLOWED:
         return 3
     if letter & _SECOND and (state != _NOT_YET or letter & _STARTED):

@@ -174,7 +174,7 @@ def always_followed_by(what: str, by: str, *, reason: str = "") -> Rules:
 
 
 def rules_of(rules: Rules | Iterable[Rules]) -> Rules:
-    """Return one `Rules` value from a `Rules` value or from a list of these.
+    """Return one `Rules` value with the rules of a `Rules` value or of a list of `Rules` values.
 
     Raises:
         ConfigError: an item is not a `Rules` value.

@@ -102,7 +102,7 @@ def guarded_tools(rules: Rules) -> tuple[str, ...]:
 
 
 def _looked_up(rule: TemporalRule, names: Vocabulary) -> TemporalRule:
-    """Return a rule with its words resolved; `approval` becomes that of the rule's own tool."""
+    """Return a rule with resolved words; a bare `approval` means that of the rule's own tool."""
     what, *others = words_of(rule)
     subject = _meaning(what, names)
     kind, _, tool = subject.partition(":")
@@ -163,7 +163,7 @@ def _known(kind: str, name: str, names: Vocabulary) -> str:
 
 
 def _all(kind: str, names: Vocabulary) -> tuple[str, ...]:
-    """Return all names in the graph of a kind: node, outcome, or else tools."""
+    """Return all names of a kind in the graph; for `tool` and `approval`, the tools."""
     match kind:
         case "node":
             return names.nodes
