@@ -1,7 +1,7 @@
-"""Proofs: what holds of a graph before it runs.
+"""Proofs: static checks of a graph before it runs.
 
-Owns `check` (GL1 to GL13), `bound`, and the comparison of two graphs.
-Never passes what it could not decide: unknown is a finding.
+Owns `check` (properties GL1 to GL13), `bound`, and the comparison of two graphs.
+A property that cannot be decided is reported as unknown, never as proven.
 Start with `checking.py`.
 """
 

@@ -16,10 +16,10 @@ S = TypeVar("S")
 
 
 def graph_given(asking: str, graph: NodeGraph[S]) -> NodeGraph[S]:
-    """Return `graph`, which is often an Agent by mistake.
+    """Return `graph` unchanged after a check of its type; callers often pass an Agent by mistake.
 
     Raises:
-        ConfigError: `graph` is not a graph; `asking` names the function in the message.
+        ConfigError: `graph` is not a graph. The message begins with `asking`, the function's name.
     """
     value = cast("object", graph)
     if isinstance(value, NodeGraph):
@@ -30,10 +30,10 @@ def graph_given(asking: str, graph: NodeGraph[S]) -> NodeGraph[S]:
 
 
 def reasons(ignore: Mapping[tuple[str, str], str] | None) -> dict[tuple[str, str], str]:
-    """Return the reasons for which findings are suppressed, by node and code.
+    """Return a copy of the `ignore` argument: reasons for suppressing findings, by node and code.
 
     Raises:
-        ConfigError: a key is not a node with a code.
+        ConfigError: a key is not a pair of a node's name and a property code.
     """
     for key in ignore or {}:
         if not isinstance(key, tuple) or len(key) != 2:  # pyright: ignore[reportUnnecessaryIsInstance, reportUnnecessaryComparison]
@@ -45,12 +45,12 @@ def reasons(ignore: Mapping[tuple[str, str], str] | None) -> dict[tuple[str, str
 
 
 def codes(asking: str, given: Iterable[str]) -> tuple[str, ...]:
-    """Return the codes of properties.
+    """Return property codes such as "GL6" as a tuple; a single code may be given as text.
 
     Raises:
-        ConfigError: there is no property of a code; `asking` names the option in the message.
+        ConfigError: a code is unknown. The message begins with `asking`, the option's name.
     """
-    # A text is an iterable of its letters, so no type checker refuses it.
+    # A type checker accepts a single text too, since it is an iterable of letters.
     listed = (given,) if isinstance(given, str) else tuple(given)
     for code in listed:
         if code not in PROPERTIES:
@@ -63,10 +63,10 @@ def codes(asking: str, given: Iterable[str]) -> tuple[str, ...]:
 
 
 def tool_names(asking: str, given: Iterable[str | Named]) -> tuple[str, ...]:
-    """Return the names of tools.
+    """Return the names of tools that are given as objects or as names.
 
     Raises:
-        ConfigError: `given` is a single text; `asking` names the option in the message.
+        ConfigError: `given` is a single text. The message begins with `asking`, the option's name.
     """
     if isinstance(given, str):
         raise ConfigError(

@@ -1,8 +1,8 @@
-"""Bounds: `bound`, the worst case of a run that follows from a graph.
+"""Bounds: `bound`, which computes upper bounds of a run's model calls, tool calls and cost.
 
-Model calls follow from the bounds on cycles, so they are a property of the graph. Tool calls,
-tokens and money also need numbers that are not in the graph. If such a number is missing, the bound
-names it.
+The graph limits how often each cycle runs, so it also limits the model calls. The bounds of tool
+calls, tokens and cost need further numbers, such as a budget or a price. If a number is missing,
+the result names the number and how to give it.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ def bound(  # noqa: PLR0913 - what is known of a run, number by number
     agents: Mapping[str, Bound] | None = None,
     called: Called | None = None,
 ) -> Bound:
-    """Return the most that one run of `graph` can come to.
+    """Return the upper bounds of one run of `graph`: model calls, tool calls, tokens and cost.
 
     Args:
         graph: the graph.
-        budget: what the run may spend.
-        max_tokens: the token limit of one reply, also of replies that nodes of your own ask for.
-        context_window: the tokens that the largest context window of the models holds.
-        price: the price of the dearest model.
+        budget: the budget of the run.
+        max_tokens: the token limit of one reply; it must also hold for the caller's own nodes.
+        context_window: the largest context window of the models, in tokens.
+        price: the price of the most expensive model.
         agents: the bounds of the agents that nodes start, by name.
-        called: the bounds of the agents that models call as tools, if the caller knows more about
-            these than the graph does.
+        called: the bounds of the agents that models call as tools. By default, these bounds are
+            computed from the graphs of the agents.
 
     Raises:
         ConfigError: `graph` is not a graph.
@@ -78,7 +78,7 @@ def bound(  # noqa: PLR0913 - what is known of a run, number by number
 @final
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The facts of a run that are not in its graph."""
+    """The numbers about a run that its graph does not contain, such as budget and price."""
 
     budget: Budget
     max_tokens: int | None
@@ -89,20 +89,30 @@ class _Known:
     children: dict[int, tuple[NodeGraph[Any], Bound]] = field(
         default_factory=dict[int, "tuple[NodeGraph[Any], Bound]"]
     )
-    """The bounds of children by the identity of their graphs, which this reference keeps alive."""
+    """A cache of the bounds of children: each child graph and its bound, by the graph's `id`.
+
+    The entry holds the graph, so that Python does not reuse its `id`.
+    """
     alone: bool = False
-    """Whether agents that models call as tools are left out, since the budget counts them."""
+    """Whether to leave out the model calls of agents that models call as tools.
+
+    The budget's `agent_calls` limits these calls, so they are counted separately.
+    """
 
     def model_calls(self, agent: Bound) -> int | None:
-        """Return the model calls of an agent that a node starts."""
+        """Return the most model calls of an agent that a node starts; None if unbounded."""
         return _whole(calls_alone(agent)) if self.alone else agent.model_calls
 
     def tokens_per_call(self, uses: Sequence[GraphUse]) -> tuple[int, int] | None:
-        """Return the most tokens that one model call reads and writes, if known."""
+        """Return the most tokens that one model call reads, and writes; None if unknown.
+
+        `uses` are the graph and the graphs of its children.
+        """
         if self.max_tokens is None or self.context_window is None:
             return None
         nodes = [node for use in uses for node in use.graph.nodes.values()]
-        # A reply that was cut is asked for again with twice the room; an agent may do so too.
+        # After a cut reply, the model is asked again with twice the token limit. A child agent
+        # may do the same.
         widened = (
             runs_unknown(uses)
             or any(self.called)
@@ -114,7 +124,7 @@ class _Known:
 
 
 def _bound(graph: NodeGraph[S], known: _Known, depth: int) -> Bound:
-    """Return the bound of a graph that is `depth` graphs deep."""
+    """Return the bound of a graph; `depth` counts the graphs that it is nested in."""
     proof_graph = ProofGraph(graph)
     ranking = Ranking(proof_graph)
     every, visits = _model_calls(ranking, known, depth)
@@ -122,7 +132,7 @@ def _bound(graph: NodeGraph[S], known: _Known, depth: int) -> Bound:
     each = calls_per_agent_call(
         {**called.tools, **called.handoffs}, [bound for _, bound in started]
     )
-    # Without agents that models call, a run asks alone all that it asks.
+    # If models call no agents, all model calls are the run's own.
     own = every
     if any(called) or each[0]:
         own = _model_calls(ranking, replace(known, alone=True), depth)[0]
@@ -177,13 +187,13 @@ def _bound(graph: NodeGraph[S], known: _Known, depth: int) -> Bound:
 def _model_calls(
     ranking: Ranking[S], known: _Known, depth: int
 ) -> tuple[ModelCalls, Mapping[str, int | None]]:
-    """Return the model calls of a run, and the visits of each node."""
+    """Return the most model calls of a run, and the most visits of each node."""
     graph = ranking.graph
     names, arcs = ranking.split_graph()
     calls = {name: _calls_of_visit(graph, ranking.node(name), known, depth) for name in names}
     count = VisitCount(ranking, {name: most for name, (most, _) in calls.items()})
     stay = count.among(names, arcs)
-    # After the last check of the budget, a run still does what needs no other check.
+    # A budget may be exceeded after its last check, so calls without a further check are counted.
     turn = count.among(names, [arc for arc in arcs if not _is_checked(graph, arc)])
     reasons = dict.fromkeys(reason for _, reason in calls.values() if reason)
     visits = {name: _whole(most) for name, most in count.by_node(stay).items()}
@@ -191,13 +201,13 @@ def _model_calls(
 
 
 def _is_checked(graph: ProofGraph[S], arc: Arc) -> bool:
-    """Return whether an arc is taken only while the budget is not spent."""
+    """Return whether a StopCheck or Limit takes this transition only while the budget lasts."""
     node = graph.nodes.get(arc.source)
     return issubclass(arc.outcome, Go) and isinstance(node, StopCheck | Limit)
 
 
 def _started(graph: ProofGraph[S], known: _Known, depth: int) -> list[tuple[str, Bound]]:
-    """Return the known bounds of the children that nodes start, by name."""
+    """Return the name and bound of each child that nodes start, if its graph is known."""
     contracts = [c for c in map(graph.contracts.get, graph.reached) if c is not None]
     children = [known_child(graph.node_graph, child) for c in contracts for child in c.children]
     bounds = [(child.name, _child_bound(child, known, depth)) for child in children]
@@ -207,7 +217,7 @@ def _started(graph: ProofGraph[S], known: _Known, depth: int) -> list[tuple[str,
 def _calls_of_visit(
     graph: ProofGraph[S], name: str, known: _Known, depth: int
 ) -> tuple[float, str]:
-    """Return the model calls of one visit; if unknown, infinity and the reason."""
+    """Return the most model calls of one visit of a node; if unknown, infinity and the reason."""
     contract = graph.contracts[name]
     if contract is None:
         return inf, f"{name!r} promises nothing, so it may do anything: give it a `contract`."
@@ -227,7 +237,7 @@ def _calls_of_visit(
 def _calls_of_children(
     graph: NodeGraph[S], name: str, contract: Contract, known: _Known, depth: int
 ) -> tuple[int, str]:
-    """Return the model calls of the children of one visit; if unknown, the reason."""
+    """Return the most model calls of the children that one visit starts; if unknown, the reason."""
     calls = 0
     for child in contract.children:
         inner = _child_bound(known_child(graph, child), known, depth)
@@ -242,7 +252,7 @@ def _calls_of_children(
 
 
 def _calls_of_tools(node: Node[S, Outcome], contract: Contract, known: _Known) -> tuple[int, str]:
-    """Return the model calls of agents that one visit runs as tools; if unknown, the reason."""
+    """Return the most model calls of agents run as tools in one visit; if unknown, the reason."""
     if not (contract.tools or node.kind == "execute"):
         return 0, ""
     if known.alone and isinstance(node, Execute):
@@ -252,7 +262,7 @@ def _calls_of_tools(node: Node[S, Outcome], contract: Contract, known: _Known) -
     for name, agent in (*tools.items(), *handoffs.items()):
         if agent.model_calls is None:
             return 0, f"the agent {name!r}, a tool: {agent.missing['model_calls']}"
-        # Only one agent can take over in a turn.
+        # In one turn, only one agent can take over the conversation.
         if agent.model_calls and not (name in handoffs and isinstance(node, Execute)):
             return 0, (
                 f"one reply may call the agent {name!r} any number of times, at up to "
@@ -265,9 +275,9 @@ def _calls_of_tools(node: Node[S, Outcome], contract: Contract, known: _Known) -
 
 
 def _child_bound(child: ChildContract, known: _Known, depth: int) -> Bound | None:
-    """Return the bound of a child; None if its graph is unknown."""
+    """Return the bound of a child graph or agent; None if its graph is unknown."""
     given = known.agents.get(child.name)
-    # The caller's bound of an agent also covers the agent's tools and options.
+    # A bound from the caller takes precedence: it also covers the agent's tools and options.
     if child.graph is None or depth >= NEST_MAX or (given is not None and depth == 0):
         return given
     if id(child.graph) not in known.children:
@@ -278,7 +288,7 @@ def _child_bound(child: ChildContract, known: _Known, depth: int) -> Bound | Non
 
 
 def _with_called(graph: NodeGraph[Any], known: _Known, depth: int) -> _Known:
-    """Return the known facts with the bounds of the agents that models of `graph` call."""
+    """Return `known` with the bounds of the agents that models of `graph` call as tools."""
     bounds = {
         name: _child_bound(ChildContract(name, graph.agents.get(name)), known, depth)
         or Bound.unknown(name)
@@ -290,7 +300,14 @@ def _with_called(graph: NodeGraph[Any], known: _Known, depth: int) -> _Known:
 
 
 def _most(calls: int | None, each: float | None, limit: float | None, turn: float) -> float:
-    """Return the lower of the cost of all calls, and a limit that one turn may exceed."""
+    """Return the upper bound of a quantity: all calls together, or its budget if that is lower.
+
+    Args:
+        calls: the most model calls of the run; None if unbounded.
+        each: the quantity of one call; None if unknown.
+        limit: the budget of the quantity, which a run may exceed by one turn; None for none.
+        turn: the most calls after the last check of the budget.
+    """
     if each is None:
         return inf
     every = inf if calls is None else calls * each
@@ -299,6 +316,7 @@ def _most(calls: int | None, each: float | None, limit: float | None, turn: floa
 
 
 def _missing(needed: Mapping[str, object]) -> str:
+    """Return why a number is unbounded, and the arguments of `bound` that would bound it."""
     names = [f"`{name}`" for name, value in needed.items() if value is None]
     if names:
         return f"one call may be of any size: give {', '.join(names)}."
@@ -306,11 +324,12 @@ def _missing(needed: Mapping[str, object]) -> str:
 
 
 def _cost(price: ModelPrice, read: int, written: int) -> float:
-    """Return the most US dollars that one call costs, however its prompt is cached."""
+    """Return the most US dollars that one call costs, at the highest price of prompt tokens."""
     kinds = (price.input_usd, price.cache_read_usd, price.cache_write_usd)
     dearest = max(usd for usd in kinds if usd is not None)
     return (read * dearest + written * price.output_usd) / TOKENS_PER_PRICE
 
 
 def _whole(number: float) -> int | None:
+    """Return a number as an int; None for infinity."""
     return int(number) if isfinite(number) else None

@@ -1,8 +1,8 @@
-"""Call bounds: the most model calls and tool calls of a run whose tools may be agents.
+"""Call bounds: upper bounds of model calls and tool calls in runs whose tools may be agents.
 
-One reply may call an agent any number of times, and so may that agent's own models. A run and all
-runs below it share one limit of such calls (`budget(agent_calls=…)`), and each call starts one run.
-So a run makes its own model calls, and for each agent call those of the dearest agent.
+One reply may call an agent any number of times, and that agent's models may call agents again.
+`budget(agent_calls=…)` limits these calls for a run and all its children together. So the upper
+bound is the run's own model calls, plus that limit times the model calls of the costliest agent.
 """
 
 from __future__ import annotations
@@ -38,21 +38,22 @@ NUMBERS: Final = ("model_calls", "tool_calls", "tokens", "usd")
 @final
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The worst case of one run; None stands for an unbounded number.
+    """The upper bounds of one run; None means that a number is unbounded or unknown.
 
     Attributes:
         graph: the graph's name.
-        model_calls: the model calls, with those of children.
-        tool_calls: the tool calls, with those of children.
-        tokens: the tokens that models read and write. It may exceed the budget by one turn, since
-            a StopCheck looks at the budget between turns.
-        usd: the price of these tokens in US dollars; it may exceed the budget in the same way.
-        visits: the visits of each reachable node.
+        model_calls: the most model calls of the run and its children.
+        tool_calls: the most tool calls of the run and its children.
+        tokens: the most tokens that models read and write. This may exceed the budget by one turn,
+            since a StopCheck reads the budget between turns.
+        usd: the cost of `tokens` in US dollars; it may exceed the budget by one turn.
+        visits: the most visits of each reachable node.
         why: the reasons for `model_calls`.
         missing: for each number that is None, the reason and the fix.
-        cycles: the cycles without a bound, in words, with those of children.
-        alone: the model calls without those of agents that models call as tools.
-        each_call: the most model calls of one such agent call, without further agent calls in it.
+        cycles: the unbounded cycles of the graph and of its children, as text.
+        alone: `model_calls` without the calls of agents that models call as tools.
+        each_call: the most model calls of one call to an agent, without the calls of further agents
+            that it calls.
     """
 
     graph: str
@@ -69,13 +70,13 @@ class Bound:
 
     @classmethod
     def unknown(cls, agent: str) -> Bound:
-        """Return the bound of an agent whose graph is unknown."""
+        """Return a bound without numbers, for an agent whose graph is unknown."""
         why = f"the graph of the agent {agent!r} is not known."
         return cls(agent, None, None, None, None, {}, (), dict.fromkeys(NUMBERS, why))
 
     @property
     def ends(self) -> bool:
-        """Whether every run ends."""
+        """Whether every run ends: no cycle is unbounded."""
         return not self.cycles
 
     def to_json(self) -> str:
@@ -95,11 +96,11 @@ class Bound:
 
 
 class Called(NamedTuple):
-    """The bounds of the agents that models call as tools.
+    """The bounds of the agents that models call as tools, by the agents' names.
 
     Attributes:
-        tools: the agents that answer.
-        handoffs: the agents that take over.
+        tools: the agents whose answer is the result of the tool call.
+        handoffs: the agents that take over the conversation.
     """
 
     tools: Mapping[str, Bound] = {}
@@ -107,13 +108,13 @@ class Called(NamedTuple):
 
 
 class ModelCalls(NamedTuple):
-    """The most model calls of a run.
+    """The upper bound of a run's model calls.
 
     Attributes:
-        most: the calls in all; infinite if unknown.
-        turn: the calls after the last check that lets the run go on.
-        why: the reasons for the number.
-        problem: why the number is unknown.
+        most: the most model calls of the whole run; infinite if unknown.
+        turn: the most model calls after the last check of the budget.
+        why: the reasons for `most`.
+        problem: why `most` is unknown; empty if it is known.
     """
 
     most: float
@@ -123,18 +124,18 @@ class ModelCalls(NamedTuple):
 
 
 def calls_alone(agent: Bound) -> float:
-    """Return the model calls of an agent without the agents that it calls as tools."""
+    """Return an agent's model calls without those of agents that its models call as tools."""
     return _alone_and_each(agent)[0]
 
 
 def calls_per_agent_call(
     called: Mapping[str, Bound], started: Iterable[Bound]
 ) -> tuple[float, str]:
-    """Return the model calls of one agent call; if unknown, infinity and the reason.
+    """Return the most model calls of one call to an agent; if unknown, infinity and the reason.
 
     Args:
-        called: the agents that models call as tools, by name.
-        started: the agents that nodes start, whose models may call others.
+        called: the bounds of the agents that models call as tools, by name.
+        started: the bounds of the agents that nodes start; their models may call agents too.
     """
     dearest = 0.0
     for name, agent in called.items():
@@ -148,13 +149,13 @@ def calls_per_agent_call(
 def with_agent_calls(
     every: ModelCalls, own: ModelCalls, each: tuple[float, str], limit: int | None
 ) -> ModelCalls:
-    """Return the model calls of a run whose agent calls are limited.
+    """Return the upper bound of a run's model calls under a limit on its calls to agents.
 
     Args:
-        every: the model calls without the limit.
-        own: the model calls without agents that models call.
-        each: the model calls of one agent call, and why they are unknown.
-        limit: the limit of agent calls, if known.
+        every: the model calls of the run and its agents, without the limit.
+        own: the model calls without those of agents that models call as tools.
+        each: the model calls of one call to an agent; if infinite, also the reason.
+        limit: `agent_calls` of the budget; None for no limit.
     """
     if limit is None:
         return every
@@ -168,14 +169,20 @@ def with_agent_calls(
 
 
 def _alone_and_each(agent: Bound) -> tuple[float, float]:
+    """Return `alone` and `each_call` of a bound; without them, all `model_calls` and 0."""
     if agent.alone is not None and agent.each_call is not None:
         return agent.alone, agent.each_call
-    # Without the split, `model_calls` counts both.
     return inf if agent.model_calls is None else agent.model_calls, 0
 
 
 def tool_calls_most(graph: ProofGraph[S], uses: Sequence[GraphUse], budget: Budget) -> int | None:
-    """Return the tool calls of a run, with those of children; None if unbounded."""
+    """Return the most tool calls of a run and its children; None if unbounded.
+
+    Args:
+        graph: the graph of the run.
+        uses: the graph and the graphs of its children, the graph first.
+        budget: the budget, whose `tool_calls` is the limit that Execute nodes keep.
+    """
     nodes = [graph.nodes[name] for name in graph.reached]
     nodes += [node for use in uses[1:] for node in use.graph.nodes.values()]
     contracts = [(node, contract_of(node)) for node in nodes]
@@ -184,7 +191,7 @@ def tool_calls_most(graph: ProofGraph[S], uses: Sequence[GraphUse], budget: Budg
         for node, contract in contracts
         if contract is None or contract.tools or node.kind == "execute"
     ]
-    # A child whose graph is unknown may run tools.
+    # A child whose graph is unknown may run tools, so it prevents a bound of zero.
     if not running and not runs_unknown(uses):
         return 0
     kept = all(isinstance(node, Execute) for node in running)

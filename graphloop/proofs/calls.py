@@ -1,18 +1,18 @@
-"""Calls: the product of a graph with the status of the turn's calls (GL2, GL3).
+"""Calls: the product graph of a graph and the status of the turn's tool calls (GL2, GL3).
 
-A state of the product is a node, whether a gate has spoken since the last reply, the status of the
-turn's calls, and whether a turn is open. Kinds, outcomes and contracts decide how a node changes
-the status:
+A state of the product graph has four parts: a node, whether a gate has left by `Settled` since the
+last reply, the status of the turn's calls, and whether a turn is open. The kind, outcome and
+contract of a node determine how a transition changes the status:
 
     idle ──Calls──► open ──gate.Settled──► gated ──Done──► ran ──append──► idle
                      ▲                       │
                      └──────── Held ─────────┘
 
-Calls of a reply that was cut, refused or too long are `cut`: they must never run, and need no
-answer. All other calls must reach an `append` node before the next reply replaces them and before
-the run ends. Calls that have run, or are cut, must not reach a node that runs tools. Calls are told
-apart by the number of their turn, so a model must be asked in a turn of its own. Calls that the
-caller of an iterated run puts in the model's place are not covered.
+Calls of a reply that was truncated, refused or too long have the status `cut`: they must never run,
+and need no result. All other calls must reach an `append` node before the next reply replaces them
+and before the run ends. Calls that have run, or are cut, must not reach a node that runs tools.
+Calls are identified by the number of their turn, so each model call needs a turn of its own. The
+proof does not cover calls that the caller of an iterated run makes up in place of the model.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ _After: TypeAlias = tuple[bool, CallStatus, bool]
 UNANSWERED: Final[frozenset[CallStatus]] = frozenset({"open", "gated", "ran"})
 CUT: Final = (Truncated, Refused, ContextFull)
 DROPPED: Final = (Retry, Compacted)
-"""The outcomes by which an Extend or a Compact has dropped the turn's reply."""
+"""The outcomes of Extend and Compact nodes that discard the turn's reply."""
 
 
 class CallState(NamedTuple):
-    """A state of the product.
+    """A state of the product graph of nodes and call statuses.
 
     Attributes:
-        node: the node.
-        gated: whether a gate has spoken since the last reply.
-        status: the status of the turn's calls.
-        in_turn: whether a turn is open, which gives replies and calls their number.
+        node: the name of the node.
+        gated: whether a gate has left by `Settled` since the model's last reply.
+        status: the status of the turn's tool calls.
+        in_turn: whether a turn is open; replies and calls need its number.
     """
 
     node: str
@@ -73,14 +73,14 @@ class CallState(NamedTuple):
 
 
 class CallProduct(Generic[S]):
-    """The reachable states of the product.
+    """The reachable states of a graph's product with the status of the turn's tool calls.
 
     Args:
         graph: the graph.
-        like: the product of a graph with the same nodes, whose transition function is shared.
+        like: the product of a graph with the same nodes; its cached transition function is reused.
 
     Attributes:
-        parents: the states in breadth-first order, each with its parent.
+        parents: the states in breadth-first order, each with the transition and state before it.
     """
 
     def __init__(self, graph: ProofGraph[S], like: CallProduct[S] | None = None) -> None:
@@ -96,7 +96,7 @@ class CallProduct(Generic[S]):
 
     @cached_property
     def states(self) -> Mapping[str, Sequence[tuple[int, CallState]]]:
-        """The states of each node, with their positions in breadth-first order."""
+        """The reachable states of each node, with their positions in breadth-first order."""
         states: dict[str, list[tuple[int, CallState]]] = {}
         for number, state in enumerate(self.parents):
             states.setdefault(state.node, []).append((number, state))
@@ -108,12 +108,12 @@ class CallProduct(Generic[S]):
         return None if known is None else known.kind
 
     def runs_tools(self, node: str) -> bool:
-        """Return whether tools may run at a node."""
+        """Return whether a node may run tools, by its kind or its contract."""
         contract = self.graph.contracts.get(node)
         return self.kind(node) == "execute" or (contract is not None and contract.tools)
 
     def loses_calls(self, node: str) -> bool:
-        """Return whether a node may throw away the calls of the turn."""
+        """Return whether a node may discard the turn's tool calls, such as by a new reply."""
         if self.kind(node) == "model":
             return True
         if any(self._drops(node, arc.outcome) for arc in self.graph.arcs.get(node, ())):
@@ -124,12 +124,12 @@ class CallProduct(Generic[S]):
         return any("turn" in moved for moved in contract.moves.values())
 
     def _drops(self, node: str, outcome: type[Outcome]) -> bool:
-        """Return whether a node that leaves by `outcome` has dropped the turn's reply."""
+        """Return whether a node discards the turn's reply when it leaves by `outcome`."""
         dropping = isinstance(self.graph.nodes.get(node), Extend | Compact)
         return dropping and issubclass(outcome, DROPPED)
 
     def path_to(self, state: CallState) -> TablePath:
-        """Return a shortest path from the start to a state."""
+        """Return a shortest path from the start to a state of the product."""
         return path_to(self.parents, state)
 
     def shortest_path(
@@ -138,11 +138,17 @@ class CallProduct(Generic[S]):
         excluded: Exclusions,
         suffix: TablePath = (),
     ) -> TablePath | None:
-        """Return a shortest path from the start to a goal; None if there is none."""
+        """Return a shortest path from the start to a goal state; None if no path leads to a goal.
+
+        Args:
+            is_goal: whether a state, entered by a transition, is a goal.
+            excluded: the paths that the search leaves out.
+            suffix: transitions that follow the path; `excluded` applies to them too.
+        """
         return shortest_path([self.start], self.arcs_from, is_goal, excluded, suffix)
 
     def arcs_from(self, state: CallState) -> tuple[tuple[Arc, CallState], ...]:
-        """Return the arcs out of a state, each with the state that it leads to."""
+        """Return the transitions out of a state, each with the next state of the product."""
         known = self._arcs.get(state)
         if known is None:
             afters = [
@@ -154,7 +160,7 @@ class CallProduct(Generic[S]):
         return known
 
     def after(self, state: CallState, outcome: type[Outcome]) -> _After | None:
-        """Return the status after a node leaves by `outcome`; None if it cannot."""
+        """Return the next state, without its node, after `outcome`; None if that is impossible."""
         key = state, outcome
         if key not in self._known:
             self._known[key] = self._after(state, outcome)
@@ -163,7 +169,7 @@ class CallProduct(Generic[S]):
     def _after(self, state: CallState, outcome: type[Outcome]) -> _After | None:
         contract = self.graph.contracts.get(state.node)
         calls: tuple[bool, CallStatus] | None = (state.gated, "idle")
-        # Calls that are dropped here are a fault of this node, so they are not followed further.
+        # Discarded calls are reported as a fault of this node, so the search need not follow them.
         if not self._drops(state.node, outcome):
             calls = _calls_after(state, self.kind(state.node), contract, outcome)
         if calls is None:
@@ -175,7 +181,7 @@ class CallProduct(Generic[S]):
 def _calls_after(  # noqa: PLR0911 - one way out for each kind of node
     state: CallState, kind: Kind | None, contract: Contract | None, outcome: type[Outcome]
 ) -> tuple[bool, CallStatus] | None:
-    """Return whether a gate has spoken and the status, after a node leaves; None if it cannot."""
+    """Return `gated` and the call status of the next state; None for an impossible outcome."""
     gated, status = state.gated, state.status
     called = issubclass(outcome, Calls)
     if contract is not None and contract.takes_up_calls and status != "idle":
@@ -187,7 +193,7 @@ def _calls_after(  # noqa: PLR0911 - one way out for each kind of node
     if contract is not None and "turn" in contract.moved(outcome):
         return False, "open" if called else "idle"
     if kind == "append":
-        # An Append answers calls only if there are some, or a gate has seen the cut reply.
+        # An Append leaves by AnsweredCalls only if the turn has calls, or a gate saw the cut one.
         unseen = status == "idle" or (status == "cut" and not gated)
         return None if unseen and issubclass(outcome, AnsweredCalls) else (gated, "idle")
     if kind == "gate" and issubclass(outcome, Settled):
@@ -200,8 +206,8 @@ def _calls_after(  # noqa: PLR0911 - one way out for each kind of node
 
 
 def _in_turn(state: CallState, contract: Contract | None, outcome: type[Outcome]) -> bool:
-    """Return whether a turn is open after a node leaves by `outcome`."""
-    # A node without a contract counts as one that opened a turn.
+    """Return whether a turn is open after the node of `state` leaves by `outcome`."""
+    # A node without a contract may have opened a turn; assume so, to report no false fault.
     if contract is None or "turn" in contract.moved(outcome):
         return True
     sure = any("turn" in contract.moved(known) for known in contract.moves)
@@ -235,11 +241,14 @@ FAULTS: Final[Mapping[_Fault, tuple[str, str]]] = {
         "lead `Truncated`, `Refused` and `ContextFull` to an Extend, a Compact or an Append.",
     ),
 }
-"""The message and the fix of each fault."""
+"""The message and the fix of each kind of fault."""
 
 
 def find_call_faults(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
-    """Yield each node where calls are lost, run twice, or run although they were cut (GL3)."""
+    """Yield a finding or unknown for each node that loses or repeats tool calls (GL3).
+
+    This includes nodes that run truncated calls, and model calls without an open turn.
+    """
     for node, fault in call_faults(calls):
 
         def is_goal(
@@ -267,7 +276,7 @@ def find_call_faults(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
 
 
 def call_faults(calls: CallProduct[S]) -> Iterable[tuple[str, _Fault]]:
-    """Return the nodes at fault, the nearest first, each with its fault."""
+    """Return each faulty node with its kind of fault, nearest to the start first."""
     faults: dict[tuple[str, _Fault], None] = {}
     for state, parent in calls.parents.items():
         fault = _fault(calls, state)
@@ -277,11 +286,15 @@ def call_faults(calls: CallProduct[S]) -> Iterable[tuple[str, _Fault]]:
 
 
 def _node_at_fault(state: CallState, last: Arc | None) -> str:
-    # At END the fault is the transition into it.
+    """Return the node to report for a faulty state; for END, the node that leads to END.
+
+    `last` is the last transition of the path to the state.
+    """
     return last.source if state.node == END and last is not None else state.node
 
 
 def _fault(calls: CallProduct[S], state: CallState) -> _Fault | None:
+    """Return the kind of fault of a state of the product; None for a correct state."""
     node, status = state.node, state.status
     if status in UNANSWERED and (node == END or calls.loses_calls(node)):
         return "lost" if status == "ran" else "unanswered"

@@ -1,7 +1,7 @@
-"""Checking: `check`, which decides every property of a graph before it runs.
+"""Checking: `check`, which proves or refutes the properties of a graph before it runs.
 
-All proofs run on the table that the engine executes, and all findings are reported at once. What
-cannot be decided is unknown, with a reason.
+All proofs use the transition table that the engine executes, and one report has all findings. A
+property that cannot be decided is reported as unknown, with the reason.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ def check(
     budget: Budget | None = None,
     tools: Iterable[str | Named] = (),
 ) -> Report:
-    """Return what is proven about `graph`, with a shortest witness for each fault.
+    """Return a report of the proven properties of `graph`, and of each fault with a witness path.
 
     Args:
-        graph: the graph; the known graphs of its children are proven too.
-        rules: temporal rules (`graphloop.rules`), beside the graph's own.
+        graph: the graph; the known graphs of its children are checked too.
+        rules: temporal rules (`graphloop.rules`) in addition to the graph's own rules.
         ignore: reasons for suppressing findings, by node and code: `{("node", "GL6"): "reason"}`,
-            beside the graph's own. A node of a child is `child/node`, a child as a whole
-            `child/`, and the graph as a whole the empty name.
-        budget: what a run may spend; the budgets of children are compared with it.
-        tools: the tools that runs may call, or their names, if the graph does not know them. The
-            names in rules are then looked up.
+            in addition to the graph's own. The name of a child's node is `child/node`, of a whole
+            child `child/`, and of the whole graph the empty string.
+        budget: the budget of a run; the budgets of children are compared with it.
+        tools: the tools that runs may call, or their names, if the graph does not list its tools.
+            Tool names in rules are then checked against these.
 
     Raises:
-        ConfigError: a word of a rule means nothing in this graph, or an argument is malformed.
+        ConfigError: a word of a rule names nothing in this graph, or an argument is malformed.
     """
     asked = reasons(ignore)
     uses = graph_uses(graph_given("check", graph), budget, asked)
@@ -87,10 +87,15 @@ def check(
 
 
 def _rules_by_use(uses: Iterable[GraphUse], asked: Rules, tools: tuple[str, ...]) -> list[Rules]:
-    """Return the resolved rules of each place; the outermost graph has the asked rules too.
+    """Return the resolved temporal rules of each use of a graph, in order.
+
+    Args:
+        uses: the checked graph first, then the graphs of its children.
+        asked: the `rules` argument of `check`; these apply to the checked graph only.
+        tools: the `tools` argument of `check`, as names.
 
     Raises:
-        ConfigError: a word means nothing in its graph.
+        ConfigError: a word of a rule names nothing in its graph.
     """
     return [
         resolve_words(use.rules, names_of(use.graph, None))
@@ -106,13 +111,13 @@ def _results(
     kept: Iterable[Rules],
     aside: frozenset[str],
 ) -> Iterator[Finding | Unknown]:
-    """Yield the results of each place; each graph is proven once.
+    """Yield the findings and unknowns of each use of a graph; each graph is proven only once.
 
     Args:
-        uses: the places.
-        graphs: the graphs by their keys.
-        kept: the rules of each place.
-        aside: the nodes whose cycles (GL4) are suppressed.
+        uses: the uses: each a graph, and the child names that lead to it.
+        graphs: the graphs, by `graph_key` of a use.
+        kept: the temporal rules of each use.
+        aside: the nodes whose unbounded cycles (GL4) are suppressed.
     """
     known: dict[Hashable, list[Finding | Unknown]] = {}
     visits: dict[Hashable, VisitBounds[Any]] = {}

@@ -1,9 +1,9 @@
-"""Children: parallel writes, joins, and limits of child runs (GL7-GL9).
+"""Children: parallel writes, joins, gates and budgets of child runs (GL7-GL9).
 
-The kernel makes a parent wait for a parked child, applies the gates of a run to its children, and
-lets a child spend what its parent has remaining. Two things remain to be proven: a join asks for no
-more runs than there are, and no node gives a child more than its parent has. The options of an
-agent also apply to runs of its own, so they claim nothing of a parent.
+At run time, a parent waits for a parked child, its gates apply to its children, and a child spends
+only the parent's remaining budget. Three properties are proven before the run. Parallel children
+write different fields (GL7). A join requires at most as many runs as the node starts (GL8). No node
+gives a child a weaker gate or a larger budget than its parent's (GL9).
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ ANY_TOOL: Final = "any other tool"
 def find_child_conflicts(
     graph: ProofGraph[S], budget: Budget | None, gates: Iterable[tuple[Rule, ...]] = ()
 ) -> Iterator[Finding | Unknown]:
-    """Yield children that conflict with each other, or may do more than their parent.
+    """Yield findings and unknowns about conflicts of children and their parent (GL7-GL9).
 
     Args:
-        graph: the parent.
-        budget: what the parent may spend, if known.
-        gates: the gate rules of the parent's ancestors, which hold in its runs too.
+        graph: the graph of the parent.
+        budget: the budget of the parent; None if unknown.
+        gates: the gate rules of the parent's ancestors, which also apply to the parent's runs.
     """
     for code in ("GL7", "GL8", "GL9"):
         yield from graph.unknown_without_contracts(code)
@@ -56,7 +56,7 @@ def find_child_conflicts(
 def _parallel_writes(
     graph: ProofGraph[S], name: str, contract: Contract
 ) -> Iterator[Finding | Unknown]:
-    """Yield the fields that children of one visit may write at the same time (GL7)."""
+    """Yield a finding for each field that parallel children of one node may both write (GL7)."""
     parallel = [child for child in contract.children if child.many]
     silent = tuple(child.name for child in parallel if child.writes is None)
     if silent:
@@ -77,12 +77,14 @@ def _parallel_writes(
 
 
 def _starving_join(child: ChildContract) -> Iterator[tuple[str, str, str]]:
+    """Yield code, message and fix if a join needs more runs than the node starts (GL8)."""
     if child.runs is not None and child.needs > child.runs:
         message = f"waits for {child.needs} runs of {child.name!r}, and starts {child.runs}."
         yield "GL8", message, f"wait for {child.runs} at most."
 
 
 def _budget_claims(child: ChildContract, budget: Budget | None) -> Iterator[tuple[str, str, str]]:
+    """Yield code, message and fix for each limit above the parent's `budget` (GL9)."""
     for limit in LIMITS if child.budget and budget else ():
         own, above = getattr(child.budget, limit), getattr(budget, limit)
         if own is not None and above is not None and own > above:
@@ -96,7 +98,7 @@ def _budget_claims(child: ChildContract, budget: Budget | None) -> Iterator[tupl
 def _gate_claims(
     graph: ProofGraph[S], name: str, child: ChildContract, above: tuple[tuple[Rule, ...], ...]
 ) -> Iterator[Finding | Unknown]:
-    """Yield the tools that a child's gate treats less strictly than its parent's (GL9)."""
+    """Yield a finding if a child's gate decides a tool less strictly than a gate above it (GL9)."""
     own = child.gate_rules
     for rules in above if own is not None else ():
         if own is None or own == rules:
@@ -134,7 +136,10 @@ def _gate_claims(
 
 
 def sample_tools(rules: tuple[Rule, ...]) -> tuple[str, ...]:
-    """Return a tool for each name and pattern of rules, and one that no rule names."""
+    """Return sample tool names for gate rules.
+
+    The names are those in the rules, one that matches each pattern, and one that no rule names.
+    """
     patterns = dict.fromkeys(tool for rule in rules for tool in rule.tools)
     tools = [pattern for pattern in patterns if not WILDCARDS & set(pattern)]
     tools += [

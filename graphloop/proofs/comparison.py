@@ -1,7 +1,8 @@
-"""Comparison: `compare`, the differences between a graph and an earlier one.
+"""Comparison: `compare`, which lists the differences between a graph and an earlier version.
 
-Nodes are matched by name, so a renamed node is another node. Compared are the rows of the table,
-parameters, dominators, bounds, temporal rules, and the findings of `check`.
+Nodes are matched by name, so a renamed node counts as removed and added. The comparison covers
+transitions, parameters, guards that protect nodes, bounds, temporal rules, and the findings of
+`check`.
 """
 
 from __future__ import annotations
@@ -35,19 +36,22 @@ RANK: Final = {"violated": 1, "unknown": 2, "proven": 3}
 EFFECTS: Final = ("weaker", "changed", "stronger")
 
 Child: TypeAlias = tuple[tuple[str, ...], NodeGraph[Any], NodeGraph[Any]]
-"""The path of names that leads to an agent, and the agent's earlier and later graph."""
+"""An agent: the names that lead to the agent from the outermost graph, and its two graphs."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The differences between two graphs; `str` makes them readable.
+    """The differences between two graphs; `str` returns them as readable lines.
 
     Attributes:
-        before: the earlier graph's name; `after` is the later graph's.
-        changes: the differences, losses first.
+        before: the name of the earlier graph; `after` is the name of the later graph.
+        changes: the differences, those that weaken a promise first.
+        nodes_added: the nodes that only the later graph has.
+        nodes_removed: the nodes that only the earlier graph has.
         rows_added: the transitions that only the later graph has.
-        children: the comparisons of agents that differ, by the first path of names to each.
+        rows_removed: the transitions that only the earlier graph has.
+        children: the comparisons of agents whose graphs differ, by path: `agent/inner_agent`.
     """
 
     before: str
@@ -61,13 +65,13 @@ class Comparison:
 
     @property
     def weaker(self) -> bool:
-        """Whether the later graph, or one of its agents, promises less."""
+        """Whether the later graph, or an agent in it, lost a guarantee."""
         own = any(change.effect == "weaker" for change in self.changes)
         return own or any(child.weaker for child in self.children.values())
 
     @property
     def none(self) -> bool:
-        """Whether the graphs do not differ."""
+        """Whether the two graphs have no differences."""
         return self == Comparison(self.before, self.before)
 
     def to_json(self) -> str:
@@ -86,7 +90,7 @@ class Comparison:
         return "\n".join(lines)
 
     def _row_lines(self) -> Iterator[str]:
-        """Yield a line for each changed transition: `-` removed, `+` added, `~` led elsewhere."""
+        """Yield a line per node or transition: `-` removed, `+` added, `~` with a new target."""
         yield from (f"- node {name}" for name in self.nodes_removed)
         yield from (f"+ node {name}" for name in self.nodes_added)
         was, now = (
@@ -101,12 +105,12 @@ class Comparison:
 def compare(
     before: NodeGraph[S], after: NodeGraph[S], rules: Rules | Iterable[Rules] = ()
 ) -> Comparison:
-    """Return the differences between two graphs, and between their agents.
+    """Return the differences between two graphs, and between the graphs of their agents.
 
-    Temporal `rules` are decided on both graphs, beside the graphs' own.
+    The temporal `rules` are checked on both graphs, in addition to the graphs' own rules.
 
     Raises:
-        ConfigError: a rule means nothing in either graph.
+        ConfigError: both graphs lack a name in a rule.
     """
     own = rules_of(rules)
     for rule in own:
@@ -116,7 +120,7 @@ def compare(
     todo: list[Child] = [((), before, after)]
     compared: dict[str, Comparison] = {}
     seen: set[tuple[int, int]] = set()
-    # Agents of agents are appended while this loop runs.
+    # `_compared` appends the agents of these graphs to `todo` while this loop runs.
     for path, old, new in todo:
         if (id(old), id(new)) not in seen and not (path and old is new):
             seen.add((id(old), id(new)))
@@ -132,12 +136,12 @@ def _compared(
     rules: Rules,
     todo: list[Child],
 ) -> Comparison:
-    """Return the differences of two graphs by themselves; their agents are appended to `todo`."""
+    """Return the differences of two graphs without their agents; append the agents to `todo`."""
     old, new = ProofGraph(before), ProofGraph(after)
     changes = [
         *lost_guards(old, new),
         *_rule_changes(old, new, rules_given(before) & rules, rules_given(after) & rules),
-        # The report and the bound of the outermost graph cover its agents.
+        # The report and bound of the outermost graph already cover the agents.
         *(() if path else (*_bound_changes(before, after), *_finding_changes(before, after))),
         *_node_changes(before, after),
         *_option_changes(before, after),
@@ -157,7 +161,7 @@ def _compared(
 
 
 def _resolved(graph: NodeGraph[S], rule: TemporalRule) -> Rules | str:
-    """Return a rule with resolved words; or the error if a word means nothing."""
+    """Return a rule with its words resolved in the graph, or the error message if that fails."""
     try:
         return resolve_words(Rules((rule,)), names_of(graph))
     except ConfigError as error:
@@ -167,7 +171,7 @@ def _resolved(graph: NodeGraph[S], rule: TemporalRule) -> Rules | str:
 def _rule_changes(
     old: ProofGraph[S], new: ProofGraph[S], before: Rules, after: Rules
 ) -> Iterator[Change]:
-    """Yield the changes of each temporal rule, decided on both graphs."""
+    """Yield the change of each temporal rule that was added, removed, or newly holds or fails."""
     had, has = ({evolve(rule, reason=""): rule for rule in rules} for rules in (before, after))
     for rule in dict.fromkeys((*had, *has)):
         was, now = _decision(old, rule), _decision(new, rule)
@@ -175,7 +179,7 @@ def _rule_changes(
         said, standing = f"the rule {describe_rule(rule)!r}", STANDING[rank_now]
         path = () if now is None else now.path
         if rule not in has:
-            # A rule that allows the same happening fewer times replaces a removed one.
+            # A remaining `at_most` rule makes this rule redundant if its limit is not higher.
             kept = standing == "is proven" or any(
                 isinstance(rule, AtMost)
                 and isinstance(other, AtMost)
@@ -196,13 +200,13 @@ def _rule_changes(
 
 
 def _decision(graph: ProofGraph[S], rule: TemporalRule) -> RuleDecision | None:
-    """Return the verdict on a rule; None if the rule means nothing in the graph."""
+    """Return whether a graph keeps a rule; None if the graph lacks a name in the rule."""
     resolved = _resolved(graph.node_graph, rule)
     return None if isinstance(resolved, str) else decided(graph, resolved)[0]
 
 
 def _finding_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]:
-    """Yield the findings of `check` that are new or gone, except those about rules."""
+    """Yield findings of `check` that are new, gone or newly undecidable, except rule findings."""
     old, new = check(before), check(after)
     was, now = (
         {(fault.code, fault.node or fault.message, fault.outcome): fault for fault in faults}
@@ -225,6 +229,7 @@ def _finding_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Chan
 
 
 def _bound_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]:
+    """Yield a change for each upper bound that differs: model calls, tool calls, tokens, cost."""
     old, new = bound(before), bound(after)
     for name in NUMBERS:
         was: float | None = getattr(old, name)
@@ -237,6 +242,7 @@ def _bound_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change
 
 
 def _node_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]:
+    """Yield the changes of the start, and of parameters and gate rules of nodes in both graphs."""
     if before.start != after.start:
         said = f"the start is `{after.start}`, and was `{before.start}`"
         yield Change("changed", "start", said, after.start)
@@ -250,13 +256,14 @@ def _node_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]
 
 
 def _tools(graph: NodeGraph[S]) -> Mapping[str, object]:
-    """Return the tools of a graph's runs by name, with None where only the name is known."""
+    """Return the tools of a graph's runs, by name; the value is None if only the name is known."""
     tools = graph.run_options.get("tools", dict.fromkeys(graph.tool_names or ()))
-    return cast("Mapping[str, object]", tools)  # `agent.known` puts nothing else there.
+    # The cast is safe since `agent.known` always stores the tools as a mapping.
+    return cast("Mapping[str, object]", tools)
 
 
 def _option_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]:
-    """Yield the changes of tools, of run options, and of suppressed findings."""
+    """Yield the changes of tools, run options and suppressed findings between two graphs."""
     was, now = _tools(before), _tools(after)
     for name in dict.fromkeys((*was, *now)):
         if name in was and name in now:
@@ -282,7 +289,7 @@ def _option_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Chang
 def _agent_changes(
     path: tuple[str, ...], before: NodeGraph[S], after: NodeGraph[S], todo: list[Child]
 ) -> Iterator[Change]:
-    """Yield the changes of agents; graphs of agents are appended to `todo`."""
+    """Yield agents that are new, gone or have other gate rules; append their graphs to `todo`."""
     was, now = _agents(before), _agents(after)
     for name in dict.fromkeys((*was, *now)):
         if name not in was or name not in now:
@@ -301,7 +308,7 @@ def _agent_changes(
 
 
 def _agents(graph: NodeGraph[S]) -> dict[str, ChildContract]:
-    """Return the agents of a graph by name; another graph of one name is `name (2)`."""
+    """Return the agents of a graph by name; a second graph with the same name is `name (2)`."""
     known = [ChildContract(name, agent) for name, agent in graph.agents.items()]
     agents = {
         (child.name, id(child.graph)): child

@@ -1,8 +1,8 @@
-"""Cycles: shortest cycles that no ranking function bounds (GL4).
+"""Cycles: the search for shortest unbounded cycles (GL4).
 
-A component is a strongly connected component of the split graph (`ranking.py`). Removing its
-bounded arcs may break it into smaller components. A component without bounded arcs has no bound,
-and a shortest cycle in it is the witness.
+A component is a strongly connected component of the split graph (`ranking.py`). The search removes
+the bounded transitions of a component, which may break it into smaller components. If a component
+has no bounded transition, a run may stay in it forever, and a shortest cycle in it is the witness.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ S = TypeVar("S")
 Q = TypeVar("Q")
 
 State: TypeAlias = tuple[str, CallState]
-"""A node of the split graph, with the state of the calls there."""
+"""A node of the split graph, and the status of the turn's tool calls at that node."""
 
 ARCS_MAX: Final = 100_000
-"""The arcs that are searched for shortest cycles of one graph; then longer cycles must do."""
+"""The number of transitions to search for shortest cycles; after these, longer cycles suffice."""
 
 CYCLES_MAX: Final = 50
-"""The cycles that are reported of one graph."""
+"""The most cycles that are reported for one graph."""
 
 CYCLES_MIN: Final = 5
-"""The cycles that are reported once `ARCS_MAX` is reached."""
+"""The most cycles that are reported for one graph after `ARCS_MAX` is reached."""
 
 
 @final
 @dataclass(slots=True)
 class _Effort:
-    """The work that is left for one graph.
+    """The remaining work of a cycle search in one graph.
 
     Attributes:
-        left: the arcs that may still be searched.
-        longer: for each state, the length that all cycles through it exceed. Components only
-            become smaller, so this stays true.
+        left: the number of transitions that may still be searched.
+        longer: for each state, a length that all cycles through the state exceed. Later searches
+            use smaller components, so this lower bound stays valid.
     """
 
     left: int = ARCS_MAX
@@ -50,19 +50,19 @@ class _Effort:
 
     @property
     def is_spent(self) -> bool:
-        """Whether longer cycles must do."""
+        """Whether the limit is reached, so that the search accepts cycles that are not shortest."""
         return self.left <= 0
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """A cycle without a bound.
+    """A cycle of the table whose number of rounds is not bounded.
 
     Attributes:
         into: a shortest path from the start to the cycle.
-        around: the cycle.
-        component: the arcs of its component in the split graph.
+        around: the transitions of the cycle.
+        component: the transitions of the strongly connected component that contains the cycle.
     """
 
     into: TablePath
@@ -71,12 +71,12 @@ class Cycle:
 
     @property
     def node(self) -> str:
-        """The node that the cycle is reported at, and suppressed by."""
+        """The node that a finding about this cycle names, for use in `ignore`."""
         return self.around[0].source
 
     @property
     def words(self) -> str:
-        """The nodes of the cycle, back to the first."""
+        """The nodes of the cycle as text, with the first node again at the end: `a -> b -> a`."""
         return " -> ".join((*(arc.source for arc in self.around), self.node))
 
 
@@ -88,14 +88,14 @@ def unbounded(
     every: bool = False,
     among: Iterable[Component] | None = None,
 ) -> tuple[Cycle, ...]:
-    """Return a shortest cycle of each component without a bound, the nearest first.
+    """Return a shortest cycle of each unbounded component, nearest to the start first.
 
     Args:
-        ranking: the bounds of the graph.
-        calls: the product of the graph with its calls.
-        aside: the nodes whose cycles are suppressed; these cycles do not count for the limit.
+        ranking: the bounded transitions of the graph.
+        calls: the product of the graph with the status of tool calls.
+        aside: the nodes whose cycles are suppressed; their cycles do not count for the limit.
         every: whether to return all cycles, without a limit.
-        among: the components to search, if not all.
+        among: the components to search; all components by default.
     """
     todo = list(ranking.cyclic_components if among is None else among)
     cycles: list[Cycle] = []
@@ -111,7 +111,7 @@ def unbounded(
             cycle, passed = _CycleSearch(ranking, calls, arcs, effort).shortest(names)
             cycles.append(cycle)
             count += cycle.node not in aside
-            # What stays cyclic without these nodes is another cycle.
+            # Remove the nodes of this cycle, to find other cycles of the component.
             cut = {arc for arc in arcs if arc.source in passed or arc.target in passed}
             left = [name for name in names if name not in passed]
             if every or cycle.node in aside:
@@ -126,7 +126,7 @@ def unbounded(
 
 
 def unbounded_nodes(ranking: Ranking[S]) -> Iterator[str]:
-    """Yield the nodes of the split graph that are on a cycle without a bound."""
+    """Yield the nodes of the split graph that are in an unbounded component."""
     todo = list(ranking.cyclic_components)
     while todo:
         names, arcs = todo.pop()
@@ -143,15 +143,15 @@ def _cycles_beside(
     components: Sequence[Component],
     cycles: Sequence[Cycle],
 ) -> Iterator[Cycle]:
-    """Yield a cycle through each node that is on no other cycle.
+    """Yield a cycle through each node of the components that is on none of `cycles`.
 
-    The reason that suppresses a cycle says nothing of nodes beside it.
+    A suppressed cycle hides only its own nodes, so other nodes of its component are reported too.
     """
     covered = {arc.source for cycle in cycles for arc in cycle.around}
     order = calls.graph.order
     for names, arcs in components:
         search = _CycleSearch(ranking, calls, arcs, _Effort())
-        # The cycle through the furthest node passes most of the others.
+        # Start at the furthest node: its cycle is likely to cover most of the other nodes.
         for name in sorted(names, key=lambda name: -order.get(ranking.node(name), 0)):
             if ranking.node(name) not in covered:
                 cycle, _ = search.shortest([name])
@@ -160,7 +160,7 @@ def _cycles_beside(
 
 
 class _CycleSearch(Generic[S]):
-    """Finds shortest cycles in one component."""
+    """Finds shortest cycles in one strongly connected component."""
 
     def __init__(
         self,
@@ -171,14 +171,16 @@ class _CycleSearch(Generic[S]):
     ) -> None:
         self._ranking, self._calls, self._effort = ranking, calls, effort
         self._arcs, self._rows = arcs, _rows(arcs)
-        # An arc whose own bound is reset elsewhere is on no cycle that is unbounded by itself.
+        # A cap on visits fails only because another transition of the component resets it. So a
+        # cycle that is unbounded by itself avoids transitions with such a cap.
         uncapped = [arc for arc in arcs if (cap := ranking.cap(arc)) is None or cap.counts]
         self._uncapped_rows = _rows(uncapped)
 
     def shortest(self, names: Sequence[str]) -> tuple[Cycle, frozenset[str]]:
-        """Return a shortest cycle through one of these nodes, and all nodes that it passes.
+        """Return a shortest cycle through one of these nodes, and all nodes on the cycle.
 
-        First choice is a cycle that is unbounded by itself and keeps the state of the calls.
+        The search prefers cycles without any bounded transition that leave the status of the tool
+        calls unchanged, since a run can repeat such a cycle.
         """
         node = self._ranking.node
         repeatable = self._repeatable(names, by_itself=True) or self._repeatable(names)
@@ -195,7 +197,7 @@ class _CycleSearch(Generic[S]):
         return Cycle(into, drawn, self._arcs), frozenset(arc.source for arc in around)
 
     def _any_cycle(self, names: Sequence[str]) -> TablePath:
-        """Return a shortest cycle, whatever it does to the calls."""
+        """Return a shortest cycle through one of these nodes; it may change the call status."""
         best: TablePath = ()
         for name in names:
             if best and self._effort.is_spent:
@@ -210,11 +212,11 @@ class _CycleSearch(Generic[S]):
     def _repeatable(
         self, names: Sequence[str], *, by_itself: bool = False
     ) -> tuple[TablePath, TablePath] | None:
-        """Return a path into a shortest cycle that keeps the state of the calls, and the cycle.
+        """Return a path to a shortest cycle that restores the call status, and that cycle.
 
         Args:
-            names: the nodes that the cycle may begin at.
-            by_itself: whether no arc of the cycle may bound it.
+            names: the nodes at which the cycle may begin.
+            by_itself: whether the cycle must be unbounded without the rest of its component.
         """
         rows = self._uncapped_rows if by_itself else self._rows
 
@@ -226,7 +228,7 @@ class _CycleSearch(Generic[S]):
 
         best: TablePath = ()
         into: TablePath = ()
-        # A component without such a cycle must not be searched from each of its nodes.
+        # Without this limit, a component without such a cycle is searched from each of its nodes.
         least = self._effort.left - sum(map(len, rows.values()))
         for start in self._starts([name for name in names if name in rows]):
             if self._effort.is_spent and (best or self._effort.left < least):
@@ -242,7 +244,7 @@ class _CycleSearch(Generic[S]):
         return (into, best) if best else None
 
     def _starts(self, names: Sequence[str]) -> list[State]:
-        """Return the states of these nodes, the nearest first."""
+        """Return the reachable states of these nodes, nearest to the start first."""
         states = [
             (number, name, state)
             for name in names
@@ -257,7 +259,7 @@ def _path_back(
     longest: int,
     effort: _Effort,
 ) -> TablePath:
-    """Return a shortest cycle through `start` of at most `longest` arcs; empty for none."""
+    """Return a shortest cycle through `start` of at most `longest` transitions; empty if none."""
     parents: dict[Q, tuple[Arc, Q] | None] = {}
     layer = [start]
     for _ in range(longest):
@@ -275,6 +277,7 @@ def _path_back(
 
 
 def _rows(arcs: Sequence[Arc]) -> Mapping[str, Sequence[Arc]]:
+    """Return transitions grouped by their source node."""
     rows: dict[str, list[Arc]] = {}
     for arc in arcs:
         rows.setdefault(arc.source, []).append(arc)

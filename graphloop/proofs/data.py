@@ -1,8 +1,8 @@
-"""Data: the state that nodes read and write, and that journals keep (GL6, GL11).
+"""Data: reads and writes of state fields (GL6), and journals of the state (GL11).
 
-A field whose default is None is unwritten when a run starts; every other field is written. At END
-each field is read, since it is part of the run's result. A write is in vain if another write
-replaces it on every path before a node reads it.
+When a run starts, a field is unwritten if its default is None; every other field is written. END
+counts as a read of each field, since the state is part of the run's result. A write is in vain if,
+on every path, another write replaces the value before a node reads it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ __all__ = ["find_field_faults", "find_state_faults", "initially_unwritten"]
 S = TypeVar("S")
 
 _Contracts: TypeAlias = Mapping[str, Contract]
-"""The contracts of the reachable nodes."""
+"""The contract of each reachable node, by the node's name."""
 
 FAILURES: Final = frozenset({Aborted, Failed})
 
 
 def find_field_faults(graph: ProofGraph[S]) -> Iterator[Finding | Unknown]:
-    """Yield fields that are read before they are written, or written in vain (GL6)."""
+    """Yield a finding or unknown for each early read or useless write of a field (GL6)."""
     state_type = _state_type(graph)
     if state_type is None:
         return
@@ -67,11 +67,12 @@ def find_field_faults(graph: ProofGraph[S]) -> Iterator[Finding | Unknown]:
 
 
 def _state_type(graph: ProofGraph[S]) -> object:
+    """Return the type of the user's state; None if the graph declares no state type."""
     return cast("object", getattr(graph.node_graph, "state_type", None))
 
 
 def initially_unwritten(state_type: type[object]) -> tuple[str, ...]:
-    """Return the fields of a state type whose default is None."""
+    """Return the names of the fields of a state type whose default is None."""
     if issubclass(state_type, BaseModel):
         infos = state_type.model_fields.items()
         defaults = [(n, info.get_default()) for n, info in infos if not info.is_required()]
@@ -88,7 +89,7 @@ def initially_unwritten(state_type: type[object]) -> tuple[str, ...]:
 def _early_reads(
     graph: ProofGraph[S], field: str, contracts: _Contracts
 ) -> Iterator[Finding | Unknown]:
-    """Yield the nodes that a path without a write to `field` leads to, and that read it."""
+    """Yield a finding or unknown for each node that may read `field` before a write (GL6)."""
 
     def arcs_from(name: str) -> list[tuple[Arc, str]]:
         return [(arc, arc.target) for arc in _arcs_without_write(graph, name, field, contracts)]
@@ -115,12 +116,13 @@ def _early_reads(
 def _arcs_without_write(
     graph: ProofGraph[S], name: str, field: str, contracts: _Contracts
 ) -> list[Arc]:
+    """Return the transitions out of a node that may leave `field` unwritten."""
     arcs = graph.arcs.get(name, ())
     return [arc for arc in arcs if field not in contracts[name].written(arc.outcome)]
 
 
 def _is_in_vain(graph: ProofGraph[S], name: str, field: str, contracts: _Contracts) -> bool:
-    """Return whether every path from a write leads to another write before a read."""
+    """Return whether every path from node `name` overwrites its write to `field` before a read."""
     unwritten = _arcs_without_write(graph, name, field, contracts)
     failed = {arc for arc in unwritten if arc.outcome in FAILURES}
     queue = deque(arc.target for arc in graph.arcs.get(name, ()) if arc not in failed)
@@ -134,14 +136,14 @@ def _is_in_vain(graph: ProofGraph[S], name: str, field: str, contracts: _Contrac
         seen.add(node)
         arcs = _arcs_without_write(graph, node, field, contracts)
         if field in contracts[node].fields_written:
-            # A run that failed has no result, so its END reads nothing.
+            # A failed run returns no result, so END reads no field after a failure.
             arcs = [arc for arc in arcs if arc.target != END or arc.outcome not in FAILURES]
         queue += [arc.target for arc in arcs]
     return True
 
 
 def find_state_faults(graph: ProofGraph[S]) -> Iterator[Finding | Unknown]:
-    """Yield the parts of the state that a journal may not return unchanged (GL11)."""
+    """Yield a finding or unknown for each part of the state that a journal may change (GL11)."""
     state_type = _state_type(graph)
     if state_type is None:
         return
@@ -153,7 +155,10 @@ def find_state_faults(graph: ProofGraph[S]) -> Iterator[Finding | Unknown]:
 
 
 def _round_trip(state_type: object, place: str, *, safe: bool) -> Iterator[Finding | Unknown]:
-    """Write a sample state to a journal, and compare it with what is read."""
+    """Yield a fault if a sample of the state changes when a journal writes and reads it (GL11).
+
+    `safe` says that the state type has no other fault; only then is a missing sample reported.
+    """
     try:
         codec = Codec(cast("type[object]", state_type))
     except PydanticUserError as error:
@@ -175,6 +180,7 @@ def _round_trip(state_type: object, place: str, *, safe: bool) -> Iterator[Findi
 
 
 def _sample_state(state_type: object) -> object:
+    """Return a state made without arguments, or else one with sample values."""
     if isinstance(state_type, type):
         try:
             return cast("Callable[[], object]", state_type)()

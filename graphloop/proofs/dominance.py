@@ -1,7 +1,7 @@
-"""Dominance: the nodes that every path to a node passes.
+"""Dominance: the dominators of a node, which are on every path from the start to the node.
 
-networkx computes immediate dominators by Cooper, Harvey and Kennedy, "A Simple, Fast Dominance
-Algorithm".
+networkx computes immediate dominators by the algorithm in Cooper, Harvey and Kennedy, "A Simple,
+Fast Dominance Algorithm".
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ class Dominance(Generic[S]):
 
     Args:
         graph: the graph.
-        answers: whether paths that end a run without an answer are left out.
+        answers: whether to leave out transitions that end a run without an answer.
     """
 
     def __init__(self, graph: ProofGraph[S], *, answers: bool = False) -> None:
         self.graph = graph
         self._arcs = _answering_arcs(graph) if answers else graph.arcs
         pairs = [(arc.source, arc.target) for row in self._arcs.values() for arc in row]
-        # An artificial root, since the start itself may have predecessors.
+        # A root of its own, since networkx requires a root without predecessors.
         root = object()
         digraph: nx.DiGraph[object] = nx.DiGraph([(root, graph.start), *pairs])
         self._immediate: dict[object, object] = dict(nx.immediate_dominators(digraph, root))
 
     @property
     def reached(self) -> tuple[str, ...]:
-        """The reachable nodes, and END, in the order of the table."""
+        """The reachable nodes in the order of the table, and END if it is reachable."""
         return tuple(name for name in (*self.graph.nodes, END) if name in self._immediate)
 
     def before(self, node: str) -> frozenset[str]:
-        """Return the strict dominators of `node`; none if it is unreachable."""
+        """Return the other nodes on every path to `node`; empty if `node` is unreachable."""
         dominators: list[str] = []
         dominator = self._immediate.get(node)
         while isinstance(dominator, str):
@@ -53,7 +53,7 @@ class Dominance(Generic[S]):
         return frozenset(dominators)
 
     def around(self, node: str, avoided: str) -> TablePath:
-        """Return a shortest path to `node` without `avoided`; empty if there is none."""
+        """Return a shortest path to `node` that avoids node `avoided`; empty if none exists."""
         start = self.graph.start
         if start == avoided:
             return ()
@@ -66,10 +66,10 @@ class Dominance(Generic[S]):
 
 
 def _answering_arcs(graph: ProofGraph[S]) -> Mapping[str, tuple[Arc, ...]]:
-    """Return the arcs of a graph without those that end a run without an answer.
+    """Return the transitions out of each node, except those that end a run without an answer.
 
-    A node of this package that leaves by `aborted` or `failed` leaves no answer. For other nodes
-    that is unknown, so their arcs stay.
+    A node of this package that leads to END by `aborted` or `failed` gives no answer. A node of the
+    user may give an answer then, so its transitions are kept.
     """
     own = {
         name for name, node in graph.nodes.items() if type(node).__module__.split(".")[0] == PACKAGE

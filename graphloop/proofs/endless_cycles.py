@@ -1,8 +1,8 @@
-"""GL4 and GL13: cycles without a bound, long stretches without a wait, and abort cycles.
+"""GL4 and GL13: unbounded cycles, long stretches without a wait, and cycles of stopped runs.
 
-Each graph is checked for unbounded cycles before its first run. The engine ends a run that passes
-`SETTLE_MAX` nodes without waiting, so a bounded graph with a longer stretch leaves GL4 unknown. The
-engine itself keeps GL13. Only a table that leads a stopped run in a circle is worth a warning.
+Each graph is checked for unbounded cycles before its first run. The engine ends a run that visits
+`SETTLE_MAX` nodes without waiting for an effect. If a bounded graph allows a longer stretch, GL4 is
+unknown. The engine enforces GL13; a warning is given only if a stopped run may go in a cycle.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ __all__ = [
 S = TypeVar("S")
 
 ROUNDS_MAX: Final = 30
-"""The most rounds of a cycle that a witness takes."""
+"""The most rounds of an unbounded cycle in a witness path."""
 
 TURN_KINDS: Final[frozenset[Kind]] = frozenset({"prepare", "model", "stop"})
-"""The kinds of nodes on cycles from turn to turn, which a StopCheck bounds."""
+"""The kinds of nodes whose cycles repeat turns; a StopCheck bounds such cycles."""
 
 STOP_CHECK: Final = (
     "lead the cycle through a StopCheck, and through a PrepareStep, which opens the turns that it "
@@ -65,11 +65,11 @@ STOP_CHECK: Final = (
 
 
 class Endless(NamedTuple):
-    """A cycle without a bound.
+    """A cycle without a known bound, as text.
 
     Attributes:
-        node: the node by which the cycle is suppressed, with GL4.
-        words: the cycle, what is missing, and how to add it.
+        node: the node to name in `ignore`, with the code GL4, to suppress the cycle.
+        words: a message with the cycle, the reason, and the fix.
     """
 
     node: str
@@ -79,11 +79,11 @@ class Endless(NamedTuple):
 def endless(graph: NodeGraph[S], *, every: bool = False) -> tuple[Endless, ...]:
     """Return the cycles of `graph` that have no known bound and are not suppressed.
 
-    Cycles of its children belong to their own graphs.
+    The graphs of children are not searched.
 
     Args:
         graph: the graph.
-        every: whether to return all of very many cycles.
+        every: whether to return all cycles, without a limit on their number.
     """
     proof_graph = ProofGraph(graph)
     if not proof_graph.reached:
@@ -113,14 +113,14 @@ def find_unbounded_cycles(
     every: bool = False,
     simulated: bool = True,
 ) -> Iterator[Finding | Unknown]:
-    """Yield each cycle without a bound; it is unknown if a bound may exist (GL4).
+    """Yield a finding for each unbounded cycle, or an unknown if it may be bounded (GL4).
 
     Args:
-        ranking: the bounds of the graph.
-        calls: the product of the graph with its calls.
+        ranking: the bounded transitions of the graph.
+        calls: the product of the graph with the status of tool calls.
         aside: the nodes whose cycles are suppressed.
-        every: whether to yield all of very many cycles.
-        simulated: whether a finding needs a run that takes the cycle.
+        every: whether to yield all cycles, without a limit on their number.
+        simulated: whether a cycle is a finding only if a simulated run takes it.
     """
     for cycle in unbounded(ranking, calls, aside, every=every):
         node = cycle.node
@@ -148,7 +148,7 @@ def find_unbounded_cycles(
 
 
 def _doubt(ranking: Ranking[S], cycle: Cycle) -> str:
-    """Return why a cycle may have a bound after all; empty if it has none."""
+    """Return why a cycle may be bounded after all; empty if it is surely unbounded."""
     names = [arc.source for arc in cycle.around]
     silent = tuple(name for name in names if ranking.graph.contracts[name] is None)
     if silent:
@@ -156,7 +156,7 @@ def _doubt(ranking: Ranking[S], cycle: Cycle) -> str:
             f"how often a run goes round {cycle.words} is not known: give {quote_names(silent)} a "
             f"`contract`, or {STOP_CHECK}."
         )
-    # Steps are counted by turns, so a graph without turns counts none.
+    # A StopCheck counts turns as steps, so this doubt needs a graph that opens turns.
     if ranking.opens_turns and _may_count(ranking, cycle.around):
         return (
             f"a stop check is on {cycle.words}, and it is not known whether each round adds "
@@ -173,11 +173,11 @@ def _doubt(ranking: Ranking[S], cycle: Cycle) -> str:
 
 
 def _cycle_of_a_run(ranking: Ranking[S], calls: CallProduct[S], cycle: Cycle) -> Cycle | None:
-    """Return a cycle that a run takes many times: this one, or another of its component."""
+    """Return a cycle that a simulated run repeats: `cycle`, or another of its component."""
     runs, arcs = calls.graph.runs, cycle.component
     for _ in range(TRIES):
         caps = [cap.times for arc in cycle.around if (cap := ranking.cap(arc)) is not None]
-        # More rounds than the bounds on the cycle would allow, if they held.
+        # Take more rounds than the caps on the cycle allow, to show that the caps do not hold.
         around = cycle.around * min(ROUNDS_MAX, 2 + max(caps, default=2))
         path = runs.first_run(partial(_path_around, calls, cycle, around))
         if path is not None:
@@ -196,7 +196,7 @@ def _cycle_of_a_run(ranking: Ranking[S], calls: CallProduct[S], cycle: Cycle) ->
 def _path_around(
     calls: CallProduct[S], cycle: Cycle, around: TablePath, excluded: Exclusions
 ) -> TablePath | None:
-    """Return a shortest path to a cycle that is not excluded, and the rounds."""
+    """Return a shortest allowed path to the cycle, followed by `around`; None if none exists."""
     if not excluded:
         return (*cycle.into, *around)
     into = calls.shortest_path(lambda state, _: state.node == cycle.node, excluded, around)
@@ -204,14 +204,14 @@ def _path_around(
 
 
 def _may_count(ranking: Ranking[S], cycle: TablePath) -> bool:
-    """Return whether a round may move a counter on the cycle, though not surely."""
+    """Return whether one round of a cycle may advance a counter of a cap on that cycle."""
     none: frozenset[Moves] = frozenset()
     counted = none.union(*(cap.counts for arc in cycle if (cap := ranking.cap(arc)) is not None))
     return any(counted & ranking.may_move(arc) for arc in cycle)
 
 
 def _missing_count(ranking: Ranking[S], cycle: TablePath) -> str:
-    """Return what would make each round of a cycle count as a step."""
+    """Return, as text, the change of the graph that makes each round of a cycle count as a step."""
     if not any("turn" in ranking.moved(arc) for arc in cycle):
         return "lead the cycle through a PrepareStep, which opens a turn"
     if not ranking.opens_again:
@@ -226,7 +226,7 @@ def _missing_count(ranking: Ranking[S], cycle: TablePath) -> str:
 
 
 def _reason(ranking: Ranking[S], cycle: TablePath) -> tuple[str, str]:
-    """Return why a cycle has no bound, and the fix."""
+    """Return why a cycle is unbounded, and the fix, both as text."""
     capped = next(((arc, cap) for arc in cycle if (cap := ranking.cap(arc)) is not None), None)
     if capped is None:
         return "no outcome on it is bounded", _fix(ranking, cycle)
@@ -243,7 +243,7 @@ def _reason(ranking: Ranking[S], cycle: TablePath) -> tuple[str, str]:
 
 
 def _fix(ranking: Ranking[S], cycle: TablePath) -> str:
-    """Return how to bound a cycle of such nodes."""
+    """Return, as text, how to bound a cycle: by a StopCheck, a Limit or a function's `cap`."""
     graph = ranking.graph
     if any(graph.nodes[arc.source].kind in TURN_KINDS for arc in cycle):
         return f"{STOP_CHECK}."
@@ -253,7 +253,7 @@ def _fix(ranking: Ranking[S], cycle: TablePath) -> str:
         for arc in cycle
         if any(isinstance(node, Function) for node in unwrapped([graph.nodes[arc.source]]))
     ]
-    # A function that can also lead out of the cycle decides on another round.
+    # Prefer a function that can also leave the cycle: it decides on another round.
     own.sort(
         key=lambda arc: all(
             target in inside
@@ -267,22 +267,22 @@ def _fix(ranking: Ranking[S], cycle: TablePath) -> str:
 
 AT_ONCE: Final[Mapping[type[object], frozenset[type[Outcome]]]] = {
     **dict.fromkeys((Approve, Critique, Function, ModelCall, Router), frozenset[type[Outcome]]()),
-    # A run that is too deep, or has spent its budget, starts no other run.
+    # These nodes start no child if the run is nested too deep or its budget is spent.
     **dict.fromkeys((Child, Parallel), frozenset({Failed})),
     MapOver: frozenset({Failed, Unplanned}),
     PrepareStep: frozenset({Calls, Overflow}),
     StopCheck: frozenset({Stop}),
 }
-"""The outcomes by which a node that usually waits may leave before it has waited."""
+"""The outcomes by which a node that usually waits for an effect may leave without waiting."""
 
 
 def find_long_stretches(ranking: Ranking[S]) -> Iterator[Unknown]:
-    """Yield GL4 as unknown if a run may pass too many nodes without waiting."""
+    """Yield an unknown if a run may visit over `SETTLE_MAX` nodes without waiting (GL4)."""
     nodes = ranking.graph.nodes
     names, arcs = ranking.split_graph()
     at_once = {name: _at_once(nodes[ranking.node(name)]) for name in names}
     quiet = {name: 1.0 for name in names if at_once[name]}
-    # Calls make a node wait: the gate, or the node that runs them.
+    # `Calls` leads to a gate or to a node that runs tools, and that node waits.
     passed = {
         arc
         for arc in arcs
@@ -291,7 +291,7 @@ def find_long_stretches(ranking: Ranking[S]) -> Iterator[Unknown]:
     stay = VisitCount(ranking, quiet).among(
         quiet, [arc for arc in arcs if arc in passed and arc.target in quiet]
     )
-    # A stretch also passes the node that waits before it, and the one after it.
+    # The count includes the waiting node before the stretch and the waiting node after it.
     before = any(arc.target in quiet for arc in arcs if arc not in passed)
     after = any(arc.target not in quiet for arc in passed)
     most = stay.weight + before + after
@@ -308,7 +308,7 @@ def find_long_stretches(ranking: Ranking[S]) -> Iterator[Unknown]:
 
 
 def find_abort_cycles(graph: ProofGraph[S]) -> Iterator[Finding]:
-    """Yield a warning for each cycle that the table leads a stopped run into (GL13)."""
+    """Yield a warning for each cycle that a stopped run follows in the table (GL13)."""
     arcs = {name: _arc_once_stopped(graph, name) for name in graph.reached}
     for name in graph.reached:
         at, path = name, list[Arc]()
@@ -328,7 +328,7 @@ def find_abort_cycles(graph: ProofGraph[S]) -> Iterator[Finding]:
 
 
 def _arc_once_stopped(graph: ProofGraph[S], name: str) -> Arc | None:
-    """Return the arc by which a stopped run leaves a node; None if that is unknown."""
+    """Return the transition by which a stopped run leaves a node; None if unknown."""
     node = _kernel(graph.nodes[name])
     outcome: type[Outcome] = Aborted
     match node:
@@ -344,10 +344,10 @@ def _arc_once_stopped(graph: ProofGraph[S], name: str) -> Arc | None:
 
 
 def _at_once(node: Node[Any, Outcome]) -> frozenset[type[Outcome]]:
-    """Return the outcomes by which a node may leave before it has waited.
+    """Return the outcomes by which a node may leave without waiting for an effect.
 
-    A class that derives from a node of this package may wait for nothing, so types are compared
-    exactly.
+    A subclass of a node of this package may behave differently, so types are compared exactly. For
+    an unknown type, all its outcomes are returned.
     """
     kernel = _kernel(node)
     kind: type[object] = type(kernel)
@@ -364,7 +364,7 @@ def _at_once(node: Node[Any, Outcome]) -> frozenset[type[Outcome]]:
 
 
 def _kernel(node: Node[Any, Outcome]) -> Node[Any, Outcome]:
-    """Return the innermost node of a node that wraps another for its graph."""
+    """Return the innermost node: follow the attribute `kernel` of nodes that wrap another node."""
     while is_node(within := cast("object", getattr(node, "kernel", None))):
         node = within
     return node

@@ -1,7 +1,8 @@
-"""Gates: tools and acts need a gate or a person before them (GL2, GL10).
+"""Gates: tools and nodes of kind `act` need a gate or a person before them (GL2, GL10).
 
-The witness is a shortest path from the start to a node that runs tools, on which no gate left by
-`Settled` since the last reply. A node of kind `act` needs such a gate, or a person's `Accepted`.
+A node that runs tools needs a gate that has left by `Settled` since the model's last reply. A node
+of kind `act` needs such a gate, or a person's `Accepted`. The witness of a fault is a shortest path
+from the start to the node without that gate or person.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ __all__ = [
 S = TypeVar("S")
 
 _Flagged: TypeAlias = tuple[CallState, bool]
-"""A call state, with a flag that a proof tracks along the path."""
+"""A state of the call product, with a Boolean flag that a proof tracks along the path."""
 
 
 def find_ungated_tools(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
-    """Yield each node that may run tools before a gate has spoken."""
+    """Yield a finding or unknown for each node that may run tools before a gate (GL2)."""
     for node in ungated_nodes(calls):
 
         def path_without(excluded: Exclusions, node: str = node) -> TablePath | None:
@@ -56,13 +57,13 @@ def find_ungated_tools(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
 
 
 def ungated_nodes(calls: CallProduct[S]) -> Iterable[str]:
-    """Return the nodes that may run tools before a gate has spoken, the nearest first."""
+    """Return nodes that may run calls that no gate has decided on, nearest to the start first."""
     states = calls.parents
     return dict.fromkeys(at.node for at in states if not at.gated and calls.runs_tools(at.node))
 
 
 def find_unapproved_acts(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
-    """Yield each node of kind `act` that may act without an approval since the last reply."""
+    """Yield a finding or unknown for each `act` node that may run without approval (GL2)."""
     graph = calls.graph
     acting = {name for name, node in graph.nodes.items() if node.kind == "act"}
     arcs_from = partial(_flagged_arcs, calls, partial(_is_approved, calls))
@@ -95,25 +96,28 @@ def find_unapproved_acts(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
 def _flagged_arcs(
     calls: CallProduct[S], flag_after: Callable[[Arc, CallState, bool], bool], state: _Flagged
 ) -> Iterator[tuple[Arc, _Flagged]]:
-    """Yield the arcs out of a state of the product with a flag."""
+    """Yield the transitions out of a flagged state, each with the next flagged state.
+
+    `flag_after` returns the next flag from the transition, the next call state and the flag.
+    """
     for arc, target in calls.arcs_from(state[0]):
         yield arc, (target, flag_after(arc, target, state[1]))
 
 
 def _is_approved(calls: CallProduct[S], arc: Arc, _: CallState, approved: bool) -> bool:  # noqa: FBT001 - a flag of the product
-    """Return whether an approval holds after an arc; asking a model ends it."""
+    """Return whether an approval is valid after a transition; a model call invalidates it."""
     contract, kind = calls.graph.contracts[arc.source], calls.kind(arc.source)
     if kind == "gate" and issubclass(arc.outcome, Settled):
         return True
     if contract is None or contract.model_calls != 0 or contract.children:
         return False
     if contract.asks and kind not in {"gate", "execute"}:
-        return issubclass(arc.outcome, Accepted)  # A later no undoes an earlier yes.
+        return issubclass(arc.outcome, Accepted)  # A later refusal revokes an earlier approval.
     return approved
 
 
 def find_unasked_holds(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
-    """Yield each node whose held calls may be appended before a person is asked."""
+    """Yield a finding or unknown for each node whose held calls may bypass a person (GL2)."""
     graph = calls.graph
     gates = [node for node in unwrapped(graph.nodes.values()) if isinstance(node, Gate)]
     if all(gate.hold for gate in gates):
@@ -147,7 +151,7 @@ def find_unasked_holds(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
 
 
 def find_idle_rules(calls: CallProduct[S], tools: tuple[str, ...]) -> Iterator[Finding]:
-    """Yield each gate with a rule that matches none of these tools."""
+    """Yield a finding for each gate rule that can never decide any of these tools (GL2)."""
     for name, node in calls.graph.nodes.items():
         for gate in unwrapped([node]):
             rules = gate.rules if isinstance(gate, Gate) else ()
@@ -163,7 +167,7 @@ def find_idle_rules(calls: CallProduct[S], tools: tuple[str, ...]) -> Iterator[F
 
 
 def find_parks_after_effects(graph: ProofGraph[S]) -> Iterator[Finding | Unknown]:
-    """Yield each node that acts or runs tools, and asks a person in the same visit (GL10)."""
+    """Yield a finding for each node that acts and asks a person in the same visit (GL10)."""
     yield from graph.unknown_without_contracts("GL10")
     for name in graph.reached:
         contract, node = graph.contracts[name], graph.nodes[name]

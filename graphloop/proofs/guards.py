@@ -1,8 +1,8 @@
-"""Guards: nodes that a later graph reaches past a guard.
+"""Guards: the nodes that lost a guard between an earlier and a later version of a graph.
 
-A guard is a gate, a check, a person or a stop. Dominators show which nodes a run always passed
-first. Several guards may protect a node together, one on each path. So the last guards on all paths
-to a node are compared too.
+A guard is a node of kind `gate`, `check`, `human` or `stop`. A guard protects a node alone if it is
+a dominator: it is on every path to the node. Several guards may also protect a node together, one
+on each path. So the last guards on all paths to a node are compared too.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ __all__ = ["gate_changes", "lost_guards"]
 S = TypeVar("S")
 
 Exit: TypeAlias = tuple[str, str]
-"""A guard, or a node that acts, and its outcome; the start has the outcome ""."""
+"""A node and the name of the outcome by which a path leaves it; "" if a path only starts there."""
 
 BOOKKEEPING: Final[frozenset[Kind]] = frozenset({"prepare", "model", "append"})
-"""Kinds that guard nothing; such a node is missed only before a node that acts."""
+"""Kinds that are no guards. A lost dominator of these kinds matters only before acting nodes."""
 
 VERBS: Final = {"allow": "allow", "ask": "ask about", "deny": "deny"}
 
 
 def lost_guards(old: ProofGraph[S], new: ProofGraph[S]) -> Iterator[Change]:
-    """Yield the nodes that lost a guard before them, and the nodes that newly act."""
+    """Yield a change for each node that lost a guard, and for each node that newly acts."""
     was, now = _Side(old), _Side(new)
     lost = {node: change for nodes, change in _lost_dominators(was, now) for node in nodes}
     yield from dict.fromkeys(lost.values())
@@ -47,7 +47,7 @@ def lost_guards(old: ProofGraph[S], new: ProofGraph[S]) -> Iterator[Change]:
 
 
 class _Side(Generic[S]):
-    """The earlier or the later graph, with its dominators, guards and acting nodes."""
+    """The earlier or the later of two graphs, with its dominators, guards and acting nodes."""
 
     def __init__(self, graph: ProofGraph[S]) -> None:
         self.graph = graph
@@ -58,13 +58,13 @@ class _Side(Generic[S]):
         self.guarded |= {END} & {*graph.parents}
 
     def guards_of(self, kinds: Set[Kind]) -> frozenset[str]:
-        """Return the reachable guards of some kinds."""
+        """Return the reachable nodes of these kinds that are guards."""
         nodes = self.graph.nodes
         known = [name for name in self.graph.reached if nodes[name].kind in kinds]
         return frozenset(name for name in known if is_guard(nodes[name]))
 
     def _acts(self, name: str) -> bool:
-        """Return whether a node may have an effect; a node without a contract may."""
+        """Return whether a node may run tools, start children or act on the world."""
         contract, kind = self.graph.contracts[name], self.graph.nodes[name].kind
         if contract is None:
             return name not in self.guards and kind not in BOOKKEEPING
@@ -72,7 +72,7 @@ class _Side(Generic[S]):
 
 
 def _lost_dominators(old: _Side[S], new: _Side[S]) -> Iterator[tuple[list[str], Change]]:
-    """Yield the nodes that are reachable without one of their former dominators."""
+    """Yield the nodes that lost the same dominators, with the change that describes the loss."""
     lost: dict[tuple[str, ...], list[str]] = {}
     for node in old.dominance.reached:
         gone = old.dominance.before(node) - new.dominance.before(node)
@@ -90,7 +90,7 @@ def _lost_dominators(old: _Side[S], new: _Side[S]) -> Iterator[tuple[list[str], 
 
 
 def _new_exits(old: _Side[S], new: _Side[S], node: str) -> Iterator[Change]:
-    """Yield the paths to a node whose last guard is another than before, or none."""
+    """Yield a change for each path to `node` whose last guard is new, or that has no guard."""
     judges = old.guards_of({"check", "human"})
     stops = [judges if node == END else side.guards | side.acting for side in (old, new)]
     was, now = _last_exits(old, node, stops[0]), _last_exits(new, node, stops[0] & stops[1])
@@ -109,11 +109,14 @@ def _new_exits(old: _Side[S], new: _Side[S], node: str) -> Iterator[Change]:
 
 
 def _last_exits(side: _Side[S], node: str, guards: Set[str]) -> dict[Exit, TablePath]:
-    """Return the last exits of guards on paths to a node, each with a shortest path from there."""
+    """Return the last exit of a guard on each path to `node`, with a shortest path from that guard.
+
+    A path from the start without a guard counts as an exit of the start with the outcome "".
+    """
     into: dict[str, list[Arc]] = {}
     for name in side.graph.reached:
         for outcome, target in side.graph.table[name].items():
-            # A run that ends so has no answer, which a guard would have judged.
+            # A run that ends by Aborted or Failed has no answer to guard.
             if target != END or outcome not in {Aborted, Failed}:
                 into.setdefault(target, []).append(Arc(name, outcome, target))
 
@@ -135,9 +138,13 @@ def _last_exits(side: _Side[S], node: str, guards: Set[str]) -> dict[Exit, Table
 def gate_changes(
     owner: str, old: tuple[Rule, ...], new: tuple[Rule, ...], added: Set[str] = frozenset()
 ) -> Iterator[Change]:
-    """Yield the tools that the rules of a gate decide differently.
+    """Yield a change for each tool that the old and new rules of a gate decide differently.
 
-    `owner` is the gate in words. Tools that only the later graph has, in `added`, are left out.
+    Args:
+        owner: the gate's description, for messages.
+        old: the rules of the gate in the earlier graph.
+        new: the rules of the gate in the later graph.
+        added: the tools that only the later graph has; they are not compared.
     """
     if old == new:
         return
@@ -157,7 +164,8 @@ def gate_changes(
             said = f"{owner} may {VERBS[now]} {tool!r}, and did {VERBS[was]} it before"
             changes.append(Change("weaker" if softer else "stronger", "gate", said))
             seen.add((was, now))
-    # Names show neither conditions nor time limits, nor all that odd patterns match.
+    # Sample names cannot compare conditions, time limits or patterns with `?` and `[`. Report such
+    # a difference as weaker, since it may be.
     times = [{rule.ttl_s for rule in rules} for rules in (old, new)]
     odd = any(set("?[") & set(tool) for rule in (*old, *new) for tool in rule.tools)
     decided = times[0] == times[1] and not odd and not any(r.condition for r in (*old, *new))
@@ -168,6 +176,7 @@ def gate_changes(
 
 
 def _reachable(nodes: Sequence[str]) -> str:
+    """Return the start of a message: these nodes become reachable, or a run can end."""
     inner = [name for name in nodes if name != END]
     if not inner:
         return "a run can end"
@@ -176,5 +185,6 @@ def _reachable(nodes: Sequence[str]) -> str:
 
 
 def _list(nodes: Iterable[str], joint: str) -> str:
+    """Return names in backquotes, joined by commas, with `joint` before the last."""
     names = [f"`{name}`" for name in nodes]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {joint} {names[-1]}"

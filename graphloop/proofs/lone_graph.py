@@ -1,8 +1,8 @@
 """All proofs of one graph without its children, and the transitions to blame for its faults.
 
-A witness ends where the fault shows, which is seldom the transition that is wrong. So each
-transition on the witness is led elsewhere, and the changed table is checked again. The transition
-whose change removes most faults is to blame. No runs are simulated for that.
+The witness path of a fault ends where the fault shows, but the wrong transition is often an earlier
+one. So the search gives each transition on the path other targets, and checks each changed table.
+The transition whose change leaves the fewest faults is to blame. This search simulates no runs.
 """
 
 from __future__ import annotations
@@ -41,31 +41,33 @@ __all__ = ["Blame", "prove"]
 S = TypeVar("S")
 
 FINDING_MAX: Final = 10_000
-"""The transitions of changed tables that are checked for one finding."""
+"""The most transitions, summed over all changed tables, that are checked for one finding."""
 
 GRAPH_MAX: Final = 40_000
-"""The transitions of changed tables that are checked for one graph."""
+"""The most transitions, summed over all changed tables, that are checked for one graph."""
 
 TRIES_MIN: Final = 4
-"""The changed tables without which no transition is blamed: fewer would blame by luck."""
+"""The fewest changed tables to try; if the limits allow fewer, no transition is blamed."""
 
 ROWS_MAX: Final = 3
-"""The transitions that one finding blames."""
+"""The most transitions that one finding blames."""
 
 DECIDED: Final = frozenset({"GL1", "GL2", "GL3", "GL4"})
 """The properties that depend on where transitions lead."""
 
 _Cell: TypeAlias = tuple[str, type[Outcome]]
+"""A cell of the transition table: a node and an outcome."""
+
 _Faults: TypeAlias = frozenset[tuple[str, Hashable]]
-"""Faults of a table, each with its code."""
+"""The faults of a table: pairs of a property code and a key of the fault, such as a node."""
 
 
 def prove(visits: VisitBounds[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
-    """Yield the results of a graph, with the transitions to blame.
+    """Yield the findings and unknowns of a graph; each finding has the transitions to blame.
 
     Args:
-        visits: the graph, with the number of visits of each node.
-        aside: the nodes whose cycles (GL4) are suppressed.
+        visits: the graph, with the upper bounds of visits of its nodes.
+        aside: the nodes whose unbounded cycles (GL4) are suppressed.
     """
     graph, results = visits.graph, [*_results(visits, aside)]
     if any(isinstance(result, Finding) for result in results):
@@ -77,6 +79,7 @@ def prove(visits: VisitBounds[S], aside: frozenset[str]) -> Iterator[Finding | U
 
 
 def _results(visits: VisitBounds[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
+    """Yield the results of every proof that needs only this graph, without the children."""
     graph = visits.graph
     yield from find_table_mismatches(graph)
     yield from find_unreachable_nodes(graph)
@@ -114,7 +117,7 @@ class Blame(Generic[S]):
         self._heads = [names[0] for names in islands(graph)]
 
     def blamed(self, finding: Finding) -> Finding:
-        """Return a finding with the transitions to blame, and the line of the first one."""
+        """Return the finding with the transitions to blame, and the source line of the first."""
         if finding.code not in DECIDED or finding.severity != "error":
             return finding
         scores: dict[_Cell, int] = {}
@@ -131,7 +134,7 @@ class Blame(Generic[S]):
         return replace(finding, rows=rows, written=self._graph.line_of(*rows[0]))
 
     def _changes(self, finding: Finding) -> Iterator[tuple[_Cell, str]]:
-        """Yield cells with another target, the likeliest change first."""
+        """Yield single changes of the table, as a cell and its new target, likeliest first."""
         names = finding.witness[:-1] if finding.outcomes else ()
         on_witness = [
             (node, outcome)
@@ -148,7 +151,7 @@ class Blame(Generic[S]):
                 yield from ((cell, head) for cell in self._cells_near(head))
 
     def _cells_near(self, head: str) -> Iterable[_Cell]:
-        """Return the cells that might have led to a node, those of the row above it first."""
+        """Return all reachable cells, ordered by their distance from the row above node `head`."""
         cells = [
             (node, outcome)
             for node in self._graph.reached
@@ -159,7 +162,7 @@ class Blame(Generic[S]):
         return sorted(cells, key=lambda cell: abs(row - 1 - self._order[cell[0]]))
 
     def _faults_after(self, cell: _Cell, target: str) -> _Faults:
-        """Return the faults of the table in which a cell leads to another target."""
+        """Return the faults of the table after `cell` is changed to lead to `target`."""
         if (cell, target) not in self._known:
             self._left -= 1
             changed = self._graph.redirected(*cell, target)
@@ -168,11 +171,12 @@ class Blame(Generic[S]):
 
 
 def _count(faults: _Faults, code: str) -> int:
+    """Return the number of faults with this property code."""
     return sum(1 for known, _ in faults if known == code)
 
 
 def _faults(calls: CallProduct[S]) -> _Faults:
-    """Return the faults of a table, whether or not a run shows them."""
+    """Return the faults of a table by graph search alone, without a simulated run."""
     graph = calls.graph
     lost = (*islands(graph), *closed_components(graph))
     faults: list[tuple[str, Hashable]] = [

@@ -1,9 +1,9 @@
-"""Nested graphs: the graphs that a graph runs as its children, and theirs.
+"""Nested graphs: the graphs that a graph runs as children, and the children of these.
 
 A graph that several nodes run is proven once, and its findings are reported at each place. A place
-is the path of child names that leads there, so two nodes that run one agent are one place. Nested
-graphs may have exponentially many places: after `USES_MAX` of them, a graph that was reported is
-not reported again.
+is the path of child names to a graph, so two nodes that run the same agent are one place. Nested
+graphs may have exponentially many places. So after `USES_MAX` places, a graph is reported only if
+no earlier place has the same graph.
 """
 
 from __future__ import annotations
@@ -38,29 +38,29 @@ __all__ = [
 S = TypeVar("S")
 
 NEST_MAX: Final = 64
-"""The depth to which children are proven and bounded."""
+"""The depth of nesting to which children are proven and bounded."""
 
 USES_MAX: Final = 64
-"""The places of graphs that are reported one by one."""
+"""The number of places after which a graph is not reported at a second place."""
 
 BUDGET: Final = "budget"
-"""The key of a graph's own budget in its `run_options`."""
+"""The key in `run_options` of a graph under which its own budget is stored."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class GraphUse:
-    """A graph at one place; the outermost graph has the empty path.
+    """A graph at one place, which is the path of child names from the outermost graph.
 
     Attributes:
         graph: the graph.
-        budget: what one run of it may spend; None if that is unknown.
-        path: the names of the children that lead to it.
-        gates: the gate rules of its ancestors, which hold in its runs too.
-        ignored: the nodes and codes whose findings are suppressed here.
+        budget: the budget of one run of the graph; None if unknown.
+        path: the names of the children that lead to this graph; empty for the outermost graph.
+        gates: the gate rules of its ancestors, which also apply to its runs.
+        ignored: the nodes and codes whose findings are suppressed at this place.
     """
 
-    graph: NodeGraph[Any]  # Each has a state of its own type.
+    graph: NodeGraph[Any]  # Each graph has its own state type.
     budget: Budget | None
     path: tuple[str, ...] = ()
     gates: frozenset[tuple[Rule, ...]] = frozenset()
@@ -68,9 +68,9 @@ class GraphUse:
 
     @property
     def graph_key(self) -> Hashable:
-        """The key of all findings that do not depend on ancestors.
+        """A key under which to cache the findings that do not depend on ancestors.
 
-        Copies of a graph that differ in their run options alone have one key.
+        Copies of a graph that differ only in their run options have the same key.
         """
         graph = self.graph
         agents = frozenset((name, id(agent)) for name, agent in graph.agents.items())
@@ -78,31 +78,31 @@ class GraphUse:
 
     @property
     def child_key(self) -> Hashable:
-        """The key of the findings about its children, which depend on gates and budgets."""
+        """A cache key for findings about children, which also depend on gates and budgets."""
         return self.graph_key, self.budget, self.gates
 
     @property
     def rule_key(self) -> Hashable:
-        """The key of the findings about its temporal rules."""
+        """A cache key for findings about the graph's temporal rules."""
         return self.graph_key, self.rules.rules
 
     @property
     def key(self) -> Hashable:
-        """The key of all its findings."""
+        """A cache key for all findings about the graph at this place."""
         return self.child_key, self.rule_key
 
     @property
     def rules(self) -> Rules:
-        """The temporal rules of its runs."""
+        """The temporal rules of the graph's runs."""
         return rules_given(self.graph)
 
     @property
     def prefix(self) -> str:
-        """The prefix of its nodes' names in the outermost graph: `child/`."""
+        """The prefix of the graph's node names in a report: `child/`, empty for the outermost."""
         return "".join(f"{name}/" for name in self.path)
 
     def in_outermost(self, found: Finding | Unknown) -> Finding | Unknown:
-        """Return a finding of this graph as a finding of the outermost graph."""
+        """Return a result of this graph with its node and place named from the outermost graph."""
         if not self.path:
             return found
         if isinstance(found, Unknown):
@@ -114,11 +114,12 @@ class GraphUse:
 
 
 class GraphUses(NamedTuple):
-    """The places of a graph's children.
+    """The places of a graph and of all its nested graphs.
 
     Attributes:
-        reported: the places that are reported, with each graph at least once.
-        beyond: the first left-out place with other gates, budgets or rules than any reported one.
+        reported: the places to report; each graph has at least one place here.
+        beyond: the first left-out place whose findings may differ from those of all reported
+            places, since its gates, budgets or rules differ.
         complete: whether no place is left out.
     """
 
@@ -130,19 +131,19 @@ class GraphUses(NamedTuple):
 def graph_uses(
     graph: NodeGraph[S], budget: Budget | None, ignored: Iterable[tuple[str, str]] = ()
 ) -> GraphUses:
-    """Return the places of a graph and of all graphs that it runs, in breadth-first order.
+    """Return the places of a graph and of all its nested graphs, in breadth-first order.
 
     Args:
         graph: the outermost graph.
-        budget: what one run of it may spend.
-        ignored: the nodes and codes that the caller suppresses, beside the graph's own.
+        budget: the budget of one run of the outermost graph.
+        ignored: the nodes and codes that the caller suppresses, in addition to the graph's own.
     """
     own = frozenset((*graph.ignore, *ignored))
     uses = [GraphUse(graph, _own_budget(graph, budget), ignored=own)]
     graph_keys = {uses[0].graph_key}
     places: set[Hashable] = set()
     left_out: list[GraphUse] = []
-    # The table of a graph is read once, however many places it has.
+    # The gates and children of each graph are cached, since a graph may have many places.
     tables: dict[int, tuple[list[tuple[Rule, ...]], tuple[ChildContract, ...]]] = {}
     queue = deque(uses)
     while queue:
@@ -177,7 +178,7 @@ def _child_use(
     graph: NodeGraph[Any],
     gates: frozenset[tuple[Rule, ...]],
 ) -> GraphUse:
-    """Return the place of a child; `gates` are the rules of its ancestors."""
+    """Return the `GraphUse` of a child's graph; `gates` are the gate rules of its ancestors."""
     above = parent.budget or Budget()
     given = above if child.budget is None else above.tightened(child.budget)
     own_gates = [child.gate_rules] if child.gate_rules else []
@@ -197,7 +198,7 @@ def _child_use(
 
 
 def _own_budget(graph: NodeGraph[Any], given: Budget | None) -> Budget | None:
-    """Return the given budget, tightened by the graph's own."""
+    """Return the stricter limits of `given` and the graph's own budget; None without either."""
     own = graph.run_options.get(BUDGET)
     if not isinstance(own, Budget):
         return given
@@ -205,15 +206,15 @@ def _own_budget(graph: NodeGraph[Any], given: Budget | None) -> Budget | None:
 
 
 def gate_rules(nodes: Iterable[Node[Any, Outcome]]) -> list[tuple[Rule, ...]]:
-    """Return the rules of each gate that has rules."""
+    """Return the rules of each gate among `nodes`, without gates that have no rules."""
     gates = [getattr(node, "rules", ()) for node in nodes if node.kind == "gate"]
-    # A gate of the user's may have an attribute of this name and another type.
+    # A gate class of the user may have an attribute `rules` of any type.
     known = [cast("tuple[object, ...]", rules) for rules in gates if isinstance(rules, tuple)]
     return [tuple(rule for rule in rules if isinstance(rule, Rule)) for rules in known if rules]
 
 
 def unknown_children(use: GraphUse) -> Iterator[Unknown]:
-    """Yield every property as unknown for each child whose graph is unknown."""
+    """Yield an unknown per property for each child whose graph is unknown or nested too deep."""
     for node, child in children_of(use.graph):
         if child.graph is None and child.name in use.graph.called:
             reason = (
@@ -236,13 +237,16 @@ def unknown_children(use: GraphUse) -> Iterator[Unknown]:
 
 
 def runs_unknown(uses: Iterable[GraphUse]) -> bool:
-    """Return whether one of these graphs runs a graph that is unknown."""
+    """Return whether one of these graphs has a child whose graph is unknown."""
     distinct = {(id(use.graph), len(use.path) >= NEST_MAX): use for use in uses}
     return any(True for use in distinct.values() for _ in unknown_children(use))
 
 
 def children_of(graph: NodeGraph[Any]) -> Iterator[tuple[str, ChildContract]]:
-    """Yield each child that a node runs, or that models call, with the name of the node."""
+    """Yield each child of a node, with the node's name.
+
+    Agents that models call as tools are children of the nodes of kind `execute`.
+    """
     called = [ChildContract(name, graph.agents.get(name)) for name in sorted(graph.called)]
     for name, node in graph.nodes.items():
         contract = contract_of(node)
@@ -253,8 +257,8 @@ def children_of(graph: NodeGraph[Any]) -> Iterator[tuple[str, ChildContract]]:
 
 
 def known_child(graph: NodeGraph[Any], child: ChildContract) -> ChildContract:
-    """Return a child with the graph that its parent knows by the child's name."""
+    """Return a child contract with the graph that the parent `graph` lists under its name."""
     known = graph.agents.get(child.name)
-    # A node may bring another graph that happens to have the name of an agent.
+    # A child with another graph under the name of a listed agent keeps its own graph.
     same = known is not None and (child.graph is None or child.graph == known)
     return replace(child, graph=known) if same else child

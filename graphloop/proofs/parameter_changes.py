@@ -1,7 +1,7 @@
-"""Parameter changes: values of two graphs whose written form differs.
+"""Parameter changes: the parameters whose text form differs between two graphs.
 
-A number, a name or a field is written as it is; a function or a class by its name. So two functions
-of one name are equal here: no comparison looks at what functions do.
+The text form of a function or class is its name; that of any other value has all its fields. So two
+functions with the same name count as equal: the comparison does not read their code.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ LIMITS: Final = {
     *("timeout_s", "step_timeout_s", "approval_ttl_s", "attempts_max", "tokens", "usd"),
     *("seconds", "tool_calls", "agent_calls", "retries", "caps"),
 }
-"""Parameters that allow more the higher they are; None is no limit."""
+"""Limits: a higher value allows more, and None means no limit."""
 
 GUARDING: Final = {
     *("active_tools", "approve_tool_call", "done_when", "hold", "needs_approval"),
     *("output_type", "price", "prices", "reconcile", "signed", "stop_when", "verify"),
 }
-"""Parameters that prevent something, in whatever value they stand."""
+"""Parameters that restrict a run; a change in any part of their value may weaken a guard."""
 
 COLLECTED: Final = {"checks", "conditions", "stop_when"}
-"""Parameters of which each member prevents something by itself."""
+"""Parameters that are lists of restrictions: an added member only makes a graph stricter."""
 
 CARE: Final = {"at_least_once": 0, "idempotent": 1, "pure": 1, "at_most_once": 2, "reconcile": 2}
-"""How strictly each `effect=` of a tool prevents a second run after a crash."""
+"""The strictness of each `effect=` of a tool; a stricter one avoids second runs after a crash."""
 
 
 @final
@@ -54,10 +54,15 @@ class Change:
     """A difference between two graphs.
 
     Attributes:
+        effect: whether the later graph guarantees less (`weaker`) or more (`stronger`), or whether
+            this is unclear (`changed`).
         subject: `guard`, `acts`, `gate`, `bound`, `rule`, `node`, `tool`, `given`, `agent`,
             `ignore`, `start`, or the code of a property of `check`.
-        witness: the nodes of a shortest path of the later graph that shows it; empty for none.
-            `outcomes` are the outcomes along it.
+        message: the difference in words.
+        node: the node that differs; empty if the difference is about no single node.
+        witness: the nodes of a shortest path in the later graph that shows the difference; empty
+            for none.
+        outcomes: the outcomes along the witness, one fewer than its nodes.
     """
 
     effect: Effect
@@ -68,7 +73,7 @@ class Change:
     outcomes: tuple[str, ...] = ()
 
     def along(self, path: TablePath) -> Change:
-        """Return this change with a path as its witness."""
+        """Return a copy of this change with `path` as its witness."""
         witness = (path[0].source, *(arc.target for arc in path)) if path else ()
         return replace(self, witness=witness, outcomes=tuple(arc.word for arc in path))
 
@@ -82,15 +87,15 @@ class Change:
 
 
 def is_guard(node: object) -> bool:
-    """Return whether a node can prevent what comes after it."""
+    """Return whether a node is a guard: of kind gate, check, human or stop, but no Router."""
     kind: object = getattr(node, "kind", "")
     return kind in {"gate", "check", "human", "stop"} and not isinstance(node, Router)
 
 
 def node_changes(old: Node[S, Outcome], new: Node[S, Outcome]) -> Iterator[Change]:
-    """Yield the differences of two nodes of one name, except the rules of gates."""
+    """Yield the changes between two nodes with the same name, except changes of gate rules."""
     guards = is_guard(old) or is_guard(new)
-    # A node that carries the graphs of its agents wraps the inner node in a field.
+    # Compare the inner nodes of wrappers that only add the graphs of agents.
     was, now = (
         node if {*(_fields(node) or {})} != {"node", "graphs"} else cast("Any", node).node
         for node in (old, new)
@@ -112,9 +117,15 @@ def node_changes(old: Node[S, Outcome], new: Node[S, Outcome]) -> Iterator[Chang
 def value_changes(
     subject: str, owner: str, path: str, old: object, new: object, *, guards: bool = False
 ) -> Iterator[Change]:
-    """Yield the parameters of two values whose written forms differ.
+    """Yield a change for each part of two values whose text forms differ.
 
-    `path` names the parameter of `owner`, with dots. `guards` says that `owner` prevents something.
+    Args:
+        subject: the `subject` of the changes.
+        owner: the description of the node or tool that has the parameter, for messages.
+        path: the parameter's name, with dots for nested fields.
+        old: the value in the earlier graph.
+        new: the value in the later graph.
+        guards: whether `owner` is a guard, so that an unclear change counts as weaker.
     """
     sides = written(old), written(new)
     if sides[0] == sides[1]:
@@ -129,7 +140,7 @@ def value_changes(
 
 
 def _pairs(name: str, old: object, new: object) -> Iterator[tuple[str, object, object]]:
-    """Yield the parts of two values that are compared one by one, with a suffix of the path."""
+    """Yield the parts of two values to compare one by one: path suffix, old part and new part."""
     same = type(old).__qualname__ == type(new).__qualname__
     if not same or isinstance(old, AllOf | Not) or (name in COLLECTED and _includes(new, old)):
         return
@@ -142,7 +153,7 @@ def _pairs(name: str, old: object, new: object) -> Iterator[tuple[str, object, o
 
 
 def written(value: object) -> str:
-    """Return the text form of a value, the same each time its file is loaded."""
+    """Return a text form of a value that is the same in each process, without addresses."""
     parts, sort, plain = _fields(value), type(value).__qualname__, value
     if isinstance(value, NodeGraph):
         return f"graph {value.name!r}"
@@ -155,13 +166,13 @@ def written(value: object) -> str:
     if parts is not None:
         said = [f"{name}={written(part)}" for name, part in parts.items()]
         return f"{sort}({', '.join(sorted(said) if isinstance(value, Mapping) else said)})"
-    # The default `repr` shows an address, which differs each time.
+    # The default `repr` contains an address, which differs in each process.
     other = sort if type(plain).__repr__ is object.__repr__ else repr(plain)
     return str(getattr(plain, "__qualname__", other))
 
 
 def _fields(value: object) -> Mapping[str, object] | None:
-    """Return the named parts of a value; None if it has none."""
+    """Return the parts of a value by name, such as fields or items; None for a plain value."""
     match value:
         case Tool():
             tool = cast("Tool[..., object]", value)
@@ -184,14 +195,14 @@ def _fields(value: object) -> Mapping[str, object] | None:
 
 
 def _includes(value: object, part: object) -> bool:
-    """Return whether a list has all members of another list."""
+    """Return whether list `value` has all members of list `part`, compared by their text forms."""
     sides: list[object] = [value, part]
     members, needed = (set(map(written, (_fields(side) or {}).values())) for side in sides)
     return all(isinstance(side, list | tuple) for side in sides) and needed <= members
 
 
 def _effect(name: str, old: object, new: object, *, guards: bool) -> Effect:
-    """Return the effect of a change; an unclear change of a guard is weaker."""
+    """Return the effect of a parameter change; an unclear change of a guard counts as weaker."""
     if name in LIMITS and all(isinstance(side, int | float | None) for side in (old, new)):
         was, now = cast("float | None", old), cast("float | None", new)
         return "weaker" if was is not None and (now is None or now > was) else "stronger"

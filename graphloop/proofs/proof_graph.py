@@ -1,7 +1,7 @@
-"""ProofGraph: a graph with its contracts, as the proofs search it.
+"""ProofGraph: a graph with its nodes' contracts, in the form that the proofs search.
 
-Owns breadth-first search, strongly connected components, and the making of findings. The witness
-of each proof is therefore a path of the table that the engine executes.
+Owns breadth-first search, strongly connected components, and the construction of findings. All
+proofs search the table that the engine executes, so each witness is a path of that table.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ Q = TypeVar("Q", bound=Hashable)
 
 END: Final = "END"
 PATH_MAX: Final = 30
-"""The arcs of a path that a message lists; a longer path is told by its length."""
+"""The most transitions of a path that a message lists; for a longer path it gives the length."""
 
 FAIL_CLOSED: Final = frozenset({"GL2", "GL3"})
-"""The properties that fail a report even if no run takes the path that breaks them."""
+"""The properties that fail a report even if no simulated run takes the faulty path."""
 
 NAMED_MAX: Final = 3
-"""The nodes that a message names before it counts the others."""
+"""The most nodes that a message names; it only counts the others."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Arc:
-    """A transition of the table: the node `source` leaves by `outcome` to `target`."""
+    """A transition of the table: from node `source`, by `outcome`, to node `target`."""
 
     source: str
     outcome: type[Outcome]
@@ -69,23 +69,24 @@ class Arc:
     @property
     def word(self) -> str:
         """The outcome's name."""
-        # The type checker takes the hash of a class for that of its values.
+        # The cast tells the type checker that a class is hashable.
         return _word(cast("Hashable", self.outcome))
 
 
 TablePath: TypeAlias = tuple[Arc, ...]
+"""A path of the table: transitions, each from the target of the transition before."""
 
 
 class ProofGraph(Generic[S]):
-    """A graph whose table and contracts have been read for the proofs.
+    """A graph with the contracts and transitions that the proofs search.
 
-    An outcome that a contract rules out has no arc.
+    A transition whose outcome is impossible by the node's contract is left out.
 
     Attributes:
         node_graph: the graph.
-        contracts: the contract of each node; None for a node without one.
-        arcs: the arcs out of each node, in the order of the table.
-        parents: each reachable node, with the last arc of a shortest path from the start.
+        contracts: the contract of each node; None for a node without a contract.
+        arcs: the transitions out of each node, in the order of the table.
+        parents: each reachable node, with the last transition of a shortest path from the start.
     """
 
     def __init__(self, graph: NodeGraph[S]) -> None:
@@ -105,7 +106,7 @@ class ProofGraph(Generic[S]):
         self.parents = breadth_first([graph.start], self.arcs_from)
 
     def redirected(self, node: str, outcome: type[Outcome], target: str) -> ProofGraph[S]:
-        """Return this graph with one transition led to another target."""
+        """Return a copy of this graph in which `node` leads to `target` by `outcome`."""
         graph = copy(self)
         graph.node_graph = copy(self.node_graph)
         graph.table = {**self.table, node: {**self.table[node], outcome: target}}
@@ -118,12 +119,12 @@ class ProofGraph(Generic[S]):
 
     @cached_property
     def runs(self) -> RunSearch[S]:
-        """The search for runs that take a path."""
+        """The search for simulated runs that follow a path; one search per graph."""
         return RunSearch(self.node_graph)
 
     @cached_property
     def turnless(self) -> frozenset[str]:
-        """The nodes that ask a model in a turn that another node opens."""
+        """The nodes that call a model but open no turn, so that another node must open it."""
         return frozenset(name for name, node in self.nodes.items() if needs_turn(node))
 
     @cached_property
@@ -137,11 +138,12 @@ class ProofGraph(Generic[S]):
         return tuple(name for name in self.nodes if name in self.parents)
 
     def _is_never(self, name: str, outcome: type[Outcome]) -> bool:
+        """Return whether the contract of node `name` rules out `outcome`."""
         contract = self.contracts.get(name)
         return contract is not None and contract.never(outcome)
 
     def arcs_from(self, name: str) -> Iterable[tuple[Arc, str]]:
-        """Return the arcs out of a node, each with its target."""
+        """Return the transitions out of a node, each with its target."""
         return ((arc, arc.target) for arc in self.arcs.get(name, ()))
 
     def path_to(self, node: str) -> TablePath:
@@ -149,7 +151,7 @@ class ProofGraph(Generic[S]):
         return path_to(self.parents, node)
 
     def run_to(self, node: str) -> TablePath:
-        """Return a short path to `node` that a run takes; empty if the search finds none."""
+        """Return a short path to `node` that a simulated run takes; empty if none is found."""
         path = self.runs.first_run(
             lambda excluded: shortest_path(
                 [self.start], self.arcs_from, lambda name, _: name == node, excluded
@@ -158,7 +160,7 @@ class ProofGraph(Generic[S]):
         return path or ()
 
     def run_prefix(self, path: TablePath) -> TablePath:
-        """Return the longest prefix of `path` that a run takes."""
+        """Return the longest prefix of `path` that a simulated run takes."""
         return path[: self.runs.walk(path)]
 
     def confirmed(
@@ -166,11 +168,12 @@ class ProofGraph(Generic[S]):
         path_without: Callable[[Exclusions], TablePath | None],
         finding_of: Callable[[TablePath], Finding],
     ) -> Finding | Unknown:
-        """Return the finding of the first path that a run takes; an unknown if no run takes one.
+        """Return a finding if a simulated run takes a faulty path, else an unknown.
 
         Args:
-            path_without: returns a shortest path that shows the fault and is not excluded.
-            finding_of: returns the finding whose witness is a path.
+            path_without: returns a shortest path to the fault, except excluded paths; None if
+                there is no other path.
+            finding_of: returns the finding whose witness is a given path.
         """
         path = self.runs.first_run(path_without)
         if path is not None:
@@ -182,7 +185,7 @@ class ProofGraph(Generic[S]):
         return Unknown(fault.code, reason, fault.node, fails=fault.code in FAIL_CLOSED)
 
     def unknown_without_contracts(self, code: str) -> tuple[Unknown, ...]:
-        """Return a property as unknown if a reachable node has no contract."""
+        """Return an unknown for property `code` if a reachable node lacks a contract, else ()."""
         silent = tuple(name for name in self.reached if self.contracts[name] is None)
         if not silent:
             return ()
@@ -203,7 +206,7 @@ class ProofGraph(Generic[S]):
         severity: Severity = "error",
         place: str = "",
     ) -> Finding:
-        """Return a finding about `node` whose witness is `path`."""
+        """Return a finding about `node` with `path` as its witness, and with source lines."""
         witness = (path[0].source, *(arc.target for arc in path)) if path else ()
         if not path and node:
             witness = (node,)
@@ -222,12 +225,15 @@ class ProofGraph(Generic[S]):
         )
 
     def line_of(self, node: str = "", outcome: str = "") -> str | None:
-        """Return the `file:line` of a cell, else of its row, else of the graph; None if unknown."""
+        """Return the `file:line` where the transition of `node` by `outcome` is written.
+
+        If that line is unknown, return the line of the node's row, else of the graph, else None.
+        """
         source = self.node_graph.source
         return source and f"{short_path(Path(source.file))}:{source.at(node, outcome)}"
 
     def with_line(self, finding: F) -> F:
-        """Return a finding with the line of its node, unless it has a line already."""
+        """Return a finding with the source line of its node added, unless it has a line."""
         if not isinstance(finding, Finding) or finding.written is not None:
             return finding
         return replace(finding, written=self.line_of(finding.node))
@@ -237,7 +243,7 @@ class ProofGraph(Generic[S]):
         known = self.nodes.get(node)
         if known is None:
             return None
-        # A node that wraps a function is defined where the function is.
+        # For a node that wraps a function, the function is more useful than the node's class.
         function: object = getattr(known, "function", None)
         return _definition(function if callable(function) else type(known))
 
@@ -246,7 +252,7 @@ _word = lru_cache(maxsize=1_024)(outcome_name)
 
 
 def quote_names(names: tuple[str, ...]) -> str:
-    """Return the first names in quotes, and the number of the others."""
+    """Return the first names in quotes, and the number of further names, as text."""
     text = ", ".join(repr(name) for name in names[:NAMED_MAX])
     more = len(names) - NAMED_MAX
     return text if more <= 0 else f"{text} and {more} more"
@@ -254,6 +260,7 @@ def quote_names(names: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=1_024)
 def _definition(of: type[object] | Callable[..., object]) -> str | None:
+    """Return the `file:line` of a class or function; None if its source is unknown."""
     try:
         of = unwrap(of)
         file, (_, line) = getsourcefile(of), getsourcelines(of)
@@ -265,11 +272,11 @@ def _definition(of: type[object] | Callable[..., object]) -> str | None:
 def breadth_first(
     starts: Iterable[Q], arcs_from: Callable[[Q], Iterable[tuple[Arc, Q]]]
 ) -> dict[Q, tuple[Arc, Q] | None]:
-    """Return every reachable state with its parent in the breadth-first tree.
+    """Return each reachable state with the transition and state from which it was first reached.
 
     Args:
-        starts: the states to begin with; their parent is None.
-        arcs_from: returns the arcs out of a state, each with the state that it leads to.
+        starts: the states at which the search begins; they map to None.
+        arcs_from: returns the transitions out of a state, each with the next state.
     """
     parents: dict[Q, tuple[Arc, Q] | None] = dict.fromkeys(starts)
     queue = deque(parents)
@@ -283,7 +290,7 @@ def breadth_first(
 
 
 def path_to(parents: Mapping[Q, tuple[Arc, Q] | None], state: Q) -> TablePath:
-    """Return the path to `state` in the tree that `breadth_first` returned."""
+    """Return the shortest path to `state`, from the result of `breadth_first`."""
     arcs: list[Arc] = []
     parent = parents[state]
     while parent is not None:
@@ -299,14 +306,15 @@ def shortest_path(
     excluded: Exclusions,
     suffix: TablePath = (),
 ) -> TablePath | None:
-    """Return a shortest path to a goal; None if there is none.
+    """Return a shortest path to a goal state; None if no allowed path leads to a goal.
 
     Args:
-        starts: the states to begin with.
-        arcs_from: returns the arcs out of a state, each with the state that it leads to.
-        is_goal: whether a state, entered by an arc, is a goal.
-        excluded: the paths that are left out; their marks make a product with the states.
-        suffix: arcs that follow the path, and are no part of it.
+        starts: the states at which the search begins.
+        arcs_from: returns the transitions out of a state, each with the next state.
+        is_goal: whether a state is a goal, given the transition into it (None for a start).
+        excluded: the paths that the search leaves out. It searches pairs of a state and a mark,
+            which is the state of `excluded` after the path so far.
+        suffix: transitions after the path that must be allowed too, but are not returned.
     """
     if not excluded:
         return _first_path(starts, arcs_from, is_goal)
@@ -329,6 +337,7 @@ def _first_path(
     arcs_from: Callable[[Q], Iterable[tuple[Arc, Q]]],
     is_goal: Callable[[Q, Arc | None], bool],
 ) -> TablePath | None:
+    """Return a shortest path to a goal state; None if no path leads to a goal."""
     parents: dict[Q, tuple[Arc, Q] | None] = dict.fromkeys(starts)
     if any(is_goal(state, None) for state in parents):
         return ()
@@ -345,7 +354,7 @@ def _first_path(
 
 
 def strong_components(states: Iterable[Q], arcs: Iterable[tuple[Q, Q]]) -> Iterator[tuple[Q, ...]]:
-    """Yield the strongly connected components, in the order of `states`."""
+    """Yield the strongly connected components of a graph, in the order of `states`."""
     digraph = Digraph()
     digraph.add_nodes_from(states)
     digraph.add_edges_from(arcs)
@@ -354,13 +363,13 @@ def strong_components(states: Iterable[Q], arcs: Iterable[tuple[Q, Q]]) -> Itera
         tuple(sorted(component, key=order.__getitem__))
         for component in nx.strongly_connected_components(digraph)
     ]
-    # networkx returns the states that it was given.
+    # The stubs of networkx lose the type of the states.
     ordered = sorted(components, key=lambda component: order[component[0]])
     yield from cast("list[tuple[Q, ...]]", ordered)
 
 
 def cyclic_components(states: Iterable[Q], arcs: Iterable[tuple[Q, Q]]) -> Iterator[tuple[Q, ...]]:
-    """Yield the strongly connected components that contain a cycle."""
+    """Yield the strongly connected components of a graph that contain a cycle."""
     pairs = list(arcs)
     if not pairs:
         return

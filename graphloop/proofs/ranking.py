@@ -1,14 +1,15 @@
-"""Ranking: the bounds that make every run leave a cycle.
+"""Ranking: the bounded transitions, which make every run leave a cycle.
 
-A component is a strongly connected component. An arc is bounded in it if its node promises so
-(`Contract.caps`), and no arc of the component resets the counter. Removing bounded arcs again and
-again is a lexicographic ranking function: a graph whose cycles all come apart this way is bounded.
+A component is a strongly connected component. A transition is bounded in a component if the node's
+contract caps it (`Contract.caps`) and no transition of the component resets the counter. Removing
+bounded transitions may split the component, and the parts may have bounded transitions in turn. If
+this removes all cycles, every run is bounded. (This is a lexicographic ranking function.)
 
-A counter of turns bounds an arc only if every path from the arc back to itself opens a turn. A
-turn that is opened anew (`again`) is the same turn.
+A cap that counts turns bounds a transition only if every path from the transition back to itself
+opens a turn. Opening the same turn anew (`again`) does not count.
 
-The split graph has several nodes for one node of the table, where the node has fewer outcomes after
-some arcs: after noted feedback, and in a run that has ended or was broken off.
+The split graph has several copies of some nodes, by the state in which a run enters them: with
+feedback noted, or after the run has ended or failed. Such a copy has fewer outcomes.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ __all__ = ["Component", "EntryState", "Ranking", "outcomes_after"]
 S = TypeVar("S")
 
 EntryState: TypeAlias = Literal["", "noted", "ended", "broken"]
-"""The state in which a run enters a node: feedback is noted, it has an ending, or it broke off."""
+"""The state in which a run enters a node: with noted feedback, ended, or failed or stopped."""
 
 AFTER_APPEND: Final[Mapping[EntryState, frozenset[type[Outcome]]]] = {
     "noted": frozenset({AnsweredCalls, Resend, Refused}),
@@ -50,30 +51,34 @@ AFTER_APPEND: Final[Mapping[EntryState, frozenset[type[Outcome]]]] = {
 AFTER_VERIFY: Final[Mapping[EntryState, frozenset[type[Outcome]]]] = dict.fromkeys(
     ("ended", "broken"), frozenset({Accepted})
 )
-"""The outcomes that an Append and a Verify have left, by the state in which a run enters."""
+"""The outcomes that remain possible for an Append or a Verify, by the run's entry state."""
 
 SEPARATOR: Final = "\0"
-"""Stands between a node's name and its entry state in a name of the split graph."""
+"""The separator of a node's name and its entry state, in names of the split graph."""
 
 EVERYTHING: Final[frozenset[Moves]] = frozenset(get_args(Moves))
 
 Component: TypeAlias = tuple[tuple[str, ...], list[Arc]]
-"""The nodes of a component, and the arcs between them."""
+"""The nodes of a strongly connected component, and the transitions between them."""
 
 TurnState: TypeAlias = Literal["new", "asked", "again", "ended", "broken"]
-"""The turn's model was not asked, was asked, or the turn opens anew; or the run is over."""
+"""The state of a turn: its model was not called (`new`), was called (`asked`), or the same turn is
+to open anew (`again`). Or the run has ended, or has failed or was stopped (`broken`)."""
 
 ONGOING: Final[tuple[TurnState, ...]] = ("new", "asked", "again")
 TURN_STATES: Final[tuple[TurnState, ...]] = (*ONGOING, "ended", "broken")
 
 State: TypeAlias = tuple[str, TurnState]
+"""A node of the split graph, and the state of the turn on entry."""
 
 
 class Ranking(Generic[S]):
-    """The bounded arcs of a graph.
+    """The bounded transitions of a graph, and its split graph.
+
+    The split graph has copies of a node that has fewer outcomes in some entry states.
 
     Attributes:
-        arcs: the arcs out of each node of the split graph.
+        arcs: the transitions out of each node of the split graph.
     """
 
     def __init__(self, graph: ProofGraph[S]) -> None:
@@ -85,33 +90,33 @@ class Ranking(Generic[S]):
         self._states = self._reachable_states()
         self._unmoved: dict[tuple[frozenset[Moves], bool], frozenset[str]] = {}
         self.opens_again = any(turn == "again" for _, turn in self._states)
-        """Whether a run may open the same turn anew, as a Compact asks for."""
+        """Whether a run may open the same turn again, such as after a Compact."""
 
     def node(self, name: str) -> str:
-        """Return the node of the table that a node of the split graph stands for."""
+        """Return the name of the table's node of which a split-graph node is a copy."""
         return name.partition(SEPARATOR)[0]
 
     def table_arc(self, arc: Arc) -> Arc:
-        """Return the transition of the table that an arc of the split graph stands for."""
+        """Return the table's transition of which a split-graph transition is a copy."""
         return Arc(self.node(arc.source), arc.outcome, self.node(arc.target))
 
     def split_graph(self) -> tuple[tuple[str, ...], list[Arc]]:
-        """Return the nodes and arcs of the split graph, without END."""
+        """Return the nodes and transitions of the split graph, without END."""
         arcs = [arc for row in self.arcs.values() for arc in row]
         return tuple(self.arcs), [arc for arc in arcs if arc.target in self.arcs]
 
     @cached_property
     def opens_turns(self) -> bool:
-        """Whether an arc may open a turn."""
+        """Whether any transition may open a turn."""
         return any("turn" in self.may_move(arc) for row in self.arcs.values() for arc in row)
 
     @cached_property
     def cyclic_components(self) -> Sequence[Component]:
-        """The components of the split graph that contain a cycle."""
+        """The strongly connected components of the split graph that contain a cycle."""
         return list(self.components(*self.split_graph()))
 
     def components(self, names: Iterable[str], arcs: Sequence[Arc]) -> Iterator[Component]:
-        """Yield the components of these nodes and arcs that contain a cycle."""
+        """Yield the strongly connected components of a subgraph that contain a cycle."""
         groups = list(cyclic_components(names, [(arc.source, arc.target) for arc in arcs]))
         number_of = {name: number for number, group in enumerate(groups) for name in group}
         inside: list[list[Arc]] = [[] for _ in groups]
@@ -122,22 +127,22 @@ class Ranking(Generic[S]):
         yield from zip(groups, inside, strict=True)
 
     def cap(self, arc: Arc) -> Cap | None:
-        """Return the bound that a contract promises for an arc."""
+        """Return the contract's limit on how often a transition is taken; None for no limit."""
         contract = self._contract(arc.source)
         return None if contract is None else contract.caps.get(arc.outcome)
 
     def may_move(self, arc: Arc) -> frozenset[Moves]:
-        """Return what an arc may move on."""
+        """Return the moves, such as `turn` for a new turn, that a transition may make."""
         contract = self._contract(arc.source)
         return EVERYTHING if contract is None else contract.may_move(arc.outcome)
 
     def moved(self, arc: Arc) -> frozenset[Moves]:
-        """Return what an arc surely moves on."""
+        """Return the moves, such as `turn` for a new turn, that a transition surely makes."""
         contract = self._contract(arc.source)
         return frozenset() if contract is None else contract.moved(arc.outcome)
 
     def bounded(self, arcs: Sequence[Arc]) -> list[Arc]:
-        """Return the bounded arcs of a component, given all its arcs."""
+        """Return the bounded transitions of a component, given all its transitions."""
         unasked = self.unasked_holds(arcs)
         capped = [
             (arc, cap) for arc in arcs if (cap := self.cap(arc)) is not None and arc not in unasked
@@ -159,9 +164,10 @@ class Ranking(Generic[S]):
         return [arc for arc, cap in kept if not cap.counts or arc in moved]
 
     def unasked_holds(self, arcs: Sequence[Arc]) -> frozenset[Arc]:
-        """Return the `Held` arcs that a cycle without a gate leads back to.
+        """Return the `Held` transitions that are on a cycle without a gate.
 
-        A gate asks about held calls, so that they are held once. Without a gate, no bound holds.
+        A gate asks a person about held calls, so that calls are held only once. Without a gate on
+        the cycle, the cap on `Held` does not hold.
         """
         held = [arc for arc in arcs if issubclass(arc.outcome, Held)]
         if not held:
@@ -179,11 +185,11 @@ class Ranking(Generic[S]):
         return frozenset(arc for arc in held if number_of[arc.source] == number_of[arc.target])
 
     def unmoved_from_start(self, counts: frozenset[Moves], *, handed_in: bool) -> frozenset[str]:
-        """Return the nodes that a run may enter before any of these moves.
+        """Return the nodes that a run may enter before its first move among `counts`.
 
         Args:
-            counts: the moves that a counter counts.
-            handed_in: whether the run begins with a conversation that has open calls.
+            counts: the moves that a cap counts, such as `turn` for a new turn.
+            handed_in: whether the run starts with a conversation that has unanswered calls.
         """
         if (counts, handed_in) not in self._unmoved:
             reached = {self.graph.start}
@@ -198,17 +204,21 @@ class Ranking(Generic[S]):
         return self._unmoved[counts, handed_in]
 
     def is_first(self, arc: Arc) -> bool:
-        """Return whether a handed-in conversation may take an arc once without its moves."""
+        """Return whether a transition may lack its moves once, at the start of a run.
+
+        This is possible if the run starts with a conversation that has unanswered calls.
+        """
         contract = self._contract(arc.source)
         return contract is not None and arc.outcome is Calls and contract.takes_up_calls
 
     def _contract(self, name: str) -> Contract | None:
+        """Return the contract of a node of the split graph; None without a contract."""
         if name not in self._contracts:
             self._contracts[name] = self.graph.contracts.get(self.node(name))
         return self._contracts[name]
 
     def _split(self) -> dict[str, tuple[Arc, ...]]:
-        """Return the arcs of the split graph, by node."""
+        """Return the transitions of the split graph by node, from a search from the start."""
         rows: dict[str, tuple[Arc, ...]] = {}
         queue = deque([self.graph.start])
         while queue:
@@ -227,7 +237,7 @@ class Ranking(Generic[S]):
         return rows
 
     def _split_target(self, arc: Arc, entry: EntryState) -> str:
-        """Return the node of the split graph that an arc leads to, if its source is so entered."""
+        """Return the target, in the split graph, of a transition from a node entered in `entry`."""
         before, after = self._contract(arc.source), self._contract(arc.target)
         if before is None or after is None:
             return arc.target
@@ -237,16 +247,17 @@ class Ranking(Generic[S]):
         return arc.target + SEPARATOR + state if splits else arc.target
 
     def _outcomes_after(self, name: str, entry: EntryState) -> frozenset[type[Outcome]] | None:
+        """Return the possible outcomes of a node entered in `entry`; None for all outcomes."""
         node = self.graph.nodes.get(name)
         return None if node is None else outcomes_after(node, entry)
 
     def _moved_between(
         self, arcs: Sequence[Arc], capped: Sequence[Arc], counts: frozenset[Moves]
     ) -> Iterator[Arc]:
-        """Yield the capped arcs that no path without a move leads back to."""
+        """Yield the `capped` transitions to which no path leads back without a counted move."""
         left = capped
         if not self.opens_again:
-            # An arc outside every component of unmoving arcs needs no search of turn states.
+            # A transition outside all cycles without a move needs no search of turn states.
             still = [(arc.source, arc.target) for arc in arcs if not self.moved(arc) & counts]
             names = dict.fromkeys(name for arc in arcs for name in (arc.source, arc.target))
             groups = strong_components(names, still)
@@ -268,7 +279,7 @@ class Ranking(Generic[S]):
     def _comes_back(
         self, rows: Mapping[str, Sequence[Arc]], arc: Arc, counts: frozenset[Moves]
     ) -> bool:
-        """Return whether a path without a move leads from an arc back to itself."""
+        """Return whether a transition can recur without a counted move, such as a new turn."""
         turns: list[TurnState] = [t for t in TURN_STATES if (arc.source, t) in self._states]
         reached = {state for turn in turns for state in self._unmoved_states(arc, counts, turn)}
         queue = deque(reached)
@@ -286,14 +297,14 @@ class Ranking(Generic[S]):
     def _unmoved_states(
         self, arc: Arc, counts: frozenset[Moves], turn: TurnState
     ) -> Iterator[State]:
-        """Yield the states after an arc, unless it surely moves what is counted."""
+        """Yield the next states after a transition; none if it surely makes a counted move."""
         moved = self.moved(arc)
         same_turn = turn == "again" and "close" not in moved
         if not moved & counts - ({"turn"} if same_turn else set()):
             yield from self._states_after(arc, turn)
 
     def _states_after(self, arc: Arc, turn: TurnState) -> Iterator[State]:
-        """Yield the states that an arc may lead to."""
+        """Yield the possible states after a transition, given the state of the turn before."""
         contract = self._contract(arc.source)
         moved, may = self.moved(arc), self.may_move(arc)
         if contract is None:
@@ -302,7 +313,7 @@ class Ranking(Generic[S]):
         elif turn == "ended" or turn == "broken":  # noqa: PLR1714 - a set narrows no type
             known = self._outcomes_after(self.node(arc.source), turn)
             if known is None:
-                # The ending may be gone, and the state of the turn is unknown.
+                # The node may have removed the run's ending, so any state of the turn is possible.
                 yield arc.target, "asked"
                 if self._may_open_again:
                     yield arc.target, "again"
@@ -321,6 +332,7 @@ class Ranking(Generic[S]):
                 yield arc.target, "again"
 
     def _reachable_states(self) -> set[State]:
+        """Return the pairs of node and turn state that a run may reach from the start."""
         reached: set[State] = {(self.graph.start, "new")}
         queue = deque(reached)
         while queue:
@@ -333,7 +345,7 @@ class Ranking(Generic[S]):
 
 
 def outcomes_after(node: Node[S, Outcome], entry: EntryState) -> frozenset[type[Outcome]] | None:
-    """Return the outcomes of a node that a run enters in a state; None for all outcomes."""
+    """Return the possible outcomes of a node entered in state `entry`; None for all outcomes."""
     kind: type[object] = type(node)
     if kind is Append:
         return AFTER_APPEND.get(entry)
@@ -341,9 +353,9 @@ def outcomes_after(node: Node[S, Outcome], entry: EntryState) -> frozenset[type[
 
 
 def _next_entry(contract: Contract, outcome: type[Outcome], entry: EntryState) -> EntryState:
-    """Return the state in which a run enters the node after one that it entered in `entry`."""
+    """Return the next node's entry state, after a node entered in `entry` leaves by `outcome`."""
     if entry in {"ended", "broken"}:
-        # The split graph has such a node only where the node keeps the ending.
+        # The split graph has a copy in these states only for nodes that keep the run's ending.
         return entry
     moved = contract.moved(outcome)
     if moved & {"end", "broken"}:

@@ -1,7 +1,7 @@
-"""Reachability: the nodes that runs reach, and whether they reach END (GL1, GL5).
+"""Reachability: paths from the start to each node, and from there to END (GL1); table rows (GL5).
 
 A breadth-first search from the start and a backward search from END decide GL1. GL5 compares each
-row of the table with the outcomes of its node.
+row of the table with the declared outcomes of its node.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ __all__ = [
 S = TypeVar("S")
 
 _Rows: TypeAlias = Mapping[str, tuple[Arc, ...]]
+"""The transitions out of each node."""
 
 
 def find_unreachable_nodes(graph: ProofGraph[S]) -> Iterator[Finding]:
-    """Yield a finding for each node that no path from the start reaches."""
+    """Yield a finding for each node that no path from the start reaches (GL1)."""
     for island in islands(graph):
         for name in island:
             yield graph.finding(
@@ -48,7 +49,7 @@ def find_unreachable_nodes(graph: ProofGraph[S]) -> Iterator[Finding]:
 
 
 def islands(graph: ProofGraph[S]) -> list[tuple[str, ...]]:
-    """Return groups of unreachable nodes; the first node of a group leads to all its others."""
+    """Return groups of unreachable nodes; each node is reachable from the first of its group."""
     rows = _all_rows(graph.node_graph)
     seen = breadth_first([graph.start], lambda name: _arcs(rows, name))
     lost = [name for name in rows if name not in seen and name != END]
@@ -72,9 +73,10 @@ def islands(graph: ProofGraph[S]) -> list[tuple[str, ...]]:
 
 
 def find_traps(graph: ProofGraph[S]) -> Iterator[Finding]:
-    """Yield a finding for each component from which no path leads to END.
+    """Yield a finding for each group of nodes that a run can enter but never leave (GL1).
 
-    The witness leads from the start into the component, and once around a cycle in it.
+    A group is a strongly connected component without a transition out of it. The witness leads from
+    the start into the group, and once around a cycle in it.
     """
     rows = _all_rows(graph.node_graph)
     seen = breadth_first([graph.start], lambda name: _arcs(rows, name))
@@ -94,7 +96,7 @@ def find_traps(graph: ProofGraph[S]) -> Iterator[Finding]:
 
 
 def closed_components(graph: ProofGraph[S]) -> Iterator[tuple[str, ...]]:
-    """Yield the strongly connected components that no arc leaves."""
+    """Yield the strongly connected components from which no transition leads out."""
     rows = _all_rows(graph.node_graph)
     into: dict[str, list[Arc]] = {}
     for row in rows.values():
@@ -110,7 +112,7 @@ def closed_components(graph: ProofGraph[S]) -> Iterator[tuple[str, ...]]:
 
 
 def _cycle_through(rows: _Rows, node: str) -> TablePath:
-    """Return a shortest cycle through a node; empty if there is none."""
+    """Return a shortest cycle through `node`; empty if `node` is on no cycle."""
     back = breadth_first([arc.target for arc in rows[node]], lambda name: _arcs(rows, name))
     path = path_to(back, node) if node in back else ()
     second = path[0].source if path else node
@@ -119,9 +121,9 @@ def _cycle_through(rows: _Rows, node: str) -> TablePath:
 
 
 def _all_rows(graph: NodeGraph[S]) -> dict[str, tuple[Arc, ...]]:
-    """Return every transition as an arc, also those that contracts rule out.
+    """Return the transitions of each node, including those that contracts rule out.
 
-    A target without a row gets an empty one.
+    A target that has no row in the table gets an empty row.
     """
     rows: dict[str, tuple[Arc, ...]] = {graph.start: ()}
     for name, row in graph.table.items():
@@ -131,6 +133,7 @@ def _all_rows(graph: NodeGraph[S]) -> dict[str, tuple[Arc, ...]]:
 
 
 def _arcs(rows: _Rows, name: str) -> Iterator[tuple[Arc, str]]:
+    """Return the transitions out of a node, each with its target."""
     return ((arc, arc.target) for arc in rows.get(name, ()))
 
 
@@ -148,10 +151,11 @@ def find_table_mismatches(graph: ProofGraph[S]) -> Iterator[Finding]:
             yield _mismatch(place, f"outcome {word!r} leads nowhere.", "give it a target or END.")
         for word in sorted(map(outcome_name, row.keys() - declared)):
             yield _mismatch(place, f"{name!r} never leaves by {word!r}.", "remove it.")
-        # A difference of sets would pass all nodes for every row.
+        # A set difference with all nodes would cost the size of the graph for each row.
         for target in sorted({name for name in row.values() if name not in nodes and name != END}):
             yield _mismatch(place, f"leads to {target!r}, which has no row.", "add its row.")
 
 
 def _mismatch(place: str, message: str, fix: str) -> Finding:
+    """Return a GL5 error without a witness."""
     return Finding("GL5", "error", place, message, (), fix)

@@ -1,7 +1,7 @@
-"""Report: findings, proven properties and unknown properties of a graph.
+"""Report: the findings, proven properties and unknown properties of a graph.
 
-Each property is proven, named by a finding, unknown with a reason, or suppressed with a reason by
-the author of the graph. Unknown is never reported as proven.
+Each property is proven, has a finding, is unknown with a reason, or has a finding that the graph's
+author suppressed with a reason. An unknown property is never reported as proven.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 Severity: TypeAlias = Literal["error", "warning"]
 
 Ignore: TypeAlias = Mapping[tuple[str, str], str]
-"""Reasons for suppressing findings, by node and code; an empty node stands for the graph."""
+"""Reasons for suppressing findings, by node and code; the node "" means the whole graph."""
 
 PROPERTIES: Final[Mapping[str, str]] = {
     "GL1": "every node is reachable, and END is reachable from every node",
@@ -58,19 +58,20 @@ class Finding:
     """A fault: a property that a graph lacks.
 
     Attributes:
-        code: the property; GL0 is about the arguments of `check`.
-        severity: an error makes a report not ok; a warning informs.
-        place: the place in words.
-        message: the fault in words.
-        witness: the nodes of a shortest path that shows the fault; empty if no path can.
-        fix: what to do.
+        code: the code of the property; GL0 means a fault in the arguments of `check`.
+        severity: an error makes the report fail (`ok` is False); a warning does not.
+        place: a description of the place in the graph.
+        message: a description of the fault.
+        witness: the nodes of a shortest path that shows the fault; empty if no path shows it.
+        fix: a proposed change of the graph.
         outcomes: the outcomes along the witness, one fewer than its nodes.
-        node: the node at fault; empty for none.
-        outcome: the outcome of `node` at fault; empty for none.
-        location: the `file:line` of the node's class or function, if known.
-        written: the `file:line` of the cell, else of its row, else of the graph, if known.
-        rows: the transitions to blame, as nodes and outcomes: leading one of them elsewhere mends
-            the fault. Empty if none is known.
+        node: the name of the faulty node; empty for none.
+        outcome: the name of the faulty outcome of `node`; empty for none.
+        location: the `file:line` of the node's class or function; None if unknown.
+        written: the `file:line` of the faulty transition in its source; of the node's row or of the
+            graph if that is unknown; None if all are.
+        rows: the transitions to blame, as pairs of node and outcome. A new target for one of these
+            removes the fault. Empty if unknown.
     """
 
     code: str
@@ -88,7 +89,7 @@ class Finding:
 
     @property
     def path(self) -> str:
-        """The witness in words, with its outcomes where they are known."""
+        """The witness as text: `a -done-> b`, or `a -> b` if its outcomes are unknown."""
         if not self.outcomes:
             return " -> ".join(self.witness)
         steps = zip(self.outcomes, self.witness[1:], strict=True)
@@ -110,13 +111,14 @@ class Finding:
 @final
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A property that cannot be decided.
+    """A property that the proofs could neither prove nor refute.
 
     Attributes:
-        code: the property.
-        reason: why it cannot be decided, and what would decide it.
-        node: the node in question; empty for none.
-        fails: whether the report is not ok: a path leads to a fault, but no run took it.
+        code: the code of the property.
+        reason: why the property is undecided, and how to make it decidable.
+        node: the name of the node in question; empty for none.
+        fails: whether the report fails (`ok` is False). This is set if a path of the table leads to
+            a fault, although no simulated run took that path.
     """
 
     code: str
@@ -128,7 +130,7 @@ class Unknown:
 @final
 @dataclass(frozen=True, slots=True)
 class Suppressed:
-    """A finding that the author of the graph suppresses, and the reason."""
+    """A finding that the graph's author suppresses with `ignore`, and the author's reason."""
 
     finding: Finding
     reason: str
@@ -137,13 +139,13 @@ class Suppressed:
 @final
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The results of `check` for one graph; `str` makes it readable.
+    """The results of `check` for one graph; `str` returns them as readable lines.
 
     Attributes:
         graph: the graph's name.
-        findings: the faults.
-        proven: the codes of the properties that hold.
-        unknown: the properties that cannot be decided.
+        findings: the faults that are not suppressed.
+        proven: the codes of the proven properties.
+        unknown: the undecided properties, with reasons.
         suppressed: the findings that the graph's author suppresses.
     """
 
@@ -155,7 +157,7 @@ class Report:
 
     @classmethod
     def from_error(cls, error: GraphError) -> Report:
-        """Return the report of a graph that could not be built; nothing is proven."""
+        """Return a report of the problems of a graph that could not be built, without proofs."""
         findings = tuple(
             Finding(
                 problem.code,
@@ -181,9 +183,9 @@ class Report:
         unknown: Iterable[Unknown] = (),
         suppressed: Iterable[Suppressed] = (),
     ) -> Report:
-        """Return a report in which a property without any result is proven."""
+        """Return a report of these results; each property without a result counts as proven."""
         faults, aside = tuple(findings), tuple(suppressed)
-        # An unknown beside an error of the same property would be noise.
+        # Drop an unknown if an error shows that the same property is violated.
         broken = {finding.code for finding in faults if finding.severity == "error"}
         doubts = dict.fromkeys(doubt for doubt in unknown if doubt.code not in broken)
         order = {code: number for number, code in enumerate(PROPERTIES)}
@@ -218,6 +220,7 @@ class Report:
         return "\n".join(lines)
 
     def _verdict(self) -> str:
+        """Return the summary in the first line of the report."""
         match len(self.findings):
             case 0 if not self.ok:
                 return "no problem is shown, and a way to one is not ruled out"
@@ -232,7 +235,7 @@ class Report:
 
 
 def short_path(file: Path) -> str:
-    """Return a file's path, relative to the current directory if the file is below it."""
+    """Return a file's path as text, relative to the current directory if the file is in it."""
     try:
         here = Path.cwd()
     except OSError:  # The directory was removed.
@@ -241,17 +244,17 @@ def short_path(file: Path) -> str:
 
 
 def suppression_of(result: Finding | Unknown, ignore: Ignore) -> str:
-    """Return the reason for which a result is suppressed; empty for none."""
+    """Return the reason in `ignore` that suppresses a result; empty if it is not suppressed."""
     return ignore.get((result.node, result.code), "").strip()
 
 
 def cycles_set_aside(ignore: Ignore) -> frozenset[str]:
-    """Return the nodes whose cycles (GL4) are suppressed, by their names in their own graphs."""
+    """Return the names, without `child/` prefixes, of nodes for which `ignore` suppresses GL4."""
     return frozenset(node.rpartition("/")[2] for node, code in ignore if code == "GL4")
 
 
 def claims(result: Finding | Unknown, ignore: Ignore) -> Finding | Unknown:
-    """Return a suppressed unknown as a warning; any other result as it is."""
+    """Turn an unknown that `ignore` suppresses into a warning; return other results unchanged."""
     if isinstance(result, Finding) or not result.node or not suppression_of(result, ignore):
         return result
     place = f"node {result.node!r}"
@@ -262,12 +265,15 @@ def claims(result: Finding | Unknown, ignore: Ignore) -> Finding | Unknown:
 def suppress(
     findings: Iterable[Finding], ignore: Ignore, prefixes: Container[str] | None = None
 ) -> tuple[tuple[Finding, ...], tuple[Suppressed, ...]]:
-    """Return the findings that count, with those about `ignore` itself, and the suppressed ones.
+    """Return the reported findings and the suppressed findings.
+
+    Faults of `ignore` itself, such as an unused entry, are added to the reported findings.
 
     Args:
-        findings: the findings.
-        ignore: the reasons.
-        prefixes: the `child/` prefixes of the graphs that were reported; None for all graphs.
+        findings: all findings of the proofs.
+        ignore: the reasons for suppressing findings, by node and code.
+        prefixes: the `child/` prefixes of the graphs that were reported; None for all graphs. Only
+            entries for these graphs can be unused.
     """
     counted: list[Finding] = []
     suppressed: list[Suppressed] = []
@@ -286,7 +292,7 @@ def suppress(
 
 
 def _misuse(node: str, code: str, reason: str, *, is_used: bool) -> Iterator[Finding]:
-    """Yield the fault of one entry of `ignore`, if it has any."""
+    """Yield a GL0 finding if an `ignore` entry has no reason, no valid code, or no effect."""
     severity: Severity = "error"
     if not reason.strip():
         message = "sets findings aside without saying why."

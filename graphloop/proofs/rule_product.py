@@ -1,7 +1,7 @@
-"""RuleProduct: the product of a graph with the automaton of a temporal rule.
+"""RuleProduct: the product graph of a graph and the automaton of a temporal rule.
 
-The table does not show which tools a model calls, what people answer, or what ran before a
-conversation was handed in. The search assumes that any of these may happen, or none.
+The table does not show which tools a model calls, which calls people approve, or which tools ran
+before a conversation was handed to a run. The search assumes that any or none of these happen.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ __all__ = ["HiddenEvents", "RuleProduct", "RuleSearch"]
 S = TypeVar("S")
 
 ANY_OTHER_TOOL: Final = "\0"
-"""A tool that no rule names; it stands for all of these."""
+"""A name that stands for all tools that the rule does not name."""
 
 BEFORE_CYCLE: Final = "\0"
-"""The state at which a search for a cycle through a node begins."""
+"""An artificial first state for the search of a cycle through a node."""
 
 _Word: TypeAlias = Sequence[Happening]
-"""Happenings in a row, with no other happening between."""
+"""A sequence of happenings, such as the start and the end of one tool call."""
 
 
 @final
 class HiddenEvents:
-    """The states of a rule's automaton after happenings that the table does not show."""
+    """The automaton states of a rule after tool calls and approvals, which the table hides."""
 
     def __init__(self, automaton: Automaton) -> None:
         parts = [word.partition(":") for word in automaton.words]
@@ -71,22 +71,23 @@ class HiddenEvents:
         return bool(self._words)
 
     def after(self, state: int) -> frozenset[int]:
-        """Return the states that tools and approvals may lead to from a state."""
+        """Return `state` and all automaton states reachable by tool calls and approvals."""
         if state not in self._after:
             self._after[state] = self._closure([state], self._words)
         return self._after[state]
 
     def before_the_run(self) -> frozenset[int]:
-        """Return the states that a run with a handed-in conversation may begin in.
+        """Return the automaton states in which a run with a handed-in conversation may start.
 
-        What ran before the last question comes first; no approval is part of a conversation.
+        Tool calls before the last question are applied first, then those after it. A conversation
+        contains no approvals.
         """
         long_ago = [(earlier(tool),) for tool in self._tools]
         since = [past_call(tool, well=well) for tool in self._tools for well in (True, False)]
         return self._closure(self._closure([self._automaton.start], long_ago), since)
 
     def _closure(self, states: Iterable[int], words: Sequence[_Word]) -> frozenset[int]:
-        """Return the fixed point of states that these words, in any order, lead to."""
+        """Return all automaton states reachable by these happenings, in any order and number."""
         reached = set(states)
         todo = [*reached]
         while todo:
@@ -98,11 +99,11 @@ class HiddenEvents:
 
 
 _Bound: TypeAlias = tuple[str, type[Outcome], Cap]
-"""A node, an outcome, and the bound that the node promises for it."""
+"""A node, one of its outcomes, and the cap on that outcome in the node's contract."""
 
 
 class _State(NamedTuple):
-    """A state of the product: a node, a state of the automaton, and the counters of bounds."""
+    """A state of the product: a node, the automaton's state, and the counters of caps."""
 
     node: str
     state: int
@@ -110,12 +111,12 @@ class _State(NamedTuple):
 
 
 class RuleSearch(NamedTuple):
-    """The result of a search through the product.
+    """The result of a search for a violation of a temporal rule.
 
     Attributes:
-        breach: the node at which the rule is violated; None if the search found none.
+        breach: the node at which the rule is violated; None if no violation was found.
         path: the path to that node.
-        cut: whether the search gave up.
+        cut: whether the search stopped at its limit before it was complete.
     """
 
     breach: str | None
@@ -124,17 +125,17 @@ class RuleSearch(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether the whole product was searched and no path violates the rule."""
+        """Whether the search was complete and found no path that violates the rule."""
         return self.breach is None and not self.cut
 
 
 class RuleProduct(Generic[S]):
-    """The product of a graph with a rule's automaton.
+    """The product graph of a graph and the automaton of a temporal rule.
 
     Args:
         graph: the graph.
-        automaton: the automaton.
-        arcs_max: the number of arcs after which all searches together give up.
+        automaton: the automaton of the rule.
+        arcs_max: the most transitions that the searches of this product may visit in total.
     """
 
     def __init__(self, graph: ProofGraph[S], automaton: Automaton, arcs_max: int) -> None:
@@ -149,7 +150,7 @@ class RuleProduct(Generic[S]):
 
     @cached_property
     def rows(self) -> Mapping[str, Sequence[tuple[Arc, Sequence[Happening]]]]:
-        """The arcs out of each node, with the happenings that the rule names."""
+        """The transitions out of each node, each with its happenings that the rule names."""
         matters = self.automaton.letter
         entries = {
             name: list(filter(matters, [entered(name)])) for name in (*self.graph.reached, END)
@@ -164,7 +165,7 @@ class RuleProduct(Generic[S]):
 
     @cached_property
     def irrelevant(self) -> frozenset[str]:
-        """The nodes from which no path leads to a happening that the rule names."""
+        """The nodes from which a run can reach no happening that the rule names."""
         sources: dict[str, list[str]] = {}
         relevant: dict[str, None] = {}
         for name, row in self.rows.items():
@@ -180,18 +181,18 @@ class RuleProduct(Generic[S]):
         return frozenset(self.rows) - relevant.keys()
 
     def without(self, excluded: Exclusions) -> RuleSearch:
-        """Search all paths that are not excluded, with the full number of arcs."""
+        """Search for a violation on paths that are not excluded, with a renewed search limit."""
         self._left, self._excluded = self._arcs_max, excluded
         return self.search(tools=False)
 
     def search(self, *, tools: bool, begun: Collection[int] | None = None) -> RuleSearch:
-        """Search for a shortest path that violates the rule and keeps the promised bounds.
+        """Search for a shortest path that violates the rule and respects the caps of contracts.
 
-        A bound only rules paths out, so it is counted after a path exceeded it, not before.
+        Counters enlarge the product, so a cap is counted only after a found path exceeded it.
 
         Args:
-            tools: whether hidden events may happen.
-            begun: the states of the automaton to begin in; the start state by default.
+            tools: whether tool calls and approvals, which the table hides, may happen.
+            begun: the automaton states in which the run may start; the start state by default.
         """
         starts = [self.automaton.start] if begun is None else sorted(begun)
         while True:
@@ -202,6 +203,7 @@ class RuleProduct(Generic[S]):
             self._counted += (exceeded,)
 
     def _search(self, starts: Iterable[int], *, tools: bool) -> RuleSearch:
+        """Return the result of one search, which counts only the caps in `_counted`."""
         node, counts = self.graph.start, (0,) * len(self._counted)
         begun = [self.automaton.after(state, entered(node)) for state in starts]
         self._cut = False
@@ -216,10 +218,10 @@ class RuleProduct(Generic[S]):
         return RuleSearch(path[-1].target if path else node, path, self._cut)
 
     def _arcs_from(self, at: _State, *, tools: bool) -> Iterator[tuple[Arc, _State]]:
-        """Yield the arcs out of a state, until the number of arcs is used up."""
+        """Yield the transitions out of a state of the product; none after the search limit."""
         if at.node == END:
             return
-        # An irrelevant node can only violate a rule that is owed, by leading to END.
+        # From an irrelevant node, only reaching END in an owing state violates the rule.
         if at.node in self.irrelevant and at.state not in self.automaton.owing:
             return
         states = [at.state]
@@ -238,14 +240,17 @@ class RuleProduct(Generic[S]):
                     yield arc, _State(arc.target, after, counts)
 
     def _is_breach(self, at: _State, *, tools: bool) -> bool:
-        """Return whether the rule is violated in a state, or a hidden event may violate it."""
+        """Return whether a state violates the rule, or a tool call or approval there may do so."""
         broken = self.automaton.broken
         if at.state == broken or (at.node == END and at.state in self.automaton.owing):
             return True
         return tools and self.acts(at.node) and broken in self.hidden.after(at.state)
 
     def repeated(self) -> RuleSearch | None:
-        """Return the shortest path that visits a node too often, unless a bound rules it out."""
+        """Return a path that visits a node more often than an `at_most` rule allows, if any.
+
+        The path repeats a shortest cycle. It does not count if it exceeds a cap.
+        """
         rule, graph = self.automaton.rule, self.graph
         kind, _, node = words_of(rule)[0].partition(":")
         if not isinstance(rule, AtMost) or rule.per or kind != "node" or node not in graph.parents:
@@ -260,9 +265,9 @@ class RuleProduct(Generic[S]):
         return RuleSearch(node, path, cut=False) if self.exceeded(path) is None else None
 
     def exceeded(self, path: TablePath) -> _Bound | None:
-        """Return the first promised bound that a path exceeds."""
+        """Return the first cap (a contract's limit on an outcome) that a path exceeds, if any."""
         times = Counter((arc.source, arc.outcome) for arc in path)
-        # Only an arc that a path takes more often than allowed can exceed a bound.
+        # For speed, count only the caps of transitions that the path takes too often.
         bounds = tuple(bound for bound in self.bounds if times[bound[:2]] > bound[2].times)
         counts: tuple[int, ...] = (0,) * len(bounds)
         for arc in path if bounds else ():
@@ -278,7 +283,7 @@ class RuleProduct(Generic[S]):
     def _counts_after(
         self, bounds: tuple[_Bound, ...], arc: Arc, counts: tuple[int, ...]
     ) -> tuple[int, ...] | None:
-        """Return the counters of bounds after an arc; None if a bound rules the arc out."""
+        """Return the counters of caps (limits on outcomes) after a transition; None if too high."""
         contract = self.graph.contracts[arc.source]
         after: list[int] = []
         for (source, outcome, cap), count in zip(bounds, counts, strict=True):
@@ -290,19 +295,19 @@ class RuleProduct(Generic[S]):
         return tuple(after)
 
     def acts(self, name: str) -> bool:
-        """Return whether tools may run, or approvals be given, at a node."""
+        """Return whether tools may run, or people may approve calls, at a node."""
         node = self.graph.nodes.get(name)
         if node is None:
             return False
         contract = self.graph.contracts[name]
         if contract is None or node.kind in {"gate", "execute"}:
             return True
-        # A node that asks a person about an answer lets no call through.
+        # A node of kind `human` asks about an answer, so it approves no call.
         return contract.tools or (contract.asks and node.kind != "human")
 
 
 def _bounds(graph: ProofGraph[S]) -> tuple[_Bound, ...]:
-    """Return the bounds that reachable nodes promise for outcomes that they may leave by."""
+    """Return the caps (limits on outcomes) of reachable nodes, except for impossible outcomes."""
     return tuple(
         (node, outcome, cap)
         for node in graph.reached
@@ -315,10 +320,17 @@ def _bounds(graph: ProofGraph[S]) -> tuple[_Bound, ...]:
 def _count_after(
     cap: Cap, count: int, contract: Contract | None, outcome: type[Outcome], *, is_own: bool
 ) -> int | None:
-    """Return the counter of a bound after an arc; None if the bound rules the arc out.
+    """Return the counter of a cap (a limit on an outcome) after a transition; None if exceeded.
 
-    The lowest bit says whether something has moved since the outcome was last taken; the other bits
-    count. In doubt the counter stays lower, which rules out less.
+    The lowest bit says whether a counted move happened since the outcome was last taken. The other
+    bits count how often it was taken. In doubt the counter stays lower, which rules out less.
+
+    Args:
+        cap: the cap.
+        count: the counter before the transition.
+        contract: the contract of the transition's node.
+        outcome: the outcome of the transition.
+        is_own: whether `cap` is the cap of this transition.
     """
     times, moved = divmod(count, 2)
     if is_own and (moved or not cap.counts):
@@ -326,12 +338,12 @@ def _count_after(
         if times > cap.times:
             return None
     if contract is None:
-        # A node without a contract may reset any counter that can be reset.
+        # A node without a contract may make any move, so it may reset the counter.
         return 0 if cap.resets or cap.counts else 2 * times
     may_move = contract.may_move(outcome)
     if may_move & cap.resets or (cap.counts and "again" in may_move):
         return 0
-    # A handed-in conversation may leave once by `Calls` without having moved anything.
+    # A node that takes up calls of a handed-in conversation may leave by `Calls` without a move.
     if contract.moved(outcome) & cap.counts and not (outcome is Calls and contract.takes_up_calls):
         moved = 1
     return 2 * times + moved

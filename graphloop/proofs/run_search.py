@@ -1,8 +1,8 @@
-"""RunSearch: the search for a run that takes a path of the table.
+"""RunSearch: the search for a simulated run that follows a given path of the table.
 
-The kernel decides: each simulated event goes through `step`, and a run that leaves the path is
-dropped. A witness that `check` reports is therefore one that a run has taken. If no run takes a
-path, the proof is asked for another path.
+The kernel's own `step` applies each simulated event, and the search drops a run that leaves the
+path. So a run has really taken each witness that `check` reports. If no run takes a path, the
+search asks the proof for another path.
 """
 
 from __future__ import annotations
@@ -35,55 +35,58 @@ __all__ = ["NO_RUN", "TRIES", "Exclusions", "Mark", "RunSearch"]
 S = TypeVar("S")
 
 TRIES: Final = 8
-"""The paths that are tried for one finding."""
+"""The most paths that are simulated for one finding, by each method of exclusion."""
 
 EVENTS_PATH: Final = 1_000
-"""The events that are tried for one path, beside `EVENTS_ARC` for each of its arcs."""
+"""The most events simulated for one path, plus `EVENTS_ARC` for each of its transitions."""
 
 EVENTS_ARC: Final = 3
-"""The events that are tried for each arc of a path, or transition of a table."""
+"""The additional events that may be simulated for each transition of a path or table."""
 
 EVENTS_GRAPH: Final = 30_000
-"""The events that are tried for one graph, beside `EVENTS_ARC` for each of its transitions."""
+"""The most events simulated for one graph, plus `EVENTS_ARC` for each of its transitions."""
 
 EVENTS_FINDING: Final = 15_000
-"""The events that are tried for one finding, beside half the number of transitions."""
+"""The most events simulated for one finding, plus half the number of the table's transitions."""
 
 SHARED_MIN: Final = 100
-"""The common prefix from which the runs of the last path are used again."""
+"""The shortest common prefix of two paths for which cached runs of the first path are reused."""
 
 RUNS_MAX: Final = 6
-"""The runs that are followed from one position of a path."""
+"""The most runs that are continued from one position of a path."""
 
 ROUNDS_MAX: Final = 30
-"""The highest bound that a path goes round a loop to reach."""
+"""The largest sum of caps for which a path repeats a loop until the caps are used up."""
 
 NO_RUN: Final = "no run of this way was found"
 
 NO_CAPS: Final[Mapping[type[Outcome], Cap]] = {}
 
 _ANY: Final = ""
-"""An arc that no exclusion begins with."""
+"""The last transition in a `Mark` if no excluded pair begins with the actual transition."""
 
 Mark: TypeAlias = "tuple[Arc | str | None, int, tuple[int, ...]]"
-"""A state of `Exclusions`: the last arc, a node of its trie, and counts of bounded outcomes."""
+"""A state of `Exclusions`: the last transition, a trie node, and counts of capped outcomes."""
 
 _Cell: TypeAlias = tuple[str, type[Outcome]]
+"""A cell of the transition table: a node and an outcome."""
 
 
 class _LeftPathError(Exception):
-    """A run left the path, or has taken all of it."""
+    """A simulated run left the path, or has taken all its transitions."""
 
 
 @final
 @dataclass
 class Exclusions:
-    """The paths that a search leaves out, since no run took them: a monitor automaton.
+    """The paths that a search leaves out because no run took them, as an automaton over paths.
 
     Attributes:
-        pairs: arcs that may not follow directly after another; None stands for the start.
-        prefixes: paths that no path may begin with.
-        after: arcs that may only follow once their node has left by bounded outcomes so often.
+        pairs: pairs of transitions of which the second may not directly follow the first; the first
+            is None at the start of a path.
+        prefixes: paths with which no path may begin.
+        after: for a transition, some outcomes of its node and a number. The transition is allowed
+            only after the node has left by these outcomes that number of times.
     """
 
     pairs: frozenset[tuple[Arc | None, Arc]] = frozenset()
@@ -93,7 +96,7 @@ class Exclusions:
     )
 
     def __post_init__(self) -> None:
-        """Build the trie of the prefixes: 0 is its root, -1 stands for no node of it."""
+        """Build a trie of the prefixes; 0 is its root, and -1 means outside the trie."""
         self._firsts = {before for before, _ in self.pairs}
         self._trie: dict[tuple[int, Arc], int] = {}
         self._ends: set[int] = set()
@@ -108,11 +111,11 @@ class Exclusions:
 
     @property
     def start(self) -> Mark:
-        """The mark of an empty path."""
+        """The mark (automaton state) of an empty path."""
         return None, 0 if self.prefixes else -1, (0,) * len(self.after)
 
     def extended(self, mark: Mark, arc: Arc) -> Mark | None:
-        """Return the mark of a path with one more arc; None if that path is left out."""
+        """Return the mark after one more transition; None if the longer path is excluded."""
         if not self:
             return mark
         last, at, counts = mark
@@ -129,7 +132,7 @@ class Exclusions:
         return (arc if arc in self._firsts or arc.target == "END" else _ANY), at, counts
 
     def allows(self, mark: Mark | None, path: TablePath) -> bool:
-        """Return whether the arcs of `path` may follow a path with this mark."""
+        """Return whether no transition of `path` is excluded after a path with this mark."""
         for arc in path:
             mark = None if mark is None else self.extended(mark, arc)
         return mark is not None
@@ -138,7 +141,12 @@ class Exclusions:
 @final
 @dataclass
 class RunSearch(Generic[S]):
-    """Simulates runs along paths of one graph, until its number of events is used up."""
+    """Simulates runs along paths of one graph.
+
+    Attributes:
+        graph: the graph.
+        events: the number of events that may still be simulated; -1 for the default number.
+    """
 
     graph: NodeGraph[S]
     events: int = -1
@@ -150,7 +158,7 @@ class RunSearch(Generic[S]):
     _failed: dict[int, set[TablePath]] = field(default_factory=dict[int, "set[TablePath]"])
 
     def __post_init__(self) -> None:
-        """Observe the cells by which nodes leave."""
+        """Wrap the graph, so that `_take` sees each transition of a simulated run."""
 
         def observe(node: Node[S, Outcome], reaction: Reaction[S, Outcome]) -> None:
             if isinstance(reaction, Leave):
@@ -164,6 +172,7 @@ class RunSearch(Generic[S]):
         self._functions = functions_of(self.graph)
 
     def _take(self, cell: _Cell) -> None:
+        """Count a transition of a run; raise if it is off the path, or the path's last one."""
         if cell != self._cells[self._at]:
             raise _LeftPathError
         self._at += 1
@@ -171,17 +180,17 @@ class RunSearch(Generic[S]):
             raise _LeftPathError
 
     def first_run(self, path_without: Callable[[Exclusions], TablePath | None]) -> TablePath | None:
-        """Return the first path that a run takes; None if the search finds none.
+        """Return the first path that a simulated run takes; None if the search finds none.
 
         Args:
-            path_without: returns a path that is not excluded, or None.
+            path_without: returns a path that is not excluded; None if no such path is left.
         """
         least = max(0, self.events - EVENTS_FINDING - self._size // 2)
         for exclude in (_exclude_pair, self._exclude_until_bound):
             excluded = Exclusions()
             for _ in range(TRIES):
                 path = path_without(excluded)
-                # A search passes every transition; six of these cost as much as one event.
+                # A graph search visits every transition; six visits cost as much as one event.
                 self.events -= self._size // 6
                 if path is None or self.events <= least:
                     break
@@ -192,7 +201,10 @@ class RunSearch(Generic[S]):
         return None
 
     def _exclude_until_bound(self, excluded: Exclusions, path: TablePath) -> Exclusions:
-        """Leave out the last arc of a path until its node's bounds are reached, else the path."""
+        """Return exclusions that rule out the last transition of `path` until its caps are used up.
+
+        If the node has no usable caps, the result excludes `path` itself as a prefix.
+        """
         arc = path[-1]
         contract = contract_of(self.graph.nodes[arc.source])
         caps = NO_CAPS if contract is None else contract.caps
@@ -202,7 +214,7 @@ class RunSearch(Generic[S]):
         return replace(excluded, after={**excluded.after, arc: (frozenset(caps), times)})
 
     def walk(self, path: TablePath) -> int:
-        """Return how many arcs of a path, from its start, a run takes."""
+        """Return the length of the longest prefix of `path` that a simulated run takes."""
         for length, prefixes in self._failed.items():
             if path[:length] in prefixes:
                 return length - 1
@@ -212,6 +224,7 @@ class RunSearch(Generic[S]):
         return taken
 
     def _simulate(self, path: TablePath) -> int:
+        """Return how many transitions the best run takes, over all setups and conversations."""
         cells = [(arc.source, arc.outcome) for arc in path]
         words = {"", *(arc.word for arc in path)}
         conversations = [messages for word, messages in CONVERSATIONS.items() if word in words]
@@ -240,11 +253,11 @@ class RunSearch(Generic[S]):
         return best
 
     def _follow(self, begun: Mapping[int, Run[S]], least: int) -> int:
-        """Return how many arcs the best run takes, by a depth-first search over events.
+        """Return how many transitions the best run takes, by a depth-first search over events.
 
         Args:
-            begun: the runs to go on with, by the number of arcs that each has taken.
-            least: the number of events that must remain.
+            begun: the runs to continue, by the number of transitions that each has taken.
+            least: the number of events that must remain unused.
         """
         best, followed = max(begun), Counter(begun.keys())
         stack = [
@@ -268,26 +281,29 @@ class RunSearch(Generic[S]):
         return best
 
     def _apply(self, at: int, apply: Callable[[], Step[S]]) -> tuple[int, Run[S] | None]:
-        """Return the number of arcs taken after an event, and the run if it is on the path."""
+        """Apply one event to a run that has taken `at` transitions of the path.
+
+        Return the number of transitions taken then, and the run; None if it left or ended the path.
+        """
         self._at = at
         try:
             run: Run[S] | None = apply().run
         except (_LeftPathError, GraphError):
             run = None
-        except Exception:  # noqa: BLE001 - a node of the user's may raise anything
+        except Exception:  # noqa: BLE001 - a user's node may raise anything
             return at, None
         return self._at, run
 
 
 def _exclude_pair(excluded: Exclusions, path: TablePath) -> Exclusions:
-    """Leave out the last arc of a path wherever it follows the arc before it."""
+    """Return exclusions that forbid the last two transitions of `path` in succession."""
     *earlier, last = path
     before = earlier[-1] if earlier else None
     return replace(excluded, pairs=excluded.pairs | {(before, last)})
 
 
 def _initial_state(graph: NodeGraph[S]) -> S:
-    """Return a sample of the graph's state type; None if no sample can be made."""
+    """Return a sample value of the graph's state type; None if no sample can be made."""
     of = cast("object", getattr(graph, "state_type", None))
     try:
         state = None if of is None else sample(of)

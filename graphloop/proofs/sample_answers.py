@@ -1,7 +1,7 @@
-"""Sample answers: events that lead a simulated run along a path.
+"""Sample answers: possible next events of a simulated run.
 
-Each event is one that a driver could journal; the most common come first. No function of the user
-is called: each outcome that a function declares counts as an answer of it.
+Each event is an event that a driver could journal, and the most common events come first. The
+simulation calls no function of the user: it returns each outcome that the function declares.
 """
 
 from __future__ import annotations
@@ -59,17 +59,17 @@ __all__ = ["CONVERSATIONS", "SETUPS", "Functions", "answers", "functions_of", "s
 S = TypeVar("S")
 
 Functions: TypeAlias = Mapping[str, Sequence[Function]]
-"""The nodes that call each function, by the function's name."""
+"""The `Function` nodes of a graph, by the name of the user's function that they call."""
 
 TOKENS: Final = 5_000
-"""The budget in tokens; a reply that uses all of it makes a StopCheck stop."""
+"""The token budget of simulated runs; a reply that uses it up makes a StopCheck stop."""
 
 TOOLS: Final = (ToolSpec("read", "Read.", '{"type": "object"}'),)
 SETUPS: Final = tuple(
     events.Setup("model", TOOLS, budget=Budget(tokens=TOKENS, tool_calls=calls), attended=attended)
     for attended, calls in product((False, True), (None, 1))
 )
-"""Runs without and with a steering caller, without and with a budget of one tool call."""
+"""The setups to try: with or without a steering caller, and with or without a tool call limit."""
 
 CALL: Final = ToolCall("", "read", "{}")
 CONVERSATIONS: Final[Mapping[str, tuple[Message, ...]]] = {
@@ -77,10 +77,11 @@ CONVERSATIONS: Final[Mapping[str, tuple[Message, ...]]] = {
     "calls": (UserMessage("Go."), AssistantMessage((CALL, CALL))),
     "overflow": (UserMessage("x" * 4_000_000),),
 }
-"""The conversations that runs begin with, by the outcome that each leads to."""
+"""The initial conversations of simulated runs, by the outcome that each makes possible."""
 
 
 def _reply(*parts: AssistantPart, finish: FinishReason, tokens: int = 1) -> Reply:
+    """Return a model reply of these parts, which used this number of input tokens."""
     return Reply(AssistantMessage(parts), finish, Usage(tokens, 1))
 
 
@@ -110,7 +111,7 @@ CALLBACK_ANSWERS: Final[tuple[events.Answer, ...]] = (
 
 
 def functions_of(graph: NodeGraph[S]) -> Functions:
-    """Return the nodes of a graph that call a function, by the function's name."""
+    """Return the `Function` nodes of a graph, by the name of the function that they call."""
     functions: dict[str, list[Function]] = {}
     for node in unwrapped(graph.nodes.values()):
         if isinstance(node, Function):
@@ -119,12 +120,12 @@ def functions_of(graph: NodeGraph[S]) -> Functions:
 
 
 def answers(functions: Functions, run: Run[S], *, steered: bool = True) -> Iterator[Event]:
-    """Yield the events that may come next in a waiting run.
+    """Yield the events that may follow in a run that waits for an effect, most common first.
 
     Args:
-        functions: the nodes that call each function.
-        run: the run.
-        steered: whether the caller may add messages.
+        functions: the `Function` nodes, by the name of the function that they call.
+        run: the run; it must have a pending effect.
+        steered: whether the caller may add messages to the inbox.
     """
     effect, at = run.pending[min(run.pending)], run.at + 1
     yield from _effect_answers(functions, effect, at)
@@ -139,6 +140,7 @@ def answers(functions: Functions, run: Run[S], *, steered: bool = True) -> Itera
 def _effect_answers(  # noqa: C901 - one case for each effect
     functions: Functions, effect: effects.Effect, at: float
 ) -> Iterator[Event]:
+    """Yield the events that may answer an effect, with time `at`, most common first."""
     match effect:
         case effects.CallModel():
             for reply in _replies(effect):
@@ -167,7 +169,7 @@ def _effect_answers(  # noqa: C901 - one case for each effect
 
 
 def _replies(effect: effects.CallModel) -> Iterator[Reply]:
-    """Yield replies of a model; a forced tool call comes first, with each choice of arguments."""
+    """Yield sample model replies; if the request forces a tool, first calls of that tool."""
     if effect.request.tool_choice.mode == "tool":
         for tool in effect.request.tools:
             for arguments in _arguments(tool):
@@ -177,6 +179,7 @@ def _replies(effect: effects.CallModel) -> Iterator[Reply]:
 
 
 def _arguments(tool: ToolSpec) -> Iterator[str]:
+    """Yield arguments for a tool as JSON, with each combination of its enum and boolean values."""
     properties: Mapping[str, Mapping[str, Any]] = json.loads(tool.parameters)["properties"]
     values = [
         schema.get("enum") or ([True, False] if schema.get("type") == "boolean" else ["no"])
@@ -187,7 +190,7 @@ def _arguments(tool: ToolSpec) -> Iterator[str]:
 
 
 def _declared_outcomes(functions: Functions, callback: str) -> Iterator[NodeReturned]:
-    """Yield the outcomes that a function declares, as its return values."""
+    """Yield each outcome that a function's nodes declare, as if the function had returned it."""
     for node in functions.get(callback, ()):
         for outcome in sorted(
             node.outcomes - {Failed, Aborted}, key=lambda outcome: outcome.__name__
@@ -196,7 +199,7 @@ def _declared_outcomes(functions: Functions, callback: str) -> Iterator[NodeRetu
 
 
 def _fields(outcome: type[Outcome]) -> str:
-    """Return sample fields of an outcome as JSON; empty if no sample can be made."""
+    """Return a sample of an outcome's fields as JSON; empty text if no sample can be made."""
     try:
         return msgspec.json.encode(sample(outcome)).decode()
     except Exception:  # noqa: BLE001 - the class is the user's
@@ -217,16 +220,16 @@ ATOMS: Final[dict[object, object]] = {
 }
 
 DEPTH_MAX: Final = 8
-"""The depth to which recursive records are filled."""
+"""The depth of nesting after which optional values and lists are left empty."""
 
 
 def sample(  # noqa: C901, PLR0911 - a way out for each kind of type
     of: object, depth: int = 0
 ) -> object:
-    """Return a sample value of a type; fields with a default keep it.
+    """Return a sample value of type `of`; a record's fields with a default keep the default.
 
     Raises:
-        TypeError: no value of the type is known; a class of the user may raise other errors.
+        TypeError: no sample of the type is known. A class of the user may raise other errors.
     """
     origin, args = get_origin(of) or of, get_args(of)
     if of in ATOMS:
@@ -258,13 +261,14 @@ def sample(  # noqa: C901, PLR0911 - a way out for each kind of type
 
 
 def _record(of: type[object], depth: int) -> object:
+    """Return a record with sample values for its required fields."""
     types = field_types(of)
     make = cast("Callable[..., object]", of)
     return make(**{name: sample(types[name], depth + 1) for name in _required(of)})
 
 
 def _required(of: type[Any]) -> list[str]:
-    """Return the names of the fields without a default."""
+    """Return the names of a record's fields that have no default."""
     if issubclass(of, BaseModel):
         return [name for name, info in of.model_fields.items() if info.is_required()]
     if is_dataclass(of):

@@ -1,4 +1,4 @@
-"""SARIF 2.1.0: a report as code hosts and editors show it."""
+"""SARIF 2.1.0: reports in the JSON format that code hosts and editors display."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ OWN: Final = {"GL0": "what the checker is told makes sense"} | dict(PROPERTIES)
 
 
 def to_sarif(reports: Iterable[Report]) -> str:
-    """Return reports as one SARIF log, a run a report."""
+    """Return one SARIF log as JSON text, with one SARIF run for each report."""
     runs: list[Json] = [_run(report) for report in reports]
     log: Json = {"$schema": SCHEMA, "version": "2.1.0", "runs": runs}
     return json.dumps(log, indent=2, ensure_ascii=False)
 
 
 def _run(report: Report) -> Json:
+    """Return the SARIF run of one report, with a result for each finding and unknown."""
     rules: list[Json] = [_rule(code, text) for code, text in OWN.items()]
     results: list[Json] = [_result(report, one, None) for one in report.findings]
     results += [_result(report, one.finding, one) for one in report.suppressed]
@@ -38,10 +39,12 @@ def _run(report: Report) -> Json:
 
 
 def _rule(code: str, text: str) -> Json:
+    """Return the SARIF rule of one property."""
     return {"id": code, "shortDescription": {"text": text}}
 
 
 def _open(report: Report, unknown: Unknown) -> Json:
+    """Return the SARIF result, of kind `open`, of an unknown property."""
     return {
         "ruleId": unknown.code,
         "ruleIndex": list(OWN).index(unknown.code),
@@ -53,6 +56,7 @@ def _open(report: Report, unknown: Unknown) -> Json:
 
 
 def _result(report: Report, finding: Finding, aside: Suppressed | None) -> Json:
+    """Return the SARIF result of a finding, with the suppression `aside` if there is one."""
     result: dict[str, Json] = {
         "ruleId": finding.code,
         "ruleIndex": list(OWN).index(finding.code),
@@ -80,6 +84,7 @@ def _result(report: Report, finding: Finding, aside: Suppressed | None) -> Json:
 
 
 def _location(report: Report, place: str | None, node: str) -> Json:
+    """Return the SARIF location of a node; `place` is its `file:line`, None if unknown."""
     name = f"{report.graph}/{node}" if node else report.graph
     logical: list[Json] = [{"fullyQualifiedName": name, "kind": "member"}]
     location: dict[str, Json] = {"logicalLocations": logical}
@@ -94,8 +99,12 @@ def _location(report: Report, place: str | None, node: str) -> Json:
 
 
 def _uri(file: Path) -> str | None:
-    """Return where viewers find a file; None for this package's own, which is in no repository."""
-    # What is below the current directory was short_path, and a virtual environment may be there.
+    """Return a file's URI, or its relative path; None for a file of this package.
+
+    Files of this package are in no repository of the user, so viewers could not open them.
+    """
+    # Compare both forms: paths below the current directory are relative, and the virtual
+    # environment with this package may be there.
     if any(file.is_relative_to(one) for one in (PACKAGE, short_path(PACKAGE))):
         return None
     return file.as_uri() if file.is_absolute() else file.as_posix()

@@ -1,8 +1,8 @@
-"""State types: the types that a journal returns unchanged (GL11).
+"""State types: whether a journal returns values of a state type unchanged (GL11).
 
-Each accepted type was tested value by value (`tests/unit/proofs/test_state_types.py`). A type that
-no journal can hold is an error; every other type is unknown. Lone surrogates, floats that are not
-a number, and values that are not of their type are left out of the account.
+Tests write and read values of each accepted type (`tests/unit/proofs/test_state_types.py`). A type
+that no journal can store is an error, and any other type is unknown. The proof does not cover lone
+surrogates, floats that are not a number, and values that do not match their declared type.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ SHAPES: Final[dict[object, set[str]]] = {
     dict: {"object"},
     **{kind: {"list"} for kind in LISTS},
 }
-"""The kinds of JSON values that a type is written as; text for every other type."""
+"""The kinds of JSON values as which a type is written; every other type is written as text."""
 
 HARMLESS_CONFIG: Final = frozenset(
     {
@@ -62,18 +62,18 @@ HARMLESS_CONFIG: Final = frozenset(
         *("use_attribute_docstrings", "validate_assignment", "validate_default"),
     }
 )
-"""The options of a pydantic model that change no value."""
+"""The options of a pydantic model that do not change values in a journal."""
 
 CHANGING: Final = (
     *("computed_fields", "field_serializers", "field_validators", "model_serializers"),
     *("model_validators", "root_validators", "validators"),
 )
-"""The decorators of a pydantic model that may change a value."""
+"""The decorators of a pydantic model that may change values in a journal."""
 
 CONTAINERS: Final[frozenset[object]] = frozenset(
     {BaseException, bytes, dict, float, frozenset, int, list, set, str, tuple}
 )
-"""Base classes whose values hold data beside the fields."""
+"""Base classes whose instances hold data outside their dataclass fields."""
 
 PROCESS_BOUND: Final[tuple[type[object], ...]] = (
     *(FunctionType, IOBase, ModuleType, threading.Event, threading.Thread),
@@ -85,7 +85,10 @@ PROCESS_BOUND_ABSTRACT: Final = frozenset(
         *("Coroutine", "Generator", "Iterable", "Iterator"),
     }
 )
-"""Names in `collections.abc`; many harmless classes derive from them, so only these count."""
+"""Types in `collections.abc` that no journal can store, by name.
+
+Types that derive from them are not included, since many of these can be stored.
+"""
 
 REASONS: Final[dict[object, str]] = {
     bytes: "what is no UTF-8 cannot be written: keep it as text",
@@ -96,25 +99,26 @@ REASONS: Final[dict[object, str]] = {
     Decimal: "one that is not finite cannot be read: keep it as text",
     **dict.fromkeys((*LISTS, dict), "its type does not say what it holds"),
 }
+"""The reason and the advice in the message about a type that is unknown."""
 
 _Found: TypeAlias = Iterator[Finding | Unknown]
 
 
 def unsafe_parts(of: object, place: str) -> Iterator[Finding | Unknown]:
-    """Yield the parts of a type that a journal may not return unchanged.
+    """Yield a finding or unknown for each part of a type that a journal may change (GL11).
 
     Args:
         of: the type.
-        place: its place in the state, for messages.
+        place: the place of the type in the state, for messages.
     """
     yield from _unsafe(of, place, set())
 
 
 def field_types(of: type[object]) -> dict[str, object]:
-    """Return the types of a record's fields.
+    """Return the type of each field of a dataclass, pydantic model or named tuple.
 
     Raises:
-        NameError: the module of the record does not define a name.
+        NameError: an annotation has a name that the record's module does not define.
         TypeError: an annotation is not a type.
     """
     hints = get_type_hints(of, include_extras=True)
@@ -136,29 +140,31 @@ def is_record(of: object) -> bool:
 
 
 def enum_of(of: object) -> type[Enum] | None:
-    """Return a type if it is an enum."""
+    """Return `of` if it is an enum class, else None."""
     known = _class(of)
     return known if known is not None and issubclass(known, Enum) else None
 
 
 def type_name(of: object) -> str:
-    """Return a type as it is written in code."""
+    """Return a type as text for messages: a class by its name, such as `int` or `list[int]`."""
     known = _class(of)
     return str(of) if known is None or get_args(of) else known.__name__
 
 
 def unserialisable(place: str, message: str) -> Finding:
-    """Return the finding that a journal does not return a part of the state."""
+    """Return the GL11 error for a part of the state that a journal cannot store and return."""
     fix = "keep state to dataclasses, pydantic models and JSON values."
     return Finding("GL11", "error", f"state {place!r}", message, (), fix)
 
 
 def _class(of: object) -> type[object] | None:
-    # isinstance leaves the type parameter of a class unknown.
+    """Return `of` if it is a class, else None."""
+    # The cast is needed since isinstance leaves the type parameter of `type` unknown.
     return cast("type[object]", of) if isinstance(of, type) else None
 
 
 def _unsafe(of: object, place: str, seen: set[object]) -> _Found:  # noqa: C901, PLR0912 - a branch for each kind of type
+    """Yield a finding or unknown for each unsafe part of a type; skip the records in `seen`."""
     args, kind = get_args(of), get_origin(of) or of
     if of is Any or of is object or isinstance(of, TypeVar):
         yield Unknown("GL11", f"{place} may hold anything: give it a type that says what it holds.")
@@ -196,6 +202,7 @@ def _unsafe(of: object, place: str, seen: set[object]) -> _Found:  # noqa: C901,
 
 
 def _is_process_bound(of: object) -> bool:
+    """Return whether a type, such as a lock or a file, has meaning only in one process."""
     known = _class(of)
     if known is None:
         return False
@@ -204,11 +211,12 @@ def _is_process_bound(of: object) -> bool:
 
 
 def _is_harmless(note: object) -> bool:
-    """Return whether an annotation changes no value: a text, or a limit."""
+    """Return whether `Annotated` metadata is only a text or a limit, which change no value."""
     return isinstance(note, str) or type(note).__module__ == "annotated_types"
 
 
 def _keys(key: object, place: str) -> _Found:
+    """Yield a finding or unknown if a journal may change mapping keys of type `key`."""
     texts = enum_of(key) is not None or get_origin(key) is Literal
     if key in KEYS or (texts and _shapes(key) == {"text"}):
         return
@@ -220,6 +228,7 @@ def _keys(key: object, place: str) -> _Found:
 
 
 def _union(of: object, place: str, seen: set[object]) -> _Found:
+    """Yield unsafe members of a union, and an unknown if two members look alike in JSON."""
     members = get_args(of)
     for member in members:
         yield from _unsafe(member, place, seen)
@@ -235,7 +244,7 @@ def _union(of: object, place: str, seen: set[object]) -> _Found:
 
 
 def _shapes(of: object) -> set[str]:
-    """Return the kinds of JSON values that a type is written as; none if that is not sure."""
+    """Return the kinds of JSON values as which a type is written; an empty set if unsure."""
     kind = get_origin(of) or of
     if kind is Annotated:
         return _shapes(get_args(of)[0])
@@ -254,7 +263,7 @@ def _shapes(of: object) -> set[str]:
 
 
 def _tags(of: object) -> dict[str, set[object]]:
-    """Return the fields of a record that hold a literal, with their values."""
+    """Return the `Literal` fields of a record with their allowed values, by field name."""
     if not is_record(of):
         return {}
     try:
@@ -267,6 +276,7 @@ def _tags(of: object) -> dict[str, set[object]]:
 
 
 def _record(of: type[object], place: str, seen: set[object]) -> _Found:
+    """Yield an unknown per reason why a journal may change a record, and results for its fields."""
     if of in seen:
         return
     seen.add(of)
@@ -289,6 +299,7 @@ def _record(of: type[object], place: str, seen: set[object]) -> _Found:
 
 
 def _dataclass(of: type[object]) -> Iterator[str]:
+    """Yield the reasons why a journal may change a dataclass or named tuple."""
     if hasattr(of, "__post_init__"):
         yield "its `__post_init__` runs again when it is read"
     if hasattr(of, "__get_pydantic_core_schema__") or hasattr(of, "__pydantic_config__"):
@@ -300,6 +311,7 @@ def _dataclass(of: type[object]) -> Iterator[str]:
 
 
 def _model(of: type[BaseModel]) -> Iterator[str]:
+    """Yield the reasons why a journal may change a pydantic model."""
     decorators = of.__pydantic_decorators__
     if any(getattr(decorators, kind) for kind in CHANGING) or RootModel in of.__mro__:
         yield "functions of its own change it when it is written or read"
@@ -317,4 +329,5 @@ def _model(of: type[BaseModel]) -> Iterator[str]:
 
 
 def _unknown(place: str, of: object, why: str) -> Unknown:
+    """Return GL11 as unknown for a type at a place of the state."""
     return Unknown("GL11", f"{place} is of type {type_name(of)}, and {why}.")

@@ -1,11 +1,11 @@
 """Temporal: decides each temporal rule before a run (GL12).
 
-The product of the graph with the rule's automaton is searched twice. Nodes and outcomes are in the
-table, so what they do to a rule is certain. Tools are not: at a gate, at a node that runs tools,
-and at a node without a contract, any tools may run and any approvals be given, or none. A rule that
-holds whatever runs there, and whatever ran before a handed-in conversation, is proven. A rule that
-is violated although nothing runs is violated. Every other rule is unknown: only the monitor of a
-run can decide it.
+The proof searches the product graph of the graph and the rule's automaton. The table shows nodes
+and outcomes, but no tool calls. Any tool calls and approvals, or none, may happen at a gate, at a
+node that runs tools, and at a node without a contract. A rule is violated if a path breaks it
+without any tool call. A rule is proven if no path breaks it, whatever tools run there, or ran
+before a conversation that is handed to the run. Every other rule is unknown, and only the monitor
+of a run can decide it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ __all__ = ["ARCS_MAX", "RULES", "RuleDecision", "Status", "decided", "rules_give
 S = TypeVar("S")
 
 RULES: Final = "rules"
-"""The key of a graph's own rules in its `run_options`."""
+"""The key in `run_options` of a graph under which its own rules are stored."""
 
 ARCS_MAX: Final = 200_000
-"""The arcs that are searched for all rules together; a larger search proves nothing.
+"""The most transitions to search for all rules together; beyond these, a rule stays unknown.
 
-A counted bound costs as much as one more arc.
+A transition counts once more for each cap (limit on an outcome) that the search tracks.
 """
 
 ARCS_MIN: Final = 20_000
-"""The arcs that are searched for each rule, however many rules there are."""
+"""The fewest transitions to allow for each rule, even if there are many rules."""
 
 DENIES: Final = "Only the monitor can decide; it denies such a call."
 TELLS: Final = "Only the monitor can decide; it tells, for no gate can stop that."
@@ -47,14 +47,14 @@ Status: TypeAlias = Literal["proven", "violated", "unknown"]
 @final
 @dataclass(frozen=True, slots=True)
 class RuleDecision:
-    """The verdict on a rule before a run.
+    """Whether a temporal rule is proven, violated or unknown before a run.
 
     Attributes:
         rule: the rule.
-        status: whether the rule holds, can be violated, or neither is known.
-        path: a shortest path that violates the rule, or may; empty if the rule is proven.
-        node: the last node of the path; empty if the rule is proven.
-        reason: why the rule is unknown; empty otherwise.
+        status: whether the rule always holds, can be violated, or is undecided.
+        path: a shortest path that violates the rule, or may violate it; empty for a proven rule.
+        node: the last node of the path; empty for a proven rule.
+        reason: why the rule is undecided; empty for a proven or violated rule.
     """
 
     rule: TemporalRule
@@ -65,7 +65,7 @@ class RuleDecision:
 
 
 def rules_given(graph: NodeGraph[S]) -> Rules:
-    """Return the temporal rules of a graph, with those in its run options."""
+    """Return a graph's temporal rules together with the rules in its run options."""
     given = graph.run_options.get(RULES)
     return graph.rules & given if isinstance(given, Rules) else graph.rules
 
@@ -73,7 +73,7 @@ def rules_given(graph: NodeGraph[S]) -> Rules:
 def temporal(
     graph: ProofGraph[S], rules: Rules, visits: VisitBounds[S] | None = None
 ) -> Iterator[Finding | Unknown]:
-    """Yield a result for each rule that is not proven."""
+    """Yield a finding for each rule that can be violated, and an unknown for undecided rules."""
     for product, decision in _decisions(graph, rules, visits):
         rule = decision.rule
         if decision.status == "unknown":
@@ -108,10 +108,10 @@ def temporal(
 def decided(
     graph: ProofGraph[S], rules: Rules, visits: VisitBounds[S] | None = None
 ) -> tuple[RuleDecision, ...]:
-    """Return the verdict on each rule; the words of the rules must be resolved.
+    """Return a decision on each temporal rule: proven, violated or unknown.
 
     Raises:
-        ConfigError: a word is not resolved (`resolve_words`).
+        ConfigError: a word of a rule was not resolved with `resolve_words`.
     """
     return tuple(decision for _, decision in _decisions(graph, rules, visits))
 
@@ -119,6 +119,7 @@ def decided(
 def _decisions(
     graph: ProofGraph[S], rules: Rules, visits: VisitBounds[S] | None
 ) -> Iterator[tuple[RuleProduct[S], RuleDecision]]:
+    """Yield each rule's product graph and decision."""
     arcs = max(ARCS_MIN, ARCS_MAX // max(1, len(rules)))
     bounds = VisitBounds(graph) if visits is None else visits
     for rule in rules:
@@ -127,7 +128,7 @@ def _decisions(
 
 
 def _decided(product: RuleProduct[S], visits: VisitBounds[S]) -> RuleDecision:
-    """Decide a rule by the bounds on visits if they suffice, else by search."""
+    """Return the decision on a rule, by upper bounds of visits if they suffice, else by search."""
     rule = product.automaton.rule
     certain = product.repeated()
     if certain is None and visits.keeps(rule):
@@ -149,7 +150,7 @@ def _decided(product: RuleProduct[S], visits: VisitBounds[S]) -> RuleDecision:
 
 
 def _reason(rule: TemporalRule, node: str, *, handed_in: bool) -> str:
-    """Return why only the monitor can decide a rule, and what the monitor does."""
+    """Return, as text, why only the monitor can decide a rule, and how the monitor reacts."""
     hidden = "which tools run is not in the graph"
     if isinstance(rule, Followed) and handed_in:
         return (

@@ -1,9 +1,10 @@
-"""Visits: the largest number of visits of each node in a run.
+"""Visits: upper bounds of how often a run visits each node.
 
-The bounded arcs of a component, taken k times altogether, cut a run's stay in it into k + 1 phases.
-In one phase a run passes each remaining component once, so its model calls are a longest path
-through these. Bounded arcs can be removed one after the other or all at once. Both ways bound the
-component, and the lower number counts.
+If a run takes the bounded transitions of a component at most k times, these cut its stay in the
+component into at most k + 1 phases. Without the bounded transitions, the component falls into
+smaller components. A phase enters each of these at most once, so the model calls of a phase are
+those of a longest path through them. Bounded transitions can be removed one by one or all at once;
+both ways give an upper bound, and the smaller of the two is used.
 """
 
 from __future__ import annotations
@@ -25,24 +26,24 @@ __all__ = ["Stay", "VisitBounds", "VisitCount"]
 S = TypeVar("S")
 
 NAMED_MAX: Final = 4
-"""The arcs that a reason names before it counts the others."""
+"""The most transitions that a reason names; it only counts the others."""
 
 CHOICES_MAX: Final = 8
-"""The bounded arcs up to which the best first arc is searched."""
+"""If a component has more bounded transitions, they are removed only all at once."""
 
 _Weighed: TypeAlias = tuple[float, tuple[str, ...]]
-"""A weight, with the reasons for it."""
+"""An upper bound of model calls or another weight, and the reasons for it."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """The most that a run does while it stays among some nodes.
+    """The upper bounds of a run's visits and total weight while it stays in a set of nodes.
 
     Attributes:
-        visits: the visits of each node; infinite if unbounded.
-        weight: the largest sum of the weights of its visits.
-        why: the reasons for the weight, one line each.
+        visits: the most visits of each node; infinite if unbounded.
+        weight: the largest sum of the weights of all visits, such as of their model calls.
+        why: the reasons for `weight`, one line each.
     """
 
     visits: Mapping[str, float]
@@ -51,11 +52,11 @@ class Stay:
 
 
 class VisitCount(Generic[S]):
-    """Counts visits to nodes of the split graph.
+    """Computes upper bounds of visits to nodes of the split graph.
 
     Args:
-        ranking: the bounds of the graph.
-        weights: the weight of a visit to each node; infinite if unknown.
+        ranking: the bounded transitions of the graph.
+        weights: the weight of one visit of each node, such as its model calls; infinite if unknown.
     """
 
     def __init__(self, ranking: Ranking[S], weights: Mapping[str, float]) -> None:
@@ -63,7 +64,7 @@ class VisitCount(Generic[S]):
         self._weights = weights
 
     def among(self, names: Iterable[str], arcs: Sequence[Arc]) -> Stay:
-        """Return the most that a run does among these nodes, by these arcs."""
+        """Return the upper bounds of a stay in the subgraph of these nodes and transitions."""
         every = tuple(names)
         stays = [self._within(part) for part in self._ranking.components(every, arcs)]
         stay_of = {name: stay for stay in stays for name in stay.visits}
@@ -87,7 +88,7 @@ class VisitCount(Generic[S]):
         return Stay(visits, weight, why)
 
     def of(self, nodes: Collection[str]) -> float:
-        """Return the most visits of some nodes of the table together."""
+        """Return the most visits that a run makes to nodes of the table, summed over `nodes`."""
         inside: dict[str, float] = {}
         for component in self._ranking.cyclic_components:
             if any(self._ranking.node(name) in nodes for name in component[0]):
@@ -96,9 +97,9 @@ class VisitCount(Generic[S]):
         return sum(inside.get(name, 1.0) for name in names)
 
     def by_node(self, stay: Stay) -> dict[str, float]:
-        """Return the visits of each reachable node of the table.
+        """Return the most visits of each node of the table, summed over its split-graph copies.
 
-        A node that only the table reaches, and no run, is visited 0 times.
+        A node that is not in the split graph is reachable in the table, but no run visits it.
         """
         visits = dict.fromkeys(self._ranking.graph.reached, 0.0)
         for name, count in stay.visits.items():
@@ -106,7 +107,7 @@ class VisitCount(Generic[S]):
         return visits
 
     def _within(self, component: Component) -> Stay:
-        """Return the most that a run does in one stay in a component."""
+        """Return the upper bounds of one stay in a strongly connected component."""
         names, arcs = component
         bounded = self._ranking.bounded(arcs)
         if not bounded:
@@ -122,14 +123,14 @@ class VisitCount(Generic[S]):
         return Stay(least, lighter.weight, lighter.why)
 
     def _cyclic_without(self, component: Component, removed: Arc) -> tuple[int, int]:
-        """Return how many arcs stay cyclic without an arc, and the arc's bound."""
+        """Return how many transitions remain on cycles without `removed`, and its cap."""
         names, arcs = component
         left = self._ranking.components(names, [arc for arc in arcs if arc != removed])
         cap = self._ranking.cap(removed)
         return sum(len(arcs) for _, arcs in left), 0 if cap is None else cap.times
 
     def _phases(self, component: Component, removed: Sequence[Arc]) -> Stay:
-        """Return the most that a run does in a component that removed arcs cut into phases."""
+        """Return the upper bounds of a component, by phases between the `removed` transitions."""
         names, arcs = component
         gone = set(removed)
         rest = [arc for arc in arcs if arc not in gone]
@@ -158,7 +159,11 @@ class VisitCount(Generic[S]):
     def _first_phase(
         self, names: Sequence[str], arcs: Sequence[Arc], counts: frozenset[Moves], capped: Arc
     ) -> Stay:
-        """Return the phase of a run that reaches a counting arc before its counter moves."""
+        """Return the upper bounds of the extra phase before the first move that a cap counts.
+
+        A run may take the transition `capped` once more before that first move. Without such a
+        phase, the bounds are 0.
+        """
         fresh = self._ranking.unmoved_from_start(counts, handed_in=False)
         handed_in = self._ranking.unmoved_from_start(counts, handed_in=True)
         times = (capped.source in fresh) + (capped.source in handed_in and handed_in > fresh)
@@ -177,31 +182,32 @@ class VisitCount(Generic[S]):
 
 
 def _weight(weighed: _Weighed) -> float:
+    """Return the weight without its reasons."""
     return weighed[0]
 
 
 class VisitBounds(Generic[S]):
-    """The largest number of visits of nodes, which the proofs of rules look up first."""
+    """Upper bounds of visits, which prove some `at_most` rules without a further search."""
 
     def __init__(self, graph: ProofGraph[S]) -> None:
         self.graph = graph
 
     @cached_property
     def ranking(self) -> Ranking[S]:
-        """The bounds of the graph."""
+        """The bounded transitions of the graph, computed at first use."""
         return Ranking(self.graph)
 
     @cached_property
     def visits(self) -> VisitCount[S]:
-        """The count of visits, without weights."""
+        """The upper bounds of visits, with all weights 0."""
         return VisitCount(self.ranking, dict.fromkeys(self.ranking.arcs, 0.0))
 
     def keeps(self, rule: TemporalRule) -> bool:
-        """Return whether the bounds alone prove a rule of the form `at_most`."""
+        """Return whether the upper bounds of visits alone prove an `at_most` rule."""
         return isinstance(rule, AtMost) and not rule.per and self._most(rule.what) <= rule.times
 
     def _most(self, word: str) -> float:
-        """Return how often a run enters a node, or leaves nodes by an outcome, at most."""
+        """Return the most times that the node or outcome `word` happens in a run; else infinity."""
         if word.startswith("node:"):
             node = word.removeprefix("node:")
             return self.visits.of([node]) if node in self.graph.reached else inf

@@ -1,7 +1,7 @@
 """Temporal rules: never, at most, only after, always followed by.
 
-Owns the language, the automata that decide it, and the monitor that a run keeps.
-Refuses a word that means nothing in the graph, and a rule that could guard nothing.
+Owns the rule language, the automaton of each rule, and the monitor that checks rules in a run.
+Refuses a rule with a word that names nothing in the graph, since the rule would have no effect.
 Start with `language`; the kernel's `watch` applies the monitor to a run.
 """
 

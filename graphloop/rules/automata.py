@@ -1,14 +1,16 @@
 """The automaton of a temporal rule: a few states, and their transitions by happenings.
 
-The proof walks it beside the graph, the monitor beside the run; both read the same automaton, so
-the watched rule is the proven rule. The state before a happening judges it; only then does the
-happening count: a happening that is two words of a rule does not allow itself. It allows nothing
-either if it is, by the narrower word, the subject of the rule or the word that undoes the
-allowance.
+A happening is an occurrence in a run that a rule can name, such as a tool call or a node's entry.
+The proof and the monitor of a run use the same automaton, so both check the same rule.
 
-A tool happens twice: it is let through, and it returns. A restrained tool counts from the first,
-so that no two calls share an allowance; an awaited tool counts from the second, and only if all
-went well, so that unfinished work allows nothing.
+The state before a happening decides whether the rule forbids the happening. Only then does the
+happening change the state, so a happening cannot allow itself. The allowing word of a rule may be
+wide, such as `tool:*`. A happening that also matches a narrower word elsewhere in the rule, such as
+`tool:deploy`, then allows nothing.
+
+A tool call has two happenings: its start, when a gate lets it through, and its end. A restricted
+tool counts at its start, so that two calls cannot share one allowance. A tool that allows other
+happenings counts at its end, and only after success, so that an unfinished call allows nothing.
 """
 
 from __future__ import annotations
@@ -37,19 +39,24 @@ __all__ = [
 ]
 
 KINDS: Final = ("node", "outcome", "tool", "approval")
-"""The kinds of happenings, as words begin."""
+"""The kinds of happenings; a word of a rule begins with one, as in `tool:deploy`."""
 
+# Bits of a letter: the happening matches the rule's first, second or third word, or starts a tool
+# call of the second word.
 _WHAT, _SECOND, _THIRD, _STARTED = 1, 2, 4, 8
 _ALLOWS: Final = _SECOND | _STARTED
+# States of an `only_after` with `since`: since the last `since`, `after` has not happened, has
+# started, or has ended well.
 _NOT_YET, _STARTS, _ALLOWED = 0, 1, 2
+# States of an `always_followed_by`: `by` is owed, or is owed and has started.
 _OWED, _FOLLOWING = 1, 2
 
 
 @final
 class Happening(Struct, frozen=True, gc=False):
-    """An occurrence that a rule may name, with all the words that mean it.
+    """An occurrence in a run that a rule can name, with all words that match the occurrence.
 
-    A `past` happening came before the run: it counts, and breaks no rule.
+    A `past` happening occurred before the run. It changes the state of a rule, but violates none.
     """
 
     words: tuple[str, ...]
@@ -60,51 +67,56 @@ class Happening(Struct, frozen=True, gc=False):
 
 
 def entered(node: str) -> Happening:
-    """Return the entry into a node; a run enters `END` when it is over."""
+    """Return the happening that a run enters a node; a run that ends enters `END`."""
     return Happening((f"node:{node}",))
 
 
 def taken(node: str, outcome: str) -> Happening:
-    """Return the exit from a node by an outcome, both by name."""
+    """Return the happening that a run leaves a node by an outcome."""
     return Happening((f"outcome:{node}.{outcome}", f"outcome:{outcome}"))
 
 
 def ran(tool: str) -> Happening:
-    """Return the start of a tool's call, which was let through."""
+    """Return the happening that a gate lets a call of a tool run."""
     return Happening((f"tool:{tool}", "tool:*"))
 
 
 def returned(tool: str, *, well: bool) -> Happening:
-    """Return the end of a tool's call that was let through, `well` or not."""
+    """Return the happening that a tool's call ends; `well` says whether the call succeeded."""
     ended = (f"ended:{tool}", "ended:*")
     return Happening((*ended, f"well:{tool}", "well:*") if well else ended)
 
 
 def earlier(tool: str) -> Happening:
-    """Return a tool's call before the question that the run answers.
+    """Return the happening that a tool ran before the question that the run answers.
 
-    It uses up an allowance and undoes one, but it allows nothing and owes nothing.
+    This happening can use up or revoke an allowance, but it allows and requires nothing.
     """
     return Happening((f"earlier:{tool}", "earlier:*"), past=True)
 
 
 def past_call(tool: str, *, well: bool) -> tuple[Happening, Happening]:
-    """Return the start and the end of a tool's call since the question that the run answers."""
+    """Return the past start and end of a call made after the question that the run answers."""
     return evolve(ran(tool), past=True), evolve(returned(tool, well=well), past=True)
 
 
 def approved_call(tool: str) -> Happening:
-    """Return a person's approval of a tool's call, which is about to run."""
+    """Return the happening that a person approves a call of a tool, right before it runs."""
     return Happening((f"approval:{tool}", "approval:*"))
 
 
 @final
 class Automaton(Struct, frozen=True):
-    """A rule as a machine whose states are small numbers: it counts allowances.
+    """A temporal rule as a finite automaton whose states are small integers.
 
-    A letter has a bit for each part that a happening plays in the rule. In the state `broken` the
-    rule is violated for good; in the states `owing` a run must not end. Words `apart` allow
-    nothing, although the allowing word is wide enough for them.
+    Attributes:
+        rule: the rule.
+        words: the first, second and third word of the rule; empty for none.
+        start: the start state.
+        broken: the state of a violated rule, which no happening leaves; -1 for none.
+        owing: the states in which the end of the run violates the rule.
+        meant: the bits of a letter, each with the words that set the bit.
+        apart: words that allow nothing, although a wider allowing word of the rule matches them.
     """
 
     rule: TemporalRule
@@ -116,7 +128,7 @@ class Automaton(Struct, frozen=True):
     apart: tuple[str, ...] = ()
 
     def letter(self, happening: Happening) -> int:
-        """Return the parts that a happening plays in the rule; 0 for none."""
+        """Return the words of the rule that a happening matches, as bits; 0 for no word."""
         letter = 0
         for bit, words in self.meant:
             for word in words:
@@ -127,27 +139,27 @@ class Automaton(Struct, frozen=True):
         return letter
 
     def after(self, state: int, happening: Happening) -> int:
-        """Return the state that a happening leads to."""
+        """Return the state after a happening."""
         letter = self.letter(happening)
         if not letter or state == self.broken:
             return state
         after = _next(self.rule, state, letter)
         if after == self.broken and happening.past:
-            # It uses up an allowance, but no gate of this run has let it through.
+            # A happening before the run uses up an allowance, but cannot violate the rule.
             return _next(self.rule, state, letter & ~_WHAT)
         return after
 
     def forbids(self, state: int, happening: Happening) -> bool:
-        """Whether this happening, now, violates the rule, or violates it once more."""
+        """Return whether a happening in this state violates the rule, first or again."""
         is_subject = bool(self.letter(happening) & _WHAT)
         return is_subject and self.after(state, happening) == self.broken
 
 
 def automaton_of(rule: TemporalRule) -> Automaton:
-    """Return the automaton of a rule whose words have been looked up.
+    """Return the automaton of a rule whose words `resolve_words` has resolved.
 
     Raises:
-        ConfigError: a word has no kind, so that no happening would ever match it.
+        ConfigError: a word has no kind such as `tool:`, so no happening could match the word.
     """
     words = words_of(rule)
     for word in filter(None, words):
@@ -162,7 +174,7 @@ def automaton_of(rule: TemporalRule) -> Automaton:
 
 
 def _shape(rule: TemporalRule) -> tuple[int, int, tuple[int, ...]]:
-    """Return the first state of a rule, its broken state, and its owing states."""
+    """Return the start state, the broken state and the owing states of a rule's automaton."""
     match rule:
         case Never(before=""):
             return 0, 1, ()
@@ -179,10 +191,10 @@ def _shape(rule: TemporalRule) -> tuple[int, int, tuple[int, ...]]:
 
 
 def _meant(rule: TemporalRule) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield each bit with the words of the happenings that it stands for.
+    """Yield each bit of a letter with the words that set the bit.
 
-    A restrained tool counts as soon as it is let through; an enabling tool, when it has returned
-    well; a tool that undoes the allowance, at both moments, however it ended.
+    A restricted tool counts at its start, and a tool that allows others at its successful end. A
+    tool that revokes an allowance counts at its start and at any end.
     """
     what, second, third = words_of(rule)
     yield _WHAT, _also("ended" if isinstance(rule, Followed) else "earlier", what)
@@ -194,7 +206,7 @@ def _meant(rule: TemporalRule) -> Iterator[tuple[int, tuple[str, ...]]]:
 
 
 def _apart(words: tuple[str, str, str]) -> Iterator[str]:
-    """Yield the words that are cases of the second word, but stand elsewhere in the rule."""
+    """Yield the other words of a rule that its wider second word also matches."""
     what, second, third = words
     kind, _, name = second.partition(":")
     for word in (what, third):
@@ -206,19 +218,23 @@ def _apart(words: tuple[str, str, str]) -> Iterator[str]:
 
 
 def _of_kind(kind: str, word: str) -> str:
-    """Return the word for a later moment of a tool; any other word as it is."""
+    """Return `tool:x` with another kind, such as `ended:x`; any other word unchanged."""
     found, _, name = word.partition(":")
     return f"{kind}:{name}" if found == "tool" else word
 
 
 def _also(kind: str, word: str) -> tuple[str, ...]:
+    """Return a word and, for a tool, the word with another kind: `tool:x` and `ended:x`."""
     return (word, _of_kind(kind, word))
 
 
 def _next(  # noqa: PLR0911 - one way out for each form
     rule: TemporalRule, state: int, letter: int
 ) -> int:
-    """Return the state after a letter, from a state in which the rule is not violated."""
+    """Return the next state of a rule after a letter (bits of matching words).
+
+    The rule must not be violated in `state`.
+    """
     what, second = letter & _WHAT, letter & _SECOND
     match rule:
         case Never(before=""):
@@ -242,11 +258,12 @@ def _next(  # noqa: PLR0911 - one way out for each form
 
 
 def _since(state: int, letter: int) -> int:
-    """Return the state of an `only_after`: whether `after` has started and ended since the last."""
+    """Return the next state of an `only_after` with `since`, after a letter (bits of words)."""
     if letter & _WHAT and state != _ALLOWED:
         return 3
     if letter & _SECOND and (state != _NOT_YET or letter & _STARTED):
-        # By the narrower word: a happening that is `since` itself has happened since.
+        # Checked before `_THIRD`: a happening that also matches a wider `since` still allows. For a
+        # narrower `since`, `apart` has cleared the bit.
         return _ALLOWED
     if letter & _THIRD:
         state = _NOT_YET

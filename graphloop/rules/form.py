@@ -1,4 +1,4 @@
-"""Temporal rules as plain data, as they stand in the file of a topology.
+"""Temporal rules as plain data, in the form that a topology file contains.
 
     - {never: deploy, before: review, reason: a person looks first}
     - {at_most_once: refund, per: approval}
@@ -6,8 +6,8 @@
     - {only: merge, after: test, since: edit}
     - {always: deploy, followed_by: verify}
 
-The first key names the form of the rule. An unknown key is refused with the nearest known key.
-Rules written as data are read back as the same rules.
+One key of each rule names its form. The error for an unknown key suggests the nearest known key.
+Reading the data that `rules_to_data` returns gives the same rules again.
 """
 
 from __future__ import annotations
@@ -21,10 +21,17 @@ from .language import TIMES_MAX, AtMost, Followed, Never, OnlyAfter, Rules, Temp
 __all__ = ["RuleData", "rule_schema", "rules_from_data", "rules_to_data"]
 
 RuleData: TypeAlias = dict[str, str | int]
+"""One temporal rule as a mapping of plain values, ready for YAML or JSON."""
 
 
 class _Form(NamedTuple):
-    """A form of a rule, with the keys beside its first, in the order that `make` takes them."""
+    """A form of a temporal rule, such as `never`, and its keys.
+
+    Attributes:
+        make: makes the rule from the values of the form's name, its keys, and `reason`, in order.
+        required: the keys that a rule of this form must have.
+        optional: the keys that it may have, besides `reason`.
+    """
 
     make: Callable[..., TemporalRule]
     required: tuple[str, ...] = ()
@@ -36,6 +43,7 @@ class _Form(NamedTuple):
 
 
 def _once(what: str, per: str, reason: str) -> TemporalRule:
+    """Return an `at_most` rule with a limit of 1."""
     return AtMost(what, 1, per, reason)
 
 
@@ -49,14 +57,14 @@ _FORMS: Final[Mapping[str, _Form]] = {
 
 
 def rules_from_data(data: object, place: str = "rules") -> Rules:
-    """Return the rules in a list of mappings.
+    """Return temporal rules from a list of mappings such as `{never: deploy}`.
 
     Args:
-        data: the content of a YAML or JSON file.
-        place: its place, for messages: the second rule of `rules` is at `rules[1]`.
+        data: the list, as read from a YAML or JSON file.
+        place: the name of the list in messages, such as `rules` in `rules[1]`.
 
     Raises:
-        ConfigError: with every problem found, each with its place.
+        ConfigError: the data is malformed; the message has every problem with its place.
     """
     if not isinstance(data, list):
         raise ConfigError(
@@ -65,7 +73,7 @@ def rules_from_data(data: object, place: str = "rules") -> Rules:
         )
     rules: list[TemporalRule] = []
     problems: list[str] = []
-    # isinstance cannot know the items of a list.
+    # The cast is needed since isinstance leaves the type of the items unknown.
     for number, entry in enumerate(cast("list[object]", data)):
         try:
             rules.append(_rule(entry))
@@ -77,16 +85,17 @@ def rules_from_data(data: object, place: str = "rules") -> Rules:
 
 
 def rules_to_data(rules: Iterable[TemporalRule]) -> list[RuleData]:
-    """Return rules as `rules_from_data` reads them, without their empty fields."""
+    """Return rules as mappings that `rules_from_data` reads, without empty fields."""
     return [{key: value for key, value in _data(rule).items() if value != ""} for rule in rules]
 
 
 def rule_schema() -> dict[str, object]:
-    """Return the JSON Schema of one rule, for editors."""
+    """Return the JSON Schema of one rule in a topology file, for completion in editors."""
     return {"oneOf": [_form_schema(name, form) for name, form in _FORMS.items()]}
 
 
 def _form_schema(name: str, form: _Form) -> dict[str, object]:
+    """Return the JSON Schema of a rule in one form."""
     word = {"type": "string", "minLength": 1}
     times = {"type": "integer", "minimum": 1, "maximum": TIMES_MAX}
     keys = (name, *form.keys)
@@ -99,11 +108,12 @@ def _form_schema(name: str, form: _Form) -> dict[str, object]:
 
 
 def _rule(entry: object) -> TemporalRule:
+    """Return the rule of one mapping; raise ConfigError if the mapping is malformed."""
     if not isinstance(entry, Mapping):
         raise ConfigError(
             f"expected a mapping, found {entry!r}. Fix: write `{{never: deploy, before: review}}`."
         )
-    given = cast("Mapping[object, object]", entry)  # isinstance cannot know the keys.
+    given = cast("Mapping[object, object]", entry)  # isinstance leaves the keys unknown.
     name = _form_of(given)
     form = _FORMS[name]
     for key in given:
@@ -119,6 +129,7 @@ def _rule(entry: object) -> TemporalRule:
 
 
 def _form_of(given: Mapping[object, object]) -> str:
+    """Return the one form name among the keys; raise ConfigError for none or several."""
     forms = [name for name in _FORMS if name in given]
     if len(forms) == 1:
         return forms[0]
@@ -129,7 +140,7 @@ def _form_of(given: Mapping[object, object]) -> str:
 
 
 def _value(key: str, given: Mapping[object, object]) -> object:
-    """Return the value of a key, "" without one; the rule itself checks `times`."""
+    """Return the text of a key, "" if absent; `times` is not checked here but by the rule."""
     value = given.get(key, "")
     if key != "times" and key in given and (not isinstance(value, str) or not value):
         raise ConfigError(
@@ -139,6 +150,7 @@ def _value(key: str, given: Mapping[object, object]) -> object:
 
 
 def _data(rule: TemporalRule) -> RuleData:
+    """Return a rule as a mapping, including empty fields."""
     match rule:
         case Never(what, before, reason):
             return {"never": what, "before": before, "reason": reason}

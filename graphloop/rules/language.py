@@ -1,14 +1,18 @@
-"""Temporal rules: what must never happen in a run, or only after something else has.
+"""Temporal rules: restrictions on the order and number of happenings in a run.
 
     never("deploy", before="review") & at_most_once("refund", per="approval")
 
-A rule names *happenings*: a run entered a node (`node:review`) or left it by an outcome
-(`review.accepted`), a tool ran (`tool:deploy`), a person approved a call of it (`approval:deploy`,
-or `approval` for the rule's own tool). A restrained tool counts as soon as a call is let through;
-an awaited tool, once it has returned well. A word without a kind is looked up in the graph, and is
-refused there if it could mean two things. The language is total and looks back only, so each rule
-is a small automaton (`automata`), the same for the proof and for the monitor. It has no
-expressions, no functions and no negation, so that a rule can stand in a file of data.
+A *happening* is an occurrence that a rule can name. A run enters a node (`node:review`) or leaves a
+node by an outcome (`review.accepted`). A tool runs (`tool:deploy`). A person approves a tool call
+(`approval:deploy`, or `approval` for a call of the rule's own tool).
+
+A restricted tool counts when a gate lets a call run. A tool that a rule waits for counts when the
+call has succeeded. A word without a kind, such as `deploy`, is looked up in the graph, and an
+ambiguous word is an error.
+
+A rule depends only on past happenings, so each rule is a small automaton (`automata`), which both
+the proof and the monitor of a run use. The language has no expressions, functions or negation, so
+rules can be written in a data file.
 """
 
 from __future__ import annotations
@@ -40,18 +44,20 @@ __all__ = [
 ]
 
 TIMES_MAX: Final = 1_000
-"""How high a rule may count: its automaton, which a proof walks, has that many states."""
+"""The highest `times` of a rule; proofs search an automaton with that many states."""
 
 
 class _Rule(Struct, frozen=True, gc=False):
+    """The base of all temporal rules, which checks their words."""
+
     def __post_init__(self) -> None:
-        """Refuse a rule without a meaning."""
+        """Raise ConfigError if a word, `times` or `reason` of the rule is malformed."""
         _refuse_odd_rule(cast("TemporalRule", self))
 
 
 @final
 class Never(_Rule, frozen=True, tag="never", tag_field="form", gc=False):
-    """`what` does not happen; with `before`, not until `before` has happened once."""
+    """A rule: `what` must not happen; with `before`, not until `before` has happened once."""
 
     what: str
     before: str = ""
@@ -60,9 +66,10 @@ class Never(_Rule, frozen=True, tag="never", tag_field="form", gc=False):
 
 @final
 class AtMost(_Rule, frozen=True, tag="at_most", tag_field="form", gc=False):
-    """`what` happens so many `times` at most; with `per`, so often after each `per`.
+    """A rule: `what` happens at most `times` times; with `per`, at most so often after each `per`.
 
-    An unused allowance lapses with the next `per`; before the first there is none.
+    With `per`, `what` must not happen before the first `per`. An unused allowance expires at the
+    next `per`.
     """
 
     what: str
@@ -73,7 +80,7 @@ class AtMost(_Rule, frozen=True, tag="at_most", tag_field="form", gc=False):
 
 @final
 class OnlyAfter(_Rule, frozen=True, tag="only_after", tag_field="form", gc=False):
-    """`what` happens only if `after` has happened before; with `since`, after the last `since`."""
+    """A rule: before `what`, `after` must have happened; with `since`, after the last `since`."""
 
     what: str
     after: str
@@ -83,7 +90,7 @@ class OnlyAfter(_Rule, frozen=True, tag="only_after", tag_field="form", gc=False
 
 @final
 class Followed(_Rule, frozen=True, tag="followed", tag_field="form", gc=False):
-    """No run ends while a `what` has no `by` after it."""
+    """A rule: after each `what`, `by` must happen before the run ends."""
 
     what: str
     by: str
@@ -91,16 +98,17 @@ class Followed(_Rule, frozen=True, tag="followed", tag_field="form", gc=False):
 
 
 TemporalRule: TypeAlias = Never | AtMost | OnlyAfter | Followed
+"""One temporal rule, in one of its four forms."""
 
 
 @final
 class Rules(Struct, frozen=True):
-    """Rules that hold together; `&` joins them, and drops a second copy of a rule."""
+    """A set of temporal rules that must all hold; `a & b` has the rules of both, without copies."""
 
     rules: tuple[TemporalRule, ...] = ()
 
     def __and__(self, other: Rules) -> Rules:
-        """Return the rules of both."""
+        """Return the rules of both operands, each rule once."""
         if not isinstance(other, Rules):  # pyright: ignore[reportUnnecessaryIsInstance] - types can be ignored
             return NotImplemented
         return Rules(tuple(dict.fromkeys((*self.rules, *other.rules))))
@@ -116,7 +124,7 @@ class Rules(Struct, frozen=True):
 
 
 def never(what: str, *, before: str = "", reason: str = "") -> Rules:
-    """Forbid that `what` happens: at all, or before `before` has happened once.
+    """Return a rule that forbids `what` at all, or until `before` has happened once.
 
     Raises:
         ConfigError: a word is empty, or both are the same.
@@ -125,7 +133,7 @@ def never(what: str, *, before: str = "", reason: str = "") -> Rules:
 
 
 def at_most(what: str, times: int, *, per: str = "", reason: str = "") -> Rules:
-    """Bound how often `what` happens: in the whole run, or after each `per`.
+    """Return a rule that limits how often `what` happens: in a run, or after each `per`.
 
     Raises:
         ConfigError: a word is empty, both are the same, or `times` is not from 1 to `TIMES_MAX`.
@@ -134,10 +142,10 @@ def at_most(what: str, times: int, *, per: str = "", reason: str = "") -> Rules:
 
 
 def at_most_once(what: str, *, per: str = "", reason: str = "") -> Rules:
-    """Let `what` happen once at most: in the whole run, or after each `per`.
+    """Return a rule that allows `what` only once: in a run, or after each `per`.
 
-    `at_most_once("refund", per="approval")`: each approval lets one refund through, no approval
-    none.
+    With `at_most_once("refund", per="approval")`, each approval allows one refund. Without an
+    approval, no refund is allowed.
 
     Raises:
         ConfigError: a word is empty, or both are the same.
@@ -146,9 +154,9 @@ def at_most_once(what: str, *, per: str = "", reason: str = "") -> Rules:
 
 
 def only_after(what: str, after: str, *, since: str = "", reason: str = "") -> Rules:
-    """Let `what` happen only after `after`: once in the run, or since the last `since`.
+    """Return a rule that allows `what` only after `after`; with `since`, after the last `since`.
 
-    `only_after("merge", "test", since="edit")`: no merge of an edit that was not tested.
+    With `only_after("merge", "test", since="edit")`, a merge needs a test after the last edit.
 
     Raises:
         ConfigError: a word is empty, or two are the same.
@@ -157,7 +165,7 @@ def only_after(what: str, after: str, *, since: str = "", reason: str = "") -> R
 
 
 def always_followed_by(what: str, by: str, *, reason: str = "") -> Rules:
-    """Demand that `by` happens after each `what`, before the run ends.
+    """Return a rule that requires `by` after each `what`, before the run ends.
 
     Raises:
         ConfigError: a word is empty, or both are the same.
@@ -166,14 +174,14 @@ def always_followed_by(what: str, by: str, *, reason: str = "") -> Rules:
 
 
 def rules_of(rules: Rules | Iterable[Rules]) -> Rules:
-    """Return a listing of rules as one value.
+    """Return one `Rules` value with the rules of a `Rules` value or of a list of `Rules` values.
 
     Raises:
-        ConfigError: an item is not a rule.
+        ConfigError: an item is not a `Rules` value.
     """
     if isinstance(rules, Rules):
         return rules
-    # Callers without a type checker pass a bare rule, or a text, which iterates over letters.
+    # Handle a bare rule, or a text, whose items are letters: callers may not use a type checker.
     is_single = isinstance(rules, str) or not isinstance(rules, Iterable)  # pyright: ignore[reportUnnecessaryIsInstance]
     listed: list[object] = [rules] if is_single else list(rules)
     joined = Rules()
@@ -189,7 +197,7 @@ def rules_of(rules: Rules | Iterable[Rules]) -> Rules:
 
 
 def words_of(rule: TemporalRule) -> tuple[str, str, str]:
-    """Return the words of a rule: its subject, then its conditions; empty for none."""
+    """Return the three words of a rule: its subject, then its conditions, "" if it has fewer."""
     match rule:
         case Never():
             return rule.what, rule.before, ""
@@ -204,7 +212,7 @@ def words_of(rule: TemporalRule) -> tuple[str, str, str]:
 
 
 def describe_rule(rule: TemporalRule) -> str:
-    """Return a rule as one line, for people and for a model whose call it stopped."""
+    """Return a rule as one line of text, for people, and for a model whose call was denied."""
     match rule:
         case Never():
             text = f"never {rule.what}" + (f" before {rule.before}" if rule.before else "")
@@ -222,10 +230,11 @@ def describe_rule(rule: TemporalRule) -> str:
 
 
 def _refuse_odd_rule(rule: TemporalRule) -> None:
+    """Raise ConfigError if a word, `times` or `reason` of a rule is malformed."""
     what, *others = words_of(rule)
     needed = [what, others[0]] if isinstance(rule, OnlyAfter | Followed) else [what]
     for word in (what, *others):
-        # Words also come from files, and from code without a type checker.
+        # Check types at run time: words also come from files and from untyped code.
         if not isinstance(word, str) or word != word.strip() or (word in needed and not word):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(
                 f"a rule: expected the name of a node, outcome, tool or approval, found {word!r}. "
@@ -239,6 +248,6 @@ def _refuse_odd_rule(rule: TemporalRule) -> None:
         )
     if isinstance(rule, AtMost) and whole_number("times", rule.times) > TIMES_MAX:
         raise ConfigError(f"`times`: expected at most {TIMES_MAX}, found {rule.times}.")
-    # A rule is told as one line, to people and to models.
+    # `describe_rule` must return one line.
     if not isinstance(rule.reason, str) or rule.reason.splitlines() not in ([], [rule.reason]):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(f"`reason`: expected one line of text, found {rule.reason!r}.")

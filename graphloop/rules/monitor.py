@@ -1,8 +1,9 @@
-"""The monitor: temporal rules at run time, as a value that happenings change.
+"""The monitor: the immutable state of each temporal rule during a run.
 
-A gate asks it about every call before a person is asked and before the call is let through; the
-kernel reports each happening to it. So no forbidden call ever runs, and a rule that no proof can
-decide is still kept. It performs nothing and knows no run: its states are small numbers.
+The kernel reports each happening to the monitor, such as a tool call or a node's entry. A gate asks
+the monitor about each call before it asks a person, and again before it lets the call run. So a
+call that a rule forbids never runs, even if no proof could decide the rule. The monitor performs no
+effects and refers to no run: its states are small integers.
 """
 
 from __future__ import annotations
@@ -19,32 +20,37 @@ __all__ = ["Monitor", "Wanted", "foreseen", "judged", "refusal"]
 
 
 class Monitor(Struct, frozen=True):
-    """The state of each rule of a run. The empty monitor watches nothing."""
+    """The state of each temporal rule of a run; an empty monitor forbids nothing.
+
+    Attributes:
+        automata: the automaton of each rule.
+        states: the current state of each automaton, in the same order.
+    """
 
     automata: tuple[Automaton, ...] = ()
     states: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, rules: Rules) -> Monitor:
-        """Return the monitor of a run in which nothing has happened.
+        """Return the monitor of these rules at the start of a run.
 
         Raises:
-            ConfigError: a word is not resolved (`resolve_words`).
+            ConfigError: a word of a rule was not resolved with `resolve_words`.
         """
         automata = tuple([automaton_of(rule) for rule in rules])
         return cls(automata, tuple([automaton.start for automaton in automata]))
 
     def after(self, happening: Happening) -> Monitor:
-        """Return the monitor after a happening; itself if no rule names it."""
+        """Return the monitor after a happening; the same monitor if no state changes."""
         states = tuple([automaton.after(state, happening) for automaton, state in self._each()])
         return self if states == self.states else evolve(self, states=states)
 
     def forbids(self, tool: str, *, approved: bool = False) -> TemporalRule | None:
-        """Return the first rule that running a tool now would violate.
+        """Return the first rule that forbids a call of a tool now; None if no rule does.
 
         Args:
             tool: the tool's name.
-            approved: whether a person has approved this very call.
+            approved: whether a person has approved this call.
         """
         call = Wanted(tool, approved)
         for automaton, state in self._each():
@@ -53,36 +59,42 @@ class Monitor(Struct, frozen=True):
         return None
 
     def allowed(self, tool: str, *, approved: bool = False) -> Monitor:
-        """Return the monitor after a call was let through, perhaps by a person's approval."""
+        """Return the monitor after a gate lets a call run; `approved` if a person approved it."""
         before = self.after(approved_call(tool)) if approved else self
         return before.after(ran(tool))
 
     @property
     def broken(self) -> tuple[TemporalRule, ...]:
-        """The rules that have been violated."""
+        """The rules that the run has violated so far."""
         return tuple([machine.rule for machine, state in self._each() if state == machine.broken])
 
     @property
     def owed(self) -> tuple[TemporalRule, ...]:
-        """The rules that are violated if the run ends now."""
+        """The `always_followed_by` rules that a run violates if it ends now."""
         return tuple([machine.rule for machine, state in self._each() if state in machine.owing])
 
     def _each(self) -> Iterator[tuple[Automaton, int]]:
+        """Return each automaton with its current state."""
         return zip(self.automata, self.states, strict=True)
 
 
 class Wanted(Struct, frozen=True, gc=False):
-    """A call that its gate would let through: `asked` if a person approved it, or is to."""
+    """A tool call that its gate would let run, before the temporal rules decide.
+
+    Attributes:
+        tool: the tool's name.
+        asked: whether a person has approved the call, or will be asked.
+    """
 
     tool: str
     asked: bool = False
 
 
 def judged(monitor: Monitor, calls: Iterable[Wanted]) -> tuple[TemporalRule | None, ...]:
-    """Return, for calls in request order, the rule that forbids each, or None to let it run.
+    """Return, for each call in request order, the rule that forbids the call; None if it may run.
 
-    A call counts from the moment it is let through, so two calls of a batch never share an
-    allowance. No call of the batch has returned yet, so none allows another.
+    Each allowed call counts before the next call is checked, so two calls cannot share one
+    allowance. No call of the batch has ended yet, so no call allows another.
     """
     verdicts: list[TemporalRule | None] = []
     for call in calls:
@@ -94,9 +106,10 @@ def judged(monitor: Monitor, calls: Iterable[Wanted]) -> tuple[TemporalRule | No
 
 
 def foreseen(monitor: Monitor, calls: Iterable[Wanted]) -> tuple[TemporalRule | None, ...]:
-    """Return, for calls in request order, the rule that forbids each whatever people answer.
+    """Return, for each call in request order, a rule that forbids it whatever people answer.
 
-    A question about such a call would be in vain. None promises nothing: `judged` decides.
+    A gate does not ask people about such a call. None means only that the call may still be
+    allowed: `judged` decides after the answers.
     """
     wanted = tuple(calls)
     verdicts: list[TemporalRule | None] = [None] * len(wanted)
@@ -106,13 +119,13 @@ def foreseen(monitor: Monitor, calls: Iterable[Wanted]) -> tuple[TemporalRule | 
             after = {end for state in states if (end := _let(automaton, state, call)) is not None}
             if not after and verdicts[place] is None:
                 verdicts[place] = automaton.rule
-            # The call may run, or a person may deny it after all.
+            # Keep the states without this call too, since a person may deny the call.
             states |= after
     return tuple(verdicts)
 
 
 def _let(automaton: Automaton, state: int, call: Wanted) -> int | None:
-    """Return the state after a call was let through, or None if the rule forbids that."""
+    """Return a rule's state after a call starts, with its approval if any; None if forbidden."""
     approved, run = approved_call(call.tool), ran(call.tool)
     if call.asked:
         if automaton.forbids(state, approved):
@@ -122,5 +135,5 @@ def _let(automaton: Automaton, state: int, call: Wanted) -> int | None:
 
 
 def refusal(rule: TemporalRule) -> str:
-    """Return the text for the model in place of the result of a call that a rule stopped."""
+    """Return the result text that the model reads for a call that a rule forbids."""
     return f"Tool call denied. Rule: {describe_rule(rule)}."

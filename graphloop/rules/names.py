@@ -1,8 +1,8 @@
-"""Vocabulary: the meanings of a rule's words in a graph, and the tools that rules name.
+"""Vocabulary: the resolution of a rule's words in a graph, and the tools that rules name.
 
-A word with a kind (`node:review`, `tool:deploy`) has its meaning. A word without is looked up among
-the nodes, the tools and the outcomes, and must be found exactly once: a rule that watches the node
-`deploy` instead of the tool `deploy` would hold for ever and guard nothing.
+A word with a kind, such as `node:review` or `tool:deploy`, is unambiguous. A word without a kind is
+looked up among the nodes, tools and outcomes of the graph, and exactly one must match. Otherwise a
+rule might watch the node `deploy` instead of the tool `deploy`, and have no effect.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _ANY: Final = "*"
 @final
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The names that a rule may use.
+    """The names in a graph that the words of rules may refer to.
 
     Args:
         graph: the graph's name, for messages.
-        nodes: the names of its nodes.
-        outcomes: each outcome with the name of the node that leaves by it, node first.
-        tools: the names of the tools; None while they are unknown.
+        nodes: the names of the graph's nodes.
+        outcomes: pairs of a node's name and the name of one of its outcomes.
+        tools: the names of the tools; None if unknown.
     """
 
     graph: str
@@ -50,10 +50,10 @@ class Vocabulary:
 
 
 def resolve_words(rules: Rules, names: Vocabulary) -> Rules:
-    """Return the rules with every word looked up.
+    """Return the rules with a kind added to each word: `deploy` becomes `tool:deploy`.
 
     Raises:
-        ConfigError: with every word without a meaning, or with several.
+        ConfigError: words match no name or several; the message lists all such words.
     """
     resolved: list[TemporalRule] = []
     problems: list[str] = []
@@ -68,9 +68,9 @@ def resolve_words(rules: Rules, names: Vocabulary) -> Rules:
 
 
 def spelled_tools(rules: Rules) -> tuple[str, ...]:
-    """Return the tools that rules name with their kind, as `tool:deploy`.
+    """Return the names of tools that rules name explicitly, such as `tool:deploy`.
 
-    Every run looks for them once it has its tools.
+    At its start, each run checks that it has these tools.
     """
     parts = [word.partition(":") for rule in rules for word in words_of(rule)]
     named = [name for kind, _, name in parts if kind in {"tool", "approval"} and name]
@@ -78,7 +78,7 @@ def spelled_tools(rules: Rules) -> tuple[str, ...]:
 
 
 def to_be_brought(rule: TemporalRule, known: Collection[str]) -> str:
-    """Return, in words, which tools of a rule runs have to bring; they may be misspelt."""
+    """Return a note about each tool of a rule that is not in `known`; it may be misspelt."""
     lacking = [tool for tool in spelled_tools(Rules((rule,))) if known and tool not in known]
     return "".join(
         [f" A run has to bring the tool {tool!r}.{nearest(tool, known)}" for tool in lacking]
@@ -86,10 +86,10 @@ def to_be_brought(rule: TemporalRule, known: Collection[str]) -> str:
 
 
 def guarded_tools(rules: Rules) -> tuple[str, ...]:
-    """Return the tools that rules name, `*` for all: no child run may run them unwatched.
+    """Return the tools to deny to child runs because rules of the parent name them; `*` for all.
 
-    The parent does not count a child's happenings, so these tools are denied to the child. A rule
-    that awaits any tool restrains none: a tool in a child does not satisfy it.
+    The parent's monitor does not see the tool calls of a child. A rule that waits for any tool
+    (`tool:*` as its second word) denies no tool: calls of a child do not satisfy the rule.
     """
     named: dict[str, None] = {}
     for rule in rules:
@@ -102,7 +102,7 @@ def guarded_tools(rules: Rules) -> tuple[str, ...]:
 
 
 def _looked_up(rule: TemporalRule, names: Vocabulary) -> TemporalRule:
-    """Return a rule with its words looked up; a bare `approval` is of the rule's own tool."""
+    """Return a rule with resolved words; a bare `approval` means that of the rule's own tool."""
     what, *others = words_of(rule)
     subject = _meaning(what, names)
     kind, _, tool = subject.partition(":")
@@ -116,6 +116,7 @@ def _looked_up(rule: TemporalRule, names: Vocabulary) -> TemporalRule:
 
 
 def _with_words(rule: TemporalRule, words: list[str]) -> TemporalRule:
+    """Return a copy of a rule with these three words in place of its own."""
     what, second, third = words
     match rule:
         case Never():
@@ -131,7 +132,7 @@ def _with_words(rule: TemporalRule, words: list[str]) -> TemporalRule:
 
 
 def _meaning(word: str, names: Vocabulary) -> str:
-    """Return the word with its kind."""
+    """Return a word with its kind, such as `tool:deploy`; raise ConfigError if it is not unique."""
     kind, colon, name = word.partition(":")
     if not word:
         return ""
@@ -152,7 +153,7 @@ def _meaning(word: str, names: Vocabulary) -> str:
 
 
 def _known(kind: str, name: str, names: Vocabulary) -> str:
-    """Return a word with its kind, if the graph has that name."""
+    """Return `kind:name` if the graph has the name; raise ConfigError if it lacks the name."""
     known = _all(kind, names)
     of_tools = kind in {"tool", "approval"}
     if name in known or (of_tools and name == _ANY) or (of_tools and name and names.tools is None):
@@ -162,7 +163,7 @@ def _known(kind: str, name: str, names: Vocabulary) -> str:
 
 
 def _all(kind: str, names: Vocabulary) -> tuple[str, ...]:
-    """Return all names of a kind."""
+    """Return all names of a kind in the graph; for `tool` and `approval`, the tools."""
     match kind:
         case "node":
             return names.nodes
@@ -174,6 +175,7 @@ def _all(kind: str, names: Vocabulary) -> tuple[str, ...]:
 
 
 def _meanings(word: str, names: Vocabulary) -> Iterator[str]:
+    """Yield each possible meaning of a word without a kind, such as `tool:deploy`."""
     if word in names.nodes:
         yield f"node:{word}"
     if word in (names.tools or ()):
