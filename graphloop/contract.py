@@ -108,7 +108,7 @@ class Contract:
 
     Args:
         caps: for each outcome with a limited number of exits, its limit.
-        moves: for each outcome, the `Moves` of a visit that leaves by it; none for missing outcomes.
+        moves: for each outcome, the `Moves` of a visit that leaves by it; none for the others.
             A visit that leaves by `Failed` or `Aborted` may have made the moves of any outcome.
         model_calls: the maximum number of model calls per visit; None if unknown.
         tools: whether a visit may run tools.

@@ -239,7 +239,7 @@ class PendingTurn:
             raise ConfigError(self._over)
 
     def _own(self, result: ToolResult, answered: Mapping[str, ToolResult]) -> ToolResult:
-        """Return the result with the key of its call: the first unanswered call with the same id."""
+        """Return the result with the key of its call: the first unanswered call with that id."""
         waiting = {key: call for key, call in self.calls.items() if key not in answered}
         own = waiting.get(result.key)
         if own is not None:

@@ -137,7 +137,7 @@ class AgentResources:
         return tuple(names)
 
     def price(self) -> Price | None:
-        """Return the function that prices the default model's replies; None if prices are unknown."""
+        """Return the function that prices the default model's replies; None without prices."""
         options, provider = self._options, self.models.get(self.label)
         if provider is None or options.price is not None:
             return options.price if provider is not None else None

@@ -181,7 +181,7 @@ class RunResult(Generic[S]):
 
     @property
     def provider_metadata(self) -> str:
-        """The provider-specific fields of the last reply as JSON text; empty without such fields."""
+        """The provider-specific fields of the last reply as JSON text; empty if none."""
         return self.steps[-1].metadata if self.steps else ""
 
 

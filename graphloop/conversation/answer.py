@@ -50,7 +50,7 @@ def said_after_calls(run: Run[S]) -> bool:
 
 
 def approved_answer(run: Run[S]) -> str | None:
-    """Return the text that a person approved; None if there is none, or a later turn has answered."""
+    """Return the text that a person approved; None without one, or if a later turn answered."""
     if run.record.approved is None:
         return None
     turn, text = run.record.approved

@@ -203,7 +203,7 @@ def prune(
 
 
 def to_summarize(messages: Sequence[Message], keep: int) -> slice | None:
-    """Return the slice of the oldest messages, at least two, that a summary may replace; else None."""
+    """Return the slice of oldest messages (at least two) that a summary may replace, or None."""
     kept = protected(messages, keep)
     start = 0
     for at in range(len(messages) + 1):

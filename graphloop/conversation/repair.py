@@ -209,7 +209,7 @@ def _answers(
 
 
 def _gaps(turn: int, message: AssistantMessage, filled: Slots, *, keep_open: bool) -> Iterator[str]:
-    """Yield a finding for each missing result of a turn, and one if its results are out of order."""
+    """Yield a finding for each missing result of a turn, and one for a wrong order."""
     for place, (call, at) in enumerate(zip(message.calls, filled, strict=True)):
         if at is None and not keep_open:
             finding = f"messages[{turn}]: call {place} ({_named(call.name, call.id)})"

@@ -101,7 +101,7 @@ class SseDecoder:
     def _with_lf_only(self, chunk: bytes) -> bytes:
         """Return `chunk` with LF for every CR and CRLF.
 
-        A CR at the end of a chunk ends its line at once; an LF at the next chunk's start is dropped.
+        A CR at a chunk's end ends its line at once; an LF at the next chunk's start is dropped.
         """
         if not chunk:
             return chunk

@@ -174,7 +174,7 @@ def json_bytes(value: object) -> bytes:
 
 
 def json_text(value: object) -> str:
-    """Encode `value` as compact JSON text (see `json_bytes`); the same value gives the same text."""
+    """Encode `value` as compact JSON text (see `json_bytes`); equal values give equal text."""
     return json_bytes(value).decode()
 
 
