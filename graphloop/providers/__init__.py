@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..lazy import front_door
 
 if TYPE_CHECKING:
+    from .anthropic.blocks import ANTHROPIC_WIRE
     from .anthropic.server_tools import (
         anthropic_code_execution,
         anthropic_web_fetch,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from .wire_json import is_list, is_object, json_text
 
 __all__ = [
+    "ANTHROPIC_WIRE",
     "CHAT_REASONING",
     "CHAT_WIRE",
     "Delta",
@@ -68,6 +70,7 @@ __all__ = [
 __getattr__ = front_door(
     __name__,
     {
+        ".anthropic.blocks": ("ANTHROPIC_WIRE",),
         ".anthropic.server_tools": (
             "anthropic_code_execution",
             "anthropic_web_fetch",

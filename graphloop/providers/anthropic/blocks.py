@@ -25,9 +25,9 @@ from ...values import (
 )
 from ..wire_json import json_text, object_in, object_or_empty, object_text, sent_name
 
-__all__ = ["WIRE", "assistant_blocks", "result_block", "system_block", "user_blocks"]
+__all__ = ["ANTHROPIC_WIRE", "assistant_blocks", "result_block", "system_block", "user_blocks"]
 
-WIRE = "anthropic"
+ANTHROPIC_WIRE = "anthropic"
 
 
 def system_block(message: SystemMessage) -> str:
@@ -61,7 +61,7 @@ def assistant_blocks(message: AssistantMessage, wire_ids: Sequence[str]) -> list
 
     Reasoning, opaque parts and unknown fields are sent only if the message came from this wire.
     """
-    native = message.wire == WIRE
+    native = message.wire == ANTHROPIC_WIRE
     ids = iter(wire_ids)
     blocks: list[str] = []
     for part in message.parts:

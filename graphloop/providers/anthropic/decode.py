@@ -22,7 +22,7 @@ from ..refusals import stream_error
 from ..text import TextJoiner
 from ..wire_json import JsonObject, count_of, is_list, is_object, json_text, parse_object, quoted
 from .assembly import Block, new_block, string
-from .blocks import WIRE
+from .blocks import ANTHROPIC_WIRE
 from .container import container_to_keep
 
 __all__ = ["AnthropicDecoder"]
@@ -118,7 +118,7 @@ class AnthropicDecoder:
         if reason is FinishReason.STOP and message.get("stop_sequence") is not None:
             reason = FinishReason.STOP_SEQUENCE
         return Reply(
-            AssistantMessage(parts, WIRE, container_to_keep(message.get("container"))),
+            AssistantMessage(parts, ANTHROPIC_WIRE, container_to_keep(message.get("container"))),
             reason,
             _usage(self._usage),
             raw,
@@ -129,7 +129,7 @@ class AnthropicDecoder:
     def _take(self, name: str, data: bytes) -> _Shown:
         """Decode an event of any type, without the fast path for text."""
         if name == "error":
-            raise stream_error(WIRE, data)
+            raise stream_error(ANTHROPIC_WIRE, data)
         fields = parse_object(data)
         kind = fields.get("type") or name
         try:
@@ -142,7 +142,7 @@ class AnthropicDecoder:
                 f"wrong field ({problem!r}): {quoted(data)}. Check that the server speaks it."
             ) from problem
         if _is_error(name, fields):
-            raise stream_error(WIRE, data)
+            raise stream_error(ANTHROPIC_WIRE, data)
         return ()
 
     def _on_message_start(self, fields: JsonObject) -> _Shown:

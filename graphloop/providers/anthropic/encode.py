@@ -24,7 +24,7 @@ from ...values import (
     UserMessage,
 )
 from ..encoder import EncodedHistory, PrefixEncoder
-from .blocks import WIRE, assistant_blocks, result_block, system_block, user_blocks
+from .blocks import ANTHROPIC_WIRE, assistant_blocks, result_block, system_block, user_blocks
 from .container import container_member, kept_id
 from .head import head_bytes
 
@@ -88,7 +88,7 @@ class _AnthropicHistory(EncodedHistory):
         self._answered += 1
 
     def _add_turn(self, message: AssistantMessage, position: int) -> None:
-        if message.wire == WIRE:
+        if message.wire == ANTHROPIC_WIRE:
             place = f"messages[{position}]: extra"
             self._container = kept_id(message, place=place) or self._container
         call_ids = [self._wire_id(call, position, at) for at, call in enumerate(message.calls)]

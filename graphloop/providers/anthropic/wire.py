@@ -15,7 +15,7 @@ from ...values import FinishReason
 from ..encoder import PrefixEncoder
 from ..finish_words import FinishWord, FinishWords
 from ..refusals import http_error
-from .blocks import WIRE
+from .blocks import ANTHROPIC_WIRE
 from .decode import AnthropicDecoder
 from .encode import anthropic_encoder
 
@@ -55,7 +55,7 @@ class AnthropicMessages:
     max_tokens_default: int = 8192
     betas: tuple[str, ...] = ()
     finish_words: FinishWords = field(default_factory=dict[str, FinishWord], repr=False)
-    name: str = field(default=WIRE, init=False)
+    name: str = field(default=ANTHROPIC_WIRE, init=False)
     path: str = field(default="/v1/messages", init=False)
 
     def __post_init__(self) -> None:
@@ -83,4 +83,4 @@ class AnthropicMessages:
 
     def error(self, status: int, body: bytes) -> ProviderError:
         """Return the `ProviderError` for an HTTP error response; never raises."""
-        return http_error(WIRE, status, body)
+        return http_error(ANTHROPIC_WIRE, status, body)
