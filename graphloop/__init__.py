@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .errors import OutputInvalid, ToolError
     from .graph import END, Edges
     from .limits import ModelPrice, stop
+    from .messages import dump_messages, load_messages
     from .node_protocol import Node
     from .own_nodes import NodeContext, node
     from .policy import Approval, Policy, allow, approve, ask, decline, deny
@@ -87,10 +88,12 @@ __all__ = [
     "check",
     "decline",
     "deny",
+    "dump_messages",
     "generate_object",
     "generate_object_sync",
     "generate_text",
     "generate_text_sync",
+    "load_messages",
     "node",
     "stop",
     "stream_chat",
@@ -133,6 +136,10 @@ _HOMES = {
     ".limits": (
         "ModelPrice",
         "stop",
+    ),
+    ".messages": (
+        "dump_messages",
+        "load_messages",
     ),
     ".node_protocol": ("Node",),
     ".own_nodes": (

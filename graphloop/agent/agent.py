@@ -36,7 +36,7 @@ class Agent:
         result = agent.generate_sync("What's the weather in NYC and London?")
 
     An agent stores no conversation and runs do not change it, so concurrent tasks can share one.
-    To continue a conversation, pass `messages=[*history, *result.messages, …]`.
+    To continue a conversation, pass `messages=result.conversation`.
     The attribute `graph` is the graph that each run executes.
 
     Args:
@@ -120,7 +120,7 @@ class Agent:
         """Return the stream of a new run, which starts when the stream is first read.
 
         Args:
-            prompt: the question; omit it if `messages` gives the conversation so far.
+            prompt: the question; it follows `messages`, which may also end in the question.
             question: see `QuestionInput`.
         """
         return start_run(self._terms, None, prompt, question)
@@ -164,7 +164,7 @@ class Agent:
         To iterate a run that parked or whose process died, use `resume_iter`.
 
         Args:
-            prompt: the question; omit it if `messages` gives the conversation so far.
+            prompt: the question; it follows `messages`, which may also end in the question.
             on_part: called with each part of the run as it arrives, including deltas. An error
                 that the function raises becomes a warning.
             conversation: see `ConversationInput`.

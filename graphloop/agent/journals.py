@@ -262,7 +262,7 @@ def _over(run: Run[Any]) -> str:
     how = run.ending.reason.value if run.ending is not None else "ended"
     return (
         f"it is over ({how}). To go on with the conversation, start a run with "
-        "messages=[*history, *result.messages, …]"
+        "messages=result.conversation"
     )
 
 

@@ -50,7 +50,7 @@ class RunResult(Generic[S]):
         output: the answer as a value of the agent's `output_type`, or None.
         secret: the key that signs approval tokens, or None.
         added: the tools that were added during the run.
-        opening: the conversation that the run began with.
+        opening: the conversation that the run began with, without the agent's instructions.
     """
 
     run: Run[S]
@@ -103,6 +103,16 @@ class RunResult(Generic[S]):
         """
         pending = [message for step in self._open for message in step.messages]
         return (*self.run.record.added, *pending)
+
+    @property
+    def conversation(self) -> tuple[Message, ...]:
+        """The whole conversation for the next question: the messages handed in, then `messages`.
+
+            result = await agent.generate("And tomorrow?", messages=result.conversation)
+
+        It leaves out the agent's instructions, because each run puts them first again.
+        """
+        return (*self.opening, *self.messages)
 
     @property
     def _open(self) -> tuple[StepResult, ...]:
@@ -170,13 +180,13 @@ class RunResult(Generic[S]):
         """The pending questions of a parked run and its child runs, in request order.
 
         The token of a question is valid for `resume`, and for a new run that gets
-        `messages=[*history, *result.messages]`. Questions of a child run can be answered only by
+        `messages=result.conversation`. Questions of a child run can be answered only by
         `resume`, because a conversation does not record that the child started.
         """
         if self.run.ended:
             return ()
         asked = tuple(pending_of(self.run, self.children, self.secret))
-        conversation = conversation_digest((*self.opening, *self.messages)) if asked else ""
+        conversation = conversation_digest(self.conversation) if asked else ""
         return tuple([bind_token(pending, conversation, self.secret) for pending in asked])
 
     @property
@@ -209,7 +219,7 @@ class RunHandle(Generic[S]):
         warnings: the warnings that are known before the run is driven.
         children: the child runs that existed before the resume, by run id.
         final: reads the final answer of an agent with an `output_type`.
-        opening: the conversation that the run began with.
+        opening: the conversation that the run began with, without the agent's instructions.
     """
 
     graph: NodeGraph[S]

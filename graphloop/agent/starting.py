@@ -51,7 +51,7 @@ def start_run(
     Args:
         terms: the terms of the run.
         state: the state that the run begins with.
-        prompt: the question; None where `question` has the messages.
+        prompt: the question, which follows the messages of `question`; None for no more.
         question: the conversation, and the answers to the calls that it ends in.
         attended: whether the caller iterates the run.
         keep: whether the stream keeps its parts for all readers.
@@ -91,7 +91,7 @@ def start_run(
             on_step_finish=terms.options.on_step_finish,
             warnings=warnings,
             final=terms.final,
-            opening=messages,
+            opening=messages[bool(terms.options.instructions) :],
         )
 
     return RunStream(open_run, terms.graph, keep=keep, has_objects=terms.final is not None)
@@ -126,7 +126,8 @@ def resume_run(
         else:
             kept_in, added = store or terms.shared.stored(), ()
             events = await kept_in.load(run)
-            known, opening = state_after(terms.graph, events), opening_of(events)
+            known = state_after(terms.graph, events)
+            opening = opening_of(events)[bool(terms.options.instructions) :]
         refuse_other_rules(known, terms.setup.watch)
         if attended:
             refuse_unattended(known)
@@ -188,7 +189,7 @@ def conversation(
     """Return the messages that a run starts with, and the repairs that were made in them.
 
     Args:
-        prompt: the question, or None.
+        prompt: the question, which follows the messages; or None.
         messages: the conversation so far, or None.
         instructions: the system message, put first.
         keep_open: whether the run answers the calls that the conversation ends in.
@@ -196,26 +197,31 @@ def conversation(
         repair: whether calls without results, and results without calls, are repaired.
 
     Raises:
-        ConfigError: neither or both of prompt and messages, a message of the wrong form, or a
-            conversation that needs a repair where `repair` is False.
+        ConfigError: neither prompt nor messages, a message of the wrong form, a prompt after open
+            calls, or a conversation that needs a repair where `repair` is False.
     """
-    if prompt is None and messages is None and may_be_empty:
-        return (), ()
-    if prompt is not None and messages is None:
-        if not isinstance(prompt, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"`prompt` is a string; found {type(prompt).__name__}")
-        mended = Repaired((UserMessage(prompt),))
-    elif messages is not None and prompt is None:
-        mended = repaired(messages_of(messages), keep_open=keep_open)
-    else:
-        both = "both" if prompt is not None else "neither"
-        raise ConfigError(f"give either `prompt=` or `messages=`; found {both}")
+    if prompt is None and messages is None:
+        if may_be_empty:
+            return (), ()
+        raise ConfigError("a run: expected `prompt=`, `messages=` or both, found neither")
+    if prompt is not None and not isinstance(prompt, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"`prompt` is a string; found {type(prompt).__name__}")
+    if prompt is not None and keep_open:
+        raise ConfigError(
+            "`prompt`: expected none beside `approvals` or `tool_results`, which answer the calls "
+            "at the end of `messages`. Fix: ask in the next run, with messages=result.conversation."
+        )
+    mended = Repaired(())
+    if messages is not None:
+        said = messages_of(messages, may_be_empty=prompt is not None)
+        mended = repaired(said, keep_open=keep_open)
     if mended.findings and not repair:
         found = "\n".join(f"  {number}. {text}" for number, text in enumerate(mended.findings, 1))
         raise ConfigError(
             f"`messages` does not fit together, and on_bad_history='refuse':\n{found}"
         )
-    given = mended.messages
+    asked = () if prompt is None else (UserMessage(prompt),)
+    given = (*mended.messages, *asked)
     if not given:
         raise ConfigError(
             "`messages` holds only results of calls that it does not make: a model needs a message"

@@ -212,7 +212,7 @@ class RunStream(Generic[S]):
         if self._over or self._closed or (self._opened and self._opened.driver.ignores_messages):
             raise ConfigError(
                 f"`{name}` comes too late: the stream is over. Go on with a parked run by `resume` "
-                "and with an ended one by `messages=[*result.messages, …]`"
+                "and with an ended one by `messages=result.conversation`"
             )
         return UserMessage(message, origin=origin)
 

@@ -35,7 +35,15 @@ from graphloop.stores.codec import Codec
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
-from graphloop.values import Message, Reply, ToolResult, Usage, UserMessage
+from graphloop.values import (
+    AssistantMessage,
+    Message,
+    Reply,
+    SystemMessage,
+    ToolResult,
+    Usage,
+    UserMessage,
+)
 from tests.agents import drain, ticking
 from tests.strategies import call, reply, said, wrong
 from tests.unit.agent.doubles import gated, read
@@ -142,8 +150,8 @@ def test_a_wrong_option_is_refused_before_anything_is_asked() -> None:
         asyncio.run(generate_text(model, "go", max_steps=0))
     with pytest.raises(ConfigError, match="max_steps"):
         generate_text_sync(model, "go", max_steps=0)
-    with pytest.raises(ConfigError, match="both"):
-        generate_text_sync(model, "go", messages=[UserMessage("go")])
+    with pytest.raises(ConfigError, match="neither"):
+        generate_text_sync(model)
 
     assert [] == model.requests
 
@@ -241,6 +249,41 @@ def test_a_conversation_goes_on_with_what_the_run_added() -> None:
 
     assert tuple(said.requests[1].messages) == tuple(said.requests[2].messages)[:3]
     assert UserMessage("on") == said.requests[2].messages[-1]
+
+
+def test_a_question_follows_the_conversation_of_an_earlier_result() -> None:
+    """The agent's instructions stand first once, however often a conversation goes on."""
+    said = ScriptedModel([reply(call()), "done", "more", "yet more"])
+    agent = Agent(said, tools=[read], instructions="Be brief.")
+    first = agent.generate_sync("go")
+
+    second = agent.generate_sync("on", messages=first.conversation)
+    third = agent.generate_sync("and on", messages=second.conversation)
+
+    assert (UserMessage("go"), *first.messages) == first.conversation
+    assert (*first.conversation, UserMessage("on"), *second.messages) == second.conversation
+    assert (SystemMessage("Be brief."), *third.conversation[:-1]) == tuple(
+        said.requests[3].messages
+    )
+
+
+def test_a_first_question_may_follow_an_empty_conversation() -> None:
+    said = ScriptedModel(["done"])
+
+    Agent(said).generate_sync("go", messages=[])
+
+    assert [UserMessage("go")] == list(said.requests[0].messages)
+
+
+def test_a_question_beside_answers_to_open_calls_is_refused() -> None:
+    """The model reads the results of its calls before it reads another question."""
+    said = ScriptedModel(["done"])
+    history: list[Message] = [UserMessage("go"), AssistantMessage((call("pay", "p"),))]
+
+    with pytest.raises(ConfigError, match="`prompt`: expected none beside `approvals`"):
+        Agent(said, tools=[pay]).generate_sync("on", messages=history, approvals={"p": True})
+
+    assert [] == said.requests
 
 
 DANGLING: list[MessageInput] = [

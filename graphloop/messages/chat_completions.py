@@ -1,0 +1,179 @@
+"""The message form of OpenAI's chat completions, as callers, databases and other SDKs hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, cast
+
+from ..errors import ConfigError, nearest
+from ..providers import CHAT_REASONING, CHAT_WIRE, is_list, is_object, json_text
+from ..values import (
+    AssistantMessage,
+    AssistantPart,
+    FilePart,
+    ImagePart,
+    Message,
+    ReasoningPart,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    UserPart,
+)
+from .fields import as_fields, inline_data, refuse_other_fields, text_field, text_or_empty
+
+__all__ = ["chat_message"]
+
+# The fields that a message of each role may have, apart from `role`.
+FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "system": ("content",),
+    "developer": ("content",),
+    "user": ("content",),
+    "assistant": ("content", *CHAT_REASONING, "reasoning_details", "tool_calls"),
+    "tool": ("content", "is_error", "name", "tool_call_id"),
+}
+
+
+def chat_message(place: str, message: Mapping[str, object]) -> Message:
+    """Return a message in the form of chat completions as a value.
+
+    Args:
+        place: the name of the message in errors, such as `messages[3]`.
+        message: the message, with `role` and `content`.
+
+    Raises:
+        ConfigError: the role or a field is unknown, or a field has a wrong value.
+    """
+    role, content = message.get("role"), message.get("content")
+    if not isinstance(role, str) or role not in FIELDS:
+        found = f"{role!r}.{nearest(str(role), FIELDS)}"
+        raise ConfigError(f"{place}: `role` is one of {', '.join(FIELDS)}; found {found}")
+    refuse_other_fields(place, message, ("role", *FIELDS[role]))
+    match role:
+        case "system" | "developer":
+            return SystemMessage(_text(place, content))
+        case "user":
+            parts = content if isinstance(content, str) else _parts(place, content)
+            return UserMessage(parts)
+        case "assistant":
+            said, details = _assistant(place, message), _details(place, message)
+            # Fields that a server added may be sent only to the wire that they came from.
+            own = details or any(
+                isinstance(part, ReasoningPart) or (isinstance(part, ToolCall) and part.extra)
+                for part in said
+            )
+            return AssistantMessage(tuple(said), CHAT_WIRE if own else "", details)
+        case _:  # "tool", the last of the roles.
+            failed = message.get("is_error", False)
+            if not isinstance(failed, bool):
+                raise ConfigError(f"{place}: `is_error`: expected True or False, found {failed!r}")
+            return ToolResult(
+                key="",
+                call_id=text_field(place, message, "tool_call_id"),
+                name=text_or_empty(place, message, "name"),
+                content=_text(place, content),
+                status="error" if failed else "ok",
+            )
+
+
+def _text(place: str, content: object) -> str:
+    if isinstance(content, str):
+        return content
+    if content is None:
+        return ""
+    parts = _parts(place, content)
+    if all(isinstance(part, TextPart) for part in parts):
+        return "".join(part.text for part in parts if isinstance(part, TextPart))
+    raise ConfigError(f"{place}: `content` must be text here")
+
+
+def _parts(place: str, content: object) -> tuple[UserPart, ...]:
+    if not isinstance(content, Sequence) or isinstance(content, str):
+        raise ConfigError(
+            f"{place}: `content` is a string or a list of parts; found {type(content).__name__}"
+        )
+    given = cast("Sequence[object]", content)  # isinstance leaves items untyped.
+    return tuple(_part(f"{place}.content[{at}]", part) for at, part in enumerate(given))
+
+
+def _part(place: str, part: object) -> UserPart:
+    match part:
+        case TextPart() | ImagePart() | FilePart():
+            return part
+        case {"type": "text", "text": str(text)}:
+            refuse_other_fields(place, part, ("type", "text"))
+            return TextPart(text)
+        case {"type": "image_url", "image_url": {"url": str(url)}}:
+            refuse_other_fields(place, part, ("type", "image_url"))
+            here, image = f"{place}.image_url", as_fields(as_fields(part)["image_url"])
+            refuse_other_fields(here, image, ("url", "detail"))
+            detail = text_or_empty(here, image, "detail")
+            return ImagePart(url, detail="" if detail == "auto" else detail)
+        case {"type": "file", "file": {"file_data": str(data)}}:
+            refuse_other_fields(place, part, ("type", "file"))
+            return _file(f"{place}.file", as_fields(as_fields(part)["file"]), data)
+        case _:
+            raise ConfigError(
+                f'{place}: expected {{"type": "text", "text": …}}, {{"type": "image_url", …}} or '
+                f'{{"type": "file", "file": {{"file_data": …}}}}; found {part!r:.80}'
+            )
+
+
+def _file(place: str, file: Mapping[str, object], data: str) -> FilePart:
+    refuse_other_fields(place, file, ("file_data", "filename"))
+    inline = inline_data(data)
+    if inline is None:
+        raise ConfigError(
+            f"{place}: `file_data`: expected 'data:<type>;base64,…', found {data[:80]!r}"
+        )
+    kind, content = inline
+    return FilePart(content, kind, text_or_empty(place, file, "filename"))
+
+
+def _assistant(place: str, message: Mapping[str, object]) -> list[AssistantPart]:
+    parts: list[AssistantPart] = []
+    for name, extra in CHAT_REASONING.items():
+        if message.get(name):
+            parts.append(ReasoningPart(text_field(place, message, name), extra=extra))
+    if text := _text(place, message.get("content")):
+        parts.append(TextPart(text))
+    calls = message.get("tool_calls") or ()
+    if not isinstance(calls, Sequence) or isinstance(calls, str):
+        raise ConfigError(f"{place}: `tool_calls` is a list; found {type(calls).__name__}")
+    for at, call in enumerate(cast("Sequence[object]", calls)):
+        match call:
+            case {"id": str(id_), "function": {"name": str(name), "arguments": str(arguments)}}:
+                here = f"{place}.tool_calls[{at}]"
+                function = as_fields(call)["function"]
+                refuse_other_fields(f"{here}.function", function, ("name", "arguments"))
+                parts.append(ToolCall(id_, name, arguments, _extra(here, as_fields(call))))
+            case _:
+                raise ConfigError(
+                    f"{place}.tool_calls[{at}]: expected id and function with name and "
+                    f"arguments (a JSON string); found {call!r:.80}"
+                )
+    return parts
+
+
+def _extra(place: str, call: Mapping[str, object]) -> str:
+    """Return the server-specific fields of a call as JSON text, for later requests."""
+    known = ("id", "type", "index", "function")
+    extra = {name: value for name, value in call.items() if value and name not in known}
+    try:
+        return json_text(extra) if extra else ""
+    except (TypeError, ValueError) as error:
+        found = ", ".join(map(repr, extra))
+        raise ConfigError(f"{place}: expected JSON in {found}, found {error}") from error
+
+
+def _details(place: str, message: Mapping[str, object]) -> str:
+    """Return a message's structured reasoning as JSON text for later requests; empty without it."""
+    details: object = message.get("reasoning_details") or ()
+    if not details:
+        return ""
+    if not is_list(details) or not all(map(is_object, details)):
+        raise ConfigError(
+            f"{place}: `reasoning_details`: expected a list of objects, found {details!r:.80}"
+        )
+    return json_text({"reasoning_details": details})

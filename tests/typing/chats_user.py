@@ -1,0 +1,22 @@
+"""What a type checker knows about conversations. Checked by mypy and pyright, never run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import assert_type
+
+from graphloop import Agent, dump_messages, load_messages
+from graphloop.values import Message
+
+
+async def a_talk_goes_on(agent: Agent, body: dict[str, object], rows: list[dict[str, str]]) -> None:
+    """A conversation is continued, saved and loaded."""
+    result = await agent.generate("Hello")
+    assert_type(result.conversation, tuple[Message, ...])
+    await agent.generate("And now?", messages=result.conversation)
+
+    assert_type(dump_messages(result.conversation), str)
+    assert_type(load_messages(Path("talk.json").read_bytes()), tuple[Message, ...])
+    load_messages(body)
+    load_messages(rows)
+    load_messages(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
