@@ -15,7 +15,7 @@ from .child_runs import as_agent_tool
 from .inputs import AnswersInput, ConversationInput, Model, QuestionInput
 from .options import AgentOptions
 from .result import RunResult
-from .runs import Runs
+from .runs import Questions, Runs, StoreInput
 from .standard import agent_terms
 from .starting import resume_run, start_run
 from .stream import RunStream
@@ -226,8 +226,28 @@ class Agent:
 
     @property
     def runs(self) -> Runs[None]:
-        """Access to the runs in the agent's store by run id."""
+        """Access to the runs in the agent's store by run id; `runs("other.db")` for another store.
+
+        for record in await agent.runs.list(): ...
+        """
         return Runs(terms=self._terms)
+
+    async def pending(self, run_id: str, *, store: StoreInput | None = None) -> Questions:
+        """Return the calls that a stored run waits for, without driving the run.
+
+            for call in await agent.pending("r1"): print(call.name, call.arguments)
+            result = await agent.resume("r1", approvals={call.key: call.approve()})
+
+        Args:
+            run_id: the run's id.
+            store: the store of the run, or its path; by default the agent's own store.
+
+        Raises:
+            UnknownRun: the store has no such run.
+            ConfigError: there is no store, or the agent lacks a model or tool of the run.
+        """
+        runs = self.runs if store is None else self.runs(store)
+        return await runs.waiting(run_id)
 
     async def __aenter__(self) -> Self:
         return self

@@ -15,11 +15,11 @@ from contextlib import asynccontextmanager
 from math import inf
 from pathlib import Path
 from time import time
-from typing import Generic, Protocol, TypeVar, Unpack, final
+from typing import Generic, Protocol, TypeAlias, TypeVar, Unpack, final
 from uuid import uuid4
 
 from .. import stores
-from ..driver import unfit
+from ..driver import Pending, unfit
 from ..errors import ConfigError, nearest
 from ..events import Event, Started, Steered
 from ..graph import NodeGraph
@@ -43,9 +43,12 @@ from .starting import resume_run
 from .stream import RunStream
 from .terms import RunTerms
 
-__all__ = ["HasRuns", "Runs", "parameters_in"]
+__all__ = ["HasRuns", "Questions", "Runs", "StoreInput", "parameters_in"]
 
 S = TypeVar("S")
+
+StoreInput: TypeAlias = Store | str | Path
+Questions: TypeAlias = tuple[Pending, ...]
 
 
 class HasRuns(Protocol[S]):
@@ -70,7 +73,7 @@ class Runs(Generic[S]):
 
     def __init__(
         self,
-        store: Store | str | Path | None = None,
+        store: StoreInput | None = None,
         graph: NodeGraph[S] | HasRuns[S] | None = None,
         *,
         terms: RunTerms[S] | None = None,
@@ -80,6 +83,13 @@ class Runs(Generic[S]):
         self._store = store
         self._terms: RunTerms[S] | None = terms
         self._graph = graph if isinstance(graph, NodeGraph) else terms.graph if terms else None
+
+    def __call__(self, store: StoreInput) -> Runs[S]:
+        """Return access to the runs of another store, with the same agent or graph.
+
+        for record in await agent.runs("runs.db").list(): ...
+        """
+        return Runs(store, self._graph if self._terms is None else None, terms=self._terms)
 
     async def list(self) -> Sequence[RunRecord]:
         """Return the record of each run, in the order of their creation.
@@ -104,6 +114,21 @@ class Runs(Generic[S]):
         """
         async with self._opened() as store:
             return await self._asks(store, run_id)
+
+    async def waiting(self, run_id: str) -> Questions:
+        """Return the calls that a run and its children wait for, as `result.pending` does.
+
+        This method only reads journals, so it works with any store, and the run does not change.
+        The tuple is empty if the run is over, or waits only for a driver.
+
+        Raises:
+            UnknownRun: there is no such run.
+            ConfigError: there is no agent, or the agent lacks a model or tool of the run.
+        """
+        terms = self._agents_terms(run_id)
+        async with self._opened() as store:
+            run = state_after(terms.graph, await store.load(run_id))
+            return await waiting(run, terms.ports(store))
 
     async def approve(
         self,
@@ -230,12 +255,15 @@ class Runs(Generic[S]):
             return await stream.result()
 
     def _resumed(self, store: Store, run_id: str, answers: AnswersInput) -> RunStream[S]:
+        return resume_run(self._agents_terms(run_id), run_id, answers, store=store)
+
+    def _agents_terms(self, run_id: str) -> RunTerms[S]:
         if self._terms is None:
             raise ConfigError(
-                f"run {run_id!r}: expected an agent to resume it with, found none. Fix: "
+                f"run {run_id!r}: expected the agent that it belongs to, found none. Fix: "
                 "Runs(store, agent), or the `runs` of the agent"
             )
-        return resume_run(self._terms, run_id, answers, store=store)
+        return self._terms
 
     async def _asks(self, store: Store, run_id: str) -> tuple[Ask, ...]:
         if isinstance(store, Catalog) and isinstance(store, Leases):

@@ -5,18 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 from typing import assert_type
 
-from graphloop import Agent, dump_messages, load_messages
+from graphloop import Agent, Pending, Runs, dump_messages, load_messages
+from graphloop.stores import Ask
 from graphloop.values import Message
 
 
-async def a_talk_goes_on(agent: Agent, body: dict[str, object], rows: list[dict[str, str]]) -> None:
+async def a_talk_goes_on(
+    agent: Agent, saved: bytes, body: dict[str, object], rows: list[dict[str, str]]
+) -> None:
     """A conversation is continued, saved and loaded."""
     result = await agent.generate("Hello")
     assert_type(result.conversation, tuple[Message, ...])
     await agent.generate("And now?", messages=result.conversation)
 
     assert_type(dump_messages(result.conversation), str)
-    assert_type(load_messages(Path("talk.json").read_bytes()), tuple[Message, ...])
+    assert_type(load_messages(saved), tuple[Message, ...])
     load_messages(body)
     load_messages(rows)
     load_messages(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+async def runs_are_looked_at(agent: Agent) -> None:
+    """A look at stored runs drives none of them."""
+    assert_type(await agent.pending("r", store=Path("runs.db")), tuple[Pending, ...])
+    assert_type(agent.runs("runs.db"), Runs[None])
+    for record in await agent.runs.list():
+        assert_type(record.asks, tuple[Ask, ...])

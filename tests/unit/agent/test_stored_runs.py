@@ -472,7 +472,7 @@ async def test_a_run_is_cancelled_by_its_id() -> None:
 
 
 async def test_what_only_an_agent_can_do_says_so(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="expected an agent to resume it with"):
+    with pytest.raises(ConfigError, match="expected the agent that it belongs to"):
         await Runs[None](MemoryStore()).resume("r")
     with pytest.raises(ConfigError, match="expected the runs' graph"):
         await Runs[None](MemoryStore()).replay("r")
