@@ -39,6 +39,7 @@ __all__ = [
     "CallsChecked",
     "Cancelled",
     "Changes",
+    "ChatSoFar",
     "ChildEnded",
     "Decided",
     "EffectFailed",
@@ -100,11 +101,20 @@ class Setup(Struct, frozen=True, gc=False):
             force_setattr(self, "tools", ToolSpecs(self.tools))
 
 
+class ChatSoFar(Struct, frozen=True, omit_defaults=True, gc=False):
+    """The earlier runs of a chat, as the run of its next question counts them.
+
+    `spent` is what all earlier runs have spent.
+    """
+
+    spent: Spent = Spent()
+
+
 class Started(Struct, frozen=True, omit_defaults=True, tag=True):
     """A run began with these messages and this user state.
 
     `steering` are messages that the caller queued before the start: the first turn adds them to
-    the conversation.
+    the conversation. `chat` is set for a question of a chat that has earlier questions.
     """
 
     at: float
@@ -114,6 +124,7 @@ class Started(Struct, frozen=True, omit_defaults=True, tag=True):
     setup: Setup
     state: object = None
     steering: tuple[UserMessage, ...] = ()
+    chat: ChatSoFar | None = None
 
 
 class ModelReplied(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):

@@ -8,6 +8,7 @@ Start with `agent.py`; `runs.py` gives access to stored runs.
 from .agent import Agent
 from .answers import Answers, approval_from, path_key
 from .bindings import Bindings, asks_model, carried_by, functions_named
+from .chats.chat import Chat, ChatOptions
 from .final_answer import FINAL_ANSWER, NOT_TAKEN
 from .generate import (
     ObjectResult,
@@ -45,6 +46,8 @@ __all__ = [
     "Answers",
     "Bindings",
     "Brief",
+    "Chat",
+    "ChatOptions",
     "Graph",
     "GraphOptions",
     "MessageInput",

@@ -11,6 +11,7 @@ from ..limits import ModelPrice
 from ..parts import Part
 from ..tools import Approval as NeedsApproval
 from ..tools import legal_name
+from .chats.chat import Chat, ChatOptions
 from .child_runs import as_agent_tool
 from .inputs import AnswersInput, ConversationInput, Model, QuestionInput
 from .options import AgentOptions
@@ -223,6 +224,23 @@ class Agent:
         keep = on_part is not None
         stream = resume_run(self._terms, run, answers, attended=True, keep=keep)
         return ToolRunner(self._terms, stream, on_part, is_new=False)
+
+    def chat(self, chat_id: str | None = None, **options: Unpack[ChatOptions]) -> Chat:
+        """Return a conversation that goes on over many questions, also in other processes.
+
+            chat = agent.chat("user-42", store="chats.db")
+            result = await chat.send("What's the weather in NYC?")
+            result = await chat.send("And tomorrow?")
+
+        Args:
+            chat_id: the id of the chat in its store. Without an id, the chat is a new one, and
+                without a store it is kept in memory.
+            options: see `ChatOptions`.
+
+        Raises:
+            ConfigError: an option is invalid, or a chat with an id has no store.
+        """
+        return Chat(self._terms, chat_id, options)
 
     @property
     def runs(self) -> Runs[None]:

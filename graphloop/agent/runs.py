@@ -41,7 +41,7 @@ from .journals import fork_run, record_of, refuse_edits, root_of, state_after, w
 from .result import RunResult
 from .starting import resume_run
 from .stream import RunStream
-from .terms import RunTerms
+from .terms import RunTerms, SharedResources
 
 __all__ = ["HasRuns", "Questions", "Runs", "StoreInput", "parameters_in"]
 
@@ -255,7 +255,8 @@ class Runs(Generic[S]):
             return await stream.result()
 
     def _resumed(self, store: Store, run_id: str, answers: AnswersInput) -> RunStream[S]:
-        return resume_run(self._agents_terms(run_id), run_id, answers, store=store)
+        terms = self._agents_terms(run_id).kept_in(SharedResources(store, {}, ()))
+        return resume_run(terms, run_id, answers)
 
     def _agents_terms(self, run_id: str) -> RunTerms[S]:
         if self._terms is None:

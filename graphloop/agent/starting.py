@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 from ..conversation import Repaired, repaired
 from ..driver import AsyncDriver
 from ..errors import ConfigError
 from ..events import Started
-from ..stores import Store
+from ..run import History
 from ..values import Message, SystemMessage, UserMessage, evolve
 from .answers import Answers, approver_alone
 from .conversation_answers import ConversationAnswers
@@ -66,7 +66,7 @@ def start_run(
         if isinstance(read, ConfigError):
             raise read
         messages, warnings, handed = read
-        store, is_stored = terms.shared.store(), terms.options.store is not None
+        store, is_stored = terms.shared.store(), terms.shared.is_given
         run_id = question.get("run_id")
         if run_id is None and handed is not None and is_stored:
             run_id = await handed.run_id(terms.graph.name, store)
@@ -81,7 +81,9 @@ def start_run(
         terms.check_start(state, kept=ports.kept)
         setup = evolve(terms.setup, attended=True) if attended else terms.setup
         run_id = uuid4().hex if run_id is None else run_id
-        started = Started(ports.clock(), run_id, terms.graph.name, messages, setup, state)
+        started = Started(
+            ports.clock(), run_id, terms.graph.name, messages, setup, state, chat=terms.chat
+        )
         driver = AsyncDriver(terms.graph, ports, state)
         return RunHandle(
             terms.graph,
@@ -104,7 +106,6 @@ def resume_run(
     *,
     attended: bool = False,
     keep: bool = True,
-    store: Store | None = None,
 ) -> RunStream[S]:
     """Return the stream of a run that goes on, by its result or by its id in the store.
 
@@ -114,7 +115,6 @@ def resume_run(
         answers: decisions about the calls that wait, and the results of client tools.
         attended: whether the caller iterates the run, as the caller that started it did.
         keep: whether the stream keeps its parts for all readers.
-        store: the store of a run that is named by its id; by default that of the terms.
     """
     given = Answers.given(answers)
 
@@ -124,7 +124,7 @@ def resume_run(
             opening = run.opening
             await not_over(run.run, kept_in, terms.graph)
         else:
-            kept_in, added = store or terms.shared.stored(), ()
+            kept_in, added = terms.shared.stored(), ()
             events = await kept_in.load(run)
             known = state_after(terms.graph, events)
             opening = opening_of(events)[bool(terms.options.instructions) :]
@@ -186,14 +186,14 @@ def conversation(
     may_be_empty: bool = False,
     repair: bool = True,
 ) -> tuple[tuple[Message, ...], tuple[str, ...]]:
-    """Return the messages that a run starts with, and the repairs that were made in them.
+    """Return the messages that a run starts with, and a description of each repair in them.
 
     Args:
         prompt: the question, which follows the messages; or None.
         messages: the conversation so far, or None.
-        instructions: the system message, put first.
-        keep_open: whether the run answers the calls that the conversation ends in.
-        may_be_empty: whether a run without any message can work.
+        instructions: the text of the system message, which is put first.
+        keep_open: whether calls at the end may stay without results, because the run answers them.
+        may_be_empty: whether a run without any message is allowed.
         repair: whether calls without results, and results without calls, are repaired.
 
     Raises:
@@ -212,7 +212,10 @@ def conversation(
             "at the end of `messages`. Fix: ask in the next run, with messages=result.conversation."
         )
     mended = Repaired(())
-    if messages is not None:
+    if isinstance(messages, History):
+        # A run's history has one result for each call, and values only; isinstance hides that.
+        mended = Repaired(tuple(cast("History[Message]", messages)))
+    elif messages is not None:
         said = messages_of(messages, may_be_empty=prompt is not None)
         mended = repaired(said, keep_open=keep_open)
     if mended.findings and not repair:

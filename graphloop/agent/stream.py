@@ -58,7 +58,7 @@ class RunStream(Generic[S]):
         has_objects: bool = False,
     ) -> None:
         self.on_over: Callable[[], Awaitable[None]] | None = None
-        self._open_run, self._graph = open_run, graph
+        self.open_run, self._graph = open_run, graph
         self._keep, self._has_objects = keep, has_objects
         self._parts: list[Part] = []
         self.found: Run[S] | None = None
@@ -311,7 +311,7 @@ class RunStream(Generic[S]):
         await self._end()
 
     async def _open(self) -> RunHandle[S]:
-        opened = self._opened = await self._open_run()
+        opened = self._opened = await self.open_run()
         self.found = opened.driver.run
         for tell in self._asides:
             tell(opened.driver)

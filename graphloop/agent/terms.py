@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
+from copy import copy
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
@@ -17,7 +18,7 @@ from weakref import WeakKeyDictionary
 from .. import stores
 from ..driver import Callback, Ports
 from ..errors import ConfigError
-from ..events import Setup
+from ..events import ChatSoFar, Setup
 from ..graph import NodeGraph
 from ..policy import Policy
 from ..providers import Provider
@@ -48,6 +49,11 @@ class SharedResources:
         given: the store of the options; a store that is open already stays open.
         models: the models by label, also those that runs add later.
         named: the labels of models that were given by name.
+
+    Attributes:
+        is_given: whether the caller gave a store.
+        lengths: for each chat, a number of questions that the store surely has. A chat that is
+            opened again looks for its last question from there on.
     """
 
     def __init__(
@@ -57,6 +63,8 @@ class SharedResources:
         named: Collection[str],
     ) -> None:
         self._given, self._models, self._named = given, models, named
+        self.is_given = given is not None
+        self.lengths: dict[str, int] = {}
         self._stores: WeakKeyDictionary[asyncio.AbstractEventLoop, Store] = WeakKeyDictionary()
 
     def store(self) -> Store:
@@ -149,6 +157,7 @@ class RunTerms(Generic[S]):
         final: FinalAnswer | None = None,
     ) -> None:
         self.graph, self.options, self.world, self.final = graph, options, world, final
+        self.chat: ChatSoFar | None = None
         self.known_graph: NodeGraph[Any] | None = None  # `metadata.graph_of` makes it once.
         self._callbacks, self._gates, self._own_gates = callbacks, gates, own_gates
         rules = tuple([gate.rules for gate in gates])
@@ -189,6 +198,23 @@ class RunTerms(Generic[S]):
         made = [plan.opener.terms.own_resources for plan in world.made]
         self.resources = tuple(dict.fromkeys([*chain.from_iterable(below), self.shared]))
         self.own_resources: tuple[SharedResources, ...] = (*chain.from_iterable(made), self.shared)
+
+    def kept_in(self, shared: SharedResources) -> RunTerms[S]:
+        """Return these terms for runs in another store, which `shared` opens."""
+        terms = copy(self)
+        terms.shared = shared
+        return terms
+
+    def in_chat(self, setup: Setup, so_far: ChatSoFar | None) -> RunTerms[S]:
+        """Return these terms for one question of a chat.
+
+        Args:
+            setup: the setup of the question's run.
+            so_far: the earlier runs of the chat; None for its first question.
+        """
+        terms = copy(self)
+        terms.setup, terms.chat = setup, so_far
+        return terms
 
     def ports(self, store: Store, added: Sequence[AnyTool] = ()) -> Ports[S]:
         """Return the world of a run as its driver sees it.

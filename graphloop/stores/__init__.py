@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..lazy import front_door
 from .base import Ask, Catalog, Leases, Mailbox, Posted, ReleaseStatus, RunRecord, Store
 from .codec import Codec, typed_events
-from .journals import fork, graph_name_of, parent_of, those_within
+from .journals import fork, graph_name_of, keep_all, parent_of, renamed, those_within
 from .memory import MemoryStore, running_loop
 from .opening import open_store
 from .round_trip import check_callback_answer, check_state
@@ -38,8 +38,10 @@ __all__ = [
     "check_state",
     "fork",
     "graph_name_of",
+    "keep_all",
     "open_store",
     "parent_of",
+    "renamed",
     "running_loop",
     "those_within",
     "typed_events",

@@ -16,8 +16,10 @@ __all__ = [
     "fork",
     "graph_name_of",
     "is_within",
+    "keep_all",
     "out_of_order",
     "parent_of",
+    "renamed",
     "those_within",
     "unknown_run",
 ]
@@ -34,7 +36,7 @@ def parent_of(run_id: str, known: Container[str]) -> str:
 
 def is_within(run_id: str, root: str) -> bool:
     """Whether `run_id` is the id of the run `root` or of one of its descendants."""
-    return run_id == root or run_id.startswith(f"{root}/")
+    return run_id.startswith(root) and run_id[len(root) :][:1] in ("", "/")
 
 
 def graph_name_of(first: Event) -> str:
@@ -97,28 +99,28 @@ async def fork(
             f"{len(events)}, not {at}"
         )
     known = await those_within(store, run_id, new_id)
-    journals = {new_id: _renamed(events[:at], new_id)}
+    journals = {new_id: renamed(events[:at], new_id)}
     voided = [one.at for one in events[at:] if _stops_children(one)]
     for child in known:
         path = child.removeprefix(f"{run_id}/")
         if path == child or path.partition("/")[0] not in children:
             continue
         copy = f"{new_id}/{path}"
-        journals[copy] = _renamed(_before(await store.load(child), voided), copy)
+        journals[copy] = renamed(_before(await store.load(child), voided), copy)
     taken = sorted(journals.keys() & set(known))
     if taken:
         raise StoreError(f"run {run_id!r} cannot be forked: this run id is taken: {taken[0]!r}")
-    await _keep(store, journals)
+    await keep_all(store, journals)
 
 
-def _renamed(events: Sequence[Event], run_id: str) -> tuple[Event, ...]:
+def renamed(events: Sequence[Event], run_id: str) -> tuple[Event, ...]:
     """Return a copy of a journal whose `Started` event has another run id."""
     return tuple(
         replace(event, run_id=run_id) if isinstance(event, Started) else event for event in events
     )
 
 
-async def _keep(store: Store, journals: Mapping[str, Sequence[Event]]) -> None:
+async def keep_all(store: Store, journals: Mapping[str, Sequence[Event]]) -> None:
     """Save new journals: all or none in a `Bulk` store, otherwise one after the other.
 
     Raises:

@@ -173,7 +173,13 @@ class MemoryStore:
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants."""
-        runs = self._runs()
+        found = {
+            run_id: kept
+            for run_id, kept in self._kept.items()
+            if kept.events and (root is None or is_within(run_id, root))
+        }
+        # Only a child's id has a slash; a look at one run does not list the others.
+        known = self._runs() if any("/" in run_id for run_id in found) else found
         return tuple(
             RunRecord(
                 run_id,
@@ -182,12 +188,11 @@ class MemoryStore:
                 len(kept.events),
                 kept.created_at,
                 kept.updated_at,
-                parent=parent_of(run_id, runs),
+                parent=parent_of(run_id, known),
                 asks=() if run_id in self._claims.taken else kept.asks,
                 target=kept.target,
             )
-            for run_id, kept in runs.items()
-            if root is None or is_within(run_id, root)
+            for run_id, kept in found.items()
         )
 
     async def set_target(self, run_id: str, target: str) -> None:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import assert_type
 
-from graphloop import Agent, Pending, Runs, dump_messages, load_messages
+from graphloop import (
+    Agent,
+    Pending,
+    RunResult,
+    Runs,
+    RunStream,
+    budget,
+    dump_messages,
+    load_messages,
+)
+from graphloop.agent import Chat
 from graphloop.stores import Ask
 from graphloop.values import Message
 
@@ -31,3 +41,16 @@ async def runs_are_looked_at(agent: Agent) -> None:
     assert_type(agent.runs("runs.db"), Runs[None])
     for record in await agent.runs.list():
         assert_type(record.asks, tuple[Ask, ...])
+
+
+async def a_chat_is_had(agent: Agent) -> None:
+    """Each question has a result, or a stream, as one of the agent's own has."""
+    chat = agent.chat("user-42", store="chats.db", budget=budget(usd=1))
+    assert_type(chat, Chat)
+    assert_type(await chat.send("Hello"), RunResult[None])
+    assert_type(chat.stream("Hello"), RunStream[None])
+    assert_type(await chat.messages(), tuple[Message, ...])
+    assert_type(await chat.pending(), tuple[Pending, ...])
+    assert_type(await chat.fork(at=1), Chat)
+    await chat.send(approvals={"c0.0": True})
+    agent.chat("user-42", storage="chats.db")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

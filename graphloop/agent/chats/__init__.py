@@ -1,0 +1,1 @@
+"""Chats: conversations that go on over many runs, and over many processes."""

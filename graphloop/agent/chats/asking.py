@@ -1,0 +1,167 @@
+"""Asking: from the last question of a chat to the run of the next one.
+
+An interrupted run is finished first, so that no question is lost and none is asked twice. A run
+that waits for a person keeps the next question from being asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ...driver import Pending
+from ...errors import ConfigError
+from ...events import ChatSoFar, Setup
+from ...spending import Budget, Spent
+from ...stores import Mailbox
+from ...values import evolve
+from ..inputs import AnswersInput, QuestionInput
+from ..journals import waiting
+from ..options import reject_unknown_options
+from ..result import RunHandle
+from ..starting import resume_run, start_run
+from ..stream import RunStream
+from ..terms import RunTerms
+from .chain import Chain, Question
+
+__all__ = ["Asked", "Asking"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question whose run is ready to be driven.
+
+    Args:
+        handle: drives the run.
+        number: the number of the question, from 1.
+        before: the earlier runs of the chat; None for the first question.
+    """
+
+    handle: RunHandle[None]
+    number: int
+    before: ChatSoFar | None
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Opens the runs of a chat's questions.
+
+    Args:
+        chain: the chain of the chat's runs.
+        terms: the terms of its runs, which have the store of the chat.
+        budget: the budget of the whole chat; None for no limit.
+    """
+
+    chain: Chain
+    terms: RunTerms[None]
+    budget: Budget | None
+
+    async def open(
+        self, last: Question | None, prompt: str | None, answers: AnswersInput, *, keep: bool
+    ) -> Asked:
+        """Return the run to drive for a prompt, or the unfinished run that goes on without one.
+
+        An unfinished run before a prompt is driven to its end here.
+
+        Args:
+            last: the last question of the chat; None if the chat has none.
+            prompt: the next question; None to continue the run of the last one.
+            answers: answers to the calls that the last question waits for.
+            keep: whether the stream keeps its parts for all readers.
+
+        Raises:
+            ConfigError: the prompt or an answer is invalid, the last question waits for an answer,
+                or the budget is spent. Nothing was asked.
+            Exception: the unfinished run was interrupted again; its failure is raised.
+        """
+        reject_unknown_options(answers, AnswersInput, "a question of a chat")
+        finished = ""
+        if last is not None and not last.run.ended:
+            resumed = resume_run(self.terms, last.run.id, answers, keep=keep and prompt is None)
+            if prompt is None:
+                return Asked(await resumed.open_run(), last.number, last.before)
+            await self._refuse_waiting(last, answers)
+            last = await self._finished(last, resumed)
+            finished = f"run {last.run.id!r} of the question before was finished first"
+        elif any(answers.values()):
+            raise ConfigError(
+                f"{self.chain.title}: expected no answers, since its last question waits for "
+                f"none, found {', '.join(answers)}. Fix: send a prompt alone."
+            )
+        elif prompt is None:
+            raise ConfigError(
+                f"{self.chain.title}: expected a question, since its last one is answered, "
+                "found none. Fix: give a prompt."
+            )
+        number = 1 if last is None else last.number + 1
+        before = None if last is None else ChatSoFar(last.spent)
+        terms = self.terms.in_chat(self._setup(before), before)
+        question: QuestionInput = {
+            "run_id": self.chain.run_id(number),
+            "messages": () if last is None else last.conversation,
+        }
+        handle = await start_run(terms, None, prompt, question, keep=keep).open_run()
+        if finished:
+            handle = replace(handle, warnings=(*handle.warnings, finished))
+        return Asked(handle, number, before)
+
+    async def _refuse_waiting(self, last: Question, answers: AnswersInput) -> None:
+        """Raise an error if the last question waits for a call that has no answer.
+
+        Raises:
+            ConfigError: there is such a call; the message names it.
+        """
+        store = self.terms.shared.store()
+        asked = await waiting(last.run, self.terms.ports(store))
+        given = {*(answers.get("approvals") or ()), *(answers.get("tool_results") or ())}
+        if isinstance(store, Mailbox):
+            given |= (await store.posted(last.run.id)).keys()
+        decides = self.terms.approver is not None
+        left = [
+            call
+            for call in asked
+            if call.key not in given and not (decides and call.kind == "approval")
+        ]
+        if left:
+            raise self._waits(last, left)
+
+    async def _finished(self, last: Question, resumed: RunStream[None]) -> Question:
+        """Drive the run of the last question to its end, and return the question.
+
+        A run that ends by an error is over, and the chat goes on after it.
+
+        Raises:
+            ConfigError: the run waits for an answer.
+            Exception: the run was interrupted again; its failure is raised.
+        """
+        await resumed.consume()
+        run = resumed.run
+        if run is not None and run.ended:
+            return replace(last, run=run)
+        result = await resumed.result()
+        raise self._waits(last, result.pending)
+
+    def _waits(self, last: Question, calls: Sequence[Pending]) -> ConfigError:
+        listed = ", ".join(f"{call.name} ({call.key}, {call.kind})" for call in calls)
+        return ConfigError(
+            f"{self.chain.title}: expected its last question to be over, found that run "
+            f"{last.run.id!r} waits for {listed or 'a driver'}. Fix: answer with "
+            "send(approvals={key: True}) or send(tool_results={key: …}), then ask again."
+        )
+
+    def _setup(self, before: ChatSoFar | None) -> Setup:
+        """Return the setup of the next question, whose budget is what the chat has left.
+
+        Raises:
+            ConfigError: the budget of the chat is spent.
+        """
+        setup, budget = self.terms.setup, self.budget
+        if budget is None:
+            return setup
+        spent = Spent() if before is None else before.spent
+        if tripped := budget.tripped(spent):
+            raise ConfigError(
+                f"{self.chain.title}: expected something left of its budget, found that "
+                f"it is spent ({', '.join(tripped)}). Fix: open the chat with a larger budget."
+            )
+        return evolve(setup, budget=setup.budget.tightened(budget.left(spent)))

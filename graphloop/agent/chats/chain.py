@@ -1,0 +1,149 @@
+"""The chain of a chat: the runs of its questions in a store, numbered from 1 without gaps.
+
+The run of question 7 of chat "user-42" has the id "user-42.7". Each run begins with the whole
+conversation before it, as the model reads it. So the next question needs only the last run, and
+each run can be replayed and resumed by itself. `docs/decisions` has the reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...errors import ConfigError
+from ...events import ChatSoFar, Started
+from ...graph import NodeGraph
+from ...run import History, Run
+from ...spending import Spent
+from ...stores import Catalog, Store, keep_all, renamed
+from ...values import Message, SystemMessage
+from ..journals import state_after
+
+__all__ = ["Chain", "Question", "without_instructions"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question of a chat with its run.
+
+    Args:
+        number: the number of the question, from 1.
+        run: the run of the question, as far as its journal goes.
+        opening: the conversation that the run began with.
+        before: the earlier runs of the chat; None for the first question.
+    """
+
+    number: int
+    run: Run[None]
+    opening: tuple[Message, ...]
+    before: ChatSoFar | None = None
+
+    @property
+    def spent(self) -> Spent:
+        """What the chat has spent up to this run."""
+        return self.run.spent if self.before is None else self.before.spent + self.run.spent
+
+    @property
+    def history(self) -> tuple[Message, ...]:
+        """The conversation in the form that the model reads, without the agent's instructions."""
+        return without_instructions(self.run.messages)
+
+    @property
+    def conversation(self) -> History[Message]:
+        """The conversation that the next question continues.
+
+        The history is followed by the caller's messages that the run's model never read.
+        """
+        inbox = self.run.inbox
+        return History((*self.history, *inbox.steering, *inbox.follow_ups))
+
+
+def without_instructions(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return messages without the system messages that they begin with."""
+    found = enumerate(messages)
+    first = next((at for at, one in found if not isinstance(one, SystemMessage)), len(messages))
+    return tuple(messages[first:])
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The runs of one chat.
+
+    Args:
+        chat_id: the id of the chat.
+        graph: the graph that its runs execute.
+    """
+
+    chat_id: str
+    graph: NodeGraph[None]
+
+    @property
+    def title(self) -> str:
+        """The chat in the words of an error message."""
+        return f"chat {self.chat_id!r}"
+
+    def run_id(self, number: int) -> str:
+        """Return the id of the run of a question."""
+        return f"{self.chat_id}.{number}"
+
+    async def length(self, store: Store, known: int = 0) -> int:
+        """Return the number of questions in the store.
+
+        A chat that is as long as known costs one look into the store. Otherwise the looks are as
+        many as the binary digits of the number of new questions, twice.
+
+        Args:
+            store: the store of the chat.
+            known: a number of questions that the chat surely has.
+        """
+        stride = 1
+        while await _has_run(store, self.run_id(known + stride)):
+            stride *= 2
+        there, missing = known + stride // 2, known + stride
+        while missing - there > 1:
+            middle = (there + missing) // 2
+            if await _has_run(store, self.run_id(middle)):
+                there = middle
+            else:
+                missing = middle
+        return there
+
+    async def question(self, store: Store, number: int) -> Question:
+        """Return a question with its run, from the store.
+
+        Raises:
+            StoreError: the journal cannot be read, or belongs to another graph.
+            IllegalEvent: the graph has changed since the run.
+        """
+        events = await store.load(self.run_id(number))
+        run, first = state_after(self.graph, events), events[0]
+        assert isinstance(first, Started), "a journal that was replayed begins with it"
+        return Question(number, run, without_instructions(first.messages), first.chat)
+
+    async def copy(self, store: Store, chat_id: str, questions: int) -> None:
+        """Copy the first questions to a new chat; a `Bulk` store saves all of them or none.
+
+        Raises:
+            ConfigError: the new chat exists.
+            StoreError: a journal cannot be read or written.
+        """
+        other = Chain(chat_id, self.graph)
+        if await _has_run(store, other.run_id(1)):
+            raise ConfigError(
+                f"chat {chat_id!r}: expected an id that no chat of this store has, found a chat. "
+                "Fix: give another id."
+            )
+        journals = {
+            other.run_id(number): renamed(
+                await store.load(self.run_id(number)), other.run_id(number)
+            )
+            for number in range(1, questions + 1)
+        }
+        await keep_all(store, journals)
+
+
+async def _has_run(store: Store, run_id: str) -> bool:
+    """Whether the store has a run with this id; the store does not list its other runs for it."""
+    if isinstance(store, Catalog):
+        return any(record.run_id == run_id for record in await store.overview(run_id))
+    return run_id in await store.runs()

@@ -1,0 +1,358 @@
+"""Chats: each question is a run, and their chain is one conversation, in any store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from graphloop import Agent, Compaction, EndReason, Runs, approve, budget, tool
+from graphloop.agent import Chat
+from graphloop.errors import ConfigError, Overloaded, RunBusy
+from graphloop.providers.base import StreamItem
+from graphloop.stores.base import Store
+from graphloop.stores.memory import MemoryStore
+from graphloop.testing import ScriptedModel
+from graphloop.values import (
+    Message,
+    ModelRequest,
+    Reply,
+    SystemMessage,
+    UserMessage,
+)
+from tests.strategies import call, reply, said, wrong
+from tests.unit.agent.doubles import gated, read
+
+Place = Store | str
+
+
+@pytest.fixture(params=["memory", "c.db", "runs"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Return a place for chats of each kind: memory, SQLite, and JSON lines."""
+    return MemoryStore() if request.param == "memory" else str(tmp_path / request.param)
+
+
+def texts(messages: tuple[Message, ...]) -> list[str]:
+    """Return what was said, in words."""
+    return [
+        str(one.content) if isinstance(one, UserMessage | SystemMessage) else one.text
+        for one in messages
+    ]
+
+
+def asked(model: ScriptedModel, at: int = -1) -> list[str]:
+    """Return the conversation in a request."""
+    return texts(tuple(model.requests[at].messages))
+
+
+async def test_a_chat_goes_on_wherever_it_is_opened(place: Place) -> None:
+    """A web server has no chat in memory: each request opens it anew."""
+    model = ScriptedModel([reply(call()), "one", "two", "three"])
+    agent = Agent(model, tools=[read], instructions="Be brief.")
+
+    for question in ("first", "second", "third"):
+        async with agent.chat("user-42", store=place) as chat:
+            result = await chat.send(question)
+            assert "user-42." in result.run_id
+
+    expected = ["first", "", "text", "one", "second", "two", "third", "three"]
+    assert ["Be brief.", *expected[:-1]] == asked(model)
+    async with agent.chat("user-42", store=place) as chat:
+        assert expected == texts(await chat.messages()) == texts(await chat.messages())
+        assert ("user-42.1", "user-42.2", "user-42.3") == await chat.run_ids()
+        assert (4, 1) == ((await chat.spent()).model_calls, (await chat.spent()).tool_calls)
+        assert (await Runs(place, agent).replay("user-42.2")).ended
+
+
+async def test_one_chat_object_asks_question_after_question(place: Place) -> None:
+    model = ScriptedModel([f"answer {number}" for number in range(20)])
+
+    async with Agent(model).chat("c", store=place) as chat:
+        for number in range(20):
+            assert f"answer {number}" == (await chat.send(f"question {number}")).text
+        assert 40 == len(await chat.messages())
+
+    assert 39 == len(model.requests[-1].messages)
+
+
+def test_a_chat_without_a_loop_goes_on_too(tmp_path: Path) -> None:
+    model = ScriptedModel(["one", "two"])
+    chat = Agent(model, store=str(tmp_path / "c.db")).chat("c")
+
+    assert ("one", "two") == (chat.send_sync("first").text, chat.send_sync("second").text)
+    assert ["first", "one", "second", "two"] == texts(chat.messages_sync())
+
+
+async def test_a_chat_without_id_and_store_is_kept_in_memory() -> None:
+    agent = Agent(ScriptedModel(["one", "two", "three"]))
+    chat, other = agent.chat(), agent.chat()
+
+    await chat.send("first")
+    await other.send("elsewhere")
+    await chat.send("second")
+
+    assert ["first", "one", "second", "three"] == texts(await chat.messages())
+    assert () == await agent.chat().messages()
+
+
+async def test_a_stream_of_a_chat_shows_its_question(place: Place) -> None:
+    async with Agent(ScriptedModel(["one", "two words"])).chat("c", store=place) as chat:
+        await chat.send("first")
+        stream = chat.stream("second")
+        assert "two words" == "".join([text async for text in stream.text_stream])
+        kinds = [part.type async for part in stream.full_stream]
+        assert ("run-start", "finish") == (kinds[0], kinds[-1])
+        assert ["first", "one", "second", "two words"] == texts(
+            (await stream.result()).conversation
+        )
+
+
+async def test_a_question_that_waits_for_a_person_is_answered_first(place: Place) -> None:
+    """No later question may reach the model between a call and its result."""
+    model = ScriptedModel([reply(call()), "paid", "two"])
+    async with Agent(model, tools=[gated()]).chat("c", store=place) as chat:
+        parked = await chat.send("pay")
+        assert EndReason.PARKED is parked.end_reason
+        (waits,) = await chat.pending()
+        assert parked.pending[0].key == waits.key
+
+        with pytest.raises(ConfigError, match=r"run 'c.1' waits for read \(c0.0, approval\)"):
+            await chat.send("second")
+        with pytest.raises(ConfigError, match=r"c9\.9"):
+            await chat.send(approvals={"c9.9": True})
+        assert 1 == len(model.requests)
+
+        done = await chat.send(approvals={waits.key: waits.approve()})
+
+        assert ("c.1", "paid", ()) == (done.run_id, done.text, await chat.pending())
+        assert "two" == (await chat.send("second")).text
+        assert ["pay", "", "text", "paid", "second", "two"] == texts(await chat.messages())
+
+
+async def test_answers_may_come_with_the_next_question(place: Place) -> None:
+    model = ScriptedModel([reply(call()), "paid", "two"])
+    agent = Agent(model, tools=[gated()])
+    async with agent.chat("c", store=place) as chat:
+        await chat.send("pay")
+
+        result = await chat.send("second", approvals={"c0.0": approve()})
+
+        assert ("c.2", "two") == (result.run_id, result.text)
+        assert ("run 'c.1' of the question before was finished first",) == result.warnings
+        with pytest.raises(ConfigError, match=r"expected no answers.*found approvals"):
+            await chat.send(approvals={"c0.0": True})
+
+
+async def test_a_posted_answer_lets_the_next_question_through(tmp_path: Path) -> None:
+    """A person answers at a web page, by another process; the chat takes the answer up."""
+    there = str(tmp_path / "c.db")
+    agent = Agent(ScriptedModel([reply(call()), "paid", "two"]), tools=[gated()])
+    async with agent.chat("c", store=there) as chat:
+        await chat.send("pay")
+        await agent.runs(there).approve("c.1", "c0.0")
+
+        assert "two" == (await chat.send("second")).text
+
+
+async def test_an_approver_of_the_agent_is_asked_again() -> None:
+    """A process whose person answers at once does not have to look at what waits."""
+    store, model = MemoryStore(), ScriptedModel([reply(call()), "paid", "two"])
+    await Agent(model, tools=[gated()]).chat("c", store=store).send("pay")
+    asks = Agent(model, tools=[gated()], approve_tool_call=lambda _: True)
+
+    assert "two" == (await asks.chat("c", store=store).send("second")).text
+
+
+class Failing:
+    """A model that is overloaded at first."""
+
+    label = "scripted"
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+
+    def session(self) -> Failing:
+        """Return itself."""
+        return self
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        """Fail, or tell how many messages there are."""
+        self.failures -= 1
+        if self.failures >= 0:
+            raise Overloaded("busy")
+        yield Reply(said(f"{len(request.messages)} messages"), reply("x").finish_reason)
+
+
+async def test_an_interrupted_question_is_finished_before_the_next(tmp_path: Path) -> None:
+    there, model = str(tmp_path / "c.db"), Failing(2)
+    async with Agent(model).chat("c", store=there) as chat:
+        with pytest.raises(Overloaded):
+            await chat.send("first")
+        with pytest.raises(Overloaded):
+            await chat.send("second")
+        assert ("c.1",) == await chat.run_ids()
+
+        result = await chat.send("second")
+
+        assert ["first", "1 messages", "second", "3 messages"] == texts(result.conversation)
+
+
+async def test_without_a_prompt_an_interrupted_question_goes_on(tmp_path: Path) -> None:
+    async with Agent(Failing(1)).chat("c", store=str(tmp_path)) as chat:
+        with pytest.raises(Overloaded):
+            await chat.send("first")
+
+        assert "1 messages" == (await chat.send()).text
+        with pytest.raises(
+            ConfigError, match="expected a question, since its last one is answered"
+        ):
+            await chat.send()
+
+
+async def test_a_chat_goes_on_after_a_question_that_failed(place: Place) -> None:
+    """A failed question stays in the conversation; it cannot block the chat for good."""
+
+    def broken(_: object) -> None:
+        raise ZeroDivisionError
+
+    store = MemoryStore()
+    agent = Agent(ScriptedModel(["one", "two"]), prepare_step=broken)
+    with pytest.raises(ZeroDivisionError):
+        await agent.chat("c", store=store).send("first")
+
+    mended = agent.with_options(prepare_step=lambda _: None)
+    result = await mended.chat("c", store=store).send("second")
+
+    assert ["first", "second", "one"] == texts(result.conversation)
+
+
+async def test_two_questions_at_once_are_one_question(place: Place) -> None:
+    """The second is refused before it is journaled, and can be sent again."""
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        begun.set()
+        await go.wait()
+        return "waited"
+
+    agent = Agent(ScriptedModel([reply(call("wait")), "one", "two"]), tools=[wait])
+    async with agent.chat("c", store=place) as chat, agent.chat("c", store=place) as other:
+        first = asyncio.create_task(chat.send("first"))
+        await begun.wait()
+
+        with pytest.raises(RunBusy, match=r"'c.1' is being driven") as caught:
+            await other.send("second")
+
+        assert "the question was not asked" in caught.value.__notes__[0]
+        go.set()
+        assert "one" == (await first).text
+        assert "two" == (await other.send("second")).text
+        assert ["first", "", "waited", "one", "second", "two"] == texts(await chat.messages())
+
+
+async def test_a_fork_goes_on_by_itself(place: Place) -> None:
+    model = ScriptedModel(["one", "two", "three", "four", "five"])
+    agent = Agent(model)
+    async with agent.chat("c", store=place) as chat:
+        await chat.send("first")
+        await chat.send("second")
+
+        fork = await chat.fork("d", at=1)
+        await fork.send("other")
+        await chat.send("third")
+
+        assert ["first", "one", "other", "three"] == texts(await fork.messages())
+        assert ["first", "one", "second", "two", "third", "four"] == texts(await chat.messages())
+        assert "five" == (await agent.chat("d", store=place).send("more")).text
+        whole = await chat.fork()
+        assert await chat.messages() == await whole.messages()
+        with pytest.raises(ConfigError, match="'d': expected an id that no chat"):
+            await chat.fork("d")
+        with pytest.raises(ConfigError, match="`at`: expected a number from 0 to 3, found 4"):
+            await chat.fork(at=4)
+
+
+async def test_a_fork_leaves_an_unanswered_question_out(place: Place) -> None:
+    """A call that waits for a person could otherwise run once in each of them."""
+    agent = Agent(ScriptedModel(["one", reply(call())]), tools=[gated()])
+    async with agent.chat("c", store=place) as chat:
+        await chat.send("first")
+        await chat.send("pay")
+
+        fork = await chat.fork()
+
+        assert (["first", "one"], ()) == (texts(await fork.messages()), await fork.pending())
+
+
+async def test_compaction_goes_on_from_question_to_question() -> None:
+    """A question does not pay again for the summary of what an earlier one has shortened."""
+    model = ScriptedModel(["long " * 900, "two", "A summary.", "three", "four"])
+    compaction = Compaction(context_window=1_000, layers=("summarize",), keep_recent_turns=1)
+    chat = Agent(model, compaction=compaction).chat()
+    for question in ("first", "second", "third", "fourth"):
+        await chat.send(question)
+
+    assert 5 == len(model.requests)
+    assert "A summary." in asked(model)[1]
+    assert ["two", "third", "three", "fourth"] == asked(model)[-4:]
+    assert not any(text.startswith("long") for text in asked(model))
+    told = texts(await chat.messages())
+    assert ["first", "second", "two", "third", "three", "fourth", "four"] == [told[0], *told[2:]]
+
+
+async def test_a_chat_has_a_budget_of_its_own() -> None:
+    """Each reply has fifteen tokens; the third question finds nothing left."""
+    store, model = MemoryStore(), ScriptedModel([reply("one"), reply("two"), reply("three")])
+    agent = Agent(model, budget=budget(tokens=1_000))
+    chat = agent.chat("c", store=store, budget=budget(tokens=30))
+    await chat.send("first")
+    second = await agent.chat("c", store=store, budget=budget(tokens=30)).send("second")
+
+    assert 15 == second.run.setup.budget.tokens
+    assert 30 == (await chat.spent()).usage.total_tokens
+    with pytest.raises(ConfigError, match=r"it is spent \(budget.tokens\)"):
+        await chat.send("third")
+    assert 2 == len(model.requests)
+    assert "three" == (await agent.chat("c", store=store).send("third")).text
+
+
+async def test_a_message_that_no_model_read_comes_with_the_next_question() -> None:
+    """A follow-up to a run without a step left is not lost with that run."""
+    model = ScriptedModel(["one", "two"])
+    chat = Agent(model, max_steps=1).chat()
+    stream = chat.stream("first")
+    stream.follow_up("and one more thing")
+    await stream.result()
+
+    await chat.send("second")
+
+    assert ["first", "one", "and one more thing", "second"] == asked(model)
+    assert ["first", "one", "and one more thing", "second", "two"] == texts(await chat.messages())
+
+
+@pytest.mark.parametrize(
+    ("chat_id", "options", "found"),
+    [
+        ("c", {}, "expected the place of chat 'c', found none"),
+        ("a/b", {"store": "x.db"}, "`chat_id`: expected some text without a slash"),
+        ("c", {"store": "x.db", "budgt": 1}, "a chat has no option 'budgt'. Did you mean 'budget'"),
+    ],
+)
+def test_a_chat_that_cannot_work_is_refused(chat_id: str, options: object, found: str) -> None:
+    with pytest.raises(ConfigError, match=found):
+        Agent(ScriptedModel([])).chat(chat_id, **wrong(options))
+
+
+async def test_a_wrong_word_to_a_chat_is_refused(tmp_path: Path) -> None:
+    chat: Chat = Agent(ScriptedModel(["one"])).chat()
+
+    with pytest.raises(ConfigError, match="a question of a chat has no option 'messages'"):
+        await chat.send("first", **wrong({"messages": []}))
+    assert () == await chat.messages()
