@@ -131,9 +131,7 @@ class History(Sequence[T], Generic[T]):
         return items[start - first * BLOCK : max(start, stop) - first * BLOCK]
 
     def __iter__(self) -> Iterator[T]:
-        for block in self._blocks or ():
-            yield from block
-        yield from self._tail
+        return chain(chain.from_iterable(self._blocks or ()), self._tail)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, History):

@@ -36,7 +36,7 @@ def parent_of(run_id: str, known: Container[str]) -> str:
 
 def is_within(run_id: str, root: str) -> bool:
     """Whether `run_id` is the id of the run `root` or of one of its descendants."""
-    return run_id.startswith(root) and run_id[len(root) :][:1] in ("", "/")
+    return run_id == root or run_id.startswith(f"{root}/")
 
 
 def graph_name_of(first: Event) -> str:

@@ -176,7 +176,8 @@ class MemoryStore:
         found = {
             run_id: kept
             for run_id, kept in self._kept.items()
-            if kept.events and (root is None or is_within(run_id, root))
+            if root is None or (run_id.startswith(root) and is_within(run_id, root))
+            if kept.events
         }
         # Only a child's id has a slash; a look at one run does not list the others.
         known = self._runs() if any("/" in run_id for run_id in found) else found

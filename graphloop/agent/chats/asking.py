@@ -20,7 +20,6 @@ from ..journals import waiting
 from ..options import reject_unknown_options
 from ..result import RunHandle
 from ..starting import resume_run, start_run
-from ..stream import RunStream
 from ..terms import RunTerms
 from .chain import Chain, Question
 
@@ -59,13 +58,13 @@ class Asking:
     async def open(
         self, last: Question | None, prompt: str | None, answers: AnswersInput, *, keep: bool
     ) -> Asked:
-        """Return the run to drive for a prompt, or the unfinished run that goes on without one.
+        """Return the run of a prompt, ready to be driven; without a prompt, that of the last one.
 
         An unfinished run before a prompt is driven to its end here.
 
         Args:
             last: the last question of the chat; None if the chat has none.
-            prompt: the next question; None to continue the run of the last one.
+            prompt: the next question; None for the run of the last question.
             answers: answers to the calls that the last question waits for.
             keep: whether the stream keeps its parts for all readers.
 
@@ -75,23 +74,20 @@ class Asking:
             Exception: the unfinished run was interrupted again; its failure is raised.
         """
         reject_unknown_options(answers, AnswersInput, "a question of a chat")
+        if prompt is None:
+            if last is None:
+                raise ConfigError(f"{self.chain.title}: expected its first question, found none.")
+            resumed = resume_run(self.terms, last.run.id, answers, keep=keep)
+            return Asked(await resumed.open_run(), last.number, last.before)
         finished = ""
         if last is not None and not last.run.ended:
-            resumed = resume_run(self.terms, last.run.id, answers, keep=keep and prompt is None)
-            if prompt is None:
-                return Asked(await resumed.open_run(), last.number, last.before)
             await self._refuse_waiting(last, answers)
-            last = await self._finished(last, resumed)
+            last = await self._finished(last, answers)
             finished = f"run {last.run.id!r} of the question before was finished first"
         elif any(answers.values()):
             raise ConfigError(
-                f"{self.chain.title}: expected no answers, since its last question waits for "
-                f"none, found {', '.join(answers)}. Fix: send a prompt alone."
-            )
-        elif prompt is None:
-            raise ConfigError(
-                f"{self.chain.title}: expected a question, since its last one is answered, "
-                "found none. Fix: give a prompt."
+                f"{self.chain.title}: expected no answers, since its last question waits for none, "
+                f"found {', '.join(answers)}. Fix: send the prompt alone."
             )
         number = 1 if last is None else last.number + 1
         before = None if last is None else ChatSoFar(last.spent)
@@ -125,15 +121,16 @@ class Asking:
         if left:
             raise self._waits(last, left)
 
-    async def _finished(self, last: Question, resumed: RunStream[None]) -> Question:
+    async def _finished(self, last: Question, answers: AnswersInput) -> Question:
         """Drive the run of the last question to its end, and return the question.
 
         A run that ends by an error is over, and the chat goes on after it.
 
         Raises:
-            ConfigError: the run waits for an answer.
+            ConfigError: an answer is invalid, or the run waits for another answer.
             Exception: the run was interrupted again; its failure is raised.
         """
+        resumed = resume_run(self.terms, last.run.id, answers, keep=False)
         await resumed.consume()
         run = resumed.run
         if run is not None and run.ended:

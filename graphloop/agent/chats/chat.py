@@ -109,7 +109,8 @@ class Chat:
         If a crash has interrupted the last question, its run is finished first.
 
         Args:
-            prompt: the question; None continues the run of the last question.
+            prompt: the question. Without it, the run of the last question goes on, and its result
+                is returned; the result of a finished run is only read.
             answers: answers to the calls that the last question waits for (`AnswersInput`). They
                 are applied before the prompt is asked.
 

@@ -142,6 +142,8 @@ async def test_answers_may_come_with_the_next_question(place: Place) -> None:
         assert ("c.2", "two") == (result.run_id, result.text)
         assert ("run 'c.1' of the question before was finished first",) == result.warnings
         with pytest.raises(ConfigError, match=r"expected no answers.*found approvals"):
+            await chat.send("third", approvals={"c0.0": True})
+        with pytest.raises(ConfigError, match=r"'c.2' takes no answers: it is over"):
             await chat.send(approvals={"c0.0": True})
 
 
@@ -208,10 +210,21 @@ async def test_without_a_prompt_an_interrupted_question_goes_on(tmp_path: Path) 
             await chat.send("first")
 
         assert "1 messages" == (await chat.send()).text
-        with pytest.raises(
-            ConfigError, match="expected a question, since its last one is answered"
-        ):
+
+
+async def test_without_a_prompt_the_last_answer_is_read_again(place: Place) -> None:
+    """A browser that lost its connection asks for the answer, not for another one."""
+    model = ScriptedModel(["one"])
+    async with Agent(model).chat("c", store=place) as chat:
+        with pytest.raises(ConfigError, match="chat 'c': expected its first question, found none"):
             await chat.send()
+        await chat.send("first")
+
+        again = await chat.send()
+        parts = [part.type async for part in chat.stream().full_stream]
+
+        assert ("c.1", "one", 1) == (again.run_id, again.text, len(model.requests))
+        assert "finish" == parts[-1]
 
 
 async def test_a_chat_goes_on_after_a_question_that_failed(place: Place) -> None:

@@ -1,0 +1,103 @@
+"""A process that has a chat until it is done, or until the kernel kills it after some events.
+
+Each run of a tool leaves a line in the file `ledger`. Run by `test_killed_chat.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+from graphloop import Agent, Tool, ToolContext
+from graphloop.events import Event
+from graphloop.providers.base import StreamItem
+from graphloop.stores.base import Store
+from graphloop.stores.sqlite import SqliteStore
+from graphloop.values import ModelRequest, UserMessage
+from tests.mortal_store import Fate, MortalSqliteStore
+from tests.planned_model import call, line
+
+__all__ = ["CHAT", "build", "question", "talk"]
+
+CHAT = "user-42"
+SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+
+
+def question(number: int) -> str:
+    """Return what the user asks."""
+    return f"question {number}"
+
+
+class Echo:
+    """A model that notes each question down by a tool, and then answers it."""
+
+    label = "echo"
+
+    def session(self) -> Echo:
+        """Return itself: it remembers nothing."""
+        return self
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        """Say what follows from the last question and what was said since."""
+        since = 1
+        while not isinstance(asked := request.messages[-since], UserMessage):
+            since += 1
+        if since > 1:
+            yield line(f"answer to {asked.content!s}")
+        else:
+            yield line([call("note", text=str(asked.content))])
+
+
+def build(store: Store, ledger: Path) -> Agent:
+    """Return the agent, as every process makes it anew."""
+
+    def note(arguments: dict[str, object], context: ToolContext) -> str:
+        with ledger.open("a", encoding="utf-8") as file:
+            file.write(f"{context.run_id} {arguments['text']}\n")
+        return f"noted {arguments['text']}"
+
+    tool = Tool(name="note", parameters=SCHEMA, execute=note, effect="at_least_once")
+    return Agent(Echo(), tools=[tool], instructions="Note each question down.", store=store)
+
+
+class DoomedStore(MortalSqliteStore):
+    """A database whose process is killed once it has kept so many events."""
+
+    def __init__(self, disk: SqliteStore, events: int) -> None:
+        super().__init__(disk, Fate())
+        self._left = events
+
+    async def append(self, run_id: str, seq: int, *events: Event) -> None:
+        """Keep events, and die after the last that this process may keep."""
+        await super().append(run_id, seq, *events)
+        self._left -= len(events)
+        if self._left <= 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def talk(directory: Path, questions: int, events: int) -> None:
+    """Ask all questions that were not asked yet, and finish the last.
+
+    Args:
+        directory: where the database and the ledger are.
+        questions: how many questions the chat has in the end.
+        events: the number of events after which this process is killed.
+    """
+    asyncio.run(_talk(directory, questions, events))
+
+
+async def _talk(directory: Path, questions: int, events: int) -> None:
+    disk = SqliteStore(directory / "chats.db", durability="process")
+    try:
+        chat = build(DoomedStore(disk, events), directory / "ledger").chat(CHAT)
+        for number in range(len(await chat.run_ids()), questions):
+            await chat.send(question(number))
+        await chat.send()
+    finally:
+        await disk.aclose()

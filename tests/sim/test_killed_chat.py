@@ -1,0 +1,116 @@
+"""A chat whose process is killed again and again loses nothing and asks nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from multiprocessing.context import ForkServerContext
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from graphloop.agent import Chat
+from graphloop.stores.memory import MemoryStore
+from graphloop.stores.sqlite import SqliteStore
+from graphloop.values import Message, UserMessage
+from tests.sim.killed_chat import CHAT, build, question, talk
+from tests.sizes import NIGHTLY
+
+QUESTIONS = 200
+EVENTS = range(2, 14) if NIGHTLY else (10,)
+"""After how many events each process is killed; with one, no process could start a question."""
+
+
+@pytest.fixture(scope="module")
+def server() -> ForkServerContext:
+    """Return what makes a new process at the price of a fork."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["pytest", "tests.sim.killed_chat"])
+    return context
+
+
+async def calm(directory: Path) -> tuple[Message, ...]:
+    """Return the chat that nobody kills."""
+    chat = build(MemoryStore(), directory / "calm").chat(CHAT)
+    for number in range(QUESTIONS):
+        await chat.send(question(number))
+    return await chat.messages()
+
+
+async def left_in(directory: Path) -> tuple[tuple[Message, ...], int]:
+    """Return the chat in a database, and how many runs are there."""
+    store = SqliteStore(directory / "chats.db")
+    try:
+        chat = build(store, directory / "after").chat(CHAT)
+        return await chat.messages(), len(await store.runs())
+    finally:
+        await store.aclose()
+
+
+@pytest.mark.timeout(0 if NIGHTLY else 60)
+@pytest.mark.parametrize("events", EVENTS)
+def test_a_chat_killed_after_each_tenth_event_is_the_chat_that_nobody_kills(
+    events: int, tmp_path: Path, server: ForkServerContext
+) -> None:
+    """200 questions over one real file, and a real SIGKILL after each so many events."""
+    kills = 0
+    while True:
+        process = server.Process(target=talk, args=(tmp_path, QUESTIONS, events))
+        process.start()
+        process.join()
+        if process.exitcode == 0:
+            break
+        assert -signal.SIGKILL == process.exitcode
+        kills += 1
+
+    messages, runs = asyncio.run(left_in(tmp_path))
+
+    assert kills >= QUESTIONS * 4 // events
+    assert QUESTIONS == runs
+    assert asyncio.run(calm(tmp_path)) == messages
+    asked = [one.content for one in messages if isinstance(one, UserMessage)]
+    assert [question(number) for number in range(QUESTIONS)] == asked
+    calmly = (tmp_path / "calm").read_text(encoding="utf-8")
+    assert calmly == (tmp_path / "ledger").read_text(encoding="utf-8")
+
+
+async def steps_of(work: Callable[[], Awaitable[object]]) -> int:
+    """Return how many Python functions some work calls in this thread."""
+    called = 0
+
+    def seen(frame: FrameType, event: str, _: object) -> None:
+        nonlocal called
+        called += event == "call"
+
+    sys.setprofile(seen)
+    try:
+        await work()
+    finally:
+        sys.setprofile(None)
+    return called
+
+
+@pytest.mark.parametrize("opened_anew", [False, True])
+async def test_one_more_question_costs_what_it_costs_at_the_start(
+    opened_anew: bool, tmp_path: Path
+) -> None:
+    """The cost is counted in calls of Python functions, since a clock measures the machine.
+
+    Copies of the conversation are left out: each request to a model holds it, too.
+    """
+    agent = build(MemoryStore(), tmp_path / "ledger")
+    chat, costs = agent.chat(CHAT), list[int]()
+
+    async def ask() -> None:
+        asking: Chat = agent.chat(CHAT) if opened_anew else chat
+        await asking.send(question(len(costs)))
+
+    for _ in range(QUESTIONS):
+        costs.append(await steps_of(ask))
+
+    first, last = sorted(costs[5:25])[10], sorted(costs[-20:])[10]
+    assert last <= first * 1.1
