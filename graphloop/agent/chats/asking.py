@@ -79,11 +79,11 @@ class Asking:
                 raise ConfigError(f"{self.chain.title}: expected its first question, found none.")
             resumed = resume_run(self.terms, last.run.id, answers, keep=keep)
             return Asked(await resumed.open_run(), last.number, last.before)
-        finished = ""
+        warnings = [last.warning] if last is not None and last.warning else []
         if last is not None and not last.run.ended:
             await self._refuse_waiting(last, answers)
             last = await self._finished(last, answers)
-            finished = f"run {last.run.id!r} of the question before was finished first"
+            warnings = [f"run {last.run.id!r} of the question before was finished first"]
         elif any(answers.values()):
             raise ConfigError(
                 f"{self.chain.title}: expected no answers, since its last question waits for none, "
@@ -97,9 +97,8 @@ class Asking:
             "messages": () if last is None else last.conversation,
         }
         handle = await start_run(terms, None, prompt, question, keep=keep).open_run()
-        if finished:
-            handle = replace(handle, warnings=(*handle.warnings, finished))
-        return Asked(handle, number, before)
+        warned = replace(handle, warnings=(*handle.warnings, *warnings)) if warnings else handle
+        return Asked(warned, number, before)
 
     async def _refuse_waiting(self, last: Question, answers: AnswersInput) -> None:
         """Raise an error if the last question waits for a call that has no answer.

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from ...errors import ConfigError
-from ...events import ChatSoFar, Started
+from ...errors import ConfigError, IllegalEvent, StoreError
+from ...events import ChatSoFar, Event, ModelReplied, Started
 from ...graph import NodeGraph
-from ...run import History, Run
+from ...run import Ending, EndReason, History, Record, Run
 from ...spending import Spent
-from ...stores import Catalog, Store, keep_all, renamed
-from ...values import Message, SystemMessage
-from ..journals import state_after
+from ...stores import Catalog, Leases, Store, keep_all, renamed
+from ...values import AssistantMessage, Message, SystemMessage, TextPart
+from ..journals import record_of, state_after
 
 __all__ = ["Chain", "Question", "without_instructions"]
 
@@ -31,12 +32,14 @@ class Question:
         run: the run of the question, as far as its journal goes.
         opening: the conversation that the run began with.
         before: the earlier runs of the chat; None for the first question.
+        warning: a warning for the next question; empty for none.
     """
 
     number: int
     run: Run[None]
     opening: tuple[Message, ...]
     before: ChatSoFar | None = None
+    warning: str = ""
 
     @property
     def spent(self) -> Spent:
@@ -111,14 +114,36 @@ class Chain:
     async def question(self, store: Store, number: int) -> Question:
         """Return a question with its run, from the store.
 
+        An agent may change between two questions, so that its graph cannot replay an earlier run.
+        If the store knows that this run is over, the answer in its last event is enough.
+
         Raises:
-            StoreError: the journal cannot be read, or belongs to another graph.
-            IllegalEvent: the graph has changed since the run.
+            StoreError: the journal cannot be read.
+            IllegalEvent: the graph has changed, and the run is not over as far as the store knows.
         """
-        events = await store.load(self.run_id(number))
-        run, first = state_after(self.graph, events), events[0]
-        assert isinstance(first, Started), "a journal that was replayed begins with it"
-        return Question(number, run, without_instructions(first.messages), first.chat)
+        run_id, warning = self.run_id(number), ""
+        events = await store.load(run_id)
+        first = events[0]
+        if not isinstance(first, Started):
+            raise StoreError(f"run {run_id!r}: expected a journal that begins with Started")
+        opening = without_instructions(first.messages)
+        try:
+            run = state_after(self.graph, events)
+        except (IllegalEvent, StoreError) as error:
+            if not await _is_over(store, run_id):
+                error.add_note(
+                    f"{self.title} cannot finish its question {number}. Fix: send() with the agent "
+                    f"as it was then, or go on without the question: chat.fork(at={number - 1})."
+                )
+                raise
+            run = None
+        if run is None or (not run.ended and await _is_over(store, run_id)):
+            run = _told(first, events)
+            warning = (
+                f"run {run_id!r} of the question before was made by an agent with another graph: "
+                "only its last answer is in the conversation, without its calls"
+            )
+        return Question(number, run, opening, first.chat, warning)
 
     async def copy(self, store: Store, chat_id: str, questions: int) -> None:
         """Copy the first questions to a new chat; a `Bulk` store saves all of them or none.
@@ -140,6 +165,10 @@ class Chain:
             for number in range(1, questions + 1)
         }
         await keep_all(store, journals)
+        if isinstance(store, Leases) and questions:
+            # The status of the last run tells an agent with another graph that the run is over.
+            await store.claim(other.run_id(questions))
+            await store.release(other.run_id(questions), "done", ())
 
 
 async def _has_run(store: Store, run_id: str) -> bool:
@@ -147,3 +176,38 @@ async def _has_run(store: Store, run_id: str) -> bool:
     if isinstance(store, Catalog):
         return any(record.run_id == run_id for record in await store.overview(run_id))
     return run_id in await store.runs()
+
+
+OVER: Final = frozenset({"done", "failed", "cancelled"})
+"""The statuses of runs that have ended."""
+
+
+async def _is_over(store: Store, run_id: str) -> bool:
+    """Whether the store has recorded that a run has ended, whatever its graph was."""
+    return isinstance(store, Catalog) and (await record_of(store, run_id)).status in OVER
+
+
+def _told(first: Started, events: Sequence[Event]) -> Run[None]:
+    """Return the end of a run as its events tell it without a graph: its answer and its spending.
+
+    Without the graph, the results of calls cannot be assigned to their calls.
+    """
+    replied = [event for event in events if isinstance(event, ModelReplied)]
+    spent = Spent()
+    for event in replied:
+        spent = spent.with_model_call(event.reply.usage, event.cost_usd, 0.0)
+    last = replied[-1].reply.message if replied else None
+    text = "" if last is None or last.calls else last.text
+    answer = (AssistantMessage((TextPart(text),)),) if text else ()
+    return Run(
+        id=first.run_id,
+        node="END",
+        state=None,
+        setup=first.setup,
+        at=events[-1].at,
+        seq=len(events),
+        messages=History((*first.messages, *answer)),
+        spent=spent,
+        record=Record(first.at, added=History(answer)),
+        ending=Ending(EndReason.COMPLETED),
+    )

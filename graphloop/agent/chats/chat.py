@@ -199,8 +199,10 @@ class Chat:
             StoreError: a journal cannot be read or written.
         """
         store = self._shared.store()
-        last = await self._latest(store)
-        answered = 0 if last is None else last.number - (not last.run.ended)
+        answered = await self._length(store)
+        if answered and (at is None or at >= answered):
+            last = await self._latest(store)
+            answered -= last is None or not last.run.ended
         questions = answered if at is None else at
         if questions not in range(answered + 1):
             raise ConfigError(f"`at`: expected a number from 0 to {answered}, found {at!r}")

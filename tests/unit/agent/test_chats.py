@@ -10,7 +10,8 @@ import pytest
 
 from graphloop import Agent, Compaction, EndReason, Runs, approve, budget, tool
 from graphloop.agent import Chat
-from graphloop.errors import ConfigError, Overloaded, RunBusy
+from graphloop.agent.options import AgentOptions
+from graphloop.errors import ConfigError, Overloaded, RunBusy, StoreError
 from graphloop.providers.base import StreamItem
 from graphloop.stores.base import Store
 from graphloop.stores.memory import MemoryStore
@@ -242,6 +243,52 @@ async def test_a_chat_goes_on_after_a_question_that_failed(place: Place) -> None
     result = await mended.chat("c", store=store).send("second")
 
     assert ["first", "second", "one"] == texts(result.conversation)
+
+
+CHANGED: list[AgentOptions] = [
+    {"name": "other"},
+    {"max_steps": 1},
+    {"prepare_step": lambda _: None},
+    {"stop_when": lambda _: False},
+    {"verify": lambda _: True},
+]
+
+
+@pytest.mark.parametrize("kind", ["memory", "c.db"])
+@pytest.mark.parametrize("changes", CHANGED)
+async def test_a_chat_goes_on_with_an_agent_that_has_changed(
+    kind: str, changes: AgentOptions, tmp_path: Path
+) -> None:
+    """A chat lives longer than a version of its agent; a deployment must not end it."""
+    place: Place = MemoryStore() if kind == "memory" else str(tmp_path / kind)
+    model = ScriptedModel([reply(call()), "one", "two"])
+    agent = Agent(model, tools=[read])
+    async with agent.chat("c", store=place) as chat:
+        await chat.send("first")
+        spent = await chat.spent()
+
+    async with agent.with_options(**changes).chat("c", store=place) as chat:
+        result = await chat.send("second")
+
+        assert ["first", "one", "second", "two"] == texts(result.conversation)
+        assert ["first", "one", "second", "two"] == texts(await chat.messages())
+        assert "made by an agent with another graph" in result.warnings[0]
+        assert spent.model_calls + 1 == (await chat.spent()).model_calls
+
+
+async def test_a_question_that_a_changed_agent_cannot_finish_can_be_left_out() -> None:
+    store, model = MemoryStore(), ScriptedModel(["one", reply(call()), "two"])
+    agent = Agent(model, tools=[gated()])
+    for question in ("first", "pay"):
+        await agent.chat("c", store=store).send(question)
+    chat = agent.with_options(name="other").chat("c", store=store)
+
+    with pytest.raises(StoreError, match="of graph 'agent', not of 'other'") as caught:
+        await chat.send("second")
+
+    assert "go on without the question: chat.fork(at=1)" in caught.value.__notes__[0]
+    fork = await chat.fork(at=1)
+    assert ["first", "one", "second", "two"] == texts((await fork.send("second")).conversation)
 
 
 async def test_two_questions_at_once_are_one_question(place: Place) -> None:
