@@ -104,17 +104,19 @@ class Setup(Struct, frozen=True, gc=False):
 class ChatSoFar(Struct, frozen=True, omit_defaults=True, gc=False):
     """The earlier runs of a chat, as the run of its next question counts them.
 
-    `spent` is what all earlier runs have spent.
+    `spent` is what all earlier runs have spent. `states` are the states of the chat's own temporal
+    rules, which are the last rules of the setup.
     """
 
     spent: Spent = Spent()
+    states: tuple[int, ...] = ()
 
 
 class Started(Struct, frozen=True, omit_defaults=True, tag=True):
     """A run began with these messages and this user state.
 
     `steering` are messages that the caller queued before the start: the first turn adds them to
-    the conversation. `chat` is set for a question of a chat that has earlier questions.
+    the conversation. `chat` is set for a question of a chat that has earlier questions or rules.
     """
 
     at: float

@@ -123,7 +123,8 @@ def begin(graph: NodeGraph[S], started: Started, state: S) -> Step[S]:
         record=Record(started.at),
     )
     if started.setup.watch:
-        run = watch_begin(run, started.setup.watch)
+        states = () if started.chat is None else started.chat.states
+        run = watch_begin(run, started.setup.watch, states)
     return _settle(graph, run, started, None, None)
 
 

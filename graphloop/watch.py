@@ -61,9 +61,14 @@ __all__ = [
 S = TypeVar("S")
 
 
-def watch_begin(run: Run[S], rules: tuple[TemporalRule, ...]) -> Run[S]:
-    """Start the monitor of `rules`; it counts the run's past calls and the entry into its node."""
-    run = evolve(run, watch=RuleState(Monitor.of(Rules(rules))))
+def watch_begin(
+    run: Run[S], rules: tuple[TemporalRule, ...], states: tuple[int, ...] = ()
+) -> Run[S]:
+    """Start the monitor of `rules`; it counts the run's past calls and the entry into its node.
+
+    The last rules continue in `states`, the states that they had at the end of an earlier run.
+    """
+    run = evolve(run, watch=RuleState(Monitor.of(Rules(rules)).continued(states)))
     counted = set(run.watch.counted)
     return _told(run, [*before_the_run(run), entered(run.node)], counted)
 

@@ -40,6 +40,11 @@ class Monitor(Struct, frozen=True):
         automata = tuple([automaton_of(rule) for rule in rules])
         return cls(automata, tuple([automaton.start for automaton in automata]))
 
+    def continued(self, states: tuple[int, ...]) -> Monitor:
+        """Return the monitor with its last automata in the states of an earlier run."""
+        kept = len(self.states) - len(states)
+        return evolve(self, states=(*self.states[:kept], *states))
+
     def after(self, happening: Happening) -> Monitor:
         """Return the monitor after a happening; the same monitor if no state changes."""
         states = tuple([automaton.after(state, happening) for automaton, state in self._each()])

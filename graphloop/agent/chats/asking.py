@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...driver import Pending
-from ...errors import ConfigError
+from ...errors import ConfigError, IllegalEvent, StoreError
 from ...events import ChatSoFar, Setup
+from ...rules import Monitor, Rules, TemporalRule
 from ...spending import Budget, Spent
 from ...stores import Mailbox
 from ...values import evolve
@@ -49,11 +50,13 @@ class Asking:
         chain: the chain of the chat's runs.
         terms: the terms of its runs, which have the store of the chat.
         budget: the budget of the whole chat; None for no limit.
+        rules: the temporal rules of the whole chat, with their words resolved.
     """
 
     chain: Chain
     terms: RunTerms[None]
     budget: Budget | None
+    rules: tuple[TemporalRule, ...]
 
     async def open(
         self, last: Question | None, prompt: str | None, answers: AnswersInput, *, keep: bool
@@ -90,7 +93,7 @@ class Asking:
                 f"found {', '.join(answers)}. Fix: send the prompt alone."
             )
         number = 1 if last is None else last.number + 1
-        before = None if last is None else ChatSoFar(last.spent)
+        before = await self._before(last)
         terms = self.terms.in_chat(self._setup(before), before)
         question: QuestionInput = {
             "run_id": self.chain.run_id(number),
@@ -145,13 +148,47 @@ class Asking:
             "send(approvals={key: True}) or send(tool_results={key: …}), then ask again."
         )
 
+    async def _before(self, last: Question | None) -> ChatSoFar | None:
+        """Return what the earlier runs of the chat leave to the run of the next question."""
+        if last is None and not self.rules:
+            return None
+        return ChatSoFar(Spent() if last is None else last.spent, await self._states(last))
+
+    async def _states(self, last: Question | None) -> tuple[int, ...]:
+        """Return the states of the chat's rules after the last question.
+
+        Rules that the last question did not have are counted in the journals of all questions.
+
+        Raises:
+            ConfigError: the rules are new, and the graph of an earlier run was another one.
+            StoreError: a journal cannot be read.
+        """
+        monitor = Monitor.of(Rules(self.rules))
+        if last is None or not self.rules:
+            return monitor.states
+        known = last.run.watch.monitor.states
+        if known and last.rules == self.rules:
+            return known[len(known) - len(self.rules) :]
+        for number in range(1, last.number + 1):
+            try:
+                monitor = await self.chain.counted(self.terms.shared.store(), number, monitor)
+            except (IllegalEvent, StoreError) as error:
+                raise ConfigError(
+                    f"{self.chain.title}: expected `rules` that count all its questions, found "
+                    f"that question {number} cannot be counted: {error}. Fix: open the chat with "
+                    "the agent and the rules that it had, or start another chat."
+                ) from error
+        return monitor.states
+
     def _setup(self, before: ChatSoFar | None) -> Setup:
-        """Return the setup of the next question, whose budget is what the chat has left.
+        """Return the setup of the next question: with the chat's rules, and what its budget leaves.
 
         Raises:
             ConfigError: the budget of the chat is spent.
         """
         setup, budget = self.terms.setup, self.budget
+        if self.rules:
+            setup = evolve(setup, watch=(*setup.watch, *self.rules))
         if budget is None:
             return setup
         spent = Spent() if before is None else before.spent

@@ -14,6 +14,8 @@ from typing import Final
 from ...errors import ConfigError, IllegalEvent, StoreError
 from ...events import ChatSoFar, Event, ModelReplied, Started
 from ...graph import NodeGraph
+from ...replay import journal_happenings
+from ...rules import Monitor, TemporalRule
 from ...run import Ending, EndReason, History, Record, Run
 from ...spending import Spent
 from ...stores import Catalog, Leases, Store, keep_all, renamed
@@ -45,6 +47,12 @@ class Question:
     def spent(self) -> Spent:
         """What the chat has spent up to this run."""
         return self.run.spent if self.before is None else self.before.spent + self.run.spent
+
+    @property
+    def rules(self) -> tuple[TemporalRule, ...]:
+        """The chat's own temporal rules in this run: the last rules of its setup."""
+        count = 0 if self.before is None else len(self.before.states)
+        return self.run.setup.watch[len(self.run.setup.watch) - count :]
 
     @property
     def history(self) -> tuple[Message, ...]:
@@ -144,6 +152,20 @@ class Chain:
                 "only its last answer is in the conversation, without its calls"
             )
         return Question(number, run, opening, first.chat, warning)
+
+    async def counted(self, store: Store, number: int, monitor: Monitor) -> Monitor:
+        """Return the monitor of temporal rules after the run of a question.
+
+        Raises:
+            StoreError: the journal cannot be read, or belongs to another graph.
+            IllegalEvent: the graph has changed since the run.
+        """
+        events = await store.load(self.run_id(number))
+        state_after(self.graph, events)
+        for happenings in journal_happenings(self.graph, events):
+            for happening in happenings:
+                monitor = monitor.after(happening)
+        return monitor
 
     async def copy(self, store: Store, chat_id: str, questions: int) -> None:
         """Copy the first questions to a new chat; a `Bulk` store saves all of them or none.

@@ -11,15 +11,18 @@ and the next question finishes that run first.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final, Self, TypedDict, TypeVar, Unpack, final
 from uuid import uuid4
 
 from ...errors import ConfigError, StoreError
+from ...rules import Rules, TemporalRule
 from ...spending import Budget, Spent
 from ...stores import MemoryStore, Store
 from ...values import Message
+from ..inherited_limits import inherited_rules
 from ..inputs import AnswersInput, check_run_id
 from ..journals import waiting
 from ..options import reject_unknown_options
@@ -45,10 +48,13 @@ class ChatOptions(TypedDict, total=False):
     JSON-lines files. The default is the agent's own store, or else memory.
     `budget`: what all questions of the chat may spend together (`graphloop.budget`). The agent's
     own budget still limits each question.
+    `rules`: temporal rules that count over all questions (`at_most_once("refund")`). The agent's
+    own rules still count in each question.
     """
 
     store: StoreInput | None
     budget: Budget | None
+    rules: Rules | Sequence[Rules]
 
 
 @final
@@ -90,7 +96,13 @@ class Chat:
             else terms.shared
         )
         self._terms = terms.kept_in(self._shared)
-        self._asking = Asking(self._chain, self._terms, options.get("budget"))
+        rules: tuple[TemporalRule, ...] = ()
+        if "rules" in options:
+            # The graph of an agent has no rules of its own: these are the rules of the chat alone.
+            given = replace(terms.options, rules=options["rules"])
+            rules = inherited_rules(given, terms.graph, terms.world)
+        self._asking = Asking(self._chain, self._terms, options.get("budget"), rules)
+        self._options = options
         # Journals of ended runs never change, so a chat reads each of them once at most.
         self._last: Question | None = None
         self._said: tuple[Message, ...] = ()
@@ -206,7 +218,8 @@ class Chat:
         questions = answered if at is None else at
         if questions not in range(answered + 1):
             raise ConfigError(f"`at`: expected a number from 0 to {answered}, found {at!r}")
-        copy = Chat(self._terms, chat_id, {"budget": self._asking.budget})
+        # The terms have the store of the chat.
+        copy = Chat(self._terms, chat_id, {**self._options, "store": None})
         await self._chain.copy(store, copy.id, questions)
         return copy
 

@@ -13,6 +13,7 @@ from graphloop.agent import Chat
 from graphloop.agent.options import AgentOptions
 from graphloop.errors import ConfigError, Overloaded, RunBusy, StoreError
 from graphloop.providers.base import StreamItem
+from graphloop.rules import at_most, at_most_once, never
 from graphloop.stores.base import Store
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
@@ -381,6 +382,66 @@ async def test_a_chat_has_a_budget_of_its_own() -> None:
         await chat.send("third")
     assert 2 == len(model.requests)
     assert "three" == (await agent.chat("c", store=store).send("third")).text
+
+
+@tool
+def refund() -> str:
+    """Refund."""
+    return "refunded"
+
+
+def refunds() -> Agent:
+    """Return an agent that wants to refund in each answer."""
+    script = [one for number in range(9) for one in (reply(call("refund")), f"answer {number}")]
+    return Agent(ScriptedModel(script), tools=[refund, read])
+
+
+async def test_a_rule_of_a_chat_counts_over_its_questions(place: Place) -> None:
+    """At most one refund a chat, whichever question, process or object asks for the next."""
+    agent = refunds()
+    statuses: list[str] = []
+    for question in ("first", "second", "third"):
+        async with agent.chat("c", store=place, rules=at_most_once("refund")) as chat:
+            result = await chat.send(question)
+            statuses += [one.status for one in result.steps[0].tool_results]
+
+    assert ["ok", "denied", "denied"] == statuses
+    async with agent.chat("c", store=place, rules=at_most_once("refund")) as chat:
+        fork = await chat.fork("d")
+        assert "denied" == (await fork.send("fourth")).steps[0].tool_results[0].status
+
+
+async def test_a_rule_that_comes_later_counts_the_earlier_questions(place: Place) -> None:
+    """A rule that began to count with its deployment would allow one refund more."""
+    agent, rule = refunds(), at_most("refund", 2)
+    async with agent.chat("c", store=place) as chat:
+        await chat.send("first")
+    async with agent.chat("c", store=place, rules=at_most("refund", 3)) as chat:
+        await chat.send("second")
+
+    async with agent.chat("c", store=place, rules=[rule, never("read")]) as chat:
+        assert "denied" == (await chat.send("third")).steps[0].tool_results[0].status
+
+
+async def test_a_rule_of_a_chat_and_one_of_its_agent_both_count() -> None:
+    """The same words mean each question in one place, and the whole chat in the other."""
+    agent = refunds().with_options(rules=at_most_once("refund"))
+    chat = agent.chat("c", store=MemoryStore(), rules=at_most("refund", 2))
+    statuses = [(await chat.send("go")).steps[0].tool_results[0].status for _ in range(3)]
+
+    assert ["ok", "ok", "denied"] == statuses
+
+
+async def test_a_rule_that_cannot_count_is_refused() -> None:
+    store, agent = MemoryStore(), refunds()
+    await agent.chat("c", store=store).send("first")
+    changed = agent.with_options(name="other")
+
+    with pytest.raises(ConfigError, match=r"question 1 cannot be counted.*not of 'other'"):
+        await changed.chat("c", store=store, rules=at_most_once("refund")).send("second")
+    with pytest.raises(ConfigError, match=r"'refnd'.*Did you mean 'refund'"):
+        agent.chat("c", store=store, rules=at_most_once("refnd"))
+    assert ("c.1",) == await agent.chat("c", store=store).run_ids()
 
 
 async def test_a_message_that_no_model_read_comes_with_the_next_question() -> None:
