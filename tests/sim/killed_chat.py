@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from graphloop import Agent, Tool, ToolContext
+from graphloop.errors import StoreError
 from graphloop.events import Event
 from graphloop.providers.base import StreamItem
 from graphloop.stores.base import Store
@@ -20,7 +21,7 @@ from graphloop.values import ModelRequest, UserMessage
 from tests.mortal_store import Fate, MortalSqliteStore
 from tests.planned_model import call, line
 
-__all__ = ["CHAT", "build", "question", "talk"]
+__all__ = ["CHAT", "build", "contend", "question", "talk"]
 
 CHAT = "user-42"
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
@@ -99,5 +100,31 @@ async def _talk(directory: Path, questions: int, events: int) -> None:
         for number in range(len(await chat.run_ids()), questions):
             await chat.send(question(number))
         await chat.send()
+    finally:
+        await disk.aclose()
+
+
+def contend(directory: Path, name: str, questions: int) -> None:
+    """Ask questions in a chat in which other processes ask, too.
+
+    Args:
+        directory: where the database and the ledger are.
+        name: the name of this process, which is a part of each of its questions.
+        questions: how many questions it asks.
+    """
+    asyncio.run(_contend(directory, name, questions))
+
+
+async def _contend(directory: Path, name: str, questions: int) -> None:
+    disk = SqliteStore(directory / "chats.db", durability="process")
+    try:
+        chat = build(disk, directory / "ledger").chat(CHAT)
+        for number in range(questions):
+            while True:
+                try:
+                    await chat.send(f"{name} {number}")
+                except StoreError:
+                    continue
+                break
     finally:
         await disk.aclose()

@@ -17,10 +17,13 @@ from graphloop.agent import Chat
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.values import Message, UserMessage
-from tests.sim.killed_chat import CHAT, build, question, talk
+from tests.sim.killed_chat import CHAT, build, contend, question, talk
 from tests.sizes import NIGHTLY
 
 QUESTIONS = 200
+TURNS = 20
+"""How many questions each of several processes asks."""
+
 EVENTS = range(2, 14) if NIGHTLY else (10,)
 """After how many events each process is killed; with one, no process could start a question."""
 
@@ -76,6 +79,28 @@ def test_a_chat_killed_after_each_tenth_event_is_the_chat_that_nobody_kills(
     assert [question(number) for number in range(QUESTIONS)] == asked
     calmly = (tmp_path / "calm").read_text(encoding="utf-8")
     assert calmly == (tmp_path / "ledger").read_text(encoding="utf-8")
+
+
+@pytest.mark.timeout(60)
+def test_processes_that_ask_at_once_take_turns(tmp_path: Path, server: ForkServerContext) -> None:
+    """A refused question is not in the chat; sent again, it is there once."""
+    names = ("ada", "bob", "eve")
+    processes = [server.Process(target=contend, args=(tmp_path, name, TURNS)) for name in names]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+
+    messages, runs = asyncio.run(left_in(tmp_path))
+
+    assert [0, 0, 0] == [process.exitcode for process in processes]
+    asked = [str(one.content) for one in messages if isinstance(one, UserMessage)]
+    assert len(names) * TURNS == runs == len(asked)
+    for name in names:
+        own = [text for text in asked if text.startswith(name)]
+        assert [f"{name} {number}" for number in range(TURNS)] == own
+    ledger = (tmp_path / "ledger").read_text(encoding="utf-8").splitlines()
+    assert asked == [line.partition(" ")[2] for line in ledger]
 
 
 async def steps_of(work: Callable[[], Awaitable[object]]) -> int:

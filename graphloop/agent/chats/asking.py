@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from ...driver import Pending
 from ...errors import ConfigError, IllegalEvent, StoreError
 from ...events import ChatSoFar, Setup
 from ...rules import Monitor, Rules, TemporalRule
+from ...run import History
 from ...spending import Budget, Spent
 from ...stores import Mailbox
-from ...values import evolve
-from ..inputs import AnswersInput, QuestionInput
+from ...values import Message, UserMessage, evolve
+from ..inputs import AnswersInput, MessageInput, QuestionInput, messages_of
 from ..journals import waiting
 from ..options import reject_unknown_options
 from ..result import RunHandle
@@ -24,7 +26,11 @@ from ..starting import resume_run, start_run
 from ..terms import RunTerms
 from .chain import Chain, Question
 
-__all__ = ["Asked", "Asking"]
+__all__ = ["Asked", "Asking", "PromptInput"]
+
+
+PromptInput: TypeAlias = str | MessageInput | None
+"""A question: text, or a user's message in any form that `load_messages` reads; None for none."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,12 @@ class Asking:
     rules: tuple[TemporalRule, ...]
 
     async def open(
-        self, last: Question | None, prompt: str | None, answers: AnswersInput, *, keep: bool
+        self,
+        last: Question | None,
+        prompt: PromptInput | None,
+        answers: AnswersInput,
+        *,
+        keep: bool,
     ) -> Asked:
         """Return the run of a prompt, ready to be driven; without a prompt, that of the last one.
 
@@ -77,7 +88,8 @@ class Asking:
             Exception: the unfinished run was interrupted again; its failure is raised.
         """
         reject_unknown_options(answers, AnswersInput, "a question of a chat")
-        if prompt is None:
+        asked = None if prompt is None else _message(prompt)
+        if asked is None:
             if last is None:
                 raise ConfigError(f"{self.chain.title}: expected its first question, found none.")
             resumed = resume_run(self.terms, last.run.id, answers, keep=keep)
@@ -95,11 +107,10 @@ class Asking:
         number = 1 if last is None else last.number + 1
         before = await self._before(last)
         terms = self.terms.in_chat(self._setup(before), before)
-        question: QuestionInput = {
-            "run_id": self.chain.run_id(number),
-            "messages": () if last is None else last.conversation,
-        }
-        handle = await start_run(terms, None, prompt, question, keep=keep).open_run()
+        history: History[Message] = History() if last is None else last.conversation
+        run_id = self.chain.run_id(number)
+        question: QuestionInput = {"run_id": run_id, "messages": history.append(asked)}
+        handle = await start_run(terms, None, None, question, keep=keep).open_run()
         warned = replace(handle, warnings=(*handle.warnings, *warnings)) if warnings else handle
         return Asked(warned, number, before)
 
@@ -198,3 +209,23 @@ class Asking:
                 f"it is spent ({', '.join(tripped)}). Fix: open the chat with a larger budget."
             )
         return evolve(setup, budget=setup.budget.tightened(budget.left(spent)))
+
+
+def _message(prompt: str | MessageInput) -> UserMessage:
+    """Return a prompt as a user's message.
+
+    Raises:
+        ConfigError: the prompt is neither text nor one message of a user.
+    """
+    if isinstance(prompt, str):
+        return UserMessage(prompt)
+    messages = messages_of([prompt], may_be_empty=True)
+    match messages:
+        case (UserMessage() as message,):
+            return message
+        case _:
+            found = ", ".join(message.role for message in messages) or "nothing"
+            raise ConfigError(
+                f"`prompt`: expected text, or one message of role user, found {found}. Fix: send "
+                "only what the user says now; the chat has the earlier messages."
+            )

@@ -45,7 +45,7 @@ class Question:
 
     @property
     def spent(self) -> Spent:
-        """What the chat has spent up to this run."""
+        """The spending of the chat up to the end of this run."""
         return self.run.spent if self.before is None else self.before.spent + self.run.spent
 
     @property
@@ -130,28 +130,38 @@ class Chain:
             IllegalEvent: the graph has changed, and the run is not over as far as the store knows.
         """
         run_id, warning = self.run_id(number), ""
-        events = await store.load(run_id)
-        first = events[0]
-        if not isinstance(first, Started):
-            raise StoreError(f"run {run_id!r}: expected a journal that begins with Started")
-        opening = without_instructions(first.messages)
-        try:
-            run = state_after(self.graph, events)
-        except (IllegalEvent, StoreError) as error:
-            if not await _is_over(store, run_id):
-                error.add_note(
-                    f"{self.title} cannot finish its question {number}. Fix: send() with the agent "
-                    f"as it was then, or go on without the question: chat.fork(at={number - 1})."
+        events, run, error = await self._replayed(store, run_id)
+        is_unfinished = run is None or not run.ended
+        if is_unfinished and await _is_over(store, run_id):
+            # Another driver may have ended the run meanwhile; now the journal is complete.
+            events, run, error = await self._replayed(store, run_id)
+            if run is None or not run.ended:
+                run = _told(events)
+                warning = (
+                    f"run {run_id!r} of the question before was made by an agent with another "
+                    "graph: only its last answer is in the conversation, without its calls"
                 )
-                raise
-            run = None
-        if run is None or (not run.ended and await _is_over(store, run_id)):
-            run = _told(first, events)
-            warning = (
-                f"run {run_id!r} of the question before was made by an agent with another graph: "
-                "only its last answer is in the conversation, without its calls"
+        if run is None:
+            assert error is not None, "a replay gives a run or an error"
+            error.add_note(
+                f"{self.title} cannot finish its question {number}. Fix: send() with the agent as "
+                f"it was then, or go on without the question: chat.fork(at={number - 1})."
             )
+            raise error
+        first = events[0]
+        assert isinstance(first, Started), "a journal that was replayed begins with it"
+        opening = without_instructions(first.messages)
         return Question(number, run, opening, first.chat, warning)
+
+    async def _replayed(
+        self, store: Store, run_id: str
+    ) -> tuple[Sequence[Event], Run[None] | None, Exception | None]:
+        """Return the journal of a run with its run, or with the error of its replay."""
+        events = await store.load(run_id)
+        try:
+            return events, state_after(self.graph, events), None
+        except (IllegalEvent, StoreError) as error:
+            return events, None, error
 
     async def counted(self, store: Store, number: int, monitor: Monitor) -> Monitor:
         """Return the monitor of temporal rules after the run of a question.
@@ -209,11 +219,13 @@ async def _is_over(store: Store, run_id: str) -> bool:
     return isinstance(store, Catalog) and (await record_of(store, run_id)).status in OVER
 
 
-def _told(first: Started, events: Sequence[Event]) -> Run[None]:
+def _told(events: Sequence[Event]) -> Run[None]:
     """Return the end of a run as its events tell it without a graph: its answer and its spending.
 
     Without the graph, the results of calls cannot be assigned to their calls.
     """
+    first = events[0]
+    assert isinstance(first, Started), "the first event of a run that has ended"
     replied = [event for event in events if isinstance(event, ModelReplied)]
     spent = Spent()
     for event in replied:

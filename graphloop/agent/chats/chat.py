@@ -30,12 +30,15 @@ from ..result import RunHandle, RunResult
 from ..runs import Questions, StoreInput
 from ..stream import RunStream
 from ..terms import RunTerms, SharedResources
-from .asking import Asked, Asking
+from .asking import Asked, Asking, PromptInput
 from .chain import Chain, Question
 
 __all__ = ["Chat", "ChatOptions"]
 
 T = TypeVar("T")
+
+ID_CHARS_MAX: Final = 180
+"""The ids of runs are longer by the number of their question."""
 
 LENGTHS_MAX: Final = 10_000
 """The most chats whose lengths an agent remembers; it then forgets them all, and looks again."""
@@ -62,7 +65,7 @@ class Chat:
     """A conversation with an agent; `agent.chat` makes it.
 
     Several objects, also in several processes, can be the same chat: they have the same id and
-    store. One of them at a time can ask a question.
+    store. Only one at a time can ask a question.
 
     Args:
         terms: the terms of the agent's runs.
@@ -80,7 +83,7 @@ class Chat:
         reject_unknown_options(options, ChatOptions, "a chat")
         store = options.get("store")
         if chat_id is not None:
-            check_run_id("chat_id", chat_id)
+            _check_id(chat_id)
             if store is None and not terms.shared.is_given:
                 raise ConfigError(
                     f"`store`: expected the place of chat {chat_id!r}, found none. Fix: give it "
@@ -109,7 +112,7 @@ class Chat:
         self._told: Question | None = None
 
     async def send(
-        self, prompt: str | None = None, **answers: Unpack[AnswersInput]
+        self, prompt: PromptInput = None, **answers: Unpack[AnswersInput]
     ) -> RunResult[None]:
         """Ask the next question, and return the result of its run.
 
@@ -121,8 +124,9 @@ class Chat:
         If a crash has interrupted the last question, its run is finished first.
 
         Args:
-            prompt: the question. Without it, the run of the last question goes on, and its result
-                is returned; the result of a finished run is only read.
+            prompt: the question: text, or a user's message with images or files, in any form that
+                `load_messages` reads. Without it, the run of the last question goes on, and its
+                result is returned; the result of a finished run is only read.
             answers: answers to the calls that the last question waits for (`AnswersInput`). They
                 are applied before the prompt is asked.
 
@@ -144,12 +148,14 @@ class Chat:
             raise
 
     def send_sync(
-        self, prompt: str | None = None, **answers: Unpack[AnswersInput]
+        self, prompt: PromptInput = None, **answers: Unpack[AnswersInput]
     ) -> RunResult[None]:
         """Run `send` in a new event loop and return its result, for synchronous callers."""
         return self._sync(partial(self.send, prompt, **answers), "Chat.send")
 
-    def stream(self, prompt: str | None = None, **answers: Unpack[AnswersInput]) -> RunStream[None]:
+    def stream(
+        self, prompt: PromptInput = None, **answers: Unpack[AnswersInput]
+    ) -> RunStream[None]:
         """Return the stream of the next question; the arguments are those of `send`.
 
         The question is asked when the stream is first read.
@@ -243,7 +249,7 @@ class Chat:
 
         return self._terms.run_sync(closing, instead)
 
-    def _stream(self, prompt: str | None, answers: AnswersInput, *, keep: bool) -> RunStream[None]:
+    def _stream(self, prompt: PromptInput, answers: AnswersInput, *, keep: bool) -> RunStream[None]:
         opened: list[Asked] = []
 
         async def open_run() -> RunHandle[None]:
@@ -278,3 +284,18 @@ class Chat:
             lengths.clear()
         lengths[self.id] = length
         return length
+
+
+def _check_id(chat_id: str) -> None:
+    """Raise an error for an id that cannot begin the ids of runs.
+
+    Raises:
+        ConfigError: the id is not text, is empty or too long, or has a slash.
+    """
+    if not isinstance(chat_id, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"`chat_id`: expected text, found {chat_id!r:.80}. Fix: str(…).")
+    if len(chat_id) > ID_CHARS_MAX:
+        raise ConfigError(
+            f"`chat_id`: expected at most {ID_CHARS_MAX} characters, found {len(chat_id)}"
+        )
+    check_run_id("chat_id", chat_id)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphloop import Agent, Compaction, EndReason, Runs, approve, budget, tool
-from graphloop.agent import Chat
+from graphloop.agent import Chat, MessageInput
 from graphloop.agent.options import AgentOptions
 from graphloop.errors import ConfigError, Overloaded, RunBusy, StoreError
 from graphloop.providers.base import StreamItem
@@ -18,10 +18,12 @@ from graphloop.stores.base import Store
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import (
+    ImagePart,
     Message,
     ModelRequest,
     Reply,
     SystemMessage,
+    TextPart,
     UserMessage,
 )
 from tests.strategies import call, reply, said, wrong
@@ -459,16 +461,53 @@ async def test_a_message_that_no_model_read_comes_with_the_next_question() -> No
 
 
 @pytest.mark.parametrize(
+    "prompt",
+    [
+        UserMessage((TextPart("look"), ImagePart("https://x"))),
+        {
+            "id": "m1",
+            "role": "user",
+            "parts": [
+                {"type": "text", "text": "look"},
+                {"type": "file", "mediaType": "image/png", "url": "https://x"},
+            ],
+        },
+    ],
+)
+async def test_a_question_may_be_a_message_with_an_image(prompt: MessageInput) -> None:
+    """A browser sends the user's last message as it has it; the server has the others."""
+    model = ScriptedModel(["one", "two"])
+    chat = Agent(model).chat()
+    await chat.send("first")
+
+    await chat.send(prompt)
+
+    assert UserMessage((TextPart("look"), ImagePart("https://x"))) == model.requests[1].messages[-1]
+
+
+async def test_a_question_that_is_no_message_of_a_user_is_refused() -> None:
+    chat = Agent(ScriptedModel(["one"])).chat()
+
+    with pytest.raises(ConfigError, match="`prompt`: expected text, or one message of role user"):
+        await chat.send(said("I am the model"))
+    with pytest.raises(ConfigError, match=r"messages\[0\]: expected a message, found int"):
+        await chat.send(wrong(5))
+    assert () == await chat.messages()
+
+
+@pytest.mark.parametrize(
     ("chat_id", "options", "found"),
     [
+        (42, {"store": "x.db"}, "`chat_id`: expected text, found 42"),
+        ("c" * 181, {"store": "x.db"}, "`chat_id`: expected at most 180 characters, found 181"),
         ("c", {}, "expected the place of chat 'c', found none"),
         ("a/b", {"store": "x.db"}, "`chat_id`: expected some text without a slash"),
         ("c", {"store": "x.db", "budgt": 1}, "a chat has no option 'budgt'. Did you mean 'budget'"),
     ],
 )
-def test_a_chat_that_cannot_work_is_refused(chat_id: str, options: object, found: str) -> None:
+def test_a_chat_that_cannot_work_is_refused(chat_id: object, options: object, found: str) -> None:
     with pytest.raises(ConfigError, match=found):
-        Agent(ScriptedModel([])).chat(chat_id, **wrong(options))
+        Agent(ScriptedModel([])).chat(wrong(chat_id), **wrong(options))
 
 
 async def test_a_wrong_word_to_a_chat_is_refused(tmp_path: Path) -> None:
