@@ -25,6 +25,7 @@ ANSWERS = {
     "asking": "The billing team has mended your invoice.",
     "approval": "I have done what was allowed; the results above say what that was.",
     "budget": "The Avenida, by a hair.",
+    "chat": "You have not told me yet.",
     "custom_topology": "An agent loop you can see and prove.",
     "own_nodes": "A loop you can see.",
     "steering": "For Ada: Europe 4.1 million, America 7.3 million.",
@@ -199,6 +200,17 @@ def test_an_approval_is_given_in_another_process(tmp_path: Path, typed: str, sec
         paid,
         said,
     ]
+
+
+def test_a_chat_is_continued_by_the_next_process(tmp_path: Path) -> None:
+    """Nothing is handed over but the file."""
+    first, second, third = (
+        program("chat", tmp_path / "chats.db", said) for said in ("I am Ada.", "Hm.", "Who am I?")
+    )
+
+    assert first == "Before this, you said: nothing.\n"
+    assert second == "Before this, you said: I am Ada.\n"
+    assert third == "Before this, you said: I am Ada. Hm.\n"
 
 
 def test_an_approval_needs_no_arguments(tmp_path: Path) -> None:

@@ -208,6 +208,23 @@ async def test_an_interrupted_question_is_finished_before_the_next(tmp_path: Pat
         assert ["first", "1 messages", "second", "3 messages"] == texts(result.conversation)
 
 
+async def test_a_stream_that_a_browser_left_is_finished_by_the_next_question(place: Place) -> None:
+    """A closed connection loses no answer: the chat knows it when the user comes back."""
+    model = ScriptedModel([reply(call()), "one", "two"])
+    async with Agent(model, tools=[read]).chat("c", store=place) as chat:
+        stream = chat.stream("first")
+        async for part in stream.full_stream:
+            if part.type == "tool-result":
+                break
+        await stream.aclose()
+        assert ["first", "", "text"] == texts(await chat.messages())[:3]
+
+        result = await chat.send("second")
+
+        assert ["first", "", "text", "one", "second", "two"] == texts(await chat.messages())
+        assert ("run 'c.1' of the question before was finished first",) == result.warnings
+
+
 async def test_without_a_prompt_an_interrupted_question_goes_on(tmp_path: Path) -> None:
     async with Agent(Failing(1)).chat("c", store=str(tmp_path)) as chat:
         with pytest.raises(Overloaded):
