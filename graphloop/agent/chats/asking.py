@@ -65,12 +65,7 @@ class Asking:
     rules: tuple[TemporalRule, ...]
 
     async def open(
-        self,
-        last: Question | None,
-        prompt: PromptInput | None,
-        answers: AnswersInput,
-        *,
-        keep: bool,
+        self, last: Question | None, prompt: PromptInput, answers: AnswersInput, *, keep: bool
     ) -> Asked:
         """Return the run of a prompt, ready to be driven; without a prompt, that of the last one.
 

@@ -22,7 +22,7 @@ from ...stores import Catalog, Leases, Store, keep_all, renamed
 from ...values import AssistantMessage, Message, SystemMessage, TextPart
 from ..journals import record_of, state_after
 
-__all__ = ["Chain", "Question", "without_instructions"]
+__all__ = ["Chain", "Question"]
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Question:
     @property
     def history(self) -> tuple[Message, ...]:
         """The conversation in the form that the model reads, without the agent's instructions."""
-        return without_instructions(self.run.messages)
+        return _without_instructions(self.run.messages)
 
     @property
     def conversation(self) -> History[Message]:
@@ -69,7 +69,7 @@ class Question:
         return History((*self.history, *inbox.steering, *inbox.follow_ups))
 
 
-def without_instructions(messages: Sequence[Message]) -> tuple[Message, ...]:
+def _without_instructions(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return messages without the system messages that they begin with."""
     found = enumerate(messages)
     first = next((at for at, one in found if not isinstance(one, SystemMessage)), len(messages))
@@ -100,8 +100,8 @@ class Chain:
     async def length(self, store: Store, known: int = 0) -> int:
         """Return the number of questions in the store.
 
-        A chat that is as long as known costs one look into the store. Otherwise the looks are as
-        many as the binary digits of the number of new questions, twice.
+        A chat that is as long as known costs one look into the store. Otherwise the number of
+        looks grows with the logarithm of the number of new questions.
 
         Args:
             store: the store of the chat.
@@ -150,7 +150,7 @@ class Chain:
             raise error
         first = events[0]
         assert isinstance(first, Started), "a journal that was replayed begins with it"
-        opening = without_instructions(first.messages)
+        opening = _without_instructions(first.messages)
         return Question(number, run, opening, first.chat, warning)
 
     async def _replayed(
