@@ -9,7 +9,7 @@ from .agent import Agent
 from .answers import Answers, approval_from, path_key
 from .bindings import Bindings, asks_model, carried_by, functions_named
 from .chats.chat import Chat, ChatOptions
-from .final_answer import FINAL_ANSWER, NOT_TAKEN
+from .final_answer import FINAL_ANSWER, NOT_TAKEN, json_output
 from .generate import (
     ObjectResult,
     agent_tool,
@@ -25,7 +25,7 @@ from .graph_terms import GraphOptions, passed_on
 from .inputs import AnswerInfo, MessageInput, Model, Review, StepChanges, StepInfo, messages_of
 from .journals import fork_run, root_of, state_after, typed
 from .metadata import graph_of
-from .options import AgentOptions, RunOptions, ToolInput, Tools
+from .options import AgentOptions, EveryAgentOption, RunOptions, ToolInput, Tools
 from .pending_turn import PendingTurn
 from .resources import check_gate, split_tools
 from .result import RunResult
@@ -48,6 +48,7 @@ __all__ = [
     "Brief",
     "Chat",
     "ChatOptions",
+    "EveryAgentOption",
     "Graph",
     "GraphOptions",
     "MessageInput",
@@ -81,6 +82,7 @@ __all__ = [
     "generate_text",
     "generate_text_sync",
     "graph_of",
+    "json_output",
     "lent",
     "messages_of",
     "passed_on",

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from ..graph import NodeGraph
 from ..rules import rules_of
+from .callbacks import stop_input
 from .child_runs import ChildOpener
-from .options import Options, stop_input
+from .options import Options
 from .resources import AgentResources
 from .sub_agents import AgentTool, Opener, Plan
 from .terms import RunTerms

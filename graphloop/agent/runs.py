@@ -15,8 +15,10 @@ from contextlib import asynccontextmanager
 from math import inf
 from pathlib import Path
 from time import time
-from typing import Generic, Protocol, TypeAlias, TypeVar, Unpack, final
+from typing import Generic, Protocol, TypeAlias, Unpack, final
 from uuid import uuid4
+
+from typing_extensions import TypeVar
 
 from .. import stores
 from ..driver import Pending, unfit
@@ -45,23 +47,24 @@ from .terms import RunTerms, SharedResources
 
 __all__ = ["HasRuns", "Questions", "Runs", "StoreInput", "parameters_in"]
 
-S = TypeVar("S")
+O_co = TypeVar("O_co", default=str, covariant=True)
+S = TypeVar("S", default=None)
 
 StoreInput: TypeAlias = Store | str | Path
 Questions: TypeAlias = tuple[Pending, ...]
 
 
-class HasRuns(Protocol[S]):
+class HasRuns(Protocol[O_co, S]):
     """An agent or another owner of stored runs."""
 
     @property
-    def runs(self) -> Runs[S]:
+    def runs(self) -> Runs[O_co, S]:
         """The runs in the agent's own store."""
         ...
 
 
 @final
-class Runs(Generic[S]):
+class Runs(Generic[O_co, S]):
     """The runs in one store.
 
     Args:
@@ -74,7 +77,7 @@ class Runs(Generic[S]):
     def __init__(
         self,
         store: StoreInput | None = None,
-        graph: NodeGraph[S] | HasRuns[S] | None = None,
+        graph: NodeGraph[S] | HasRuns[O_co, S] | None = None,
         *,
         terms: RunTerms[S] | None = None,
     ) -> None:
@@ -84,7 +87,7 @@ class Runs(Generic[S]):
         self._terms: RunTerms[S] | None = terms
         self._graph = graph if isinstance(graph, NodeGraph) else terms.graph if terms else None
 
-    def __call__(self, store: StoreInput) -> Runs[S]:
+    def __call__(self, store: StoreInput) -> Runs[O_co, S]:
         """Return access to the runs of another store, with the same agent or graph.
 
         for record in await agent.runs("runs.db").list(): ...
@@ -232,7 +235,7 @@ class Runs(Generic[S]):
         async with self._opened() as store:
             return await fork_run(self._graph, store, run_id, at, new_id, share=share_approvals)
 
-    async def resume(self, run_id: str, **answers: Unpack[AnswersInput]) -> RunResult[S]:
+    async def resume(self, run_id: str, **answers: Unpack[AnswersInput]) -> RunResult[O_co, S]:
         """Resume a run that parked, or whose process died, and return its result.
 
         Raises:
@@ -242,7 +245,7 @@ class Runs(Generic[S]):
         async with self._opened() as store:
             return await self._resumed(store, run_id, answers).result()
 
-    async def cancel(self, run_id: str, reason: str = "") -> RunResult[S]:
+    async def cancel(self, run_id: str, reason: str = "") -> RunResult[O_co, S]:
         """End a run as `aborted`, with a history in which every call is answered.
 
         Raises:
@@ -254,7 +257,7 @@ class Runs(Generic[S]):
             stream.abort(reason)
             return await stream.result()
 
-    def _resumed(self, store: Store, run_id: str, answers: AnswersInput) -> RunStream[S]:
+    def _resumed(self, store: Store, run_id: str, answers: AnswersInput) -> RunStream[O_co, S]:
         terms = self._agents_terms(run_id).kept_in(SharedResources(store, {}, ()))
         return resume_run(terms, run_id, answers)
 

@@ -38,7 +38,7 @@ async def a_talk_goes_on(
 async def runs_are_looked_at(agent: Agent) -> None:
     """A look at stored runs drives none of them."""
     assert_type(await agent.pending("r", store=Path("runs.db")), tuple[Pending, ...])
-    assert_type(agent.runs("runs.db"), Runs[None])
+    assert_type(agent.runs("runs.db"), Runs[str])
     for record in await agent.runs.list():
         assert_type(record.asks, tuple[Ask, ...])
 
@@ -46,11 +46,13 @@ async def runs_are_looked_at(agent: Agent) -> None:
 async def a_chat_is_had(agent: Agent) -> None:
     """Each question has a result, or a stream, as one of the agent's own has."""
     chat = agent.chat("user-42", store="chats.db", budget=budget(usd=1))
-    assert_type(chat, Chat)
-    assert_type(await chat.send("Hello"), RunResult[None])
-    assert_type(chat.stream("Hello"), RunStream[None])
+    assert_type(chat, Chat[str])
+    assert_type(await chat.send("Hello"), RunResult[str])
+    assert_type(chat.stream("Hello"), RunStream[str])
     assert_type(await chat.messages(), tuple[Message, ...])
     assert_type(await chat.pending(), tuple[Pending, ...])
-    assert_type(await chat.fork(at=1), Chat)
+    assert_type(await chat.fork(at=1), Chat[str])
     await chat.send(approvals={"c0.0": True})
     agent.chat("user-42", storage="chats.db")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    typed = Agent("anthropic:claude-opus-4-8", output_type=int).chat()
+    assert_type((await typed.send("How many?")).output, int)

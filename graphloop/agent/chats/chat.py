@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final, Self, TypedDict, TypeVar, Unpack, final
+from typing import Final, Generic, Self, TypedDict, TypeVar, Unpack, final
 from uuid import uuid4
 
 from ...errors import ConfigError, StoreError
@@ -26,7 +26,7 @@ from ..inherited_limits import inherited_rules
 from ..inputs import AnswersInput, check_run_id
 from ..journals import waiting
 from ..options import reject_unknown_options
-from ..result import RunHandle, RunResult
+from ..result import OutputT_co, RunHandle, RunResult
 from ..runs import Questions, StoreInput
 from ..stream import RunStream
 from ..terms import RunTerms, SharedResources
@@ -61,7 +61,7 @@ class ChatOptions(TypedDict, total=False):
 
 
 @final
-class Chat:
+class Chat(Generic[OutputT_co]):
     """A conversation with an agent; `agent.chat` makes it.
 
     Several objects, also in several processes, can be the same chat: they have the same id and
@@ -113,7 +113,7 @@ class Chat:
 
     async def send(
         self, prompt: PromptInput = None, **answers: Unpack[AnswersInput]
-    ) -> RunResult[None]:
+    ) -> RunResult[OutputT_co]:
         """Ask the next question, and return the result of its run.
 
             result = await chat.send("Refund order 7")
@@ -149,13 +149,13 @@ class Chat:
 
     def send_sync(
         self, prompt: PromptInput = None, **answers: Unpack[AnswersInput]
-    ) -> RunResult[None]:
+    ) -> RunResult[OutputT_co]:
         """Run `send` in a new event loop and return its result, for synchronous callers."""
         return self._sync(partial(self.send, prompt, **answers), "Chat.send")
 
     def stream(
         self, prompt: PromptInput = None, **answers: Unpack[AnswersInput]
-    ) -> RunStream[None]:
+    ) -> RunStream[OutputT_co]:
         """Return the stream of the next question; the arguments are those of `send`.
 
         The question is asked when the stream is first read.
@@ -202,7 +202,7 @@ class Chat:
         last = await self._latest(self._shared.store())
         return Spent() if last is None else last.spent
 
-    async def fork(self, chat_id: str | None = None, *, at: int | None = None) -> Chat:
+    async def fork(self, chat_id: str | None = None, *, at: int | None = None) -> Chat[OutputT_co]:
         """Copy the chat, and return the copy; the two go on independently.
 
         A store of JSON-lines files may keep a part of the copy if the process dies meanwhile; other
@@ -225,7 +225,7 @@ class Chat:
         if questions not in range(answered + 1):
             raise ConfigError(f"`at`: expected a number from 0 to {answered}, found {at!r}")
         # The terms have the store of the chat.
-        copy = Chat(self._terms, chat_id, {**self._options, "store": None})
+        copy: Chat[OutputT_co] = Chat(self._terms, chat_id, {**self._options, "store": None})
         await self._chain.copy(store, copy.id, questions)
         return copy
 
@@ -249,7 +249,9 @@ class Chat:
 
         return self._terms.run_sync(closing, instead)
 
-    def _stream(self, prompt: PromptInput, answers: AnswersInput, *, keep: bool) -> RunStream[None]:
+    def _stream(
+        self, prompt: PromptInput, answers: AnswersInput, *, keep: bool
+    ) -> RunStream[OutputT_co]:
         opened: list[Asked] = []
 
         async def open_run() -> RunHandle[None]:
@@ -264,7 +266,9 @@ class Chat:
                 self._last = Question(opened[0].number, run, (), opened[0].before)
 
         has_objects = self._terms.final is not None
-        stream = RunStream(open_run, self._terms.graph, keep=keep, has_objects=has_objects)
+        stream: RunStream[OutputT_co] = RunStream(
+            open_run, self._terms.graph, keep=keep, has_objects=has_objects
+        )
         stream.on_over = note
         return stream
 
