@@ -151,6 +151,32 @@ async def test_answers_may_come_with_the_next_question(place: Place) -> None:
             await chat.send(approvals={"c0.0": True})
 
 
+async def test_a_question_that_waits_again_keeps_the_next_one_back(place: Place) -> None:
+    """The answers given count; the prompt beside them is not asked."""
+    model = ScriptedModel([reply(call()), reply(call()), "paid", "two"])
+    async with Agent(model, tools=[gated()]).chat("c", store=place) as chat:
+        await chat.send("pay")
+
+        with pytest.raises(ConfigError, match=r"run 'c.1' waits for read \(c1.0, approval\)"):
+            await chat.send("second", approvals={"c0.0": True})
+
+        assert ("c.1",) == await chat.run_ids()
+        assert "paid" == (await chat.send(approvals={"c1.0": True})).text
+
+
+async def test_a_chat_is_found_again_after_its_length_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An agent with very many chats remembers no lengths; they are only where to look first."""
+    monkeypatch.setattr("graphloop.agent.chats.chat.LENGTHS_MAX", 1)
+    agent = Agent(ScriptedModel([f"answer {number}" for number in range(9)]), store=MemoryStore())
+    for _ in range(3):
+        for chat_id in ("c", "d"):
+            await agent.chat(chat_id).send("go")
+
+    assert ("c.1", "c.2", "c.3") == await agent.chat("c").run_ids()
+
+
 async def test_a_posted_answer_lets_the_next_question_through(tmp_path: Path) -> None:
     """A person answers at a web page, by another process; the chat takes the answer up."""
     there = str(tmp_path / "c.db")
