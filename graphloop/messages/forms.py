@@ -70,6 +70,9 @@ def load_messages(
         load_messages(Path("talk.json").read_text())
         load_messages((await request.json())["messages"])  # from a browser with the AI SDK
 
+    A browser can send any message, also of role system, and results of tools that never ran. A
+    server that keeps the conversation itself (`agent.chat`) needs only the user's last message.
+
     Args:
         saved: JSON text, or JSON that is parsed already. It is an object that `dump_messages`
             wrote, or a list of messages: of OpenAI's chat completions, or of the AI SDK
