@@ -38,10 +38,10 @@ __all__ = [
 class CallVerdict(Struct, frozen=True, gc=False):
     """A gate's decision about one call; `arguments`, if not empty, replaces the call's own.
 
-    A `held` call waits for a person, whom the node named `gate` asks. An `answered` call already
-    has a result. `asked` says that a person decided. An approval is accepted within `ttl_s` seconds
-    after `asked_at`, the time of the question, and came after `took_s` seconds. `by` names the rule
-    or the person that denied the call, for reports; the model reads only the `reason`.
+    A `held` call waits for a person; the node named `gate` asks the person. An `answered` call
+    already has a result. `asked` says that a person decided. An approval is accepted within `ttl_s`
+    seconds after `asked_at`, the time of the question, and came after `took_s` seconds. `by` names
+    the rule or the person that denied the call, for reports; the model reads only the `reason`.
     """
 
     kind: Literal["run", "deny", "invalid", "unknown", "held", "answered"]
@@ -136,7 +136,8 @@ class Turn(Struct, frozen=True, gc=False):
         started: the positions of the started calls, as a bit mask.
         waiting: the calls that cannot start yet, by tool.
         again: the positions of calls that run a second time, because the first may have happened.
-        gated: the rules of the gates that have decided about the calls, also used for edits.
+        gated: the rules of the gates that have decided about the calls; they apply to edited calls
+            as well.
         notes: messages to append after the results, such as feedback or a caller's messages.
         branches: the child runs that answer together in the model's place.
         abandoned: whether no node waits for the pending branches any longer; the driver ends them.

@@ -1,7 +1,7 @@
 """Tools: functions that a model can call.
 
-This package describes tools to models, checks the arguments of calls, and calls the functions.
-A signature or schema that no call could satisfy is refused when the tool is defined.
+Owns the description of tools for models, the check of arguments, and the call of the function.
+Refuses a signature or schema that no call could satisfy, when the tool is defined.
 Start with `tool`; `outcome` has the texts that a model reads about its calls.
 """
 
