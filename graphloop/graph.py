@@ -361,8 +361,8 @@ def _has_row(node: object, table: Mapping[object, object]) -> bool:
 def names_of(graph: NodeGraph[S], tools: Iterable[str] | None = None) -> Vocabulary:
     """Return the names of nodes, outcomes and tools that temporal rules of a graph may use.
 
-    Without `tools`, the tools are those that the graph knows, and those that its own rules name
-    with a prefix (`tool:deploy`), because runs may add them. If the graph knows no tools, a rule
+    Without `tools`, the tools are the graph's known tools, and the tools that its own rules name
+    with a prefix (`tool:deploy`): runs may add such tools. If the graph knows no tools, a rule
     needs the prefix, and the tool's name is not checked.
     """
     cells = [(node, outcome_name(one)) for node, row in graph.table.items() for one in row]

@@ -109,7 +109,7 @@ class RunStream(Generic[S]):
 
     @property
     def cut(self) -> bool:
-        """Whether the caller who iterates the run was cancelled and can continue the run."""
+        """Whether the caller who iterates the run was cancelled, but can continue the run."""
         return self._cut
 
     @property
@@ -172,7 +172,7 @@ class RunStream(Generic[S]):
         step left for the message ends by `max_steps`, and the message gets no answer.
 
         Raises:
-            ConfigError: no string, an ended stream, or a graph without a `Verify` node.
+            ConfigError: the message is no string, the stream ended, or the graph has no `Verify`.
         """
         rows = () if self._graph is None else self._graph.table.values()
         if rows and not any(FollowUp in row for row in rows):

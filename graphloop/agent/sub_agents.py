@@ -40,7 +40,7 @@ __all__ = [
 class Brief:
     """The first messages and the initial state of a new child run.
 
-    With the state None, the child run starts with the state that its `Opener` provides.
+    With the state None, the child run starts with the default state of its agent or graph.
     """
 
     messages: tuple[Message, ...]
@@ -55,7 +55,8 @@ class Nesting:
     Attributes:
         path: the names of the agents on a longest chain of nodes that run agents, outermost first.
         problem: the error message if a run would be nested too deep; empty otherwise.
-        called: the same chain, but with agents that models call as tools included.
+        called: the names on a longest chain of agents that nodes run or models call, outermost
+            first, cut at the allowed depth.
     """
 
     path: tuple[str, ...] = ()

@@ -40,7 +40,7 @@ HOLDABLE: Final = frozenset({ModelReplied, CallsChecked})
 
 
 class Ahead(Struct, Generic[S], eq=False):
-    """Queues the events that are known already, and returns those that need no wait.
+    """Queues known events, and returns the events that need no wait for an effect.
 
     Args:
         ports: the clock, and whether another driver could resume the run.

@@ -97,7 +97,7 @@ def yes_or_no(answer: object) -> bool:
     """Return the result of a user's predicate, after a check that it is a bool.
 
     Raises:
-        ConfigError: the result is no bool; a forgotten `return` must not count as False.
+        ConfigError: the result is not a bool, as after a forgotten `return`.
     """
     if answer is True or answer is False:
         return answer
@@ -155,7 +155,7 @@ def leave(tasks: Iterable[asyncio.Task[T]]) -> None:
 def _forget(task: asyncio.Task[T]) -> None:
     LEFT_BEHIND.discard(task)
     if not task.cancelled():
-        task.exception()  # Else asyncio would log an exception that was never retrieved.
+        task.exception()  # Otherwise asyncio would log an unretrieved exception.
 
 
 async def within(timeout_s: float | None, work: Coroutine[object, object, T], name: str) -> T:
