@@ -183,5 +183,5 @@ __getattr__ = front_door(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:
-    """List the public names, loaded or not."""
+    """Return all public names, including names that are not loaded yet."""
     return sorted(__all__)

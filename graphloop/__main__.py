@@ -1,4 +1,4 @@
-"""`python -m graphloop`: runs the command line without its installed script."""
+"""`python -m graphloop` runs the command line; the installed script is not needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contract: the promises of a node to the proofs, beside its kind and its outcomes.
+"""Contract: facts about a node that proofs rely on, in addition to its kind and its outcomes.
 
 Proofs take contracts as true, so a wrong contract can make a proof wrong. The nodes of this package
 have contracts. A node of your own has its contract in the attribute `contract`. Without a contract,
@@ -30,7 +30,7 @@ Moves: TypeAlias = Literal[
 - `close`: the visit closes the turn in progress; all calls of the turn have results.
 - `reply`: a new reply of a model replaces the reply of the turn.
 - `again`: the turn in progress will be opened once more if its model was asked, unless a node
-  closes the turn first. Such a node makes the move `end` only if the model was asked.
+  closes the turn first. A node with this move makes the move `end` only if the model was asked.
 - `question`: the run has a new user question; checks treat its answer as a first answer.
 - `note`: the visit notes feedback for the turn, and removes the run's ending.
 - `end`: the run gets an ending that is not an answer.
@@ -84,7 +84,7 @@ class ChildContract:
         budget: the child's own budget; None for the budget that its parent has remaining.
         many: whether other child runs may be in progress at the same time.
         runs: the maximum number of runs of this child per visit; None if unknown.
-        needs: the number of its runs that must succeed.
+        needs: the number of runs of this child that must succeed.
     """
 
     name: str
@@ -101,7 +101,7 @@ class ChildContract:
 @final
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """The promises of a node to the proofs.
+    """The facts about a node that proofs rely on; the author of the node guarantees them.
 
     If the outcome `Calls` has the move `turn`, the node resumes unanswered calls: a run that enters
     the node with such calls always leaves by `Calls`.

@@ -1,4 +1,4 @@
-"""Effects: a run's requests to the world, frozen and in the imperative; a driver performs them.
+"""Effects: frozen requests of a run, such as a model call, which the driver performs.
 
 Each effect has an `id`, unique in its run and counted from 1; the event that answers the effect
 names this id. An effect whose answer is in the journal is never performed again.
@@ -86,7 +86,8 @@ class AskHuman(Struct, frozen=True, gc=False):
 
     From `expires_at` on (seconds since the epoch), an approval is too late. With `unknown`, the
     call was approved before and may have run: the person decides whether it runs again. `takes` is
-    the JSON Schema text of an edited answer to a node's own question; a call uses its tool's.
+    the JSON Schema text for an edited answer to a node's own question; empty for a tool call, whose
+    edited arguments must fit the tool's schema.
     """
 
     id: int
@@ -124,7 +125,8 @@ class StartRun(Struct, frozen=True, gc=False):
 class AwaitCaller(Struct, frozen=True, gc=False):
     """Let the caller of an iterated run inspect and change the turn. Answered by `Steered`.
 
-    A turn requests it after the model's reply, and again with `tools_ran` after the calls' results.
+    A run requests it after each reply of the model. It requests it again, with `tools_ran`, after
+    the results of the reply's calls.
     """
 
     id: int
@@ -162,7 +164,7 @@ class AskPerson(Struct, frozen=True, tag_field="kind", tag="person", gc=False):
 
 
 class AskAgent(Struct, frozen=True, tag_field="kind", tag="agent", gc=False):
-    """Let an agent answer in a child run. Answered with the final text of the child run."""
+    """Run an agent as a child run. Answered with the final text of the child run."""
 
     agent: str
     prompt: str
@@ -171,7 +173,7 @@ class AskAgent(Struct, frozen=True, tag_field="kind", tag="agent", gc=False):
 
 
 class Tell(Struct, frozen=True, tag_field="kind", tag="tell", gc=False):
-    """Add a message to the conversation. Answered with None, at once."""
+    """Add a message to the conversation. The answer is None, and comes without a wait."""
 
     message: Note
     kind: ClassVar[Literal["tell"]] = "tell"

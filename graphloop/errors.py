@@ -80,7 +80,7 @@ class GraphloopError(Exception):
 
 
 class ConfigError(GraphloopError):
-    """An option or input of the caller cannot work; no request was sent."""
+    """An option or input of the caller is not valid; no request was sent."""
 
 
 class NodeDefinitionError(ConfigError):
@@ -124,7 +124,7 @@ class GraphError(ConfigError):
         super().__init__(f"{named}{where} has {len(self.problems)} problem(s):\n{lines}")
 
     def __reduce__(self) -> tuple[type[GraphError], tuple[object, ...]]:
-        """Return the parts from which pickle rebuilds the error, as process pools need."""
+        """Return the parts from which pickle rebuilds the error when process pools send it."""
         return GraphError, (self.graph, self.problems, self.written)
 
 

@@ -184,7 +184,7 @@ class CallsChecked(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
 
 
 class ToolReturned(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
-    """A tool ended, in success or failure; the model will read `content`."""
+    """A tool call ended, with success or failure; the model will read `content`."""
 
     at: float
     effect: int
@@ -327,14 +327,15 @@ class ChildEnded(Struct, frozen=True, omit_defaults=True, tag=True):
 
 
 class Steered(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
-    """The caller of an iterated run changed the turn; without any change, the run just goes on.
+    """The caller of an iterated run has changed the turn, or continues the run without a change.
 
     Args:
         at: the time of the event.
         effect: the id of the `AwaitCaller` that this event answers.
         messages: a new conversation, which also replaces this turn's reply; None for no change.
         append: messages to add after this turn's reply and results.
-        results: results for this turn's calls; unfinished calls do not run, other results change.
+        results: results for this turn's calls. A call without a result does not run; an existing
+            result is replaced.
         setup: a new setup (model, tools, tool choice, settings) for later turns, or None.
     """
 
@@ -347,7 +348,7 @@ class Steered(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
 
 
 class Queued(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
-    """The caller sent a message while the run goes on.
+    """The caller sent a message during the run.
 
     The model reads a steering message in the next turn, and a `follow_up` when the run would end.
     """
@@ -360,7 +361,7 @@ class Queued(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
 class Cancelled(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     """A caller, or a time limit (`timeout`), stopped the run; all pending effects are void.
 
-    A stopped run starts no more effects: its table only leads it to its end.
+    A stopped run starts no more effects; it only follows its table to the end.
 
     With `after_step`, which only a caller sets, the turn in progress finishes first. The run is
     then aborted, unless that turn is its last anyway. `spent` is the known usage of the void

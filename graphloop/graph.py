@@ -1,4 +1,4 @@
-"""NodeGraph: nodes and the one table that says where each of their outcomes leads.
+"""NodeGraph: nodes, and the table that maps each outcome of a node to the next node.
 
 The kernel follows this table, diagrams draw it, and proofs search it; it defines all transitions.
 Every graph has a row for each node, and each outcome exactly once in that row. The constructor
@@ -69,7 +69,7 @@ class TableSource(Struct, frozen=True):
         return f"{self.file}:{self.line}"
 
     def at(self, node: str = "", outcome: str = "") -> int:
-        """Return the line number of a cell, or of its row, or of the graph, whichever is known."""
+        """Return the line number of a cell of the table; if unknown, of its row or of the graph."""
         rows = self.rows or {}
         return rows.get((node, outcome), rows.get((node, ""), self.line))
 
@@ -99,7 +99,7 @@ class NodeGraph(Generic[S]):
         ]
         line = called_from()
         self.source: TableSource | None = None if line is None else TableSource(*line)
-        """The place where the table is written; None if it is not known."""
+        """The file and line where the graph's table is written; None if unknown."""
         if problems:
             raise GraphError(name, problems, str(self.source or ""))
         self.start = start.name
@@ -108,17 +108,17 @@ class NodeGraph(Generic[S]):
             node.name: _complete(node, row) for node, row in edges.items()
         }
         self.tool_names: tuple[str, ...] | None = None
-        """The names of the tools that its runs and child runs may call; None if unknown."""
+        """The names of the tools that runs of the graph and their child runs may call, if known."""
         self.agents: Mapping[str, NodeGraph[Any] | None] = {}
-        """The graphs of the known agents of its runs, by agent; None for an unknown graph."""
+        """The graphs of the agents that runs of this graph know, by agent; None if unknown."""
         self.called: frozenset[str] = frozenset()
-        """The names in `agents` that its models may call like tools."""
+        """The names in `agents` that a model in a run of this graph may call like tools."""
         self.handoffs: frozenset[str] = frozenset()
         """The names in `called` that are handoffs: the agent's answer becomes the run's."""
         self.facts: object = None
-        """A cache of facts about its nodes that each run needs; the first run fills it."""
+        """A cache of facts about the graph's nodes that each run needs; the first run fills it."""
         self.run_options: Mapping[str, object] = {}
-        """The options of its runs, by name: budget, rules, tools, prompts."""
+        """The options of runs of this graph, by name: budget, rules, tools, prompts."""
 
     @property
     def rules(self) -> Rules:
@@ -361,8 +361,8 @@ def _has_row(node: object, table: Mapping[object, object]) -> bool:
 def names_of(graph: NodeGraph[S], tools: Iterable[str] | None = None) -> Vocabulary:
     """Return the names of nodes, outcomes and tools that temporal rules of a graph may use.
 
-    Without `tools`, the tools are those that the graph knows, and those that its own rules name
-    with a prefix (`tool:deploy`), because runs may add them. If the graph knows no tools, a rule
+    Without `tools`, the tools are the graph's known tools, and the tools that its own rules name
+    with a prefix (`tool:deploy`): runs may add such tools. If the graph knows no tools, a rule
     needs the prefix, and the tool's name is not checked.
     """
     cells = [(node, outcome_name(one)) for node, row in graph.table.items() for one in row]

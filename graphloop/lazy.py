@@ -9,14 +9,17 @@ from typing import Final
 __all__ = ["called_from", "front_door"]
 
 PASSED: Final = (__file__.removesuffix("lazy.py"), str(typing.__file__))
-"""Files that are not the caller's: this package, and `typing`, which calls `Graph[None](…)`."""
+"""Path prefixes of files that `called_from` skips: this package, and the `typing` module.
+
+In `Graph[None](…)`, `typing` is the code that calls the constructor.
+"""
 
 
 def front_door(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str], object]:
     """Return a package's `__getattr__`, which loads a name from its module on first use.
 
-    So an import of the package loads only the modules in use. The package lists its names twice,
-    because type checkers read import statements only; a test compares the two lists.
+    An import of the package then loads only the modules that are used. The package lists its names
+    twice, because type checkers read import statements only; a test compares the two lists.
     """
 
     def load(name: str) -> object:

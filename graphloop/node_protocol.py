@@ -1,4 +1,4 @@
-"""Node: a named behaviour that waits for effects and leaves by one of its outcomes.
+"""Node: the protocol of a graph's nodes, which request effects and leave by an outcome.
 
 A node decides and never acts. The kernel calls `enter` when a run arrives, and `on` for each event
 that answers one of the node's effects. Both return `Wait` (perhaps with more effects) or `Leave`
@@ -84,7 +84,7 @@ Reaction: TypeAlias = Wait[S] | Leave[S, O_co]
 
 
 class Node(Protocol[S, O_co]):
-    """The protocol of everything that can stand in a graph's table.
+    """The protocol of the nodes of a graph.
 
     Implementations are frozen dataclasses: hashable, comparable, with no state of their own.
     """
@@ -96,12 +96,12 @@ class Node(Protocol[S, O_co]):
 
     @property
     def kind(self) -> Kind:
-        """The purpose of the node; decides its shape in diagrams and its treatment in proofs."""
+        """The node's kind, which decides its shape in diagrams and its treatment in proofs."""
         ...
 
     @property
     def outcomes(self) -> frozenset[type[Outcome]]:
-        """The closed set of outcome types that `enter` and `on` can leave by."""
+        """The complete set of outcome types by which `enter` and `on` can leave."""
         ...
 
     def enter(self, run: Run[S], /) -> Reaction[S, O_co]:
@@ -109,7 +109,7 @@ class Node(Protocol[S, O_co]):
         ...
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, O_co]:
-        """React to an event; `answered` is the effect that it answers (None for `Cancelled`)."""
+        """React to an event, which answers the effect `answered` (None for `Cancelled`)."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The outcomes that nodes leave by: types, so that a table can be checked before it runs.
+"""The outcomes by which nodes leave: types, so that a table can be checked before it runs.
 
 Each node declares the closed union of its outcomes. Your own outcomes are frozen dataclasses that
 derive from `Outcome`; a diagram shows the class name in snake case.
@@ -127,7 +127,7 @@ class AnsweredCalls(Outcome):
 
 
 class Resend(Outcome):
-    """The history is complete without new results, and goes to the model again."""
+    """The history is complete without new results, and is sent to the model again."""
 
 
 class Final(Outcome):

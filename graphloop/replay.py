@@ -3,8 +3,8 @@
 A replay performs no effects: it asks no model, runs no tool and calls no callback. Effects without
 an answer in the journal are in `run.pending`; a driver resumes the run from there.
 
-`overheard` returns a copy of a graph with a listener. Its nodes decide as before, so a rule can be
-checked against journals that are older than the rule, without a second loop.
+`overheard` returns a copy of a graph that calls a listener with each reaction of a node. The nodes
+of the copy decide as before. So a rule can be checked against journals older than the rule.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ def _alone(_: Node[S, Outcome]) -> AbstractContextManager[None]:
 def overheard(graph: NodeGraph[S], hear: Hear[S], within: Within[S] = _alone) -> NodeGraph[S]:
     """Return a copy of `graph` that behaves the same, and calls `hear` with each node's reaction.
 
-    Each node decides inside a context manager from `within`, which can notice that the node raises
-    or does not return.
+    Each node decides inside a context manager from `within`. It can detect that the node raises or
+    does not return.
     """
     # Skip the constructor: it has checked the same table before.
     heard: NodeGraph[S] = NodeGraph.__new__(type(graph))
@@ -190,7 +190,7 @@ def journal_happenings(
 
 
 class JudgedCall(NamedTuple):
-    """A call with its key, and the verdict of a gate about the call."""
+    """A tool call, the key of the call, and a gate's verdict about the call."""
 
     key: str
     call: ToolCall

@@ -148,7 +148,7 @@ class History(Sequence[T], Generic[T]):
 
 
 class EndReason(StrEnum):
-    """The reason why a run ended: always recorded, never inferred from a finish reason."""
+    """The reason why a run ended, which is always recorded in the run."""
 
     COMPLETED = "completed"
     MAX_STEPS = "max_steps"
@@ -214,7 +214,7 @@ class Counters(Struct, frozen=True):
         tool_errors: by tool, the number of turns with a failure of the tool since its last success.
         denials: the number of turns since the last successful call in which all calls were denied.
         rejections: by check, the number of answers that the check sent back to the model.
-        by_node: by counter, the count of a node with a limit of its own, such as retries.
+        by_node: by counter name, the counts of nodes with a limit of their own, such as retries.
         measured: the last measured size of the conversation.
     """
 
@@ -226,7 +226,7 @@ class Counters(Struct, frozen=True):
 
 
 class RuleState(Struct, frozen=True):
-    """The state of a run's temporal rules, and the keys of the calls that they have counted."""
+    """The state of a run's temporal rules, and the keys of the calls that the rules counted."""
 
     monitor: Monitor = Monitor()
     counted: frozenset[str] = frozenset()

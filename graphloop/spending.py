@@ -57,7 +57,7 @@ class Spent(Struct, frozen=True, gc=False):
         return cls(1, 0, usage, cost_usd or 0.0, unpriced, seconds, 0, untold)
 
     def with_model_call(self, usage: Usage, cost_usd: float | None, seconds: float) -> Spent:
-        """Return this spending plus one model call: a faster `self + Spent.on(…)`."""
+        """Return this spending plus that of one model call; faster than `self + Spent.on(…)`."""
         untold = usage.untold_attempts > 0
         return Spent(
             self.model_calls + 1,
@@ -151,7 +151,7 @@ class Budget(Struct, frozen=True, gc=False):
         )
 
     def tightened(self, other: Budget) -> Budget:
-        """Return a budget with the stricter of the two budgets' limits in each field."""
+        """Return a budget that has, in each field, the stricter limit of the two budgets."""
         return Budget(
             stricter(self.tokens, other.tokens),
             stricter(self.usd, other.usd),

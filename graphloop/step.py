@@ -78,10 +78,10 @@ ANSWERS: Final[Mapping[type[Effect], type[Event]]] = {
 """The event that answers each effect; `EffectFailed` may answer any of them."""
 
 OF_CALLS: Final = frozenset({CallTool, StartRun})
-"""Effects that may run a tool call of the turn; the key of the effect decides."""
+"""Effect types that may run a tool call of the turn; the effect's key tells whether one does."""
 
 ELSEWHERE: Final = frozenset({AskHuman, AwaitCaller, StartRun})
-"""Effects whose waiting time is not counted: people cause it, or a child run counts its own."""
+"""Effects whose waiting time is not working time: a person answers, or a child run counts it."""
 
 NOTHING: Final[Mapping[int, Effect]] = {}
 """An empty mapping of pending effects, shared so that no event has to create its own."""
@@ -100,7 +100,7 @@ ANSWERING: Final = (
 
 
 class Step(Struct, Generic[S], frozen=True):
-    """The result of applying one event: the event, the run after it, and the new effects."""
+    """The result of applying one event: the event, the run after the event, and the new effects."""
 
     event: Event
     run: Run[S]
@@ -216,7 +216,7 @@ def _spend(run: Run[S], event: Event, answered: Effect | None) -> Spent:
         if type(effect) not in ELSEWHERE and not (isinstance(effect, CallTool) and effect.client):
             break
     else:
-        elapsed_s = 0.0  # The run only waited for others, and did no work.
+        elapsed_s = 0.0  # Waiting for others is not working time.
     if isinstance(event, ModelReplied):
         return spent.with_model_call(event.reply.usage, event.cost_usd, elapsed_s)
     seconds = spent.seconds + elapsed_s
@@ -268,7 +268,7 @@ def _settle(
             return _end(graph, event, node, run)
         node, heard, answered = target, None, None
     if cancelled or run.was_stopped:
-        # The table leads the stopped run in a circle, and no later event can end the run.
+        # The table leads a stopped run in a cycle; no later event could end the run.
         return _end(graph, event, node, run)
     raise _broken(
         graph,

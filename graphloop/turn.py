@@ -38,10 +38,10 @@ __all__ = [
 class CallVerdict(Struct, frozen=True, gc=False):
     """A gate's decision about one call; `arguments`, if not empty, replaces the call's own.
 
-    A `held` call waits for a person, whom the node named `gate` asks. An `answered` call already
-    has a result. `asked` says that a person decided. An approval is accepted within `ttl_s` seconds
-    after `asked_at`, the time of the question, and came after `took_s` seconds. `by` names the rule
-    or the person that denied the call, for reports; the model reads only the `reason`.
+    A `held` call waits for a person; the node named `gate` asks the person. An `answered` call
+    already has a result. `asked` says that a person decided. An approval is accepted within `ttl_s`
+    seconds after `asked_at`, the time of the question, and came after `took_s` seconds. `by` names
+    the rule or the person that denied the call, for reports; the model reads only the `reason`.
     """
 
     kind: Literal["run", "deny", "invalid", "unknown", "held", "answered"]
@@ -130,13 +130,14 @@ class Turn(Struct, frozen=True, gc=False):
         cut: the reply that ended at its token limit, while the model is asked for a longer reply.
         compacted: whether the history was made shorter for this turn.
         dropped: whether the caller replaced the conversation, and the reply with it.
-        beyond_budget: the names of used-up budget limits for which calls were refused.
+        beyond_budget: the names of used-up budget limits because of which calls were refused.
         given: the positions of calls whose results came with the initial conversation.
         results: the result of each call, in request order; None until the call has a result.
         started: the positions of the started calls, as a bit mask.
         waiting: the calls that cannot start yet, by tool.
         again: the positions of calls that run a second time, because the first may have happened.
-        gated: the rules of the gates that have decided about the calls, also used for edits.
+        gated: the rules of the gates that have decided about the calls; they apply to edited calls
+            as well.
         notes: messages to append after the results, such as feedback or a caller's messages.
         branches: the child runs that answer together in the model's place.
         abandoned: whether no node waits for the pending branches any longer; the driver ends them.

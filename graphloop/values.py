@@ -55,7 +55,7 @@ __all__ = [
 
 
 class FinishReason(StrEnum):
-    """Why the model ended its reply, in the same terms for every wire."""
+    """The reason why the model ended its reply, in the same terms for every wire."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -330,7 +330,7 @@ class ToolSpecs(tuple[ToolSpec, ...]):
     ending: tuple[ToolSpec, ...]
 
     def __new__(cls, tools: Iterable[ToolSpec] = ()) -> ToolSpecs:
-        """Make the tuple and its indexes."""
+        """Create the tuple of tools and build its indexes by name."""
         self = super().__new__(cls, tools)
         self.by_name = {tool.name: tool for tool in self}
         self.callable = {tool.name: tool for tool in self if tool.kind != "provider"}
@@ -339,9 +339,9 @@ class ToolSpecs(tuple[ToolSpec, ...]):
 
 
 class ToolChoice(Struct, frozen=True, gc=False):
-    """Which tools the model may or must call: `auto`, `required`, `none`, or one tool by name.
+    """The tools that the model may or must call: `auto`, `required`, `none`, or one tool by name.
 
-    The `scope` is every turn, or only the first turn. With `required` in every turn, the model can
+    The `scope` is every turn or the first turn only. With `required` in every turn, the model can
     never end a run with an answer.
     """
 

@@ -8,8 +8,8 @@ approval. So two calls of a turn cannot both use the last run that a rule allows
 no gate counts when a node requests its effect. A call that a person runs again counts again. A call
 counts as returned at the event that answers its effect. Rules ignore the loop's own tools.
 
-To a caller, a conversation that is handed in with unanswered calls or results continues an earlier
-run. So the calls in such a conversation count as run.
+A conversation that a caller passes in with unanswered calls or results continues an earlier run. So
+the calls in such a conversation count as run.
 """
 
 from __future__ import annotations
@@ -81,7 +81,10 @@ def watch_answer(run: Run[S], event: Event, answered: Effect | None) -> Run[S]:
 def watch_leave(
     graph: NodeGraph[S], run: Run[S], node: str, outcome: type[Outcome], target: str
 ) -> Run[S]:
-    """Return the run with its rules updated for an exit; a gate's forbidden calls are denied."""
+    """Return the run with its rules updated for an exit from a node.
+
+    At the exit from a gate, allowed calls that a rule forbids are denied.
+    """
     counted = set(run.watch.counted)
     lets = lets_through(graph, node, target)
     if lets:
@@ -128,8 +131,9 @@ NOT_RUN: Final = frozenset({"invalid", "unknown_tool", "denied", "not_run"})
 def before_the_run(run: Run[S]) -> Iterator[Happening]:
     """Yield the past calls of the conversation that a run begins with, as rules see them.
 
-    A child run yields nothing, nor does a conversation that ends with a user message. Else, calls
-    before the last user message count against limits only: that message may have been steering.
+    A child run yields nothing, nor does a conversation that ends with a user message. Otherwise,
+    calls before the last user message count against limits only: that message may have been
+    steering.
     """
     messages = run.messages
     if run.setup.depth or not len(messages) or isinstance(messages[-1], UserMessage):
@@ -163,7 +167,7 @@ def let_through(run: Run[S], counted: Collection[str]) -> dict[str, Wanted]:
 
 
 def restrained(run: Run[S], monitor: Monitor, counted: Collection[str]) -> Run[S]:
-    """Return a run that leaves a gate, with each allowed call denied that a rule now forbids."""
+    """Return a run that leaves a gate; allowed calls that a temporal rule forbids are denied."""
     wanted = let_through(run, counted)
     denied = {
         call_place(key): CallVerdict("deny", refusal(rule), by=describe_rule(rule))
@@ -181,7 +185,7 @@ def on_leaving(
 ) -> Iterator[Happening]:
     """Yield the occurrences that rules count in a transition: allowed calls, exit and entry.
 
-    If `lets`, the transition allows calls, and their keys are added to `counted`.
+    If `lets` is true, the transition allows calls, and adds their keys to `counted`.
     """
     if lets and not issubclass(outcome, Aborted):
         for key, wanted in let_through(run, counted).items():

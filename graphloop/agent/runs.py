@@ -5,7 +5,8 @@
     await runs.approve(run_id, key)
     result = await runs.resume(run_id)
 
-A store that is given by its path is open during a call only; an open store stays open.
+A store that is given by its path is opened for each call and closed after it; an open store stays
+open.
 """
 
 from __future__ import annotations
@@ -55,11 +56,11 @@ Questions: TypeAlias = tuple[Pending, ...]
 
 
 class HasRuns(Protocol[O_co, S]):
-    """An agent or another owner of stored runs."""
+    """An object with a `runs` attribute, such as an agent."""
 
     @property
     def runs(self) -> Runs[O_co, S]:
-        """The runs in the agent's own store."""
+        """The `Runs` of the object's own store."""
         ...
 
 
@@ -68,10 +69,10 @@ class Runs(Generic[O_co, S]):
     """The runs in one store.
 
     Args:
-        store: a `Store`, or the path of one; by default the store of the agent.
-        graph: the graph of the runs, or their agent. Replays need it, and forks of runs with
-            children. Only an agent can resume and cancel runs.
-        terms: the terms that the runs were started on, in place of an agent.
+        store: a `Store`, or its path; by default the store of the agent.
+        graph: the graph of the runs, or their agent. `replay` needs a graph, and so does `fork` of
+            a run with child runs. `resume` and `cancel` need an agent.
+        terms: the terms (`RunTerms`) that the runs were started on, in place of an agent.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class Runs(Generic[O_co, S]):
         return Runs(store, self._graph if self._terms is None else None, terms=self._terms)
 
     async def list(self) -> Sequence[RunRecord]:
-        """Return the record of each run, in the order of their creation.
+        """Return a record of each run in the store, oldest first.
 
         Raises:
             ConfigError: the store keeps no catalog.
@@ -109,11 +110,12 @@ class Runs(Generic[O_co, S]):
             return await store.overview()
 
     async def pending(self, run_id: str) -> tuple[Ask, ...]:
-        """Return the questions of a parked run and its children.
+        """Return the pending questions of a parked run and of its child runs.
 
         Raises:
             UnknownRun: there is no such run.
-            ConfigError: the run asks no question, or only its agent knows its questions.
+            ConfigError: the run is not parked, or the store keeps no questions and there is no
+                agent to compute them.
         """
         async with self._opened() as store:
             return await self._asks(store, run_id)
@@ -139,21 +141,23 @@ class Runs(Generic[O_co, S]):
         key: str,
         answer: bool | Approval = True,  # noqa: FBT001, FBT002 - `approve(run, key, False)` denies
     ) -> Posted:
-        """Answer a call that a parked run waits for, without driving the run.
+        """Store the answer to a pending call of a parked run, without resuming the run.
 
-        The answer waits in the store until the run is resumed. Of several, the first counts.
+        The answer stays in the store until the run is resumed. Of several answers to one call, only
+        the first is used.
 
         Args:
             run_id: the run's id.
             key: the key of the pending call.
-            answer: the decision; without a token, it gets the token in the store.
+            answer: the decision; an answer without a token gets the token of the stored question.
 
         Returns:
-            "accepted"; "duplicate" after an answer with this id; "answered" after any other.
+            "accepted" for the first answer; "duplicate" if an answer with the same signal id is
+            stored already; "answered" if another answer is.
 
         Raises:
             ConfigError: the run does not wait for this call, the store keeps no answers, or the
-                answer is no decision, comes too late, or has arguments that the tool refuses.
+                answer is not a decision, is too late, or has arguments that the tool refuses.
             UnknownRun: there is no such run.
         """
         run_id, key = root_of(run_id, key)
@@ -190,13 +194,14 @@ class Runs(Generic[O_co, S]):
             return await store.post(run_id, key, signal_id or uuid4().hex, data)
 
     async def decline(self, run_id: str, key: str, reason: str = "") -> Posted:
-        """Deny a call that a parked run waits for; see `approve`."""
+        """Store a denial of a pending call of a parked run; see `approve`."""
         return await self.approve(run_id, key, decline(reason))
 
     async def replay(self, run: str | Sequence[Event], *, upto: int | None = None) -> Run[S]:
-        """Return a run after event `upto`, or after its last event.
+        """Return the state of a run after event `upto`, or after its last event.
 
-        The run is read from the journal: no model is asked, no tool runs, nothing is written.
+        The state is computed from the journal: no model is called, no tool runs, no event is
+        written.
 
         Args:
             run: the run's id, or its events.
@@ -204,8 +209,8 @@ class Runs(Generic[O_co, S]):
 
         Raises:
             StoreError: there is no such run or event.
-            IllegalEvent: an event does not fit, since the graph has changed.
-            ConfigError: there is no graph.
+            IllegalEvent: an event is not legal in this graph, because the graph has changed.
+            ConfigError: this object was made without a graph.
         """
         if self._graph is None:
             raise ConfigError("a replay: expected the runs' graph, found none. Fix: Runs(…, graph)")
@@ -217,20 +222,20 @@ class Runs(Generic[O_co, S]):
     async def fork(
         self, run_id: str, *, at: int, new_id: str | None = None, share_approvals: bool = False
     ) -> str:
-        """Copy a run up to event `at`, and return the id of the copy, for `resume`.
+        """Copy a run up to event `at` under a new id, which `resume` accepts, and return the id.
 
-        Child runs that were running after that event are copied as they are now.
+        Child runs that were running after event `at` are copied with all their present events.
 
         Args:
             run_id: the run's id.
-            at: the last event of the copy.
+            at: the number of the last event to copy, from 1.
             new_id: the copy's id; by default a random one.
-            share_approvals: whether the copy may act on approvals of the run.
+            share_approvals: whether the copy may use approvals that were given to the run.
 
         Raises:
             StoreError: there is no such run or event, or the new id is taken.
-            ConfigError: the copy would act on an approval without `share_approvals`, or the run has
-                children and there is no graph.
+            ConfigError: the copy would use an approval without `share_approvals`, or the run has
+                child runs and this object was made without a graph.
         """
         async with self._opened() as store:
             return await fork_run(self._graph, store, run_id, at, new_id, share=share_approvals)
@@ -240,13 +245,13 @@ class Runs(Generic[O_co, S]):
 
         Raises:
             StoreError: there is no such run, or its journal cannot be read.
-            ConfigError: an answer names a call that does not wait, or there is no agent.
+            ConfigError: an answer names a call that is not pending, or there is no agent.
         """
         async with self._opened() as store:
             return await self._resumed(store, run_id, answers).result()
 
     async def cancel(self, run_id: str, reason: str = "") -> RunResult[O_co, S]:
-        """End a run as `aborted`, with a history in which every call is answered.
+        """End a run as `aborted` and return its result; its history has a result for each call.
 
         Raises:
             StoreError: there is no such run, or its journal cannot be read.
@@ -299,7 +304,7 @@ class Runs(Generic[O_co, S]):
 
 
 def _asks_of(record: RunRecord) -> tuple[Ask, ...]:
-    """Return the questions of a parked run.
+    """Return the questions in the stored record of a parked run.
 
     Raises:
         ConfigError: the run is not parked.
@@ -317,10 +322,10 @@ def _asks_of(record: RunRecord) -> tuple[Ask, ...]:
 
 
 def _ask_of(asks: Iterable[Ask], run_id: str, key: str) -> Ask:
-    """Return the question with this key, which an approval can answer.
+    """Return the question with this key, after a check that an approval can answer it.
 
     Raises:
-        ConfigError: there is none, or it takes no approval.
+        ConfigError: the run has no such question, or it waits for the result of a client tool.
     """
     known = {ask.key: ask for ask in asks}
     ask = known.get(key)
@@ -338,10 +343,10 @@ def _ask_of(asks: Iterable[Ask], run_id: str, key: str) -> Ask:
 
 
 def _check_token(ask: Ask, given: Approval, secret: bytes | None) -> None:
-    """Refuse an approval with the token of another question, while it can be corrected.
+    """Refuse an approval whose token belongs to another question, before it is stored.
 
     Raises:
-        ConfigError: the token is not good for this question.
+        ConfigError: the token is not valid for this question.
     """
     asked = claimed(ask.token)
     if not (given.approved and given.token) or asked is None:
@@ -351,7 +356,7 @@ def _check_token(ask: Ask, given: Approval, secret: bytes | None) -> None:
     if secret is not None:
         refusal = verify(given.token, asked, secret=secret, now=-inf)
     elif found is not None:
-        # Without the secret, the claim in the token is compared, not its signature.
+        # Without the secret the signature cannot be checked, only the claim in the token.
         refusal = verify(issue(found, None), asked, secret=None, now=-inf)
     if refusal:
         raise ConfigError(
@@ -361,7 +366,10 @@ def _check_token(ask: Ask, given: Approval, secret: bytes | None) -> None:
 
 
 async def parameters_in(store: Store, run_id: str, ask: Ask) -> str:
-    """Return the schema of an edit from the question, or from the journal; empty if unknown."""
+    """Return the JSON Schema that edited arguments of a call must fit; empty if unknown.
+
+    The question has the schema, or else the tools in the run's journal have it.
+    """
     if ask.takes:
         return ask.takes
     path = ask.key.rpartition("/")[0]

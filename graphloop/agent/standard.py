@@ -1,4 +1,4 @@
-"""The standard loop of an agent: its nodes, its graph, and the terms of its runs."""
+"""Build the standard loop of an agent from its options: nodes, graph, and terms of its runs."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ LONE: Final = {
     "max_done_retries": "done_when",
     "max_verify_retries": "verify",
 }
-"""Options that have no effect alone, and the option that each needs."""
+"""Maps an option that has no effect alone to the option that it needs."""
 
 
 def agent_terms(
     model: Model, given: EveryAgentOption
 ) -> tuple[Graph[None], RunTerms[None], EveryAgentOption]:
-    """Return an agent's graph, the terms of its runs, and its options.
+    """Return an agent's graph, the terms of its runs, and a copy of its options.
 
     Raises:
-        ConfigError: an option, the model or a tool cannot work.
+        ConfigError: an option, the model or a tool is not valid.
     """
     reject_unknown_options(given, EveryAgentOption, "an agent")
     kept = _kept(given)
@@ -90,7 +90,7 @@ def agent_terms(
 
 
 def _kept(given: EveryAgentOption) -> EveryAgentOption:
-    """Return the options with a copy of the caller's list of tools."""
+    """Return a copy of the options and of their `tools`, so that later changes have no effect."""
     kept = given.copy()
     tools = given.get("tools")
     if isinstance(tools, Mapping):
@@ -108,7 +108,7 @@ def _nodes(
     *,
     has_predicates: bool,
 ) -> Standard:
-    """Return the nodes of the standard loop with the parameters of the options."""
+    """Return the nodes of the standard loop, with parameters from the agent's options."""
     _refuse_idle(options, world, conditions)
     gate, active = options.gate, options.active_tools
     compaction = _summarizing(options.compaction, world)
@@ -141,12 +141,12 @@ def _nodes(
 def _refuse_idle(
     options: Options, world: AgentResources, conditions: tuple[StopCondition, ...]
 ) -> None:
-    """Refuse options that name tools that do not exist, or have no effect.
+    """Refuse options that have no effect, or that name a tool that does not exist.
 
     Raises:
-        ConfigError: naming the option, and the fix.
+        ConfigError: an option is refused; the message names it and the fix.
     """
-    # `prepare_step` may add the tool that `has_tool_call` names.
+    # With `prepare_step` no check: the function may add the tool that `has_tool_call` names.
     if options.prepare_step is None:
         parts = [part for condition in conditions for part in parts_of(condition)]
         watched = [part.tool for part in parts if isinstance(part, HasToolCall)]
@@ -173,7 +173,7 @@ def _refuse_idle(
 
 
 def _may_ask(options: Options, world: AgentResources) -> bool:
-    """Whether a call could ever need an approval."""
+    """Whether any tool call of such an agent could need an approval."""
     tools = [world.toolbox.get(spec.name) for spec in world.toolbox.specs]
     return (
         bool(world.children)
@@ -184,8 +184,8 @@ def _may_ask(options: Options, world: AgentResources) -> bool:
 
 
 def _tool_choice(options: Options, world: AgentResources, tools: Sequence[ToolSpec]) -> ToolChoice:
-    """Return how freely the model may choose among these tools."""
-    # Anthropic's API takes no forced choice beside extended thinking.
+    """Return the `tool_choice` option; the default is "required" if the answer is a tool call."""
+    # Anthropic's API refuses a forced choice together with extended thinking.
     extra = options.provider_options
     forced = world.own and not (isinstance(extra, Mapping) and "thinking" in extra)
     choice = choice_of(options.tool_choice or ("required" if forced else "auto"), tools)
@@ -198,14 +198,14 @@ def _tool_choice(options: Options, world: AgentResources, tools: Sequence[ToolSp
 
 
 def _summarizing(compaction: Compaction | None, world: AgentResources) -> Compaction | None:
-    """Add the model that summarises to the models of the runs."""
+    """Return the compaction, with its summary model added to the models of the runs."""
     if compaction is None or compaction.summary_model in {"", *world.models}:
         return compaction
     return evolve(compaction, summary_model=world.add_model(compaction.summary_model))
 
 
 def _checks(options: Options) -> tuple[AnswerCheck, ...]:
-    """Return the checks of the final answer: its type, then whether it is done, then its review."""
+    """Return the checks of the final answer in order: `output_type`, `done_when`, `verify`."""
     for option, needed in LONE.items():
         if option in options.given and options.given.get(needed) is None:
             raise ConfigError(f"`{option}` has no effect without `{needed}`: give both, or neither")

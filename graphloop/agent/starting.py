@@ -1,4 +1,4 @@
-"""Starting: from a question, or from a run that waits, to the stream of a run."""
+"""Start a new run from a question, or resume a run, and return its stream."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ def start_run(
     attended: bool = False,
     keep: bool = True,
 ) -> RunStream[Any, S]:
-    """Return the stream of a new run; the run starts when a reader first looks at it.
+    """Return the stream of a new run; the run starts when the stream is first read.
 
-    The conversation is read now, so later changes of the caller's lists have no effect.
+    The conversation is copied now: later changes of the caller's lists have no effect.
 
     Args:
         terms: the terms of the run.
-        state: the state that the run begins with.
-        prompt: the question, which follows the messages of `question`; None for no more.
-        question: the conversation, and the answers to the calls that it ends in.
-        attended: whether the caller iterates the run.
-        keep: whether the stream keeps its parts for all readers.
+        state: the initial user state of the run.
+        prompt: the user's question, which follows the messages of `question`; or None.
+        question: the options of the call: the conversation, and answers to its open tool calls.
+        attended: whether the caller iterates the run turn by turn.
+        keep: whether the stream keeps its parts, so that every reader gets all of them.
     """
     known = ConversationInput if attended else QuestionInput
     if not question.keys() <= known.__annotations__.keys():
         reject_unknown_options(question, known, "a run")
-    # The stream shows the error, like every failure of a run.
+    # `_read` returns an error instead of raising it: the stream raises it, like every failure.
     read = _read(terms, prompt, question)
 
     async def open_run() -> RunHandle[S]:
@@ -74,7 +74,7 @@ def start_run(
             terms.ports(store),
             attended=attended,
             stoppable=keep or attended,
-            # A cancelled caller of an iterated run can come back to it without a store, too.
+            # Even without a store, a cancelled caller of an iterated run can continue it.
             resumable=attended or is_stored,
             settle=None if handed is None else handed.settler(),
         )
@@ -107,14 +107,14 @@ def resume_run(
     attended: bool = False,
     keep: bool = True,
 ) -> RunStream[Any, S]:
-    """Return the stream of a run that goes on, by its result or by its id in the store.
+    """Return the stream of a resumed run, which is given by its result or by its id.
 
     Args:
         terms: the terms that the run was started on.
-        run: the run's id in the store, or the result of the leg that parked.
-        answers: decisions about the calls that wait, and the results of client tools.
-        attended: whether the caller iterates the run, as the caller that started it did.
-        keep: whether the stream keeps its parts for all readers.
+        run: the run's id in the store, or the result with which the run parked.
+        answers: decisions about the pending calls, and the results of client tools.
+        attended: whether the caller iterates the run turn by turn, as when it was started.
+        keep: whether the stream keeps its parts, so that every reader gets all of them.
     """
     given = Answers.given(answers)
 
@@ -154,7 +154,10 @@ def resume_run(
 def _read(
     terms: RunTerms[Any], prompt: str | None, question: QuestionInput
 ) -> tuple[tuple[Message, ...], tuple[str, ...], ConversationAnswers | None] | ConfigError:
-    """Return the conversation, its repairs, and the answers handed in with it; or the error."""
+    """Return the first messages, the findings of their repair, and the answers to open calls.
+
+    A `ConfigError` about them is returned, not raised.
+    """
     run_id, options = question.get("run_id"), terms.options
     is_answered = any(question.get(name) is not None for name in ("approvals", "tool_results"))
     try:

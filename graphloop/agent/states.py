@@ -1,4 +1,4 @@
-"""The user's state: its type, its fields, and whether it can change."""
+"""The user's state: its type, its fields, copies of it, and comparison."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ATOMS: Final = (str, int, float, bool, bytes, Enum, date, time, timedelta, type(
 
 
 def fields_of(kind: object) -> frozenset[str] | None:
-    """Return the names of a state type's fields; None where it names none."""
+    """Return the field names of a state type; None if the type does not declare fields."""
     if not isinstance(kind, type):
         return None
     if dataclasses.is_dataclass(kind):
@@ -53,7 +53,7 @@ def fields_of(kind: object) -> frozenset[str] | None:
 
 
 def is_frozen(state: object) -> bool:
-    """Whether it is certain that a state cannot be changed in place."""
+    """Whether a state, with all its parts, is certainly immutable."""
     if isinstance(state, ATOMS):
         return True
     if isinstance(state, tuple | frozenset):
@@ -66,7 +66,7 @@ def is_frozen(state: object) -> bool:
 
 
 def _is_frozen_type(kind: type[object]) -> bool:
-    """Whether the fields of an object of this type cannot be assigned."""
+    """Whether objects of this type refuse assignment to their fields."""
     if issubclass(kind, BaseModel):
         return bool(kind.model_config.get("frozen"))
     if issubclass(kind, Struct):
@@ -76,9 +76,9 @@ def _is_frozen_type(kind: type[object]) -> bool:
 
 
 def lent(state: S) -> S:
-    """Return the state for a user's function: a copy, unless the state is frozen.
+    """Return a deep copy of the state for a user's function; a frozen state is not copied.
 
-    The journal would not see a change in place.
+    The copy protects the run's state: the journal would not record a change in place.
 
     Raises:
         ConfigError: the state cannot be copied.
@@ -96,25 +96,25 @@ def lent(state: S) -> S:
 
 
 def states_fit(kind: object, other: object) -> bool:
-    """Whether nodes of these state types can stand in one graph."""
+    """Whether one graph can have nodes of both state types: equal types, or one is `Any`."""
     return kind == other or Any in (kind, other)
 
 
 @runtime_checkable
 class Stateful(Node[S, Outcome], Protocol[S]):
-    """A node that knows the type of the state that it works on, such as a function's."""
+    """A node that declares the type of its state, such as a node made of a typed function."""
 
     @property
     def state_type(self) -> object:
-        """The state's type; None for no state, `Any` for every type."""
+        """The type of the node's state; None if it uses no state, `Any` if it accepts any type."""
         ...
 
 
 def state_type_of(graph: NodeGraph[Any], given: object) -> object:
-    """Return the type of a graph's state: the given type, else the first that a node names.
+    """Return the state type of a graph: the given type, or the first that a node declares.
 
     Raises:
-        GraphError: naming each node whose state is of another type.
+        GraphError: a node declares another type; the message names each such node.
     """
     named = dict(_types_named(graph))
     kind = given
@@ -135,14 +135,14 @@ def state_type_of(graph: NodeGraph[Any], given: object) -> object:
 
 
 def known_state_type(graph: NodeGraph[Any]) -> object:
-    """Return the type of a graph's state; None where no node names it."""
+    """Return the state type that a graph has stored; None if no node declares a type."""
     return getattr(graph, "state_type", None)
 
 
 def _types_named(graph: NodeGraph[Any]) -> Iterator[tuple[str, object]]:
     for node in unwrapped(graph.nodes.values()):
         if isinstance(node, Stateful):
-            # isinstance cannot tell the type of the state.
+            # isinstance does not know the type of the state.
             kind = cast("Stateful[object]", node).state_type
             if kind is not Any:
                 yield node.name, kind
@@ -153,7 +153,14 @@ def _word(kind: object) -> str:
 
 
 def changed_fields(kind: object, old: object, new: object, writes: Collection[str]) -> list[str]:
-    """Return the fields of the type that differ and are not among `writes`."""
+    """Return the names of the fields, except those in `writes`, that differ between two states.
+
+    Args:
+        kind: the type of both states.
+        old: the state before.
+        new: the state after.
+        writes: the names of fields that may differ.
+    """
     names = (fields_of(kind) or frozenset()).difference(writes)
     return [name for name in sorted(names) if not same_state(_value(old, name), _value(new, name))]
 
@@ -165,23 +172,23 @@ def _value(state: object, name: str) -> object:
 
 
 def same_state(state: object, other: object) -> bool:
-    """Whether two states hold equal values, however deep.
+    """Whether two states have equal values at every depth.
 
-    `==` would not do: it compares objects of many classes by their identity, and a state is
+    `==` does not suffice: many classes compare their objects by identity, and here a state is
     compared with its copy.
     """
     return _Comparison().same(state, other)
 
 
 class _Comparison:
-    """Compares two states, which may contain themselves."""
+    """A deep comparison of two states; it also ends if a state contains itself."""
 
     def __init__(self) -> None:
-        # The objects are kept, so that no later object gets the id of an earlier one.
+        # Keeps the objects, too: a freed object's id could be given to a later object.
         self._seen: dict[tuple[int, int], tuple[object, object]] = {}
 
     def same(self, left: object, right: object) -> bool:
-        """Whether two values hold equal parts."""
+        """Whether two values have the same type and equal parts."""
         if left is right:
             return True
         if type(left) is not type(right):
@@ -219,9 +226,9 @@ class _Comparison:
 
 
 def _parts(value: object) -> tuple[object, ...] | None:
-    """Return the values that an object is made of, as `copy` and `pickle` find them.
+    """Return the items or attributes of an object, as `copy` and `pickle` find them.
 
-    None for an object that is known by its name alone, such as a function or a class.
+    Returns None for an object that pickle stores by name only, such as a function or a class.
     """
     if isinstance(value, tuple | list | deque):
         return tuple(cast("Iterable[object]", value))
@@ -233,7 +240,7 @@ def _parts(value: object) -> tuple[object, ...] | None:
         return None
     padded: tuple[Any, ...] = (*reduced, None, None)
     arguments, state, *rest = padded[1:5]
-    # Slots stand in a dictionary of their own, beside that of the other attributes.
+    # A class with slots has two dictionaries: one of other attributes, one of the slots.
     attributes = cast("tuple[object, ...]", state) if isinstance(state, tuple) else (state,)
     kept = [_without_caches(type(value), member) for member in attributes]
     return (*arguments, *kept, *[tuple(items) for items in rest if items is not None])

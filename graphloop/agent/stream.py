@@ -1,6 +1,6 @@
-"""RunStream: one run, watched while it goes on; a buffered result is the drained stream.
+"""RunStream: the parts of one run as they are produced, and the run's result at the end.
 
-The first reader starts the run, each further read drives it, and all readers see all parts.
+The first read starts the run, and each further read drives it. All readers get all parts.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ __all__ = ["RunStream"]
 LEFT = "the stream was left before the run ended; a run with a store can be resumed by its id"
 
 RESTING: Final = {DriverState.ENDED, DriverState.PARKED}
-"""The run has ended, or waits for an answer from outside: no driver has more to do."""
+"""The states of a driver whose run has ended, or waits for an answer from outside."""
 
 
 @final
 class RunStream(Generic[OutputT_co, S]):
-    """The live view of one run.
+    """A live view of one run: streams of its parts, and its result.
 
-    A reader that stops early stops driving, and may read on or ask for the `result` later; `abort`
-    or `aclose` gives the run up. A reader cancelled while it drives ends the stream.
+    The run advances only while a reader reads. A reader may stop early, and read on or await
+    `result` later. `abort` ends the run; `aclose`, or cancelling a reader, ends the stream.
 
     Args:
-        open_run: prepares the run on the first look. Its error becomes the stream's error part and
+        open_run: prepares the run at the first read. Its error becomes the stream's error part and
             the error of `result`.
-        graph: the graph that runs; None where the run cannot even start.
-        keep: whether parts are kept for all readers (a buffered call needs none).
+        graph: the graph that runs; None if the run cannot start.
+        keep: whether parts are kept for all readers (a call for the result alone needs none).
         has_objects: whether the answer has an `output_type`.
 
-    `on_over` is awaited once the stream is over. `found` is the run as it was resumed, if it was.
+    `on_over` is awaited once the stream ends. `found` is the initial state of a resumed run.
     """
 
     def __init__(
@@ -74,28 +74,27 @@ class RunStream(Generic[OutputT_co, S]):
 
     @property
     def full_stream(self) -> AsyncIterator[Part]:
-        """All parts from the first on; ends after `finish` or `error`, and never raises."""
+        """All parts from the first to `finish` or `error`; iterating it never raises."""
         return self._look()
 
     @property
     def text_stream(self) -> AsyncIterator[str]:
-        """The text deltas of all turns; a turn that is asked again (`step-retry`) is told again.
+        """The text deltas of all turns; a retried turn (`step-retry`) gives its text again.
 
         Raises:
-            Exception: what `result` raises, after the last delta that came.
+            Exception: the error of `result`, after the last delta.
         """
         return self._texts()
 
     @property
     def object_stream(self) -> AsyncIterator[object]:
-        """The answer of an agent with an `output_type`: growing JSON and, last, its value.
+        """Growing partial JSON values of the answer and, at the end, the checked answer.
 
-        Only the last is checked. A rejected answer is followed by another from its beginning; a
-        run that does not complete has no last one.
+        After a rejected answer, another follows. An incomplete run has no checked answer.
 
         Raises:
-            ConfigError: the agent has no `output_type`; nothing has begun.
-            Exception: what `result` raises, after the last that came.
+            ConfigError: the agent has no `output_type`; the run has not started.
+            Exception: the error of `result`, after the last value.
         """
         if not self._has_objects:
             raise ConfigError("`object_stream` shows an answer with an `output_type`: give one")
@@ -103,31 +102,31 @@ class RunStream(Generic[OutputT_co, S]):
 
     @property
     def run(self) -> Run[S] | None:
-        """The run as it stands now; None before it has started."""
+        """The present state of the run; None before it has started."""
         return self._opened.driver.run if self._opened is not None else None
 
     @property
     def cut(self) -> bool:
-        """Whether the caller who iterates the run was cancelled, and can go on with it."""
+        """Whether the caller who iterates the run was cancelled, but can continue the run."""
         return self._cut
 
     @property
     def failed(self) -> bool:
-        """Whether it is over, and `result` raises."""
+        """Whether the stream has ended with an error, which `result` raises."""
         return self._error is not None
 
     @property
     def over(self) -> bool:
-        """Whether there is a result, or an error."""
+        """Whether the stream has ended, with a result or with an error."""
         return self._over
 
     async def result(self) -> RunResult[OutputT_co, S]:
-        """Drive the run to its end and return what it came to.
+        """Drive the run until it ends or parks, and return its result.
 
         Raises:
-            ConfigError: the call was wrong; nothing has been sent.
-            ProviderError: a model could not be asked, or did not answer completely.
-            Exception: what a `prepare_step` function or a stop predicate raised.
+            ConfigError: the arguments of the run were wrong; no request has been sent.
+            ProviderError: a model request failed, or its reply was incomplete.
+            Exception: the error of a `prepare_step` function or a stop predicate.
         """
         while not self._over:
             await self._pull(len(self._parts))
@@ -137,40 +136,41 @@ class RunStream(Generic[OutputT_co, S]):
         return self._result
 
     async def consume(self) -> None:
-        """Drive the run to its end; never raises an `Exception`."""
+        """Drive the run until it ends or parks; never raises an `Exception`."""
         while not self._over:
             await self._pull(len(self._parts))
 
     def abort(self, reason: str = "", *, after_step: bool = False) -> None:
-        """Stop the run: it ends as `aborted`, with a history in which every call is answered.
+        """Stop the run: it ends as `aborted`, and its history has a result for each call.
 
-        A run that parked is aborted by aborting what `agent.resume_stream` returns.
+        To abort a parked run, call `abort` of the stream that `agent.resume_stream` returns.
 
         Args:
-            reason: why, for the record.
-            after_step: whether the turn under way comes to its end first.
+            reason: a text for the run's record.
+            after_step: whether the present turn is finished first.
         """
         self._tell(lambda driver: driver.abort(str(reason), after_step=after_step))
 
     def steer(self, message: str) -> None:
         """Add a message that the model reads in its next turn.
 
-        It outweighs stop conditions, never a bound; a run at its end goes on for it.
+        A stop condition or a final answer does not end the run before the message is read; hard
+        limits such as `max_steps` do.
 
         Raises:
-            ConfigError: it is no text, or the stream is over.
+            ConfigError: the message is not a string, or the stream has ended.
         """
         said = self._said("steer", message, "steering")
         self._tell(lambda driver: driver.queue(said, follow_up=False))
 
     def follow_up(self, message: str) -> None:
-        """Add a message that the model reads once it would be done, in order.
+        """Add a message that the model reads after its final answer; several are read in order.
 
-        Each answer passes its checks before the model reads what follows. A run without a step
-        left for it ends by `max_steps`: it has an answer, the follow-up has none.
+        Each answer passes its checks before the model reads the next message. A run that has no
+        step left for the message ends by `max_steps`, and the message gets no answer.
 
         Raises:
-            ConfigError: no text, or the stream is over, or no node (`Verify`) hears follow-ups.
+            ConfigError: the message is no string, the stream ended, or the graph has no `Verify`.
         """
         rows = () if self._graph is None else self._graph.table.values()
         if rows and not any(FollowUp in row for row in rows):
@@ -184,13 +184,13 @@ class RunStream(Generic[OutputT_co, S]):
     async def go_on(
         self, answer: Steered | None, on_part: Callable[[Part], object] | None = None
     ) -> None:
-        """Drive the run until it ends, or waits for the caller who iterates it.
+        """Drive the run until it ends, parks, or waits for the caller who iterates it.
 
-        A cancelled caller can go on with the run where it stands.
+        A cancelled caller can call this method again and continue the run.
 
         Args:
-            answer: answers the pending effect; None before the start, and for a stop.
-            on_part: called with each part as it comes; its error becomes a warning.
+            answer: the event that answers the pending effect; None to start or to stop the run.
+            on_part: called with each new part; its error becomes a warning.
         """
         while self._driven:
             await self._until_rest()
@@ -215,14 +215,14 @@ class RunStream(Generic[OutputT_co, S]):
         return UserMessage(message, origin=origin)
 
     def _tell(self, tell: Callable[[AsyncDriver[S]], None]) -> None:
-        """Tell the driver, or keep it until there is one."""
+        """Call `tell` with the driver of the run, now or once the run has been opened."""
         if self._opened is None:
             self._asides.append(tell)
         else:
             tell(self._opened.driver)
 
     async def aclose(self) -> None:
-        """Stop watching; the journal has all messages and ended effects, the run can be resumed."""
+        """End the stream; a run with a store can be resumed, since its journal is up to date."""
         self._closed = True
         while self._driven:
             if self._opened is not None:
@@ -269,7 +269,7 @@ class RunStream(Generic[OutputT_co, S]):
         await self._rests.wait()
 
     async def _pull(self, known: int, *, iterated: bool = False) -> None:
-        """Drive the run until there is more than `known` parts, or let another reader do it."""
+        """Drive the run until a new part follows the first `known`; or wait for another reader."""
         if self._driven:
             await self._until_rest()
             return
@@ -290,21 +290,21 @@ class RunStream(Generic[OutputT_co, S]):
             await self._end()
         except BaseException as error:
             await self._break_off(error, iterated=iterated)
-            if not isinstance(error, Exception):  # `result` raises an `Exception` again.
+            if not isinstance(error, Exception):  # `result` raises an `Exception`.
                 raise
         finally:
             self._driven = False
             self._rests.set()
 
     async def _break_off(self, error: BaseException, *, iterated: bool) -> None:
-        """Note what broke the run off; a cancelled caller of an iterated run can go on with it."""
+        """End the stream with an error, unless a cancelled caller can continue the iterated run."""
         failed, run = isinstance(error, Exception), self._opened
         cancelled = isinstance(error, asyncio.CancelledError)
         self._cut = iterated and cancelled and run is not None and run.has_taken(self._say)
         if self._cut:
             return
         if run is not None and (failed or cancelled):
-            await run.seen.aclose()  # Else the driver, and its lease, would stay in place.
+            await run.seen.aclose()  # Otherwise the driver would keep its lease.
         self._fail(error if isinstance(error, Exception) else RunFailed(LEFT))
         await self._end()
 
@@ -321,13 +321,13 @@ class RunStream(Generic[OutputT_co, S]):
         view = self._view = PartView(opened.graph, self.found)
         self._objects = None if opened.final is None else opened.final.view()
         if self.found is not None:
-            # A run that is resumed in the middle of a reply yields deltas before its first step.
+            # A run that is resumed during a reply gives deltas before its first step.
             self._talking = view.shows_deltas(self.found)
             self._parts.append(RunStart(self.found.id))
         return opened
 
     async def _step(self, opened: RunHandle[S], seen: Step[S]) -> None:
-        """Show a step, and report the turns that it has closed."""
+        """Add the parts of a step; call `on_step_finish` for each turn that the step has closed."""
         run = seen.run
         if self._view is not None:
             self._talking = self._view.shows_deltas(run)
@@ -344,14 +344,14 @@ class RunStream(Generic[OutputT_co, S]):
                 self._warn(*await inform("on_step_finish", listener, result))
 
     def _show_live(self, view: PartView[S], seen: Live | ChildStep) -> None:
-        """Keep a delta of the run's own model, or the parts of a child."""
+        """Add a delta of the run's own model, or the parts of a child run's step."""
         if isinstance(seen, ChildStep):
             self._parts += view.see_child(seen.key, seen.agent, seen.graph, seen.seen)
         elif self._talking:
             self._show((view.live(seen),))
 
     def _show(self, parts: Sequence[Part]) -> None:
-        """Keep parts of the run's own, and the snapshots of the answer that they make."""
+        """Add parts of the run itself, each followed by its new partial values of the answer."""
         if self._objects is not None:
             parts = [one for part in parts for one in (part, *self._objects.see(part))]
         self._parts += parts
@@ -364,7 +364,7 @@ class RunStream(Generic[OutputT_co, S]):
             self._parts += map(Warned, messages)
 
     def _finish(self, opened: RunHandle[S] | None) -> None:
-        """Tell the result of the run, or that it was left."""
+        """Set the result of the run, or the error that the stream was left before the end."""
         run = None if opened is None else opened.driver.run
         if opened is None or run is None or opened.driver.state not in RESTING:
             self._fail(RunFailed(LEFT))
@@ -384,10 +384,10 @@ class RunStream(Generic[OutputT_co, S]):
         try:
             if not self._over and self.on_over is not None:
                 await self.on_over()
-        except Exception as error:  # A run that has ended keeps its result.
+        except Exception as error:  # An ended run keeps its result.
             if self._result is None:
                 raise
-            self._keep = False  # The last part has been shown.
+            self._keep = False  # `finish` is the last part.
             self._warn(f"after the run: {type(error).__name__}: {error}")
         finally:
             self._over = True

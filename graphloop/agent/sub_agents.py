@@ -1,8 +1,8 @@
 """Agents as tools of other agents: each call is a child run.
 
-The child has a journal of its own, and the store, the approver and the clock of its parent. The
-gates of all its parents hold beside its own gate. Its budget is a share of what the parent's budget
-has remaining.
+The child run has its own journal, and uses the store, the approver and the clock of its parent.
+The gates of all its parent runs apply together with its own gate. Its budget is a share of the
+parent's remaining budget.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ __all__ = [
 @final
 @dataclass(frozen=True)
 class Brief:
-    """The conversation and the state of a new child run; None means the opener's state."""
+    """The first messages and the initial state of a new child run.
+
+    With the state None, the child run starts with the default state of its agent or graph.
+    """
 
     messages: tuple[Message, ...]
     state: object = None
@@ -47,12 +50,13 @@ class Brief:
 @final
 @dataclass(frozen=True)
 class Nesting:
-    """How deep the child runs of a graph go.
+    """The nesting depth of the child runs of a graph.
 
     Attributes:
-        path: the agents that nodes run, along one of the deepest ways, outermost first.
-        problem: why a run would go too deep, in words; empty if it would not.
-        called: the agents that nodes run or models call, along one of the deepest ways.
+        path: the names of the agents on a longest chain of nodes that run agents, outermost first.
+        problem: the error message if a run would be nested too deep; empty otherwise.
+        called: the names on a longest chain of agents that nodes run or models call, outermost
+            first, cut at the allowed depth.
     """
 
     path: tuple[str, ...] = ()
@@ -61,47 +65,47 @@ class Nesting:
 
 
 class ChildTerms(Protocol):
-    """The facts of an agent's runs that a parent needs before it starts one."""
+    """The facts about an agent's runs that a parent run needs before it starts one as a child."""
 
     tool_names: tuple[str, ...]
-    """The tools that such a run, or its child runs, may call."""
+    """The names of the tools that a run of the agent, or its child runs, may call."""
     is_signed: bool
-    """Whether approvals in such a run have to be signed."""
+    """Whether approvals in a run of the agent must be signed."""
     reply_max: int | None
-    """How many tokens one reply may have, in such a run or in its child runs."""
+    """The most tokens that one reply may have, in a run of the agent or in its child runs."""
     nesting: Nesting
-    """How deep the child runs of such a run go."""
+    """The nesting depth of the child runs of a run of the agent."""
     resources: tuple[SharedResources, ...]
-    """The resources that the agent, and the agents that it may call, share among their runs."""
+    """The stores and connections that runs of the agent and of its sub-agents share."""
     own_resources: tuple[SharedResources, ...]
-    """The resources of the agent itself, and of the agents that were made only for its runs."""
+    """The stores and connections of the agent, and of sub-agents made only for its runs."""
 
     def bound(self, context_window: int | None = None, price: ModelPrice | None = None, /) -> Bound:
-        """Return the worst case of such a run."""
+        """Return the upper bound (model calls, tool calls, cost) of a run of the agent."""
         ...
 
 
 class Opener(Protocol):
-    """An agent whose runs can be opened as children of other runs."""
+    """An agent or graph that can run as a child run of another run."""
 
     @property
     def terms(self) -> ChildTerms:
-        """The terms of such a run."""
+        """The facts about its runs that a parent run needs."""
         ...
 
     def child(
         self, brief: Callable[[], Brief], effect: StartRun, parent: Run[Any], ports: Ports[Any]
     ) -> ChildRun[Any]:
-        """Return the child run; `brief` is called only for a run that has not started."""
+        """Return the child run that an effect starts; a resumed child run does not call `brief`."""
         ...
 
 
 class Plan(Protocol):
-    """An agent under the name that a run knows it by: how to open its child runs."""
+    """An entry of a run's `agents` or agent tools: it opens the child runs of its agent."""
 
     @property
     def opener(self) -> Opener:
-        """The opener of the child runs."""
+        """The agent or graph that runs as the child."""
         ...
 
     def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
@@ -110,10 +114,10 @@ class Plan(Protocol):
 
 
 class NamedAgent(Protocol):
-    """An agent or a graph that a run is given under a name (`agents={"writer": writer}`)."""
+    """An agent or a graph in the `agents` of a run (`agents={"writer": writer}`)."""
 
     def as_sub_agent(self, name: str, options: Mapping[str, object]) -> AgentTool:
-        """Return the agent for one run; a graph asks the `model` of the run's options."""
+        """Return the agent as a tool for one run; a graph uses the `model` of the run's options."""
         ...
 
 
@@ -124,10 +128,10 @@ class AgentTool:
 
     Args:
         tool: the tool as the calling model sees it.
-        opener: opens the child runs.
-        takes_over: whether a call is a handoff: once the other calls of the turn are answered, the
-            child reads the whole conversation and gives the run's answer. Otherwise the child
-            reads a task and answers the call.
+        opener: the agent or graph that runs as the child.
+        takes_over: whether a call is a handoff. In a handoff, the child reads the whole
+            conversation after the other calls of the turn, and its answer is the run's answer.
+            Otherwise the child reads a task, and its answer is the result of the call.
     """
 
     tool: Tool[..., object]
@@ -136,23 +140,23 @@ class AgentTool:
 
     @property
     def name(self) -> str:
-        """The tool's name for the calling model."""
+        """The name by which the model calls the tool."""
         return self.tool.name
 
     def as_sub_agent(
         self,
-        name: str,  # noqa: ARG002 - the caller keeps the name
-        options: Mapping[str, object],  # noqa: ARG002 - an agent has its own
+        name: str,  # noqa: ARG002 - not needed: the caller keeps it
+        options: Mapping[str, object],  # noqa: ARG002 - not needed: an agent has its own
     ) -> AgentTool:
-        """Return the agent itself."""
+        """Return this object unchanged: an agent has its own name and options."""
         return self
 
     def renamed(self, name: str) -> AgentTool:
-        """Return the same agent under another name."""
+        """Return a copy of the tool under another name."""
         return AgentTool(self.tool.renamed(name), self.opener, self.takes_over)
 
     def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
-        """Return the child run that a call, or a `Child` node, starts."""
+        """Return the child run that a call of the tool, or a `Child` node, starts."""
         messages = tuple(effect.messages)
         if effect.arguments and not self.takes_over:
             prompt = json.loads(effect.arguments).get("prompt")

@@ -1,4 +1,4 @@
-"""Terms: the models, tools, limits, rules and store that all runs of one graph start with.
+"""RunTerms: the models, tools, limits, rules and store that all runs of one graph start with.
 
 `starting` starts or resumes a run on these terms. `child_runs` starts one as a child run.
 """
@@ -40,15 +40,15 @@ T = TypeVar("T")
 
 @final
 class SharedResources:
-    """Opens the store of the options, and closes it with the connections to the models.
+    """The store and the model connections that all runs of an agent share.
 
-    Each event loop has a store of its own, so that a synchronous call closes only its own store.
-    No counter of users is kept: close an agent once its runs are over (`async with agent:`).
+    Each event loop gets its own open store, so that a synchronous call closes only its own store.
+    Users are not counted: close an agent only after its runs have ended (`async with agent:`).
 
     Args:
-        given: the store of the options; a store that is open already stays open.
-        models: the models by label, also those that runs add later.
-        named: the labels of models that were given by name.
+        given: the `store` option; an open store is never closed here.
+        models: the models by label; runs may add models to this mapping later.
+        named: the labels of the models that were given by name.
 
     Attributes:
         is_given: whether the caller gave a store.
@@ -68,10 +68,10 @@ class SharedResources:
         self._stores: WeakKeyDictionary[asyncio.AbstractEventLoop, Store] = WeakKeyDictionary()
 
     def store(self) -> Store:
-        """Return the open store of the options; without one, a new store in memory.
+        """Return the open store of the options; without a `store` option, a new memory store.
 
         Raises:
-            ConfigError: no event loop of asyncio runs here.
+            ConfigError: no asyncio event loop is running in this thread.
         """
         loop, given = running_loop(), self._given
         if loop is None:
@@ -84,15 +84,15 @@ class SharedResources:
         if not isinstance(given, str | Path):
             return given
         if loop not in self._stores:
-            # The store of a closed loop may hold leases; a new store could not write these runs.
+            # Reuse the store of a closed loop: its leases would lock out a new store.
             left = next((known for known in tuple(self._stores) if known.is_closed()), None)
             store = None if left is None else self._stores.pop(left, None)
-            # Child runs have states of other types, so the store reads states as plain JSON.
+            # Child runs have states of other types, so the codec reads plain JSON.
             self._stores[loop] = store or open_store(given, Codec())
         return self._stores[loop]
 
     def stored(self) -> Store:
-        """Return the open store of the options, for runs that are known by their id only.
+        """Return the open store of the options, to find a run by its id.
 
         Raises:
             ConfigError: the options have no store.
@@ -105,7 +105,7 @@ class SharedResources:
         return self.store()
 
     def reopened(self, store: Store) -> Store:
-        """Return a run's store, opened again if a synchronous call has closed it."""
+        """Return the given store of a run, or a new one if a synchronous call has closed it."""
         if not isinstance(self._given, str | Path) or not isinstance(store, stores.SqliteStore):
             return store
         return self.store() if store.closed else store
@@ -114,10 +114,10 @@ class SharedResources:
         """Close the store and the connections of the running event loop.
 
         Args:
-            given: whether the connections of models that were given as objects close, too.
+            given: whether to close models that were given as objects, too.
 
         Raises:
-            BaseException: the last failure, once everything is closed.
+            BaseException: the last error of a close; the others are closed nevertheless.
         """
         store = self._stores.pop(asyncio.get_running_loop(), None)
         async with AsyncExitStack() as closing:
@@ -135,17 +135,17 @@ class RunTerms(Generic[S]):
     Args:
         graph: the graph that runs.
         options: the options of every run.
-        world: the models, tools and agents.
-        callbacks: makes the functions that nodes invoke, by name, for a run with this toolbox.
-        own_gates: the rules of the graph's own gates, for the functions of their conditions.
-        gates: the gates that hold beside the graph's own gates.
+        world: the models, tools and agents that runs may use.
+        callbacks: returns the user functions that nodes call, by name, for a run's toolbox.
+        own_gates: the policy of the graph's own gates, with the functions of its conditions.
+        gates: gates that apply in addition to the graph's own gates.
         final: reads the final answer of an agent with an `output_type`.
 
     Raises:
-        ConfigError: an option, the model or a tool cannot work.
+        ConfigError: an option, the model or a tool is not valid.
     """
 
-    def __init__(  # noqa: PLR0913 - all that a run needs beside its question
+    def __init__(  # noqa: PLR0913 - everything that a run needs except its question
         self,
         graph: NodeGraph[S],
         options: Options,
@@ -158,7 +158,7 @@ class RunTerms(Generic[S]):
     ) -> None:
         self.graph, self.options, self.world, self.final = graph, options, world, final
         self.chat: ChatSoFar | None = None
-        self.known_graph: NodeGraph[Any] | None = None  # `metadata.graph_of` makes it once.
+        self.known_graph: NodeGraph[Any] | None = None  # `metadata.graph_of` sets it.
         self._callbacks, self._gates, self._own_gates = callbacks, gates, own_gates
         rules = tuple([gate.rules for gate in gates])
         decide = options.approve_tool_call
@@ -186,7 +186,7 @@ class RunTerms(Generic[S]):
         self.needs_messages = needs_messages(graph)
         self.nesting = nesting_of(graph, world.children, depth)
         self.reply_max = reply_max(self.setup, world)
-        # An agent that many levels share is computed once.
+        # Cached: an agent that is a sub-agent at many levels is computed once.
         self.bound = cache(partial(run_bound, graph, self.setup, world))
         self.price = world.price()
         self._state_type = known_state_type(graph)
@@ -217,11 +217,11 @@ class RunTerms(Generic[S]):
         return terms
 
     def ports(self, store: Store, added: Sequence[AnyTool] = ()) -> Ports[S]:
-        """Return the world of a run as its driver sees it.
+        """Return the ports of one run: the store, models, tools and functions that its driver uses.
 
         Args:
-            store: where its journal goes.
-            added: the tools that earlier legs of the run have added.
+            store: the store of the run's journal.
+            added: tools that were added to the run before it parked.
         """
         toolbox = self.world.toolbox.copy()
         if added:
@@ -244,11 +244,11 @@ class RunTerms(Generic[S]):
         )
 
     def run_sync(self, ask: Callable[[], Awaitable[T]], instead: str) -> T:
-        """Run `ask` to its end without an event loop, and close everything that it opened.
+        """Call and await `ask` in a new event loop, close its resources, and return its result.
 
         Args:
-            ask: makes the awaited call.
-            instead: the call to await where an event loop is running.
+            ask: starts the asynchronous call.
+            instead: the asynchronous call that the error message suggests.
         """
 
         async def closing() -> T:
@@ -260,14 +260,15 @@ class RunTerms(Generic[S]):
         return run_sync(closing(), instead)
 
     def check_start(self, state: object, *, kept: bool) -> None:
-        """Refuse a run whose state has another type, or that would go too deep.
+        """Refuse a run whose state has the wrong type, or whose child runs would nest too deep.
 
         Args:
-            state: the state.
-            kept: whether a store writes the journal down.
+            state: the initial state of the run.
+            kept: whether the store writes the journal to disk, with the state in it.
 
         Raises:
-            ConfigError: the state, or a part of it that is written down, is of another type.
+            ConfigError: the state or a stored part of it has the wrong type, or the nesting is too
+                deep.
         """
         if state is not None or self._state_type is not None:
             place = f"a run of graph {self.graph.name!r} begins with"
@@ -276,21 +277,21 @@ class RunTerms(Generic[S]):
             raise ConfigError(self.nesting.problem)
 
     async def aclose(self, *, shared: bool = True) -> None:
-        """Close the store and the connections to the models; they can be used again.
+        """Close the store and the model connections; a later run opens them again.
 
         Args:
-            shared: whether to close what other agents may use as well: models that were given as
-                objects, and the agents that this one may call.
+            shared: whether to close resources that other agents may use as well: models that were
+                given as objects, and the sub-agents of this agent.
 
         Raises:
-            BaseException: the last failure, once everything is closed.
+            BaseException: the last error of a close; the others are closed nevertheless.
         """
         async with AsyncExitStack() as closing:
             for resource in reversed(self.resources if shared else self.own_resources):
                 closing.push_async_callback(resource.aclose, given=shared)
 
     def _refuse_unsigned(self) -> None:
-        """Refuse agents that demand signed approvals, where no secret signs them."""
+        """Refuse sub-agents that require signed approvals if there is no secret to sign them."""
         children = self.world.children.items()
         unsigned = [name for name, plan in children if plan.opener.terms.is_signed]
         if unsigned and self.secret is None:
@@ -305,7 +306,7 @@ def run_sync(work: Coroutine[object, object, T], instead: str) -> T:
 
     Args:
         work: the coroutine.
-        instead: the call to await where an event loop is running.
+        instead: the asynchronous call that the error message suggests.
 
     Raises:
         ConfigError: an event loop is running in this thread.

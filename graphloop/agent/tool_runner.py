@@ -4,9 +4,9 @@
         if turn.calls:
             turn.append_messages("Keep it short.")
 
-Like the tool runner of Anthropic's SDKs, with three differences. The model's message is part of the
-history before the caller reads the turn. Appending and replacing messages are two methods. A run
-that is left early has a history in which every call is answered.
+It works like the tool runner of Anthropic's SDKs, with three differences. The model's message is in
+the history before the caller reads the turn. Appending and replacing messages are two methods. If
+the iteration stops early, the history still has a result for each call.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ OutputT_co = TypeVar("OutputT_co", default=str, covariant=True)
 
 @final
 class ToolRunner(Generic[OutputT_co]):
-    """Iterates a run turn by turn. `Agent.iter` and `Agent.resume_iter` make it; iterate it once.
+    """Iterates a run turn by turn, once; returned by `Agent.iter` and `Agent.resume_iter`.
 
-    `async with agent.iter(…) as runner:` closes it at the end.
+    `async with agent.iter(…) as runner:` closes the runner at the end.
 
     Args:
         terms: the terms of the run.
         stream: the stream of the run.
-        is_new: whether the run begins here.
-        on_part: called with each part as it comes, as in `RunStream.full_stream`; its error becomes
-            a warning.
+        is_new: whether the run is new, not resumed.
+        on_part: called with each new part, as in `RunStream.full_stream`; its error becomes a
+            warning.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class ToolRunner(Generic[OutputT_co]):
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The present conversation, in which every call has a result, also during a turn."""
+        """The present conversation; during a turn, calls without a result get a placeholder."""
         run = self._stream.run
         if run is None:
             return ()
@@ -113,9 +113,9 @@ class ToolRunner(Generic[OutputT_co]):
         await self.aclose()
 
     async def until_done(self) -> RunResult[OutputT_co]:
-        """Take the run to its end without further changes, and return its result.
+        """Run all remaining turns without changes, and return the result of the run.
 
-        Works after any iteration: not begun, left early, cancelled, or at its end.
+        It can be called before, during and after the iteration, and after a cancelled one.
 
         Raises:
             Exception: the errors of `RunStream.result`.
@@ -125,9 +125,9 @@ class ToolRunner(Generic[OutputT_co]):
         return await self._stream.result()
 
     async def aclose(self) -> None:
-        """Abort the run, with a history in which every call is answered.
+        """Abort the run; its history has a result for each call.
 
-        A parked run stays parked, and so does a resumed run before its first look.
+        A parked run stays parked. So does a resumed run whose iteration has not started.
         """
         self._settle_turn()
         if self._stream.run is None and not self._is_new:
@@ -137,15 +137,15 @@ class ToolRunner(Generic[OutputT_co]):
         await self._go_on(None)
 
     def abort(self, reason: str = "", *, after_step: bool = False) -> None:
-        """Stop the run, at once or after the present turn."""
+        """Stop the run, at once or after the present turn; it ends as `aborted`."""
         self._stream.abort(reason, after_step=after_step)
 
     def add_model(self, model: str | Provider) -> str:
-        """Add a model that the run may ask, and return its label."""
+        """Add a model that the run may use, and return its label."""
         return self._terms.world.add_model(model)
 
     async def run_tools(self, turn: PendingTurn) -> tuple[ToolResult, ...] | None:
-        """Run the tools of the pending turn, and return their results; None if the run stops."""
+        """Run the turn's tools and return their results; None if the run ends or parks."""
         try:
             if self._stream.cut:
                 await self._go_on(None)
@@ -191,14 +191,14 @@ class ToolRunner(Generic[OutputT_co]):
             self._turn = None
 
     def _was_pending(self, effect: AwaitCaller) -> bool:
-        """Whether the process died during this turn, after its tools had run."""
+        """Whether this turn, whose tools have run, was already pending when the run was resumed."""
         found = self._stream.found
         return found is not None and effect.id in found.pending
 
     def _handed_over(self) -> AwaitCaller | None:
         run = self._stream.run
         if run is None or self._stream.over:
-            return None  # A failed stream takes no answer, though its run may wait for it.
+            return None  # A failed stream accepts no answer, even if its run waits for one.
         pending = run.pending.values()
         return next((effect for effect in pending if isinstance(effect, AwaitCaller)), None)
 

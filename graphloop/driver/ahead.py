@@ -1,8 +1,8 @@
 """Ahead: the events that a driver can apply without waiting for an effect.
 
-The driver journals an event before its effects start. Some events need no append of their own: the
-next event follows before an effect starts, the driver waits, or a step is yielded. The driver holds
-such an event, and journals it together with the next one
+The driver journals an event before its effects start. Some events need no append of their own,
+because the next event is known at once: no effect starts, and no step is yielded, in between. The
+driver holds such an event, and journals it together with the next one
 (docs/decisions/2026-11-23-two-commits-a-turn.md).
 """
 
@@ -40,7 +40,7 @@ HOLDABLE: Final = frozenset({ModelReplied, CallsChecked})
 
 
 class Ahead(Struct, Generic[S], eq=False):
-    """Queues the events that are known already, and returns those that need no wait.
+    """Queues known events, and returns the events that need no wait for an effect.
 
     Args:
         ports: the clock, and whether another driver could resume the run.

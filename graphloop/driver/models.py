@@ -1,4 +1,4 @@
-"""Model calls: one session for each model of a run, and the usage of unfinished calls."""
+"""Model calls of a run: a session for each model, and the usage of unfinished calls."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ S = TypeVar("S")
 DELTAS: Final = (TextDelta, ReasoningDelta, ToolCallDelta, Restarted)
 
 NOTHING_YET: Final = Reply(AssistantMessage(()), FinishReason.OTHER)
-"""Stands for a reply whose server has reported no usage yet, so that its price is unknown."""
+"""A placeholder for the reply of a call whose server has not reported any usage yet."""
 
 
 class Models(Struct, Generic[S], eq=False):
@@ -110,7 +110,7 @@ class Models(Struct, Generic[S], eq=False):
 class ModelCallInFlight(Struct, Generic[S], eq=False):
     """A model call: `__anext__` returns each delta and, last, the event that answers the call.
 
-    This is no async generator: the event loop tracks each of those, which costs more than a delta.
+    It is no async generator, because the event loop tracks each generator, at a cost per call.
     `reported` is the server's latest usage report; None if the call failed before any output.
     """
 

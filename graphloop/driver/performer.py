@@ -68,13 +68,13 @@ FREE: Final = CallCheck()
 GATED: Final = CallCheck(needs_approval=True)
 
 PARKING: Final = frozenset({CallTool, AskHuman, AwaitCaller})
-"""Effects that another process, a person or the caller may have to answer."""
+"""Effect types whose answer may have to come from another process, a person or the caller."""
 
 HANDED_IN: Final = call_key(-1, 0).removesuffix("0")
 """Prefix of the keys of calls that came with the conversation that the caller passed in."""
 
 OF_THE_USER: Final = frozenset({CallTool, AskHuman, Invoke})
-"""Effects that always call a user's function; `CheckCalls` may call one too."""
+"""Effect types that always call a user's function; `CheckCalls` sometimes calls a function."""
 
 
 class Performer(Struct, Generic[S], eq=False):
@@ -293,7 +293,7 @@ class Performer(Struct, Generic[S], eq=False):
             tool = ports.toolbox.get(call.name)
             if tool is not None and callable(tool.policy.needs_approval):
                 return None
-        self._values.clear()  # They belong to the last turn.
+        self._values.clear()  # The values of the last turn.
         # Keyed by place: two calls may be equal, or even the same object.
         checks = [
             self._parsed(call_key(effect.turn, at), call)

@@ -70,8 +70,8 @@ class Ports(Generic[S]):
         resumable: whether another driver could resume the run after a crash during a tool. If so,
             effects that must not be repeated are journaled before they start. It is False only if
             no other driver can reach the store.
-        stoppable: whether a caller may abort the run. If so, a single tool gets a task of its own,
-            which can be left behind, at a small cost.
+        stoppable: whether a caller may abort the run. If so, even a single tool call runs in a task
+            of its own, which can be abandoned. This costs a little time.
         state_type: the type of the user's state; None if it is not known.
         kept: whether the store serializes the journal, so that every state must be serializable.
         secret: the key that signs approval tokens; None for unsigned tokens.
@@ -106,7 +106,7 @@ class Ports(Generic[S]):
 
 
 class Parked(Struct, frozen=True):
-    """The end of an effect whose answer has to come from outside this process."""
+    """The result of an effect that parks the run: its answer has to come from outside."""
 
     effect: int
 

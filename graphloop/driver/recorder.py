@@ -48,8 +48,8 @@ RELEASED_AS: Final[Mapping[EndReason, ReleaseStatus]] = {
 class Recorder(Generic[S]):
     """Applies and journals the events of one run; as a context manager, holds the run's lease.
 
-    This is a class and not an async generator, because a closing event loop closes all generators
-    at once, and could release the lease before the driver has saved its events.
+    It is not an async generator: a closing event loop closes all generators at once. That could
+    release the lease before the driver has saved its events.
 
     Attributes:
         run: the run after all journaled events; None before the first event.

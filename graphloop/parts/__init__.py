@@ -1,4 +1,4 @@
-"""Stream parts: the values that a caller receives while a run goes on.
+"""Stream parts: the values that a caller receives during a run.
 
 Owns the parts, and the conversion of a run's steps into parts. It performs and stores nothing.
 Start with `kinds.py`, which defines the parts; `parts.py` makes them.

@@ -1,7 +1,7 @@
 """changes: the differences between a run before a step and the run after it.
 
-Pure functions, for views. No event says that messages left a queue or that a conversation became
-shorter: only a comparison of the two runs shows such a change.
+These pure functions serve views of a run. No event reports that messages left a queue, or that a
+conversation became shorter. Such changes are found by comparing the two runs.
 """
 
 from __future__ import annotations
@@ -121,14 +121,14 @@ def results_of(run: Run[S], turn: int) -> Iterator[ToolResult]:
         if result is not None and place not in given and result.key == call_key(turn, place):
             yield result
     if turn < 0:
-        # The initial conversation has no turn record: only the results that it lacked are new.
+        # The initial conversation has no turn record; only results for its open calls are new.
         for message in run.record.added:
             if isinstance(message, ToolResult) and message.key.startswith(SETTLED):
                 yield message
 
 
 def new_notes(before: Run[S] | None, event: Event, run: Run[S]) -> tuple[Message, ...]:
-    """Return the caller's messages after a turn, if this step adds them to the conversation."""
+    """Return the messages to append after a turn, if this step adds them to the conversation."""
     notes = () if before is None else before.turn.notes
     if isinstance(event, Steered):
         notes = (*notes, *event.append)
@@ -136,7 +136,7 @@ def new_notes(before: Run[S] | None, event: Event, run: Run[S]) -> tuple[Message
 
 
 def new_messages(before: Run[S], event: Steered) -> tuple[Message, ...]:
-    """Return the messages that are new in a conversation with which the caller replaces another."""
+    """Return the messages of the caller's replacement conversation that the run did not have."""
     if event.messages is None:
         return ()
     turn = before.turn
@@ -159,7 +159,7 @@ def compacted(
 
 
 def exceeded(run: Run[S]) -> Iterator[ReachedLimit]:
-    """Yield the limits of its budget that ended a run."""
+    """Yield the budget limits that ended a run, each with the value that the run had reached."""
     budget, spent = run.setup.budget, run.spent
     for which, limit, value in (
         ("budget.tokens", budget.tokens, spent.usage.total_tokens),

@@ -82,7 +82,8 @@ class CompactionPart(Struct, frozen=True, tag_field="type", tag="compaction", gc
 class MessageInjected(Struct, frozen=True, tag_field="type", tag="message-injected", gc=False):
     """A message from outside the run is now in the conversation, and the model will read it.
 
-    The origin `caller` means the caller of an iterated run; the other origins are queues.
+    The origin `caller` means that the caller of an iterated run added it; the other origins name
+    the queue of the message.
     """
 
     message: Message
@@ -124,10 +125,10 @@ class ToolCallPart(Struct, frozen=True, tag_field="type", tag="tool-call", gc=Fa
 class ToolState(Struct, frozen=True, tag_field="type", tag="tool-state", gc=False):
     """The new state of a tool call.
 
-    Neither a denied call nor a call of a client tool, whose result comes from outside, is ever
-    `executing`. A call is `dropped` when the caller replaces the conversation without it. In the
-    state `error`, the call may have been `denied`, or its effect may be `unknown`. In the state
-    `executing`, `arguments` is the JSON text that an approver edited; empty without an edit.
+    A denied call is never `executing`. Nor is a call of a client tool, since its result comes from
+    outside. A call is `dropped` when the caller replaces the conversation by one without the call.
+    In the state `error`, the call may have been `denied`, or its effect may be `unknown`. In the
+    state `executing`, `arguments` is the JSON text that an approver edited; empty without an edit.
     """
 
     key: str
@@ -162,7 +163,7 @@ class ToolApprovalRequest(
 class ToolResultPart(Struct, frozen=True, tag_field="type", tag="tool-result", gc=False):
     """The result of a call, as soon as its tool ends; the history keeps the order of requests.
 
-    Of several results with one key, the last counts, because the caller may override a result. The
+    If several results have one key, the last one is valid: the caller may override a result. The
     phase is `resume` for calls of the initial conversation, before the first turn.
     """
 
@@ -219,7 +220,7 @@ class Finish(Struct, frozen=True, tag_field="type", tag="finish", gc=False):
 
 
 class ErrorPart(Struct, frozen=True, tag_field="type", tag="error"):
-    """The last part of a failed run, in place of a finish."""
+    """The last part of a failed run; such a run has no `Finish`."""
 
     error: Exception
     type: ClassVar[Literal["error"]] = "error"

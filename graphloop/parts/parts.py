@@ -122,10 +122,10 @@ UNSEEN: Final = frozenset({EffectsStarted, Queued, Resumed})
 """Events whose steps yield no parts."""
 
 SILENT: Final = frozenset({CallsChecked, ToolReturned, Decided})
-"""Events that yield no parts themselves; changes that they cause in the run do."""
+"""Event types that yield no parts themselves; the changes that they cause in the run do."""
 
 UNSEEN_EFFECTS: Final = frozenset({CallModel, CheckCalls, Invoke, AwaitCaller})
-"""Effects that do not concern a single call, so they yield no parts."""
+"""Effect types that yield no parts, because they do not concern a single call."""
 
 
 class ChildSeen(Protocol):

@@ -1,7 +1,7 @@
-"""Policy: the rules that let a call run, have a person decide about it, or deny it.
+"""Policy: the rules that allow a tool call, ask a person about it, or deny it.
 
 Owns the rules of a gate (`allow`, `ask`, `deny`) and a person's answer about one call.
-Refuses a rule that an earlier rule shadows, and every answer but an explicit approval.
+Refuses a rule that earlier rules make useless, and every answer except an explicit approval.
 Start with `policy.py`; `approvals.py` has people's answers and the tokens of approvals.
 """
 

@@ -221,7 +221,7 @@ def _payload(capability: Capability) -> str:
     if capability.expires_at is not None:
         fields["expires_at"] = float(capability.expires_at)
     if not capability.conversation:
-        del fields["conversation"]  # A run's own token omits it.
+        del fields["conversation"]  # Tokens of a run omit this field.
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return _base64(text.encode("ascii"))
 
@@ -254,7 +254,7 @@ def _edited(edit: Mapping[str, object] | str | None) -> str:
         return edit
     try:
         text = json.dumps(edit, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        text.encode()  # Half a surrogate pair cannot be encoded.
+        text.encode()  # Raises for a lone surrogate.
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(
             f"approve: `edit` cannot be written as JSON: {error}. "
@@ -268,5 +268,5 @@ def _base64(data: bytes) -> str:
 
 
 def _bytes(text: str) -> bytes:
-    """Return text as UTF-8 bytes; text from a model may hold half a surrogate pair."""
+    """Return text as UTF-8 bytes, even if it has lone surrogates, as text from a model may."""
     return text.encode("utf-8", "surrogatepass")

@@ -1,9 +1,9 @@
-"""Policy: ordered rules that let a call run, have a person decide about it, or deny it.
+"""Policy: ordered rules that allow a tool call, ask a person about it, or deny it.
 
     allow("read_*") | ask("refund", when=over_limit) | deny("delete_*", reason="never")
 
-The first rule that matches decides, and a call that no rule matches is denied. A `when` is the
-user's own function, perhaps asynchronous, so this module never calls it. A rule holds only the
+The first rule that matches decides, and a call that no rule matches is denied. A `when` is a
+function of the user, perhaps asynchronous, which this module never calls. A rule has only the
 function's name, and the driver reports which conditions hold. So a policy can be drawn, proven, and
 written to a file.
 """
@@ -52,7 +52,7 @@ NARROWER = "put the narrower rule first, or leave it out."
 
 
 class Named(Protocol):
-    """Anything with a name, such as a tool."""
+    """An object with a `name`, such as a tool."""
 
     @property
     def name(self) -> str:
@@ -61,7 +61,7 @@ class Named(Protocol):
 
 
 class Rule(Struct, frozen=True, gc=False):
-    """One rule of a policy: the verdict on the calls of some tools.
+    """A rule of a policy: the verdict on the calls of some tools.
 
     `tools` holds names or shell patterns (`db_*`), which are case-sensitive. `condition` names a
     function that must return True as well. `ttl_s` is the number of seconds in which a person may
@@ -146,7 +146,7 @@ def allow(*tools: str | Named, when: Condition | None = None) -> Policy:
 
 
 def ask(*tools: str | Named, when: Condition | None = None, ttl_s: float | None = None) -> Policy:
-    """Return a policy with one rule, which has a person decide about calls of these tools.
+    """Return a policy with one rule, which asks a person to decide about calls of these tools.
 
     Args:
         tools: names, shell patterns, or tools; all tools if only `when` is given.
@@ -220,7 +220,7 @@ def untold(rules: Iterable[Rule], held: Collection[str], unmet: Collection[str])
 
 
 def may_ask(rules: Iterable[Rule], tool: str) -> bool:
-    """Whether some rule may have a person decide about a call of this tool."""
+    """Whether some rule may ask a person about a call of this tool."""
     for rule in rules:
         if rule.covers(tool):
             if rule.verdict == "ask":

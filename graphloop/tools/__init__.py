@@ -1,8 +1,8 @@
 """Tools: functions that a model can call.
 
-Owns how a model reads a tool, how arguments are checked, and how the function is called.
-Refuses, at definition, a signature or schema that no call could satisfy.
-Start with `tool`; `outcome` has the answers that a model reads.
+Owns the description of tools for models, the check of arguments, and the call of the function.
+Refuses a signature or schema that no call could satisfy, when the tool is defined.
+Start with `tool`; `outcome` has the texts that a model reads about its calls.
 """
 
 from .execution import UNREAD, TooLate, awaited, leave, within, yes_or_no

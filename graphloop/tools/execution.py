@@ -1,7 +1,7 @@
-"""How a user's function is called, and for how long.
+"""Call a user's function, inline or in a thread, within a time limit.
 
-Exceptions of the function pass through: `Tool` is the boundary. A call that is given up is
-cancelled, has a grace period to end in, and is then left behind: its answer is ignored.
+Exceptions of the function pass through; `Tool` turns them into outcomes. A call that exceeds its
+time limit is cancelled. If it still runs after a grace period, its result is ignored.
 """
 
 from __future__ import annotations
@@ -39,26 +39,34 @@ __all__ = [
 LOG: Final = logging.getLogger("graphloop")
 
 Caller: TypeAlias = Callable[[Any, object], object]
-"""Takes the parsed arguments, a mapping where `Parameters.keywords` says so, and the context."""
+"""Calls a tool's function with the parsed arguments and the `ToolContext`.
+
+The arguments are a mapping if `Parameters.keywords` is true, else one value.
+"""
 
 T = TypeVar("T")
 
 UNREAD: Final[object] = object()
-"""Stands for arguments that no parser has read, or that it has refused."""
+"""Placeholder for arguments that are not parsed yet, or that the parser has refused."""
 
 GRACE_S: Final = 2.0
-"""How long a cancelled tool may take to end before it is left behind."""
+"""The seconds that a cancelled tool may take to end; after them its result is ignored."""
 
 LEFT_BEHIND: Final[set[asyncio.Task[object]]] = set()
-"""Tasks left behind: the event loop holds them weakly, and they must not be collected half-way."""
+"""Cancelled tasks that still run: the event loop's weak references would not keep them alive."""
 
 
 class TooLate(TimeoutError):
-    """A function was given up; any other `TimeoutError` is its own."""
+    """A user's function exceeded the time limit of graphloop.
+
+    Any other `TimeoutError` was raised by the function itself.
+    """
 
 
 def caller(execute: Callable[..., object], parameters: Parameters, place: str) -> Caller:
-    """Return how to call `execute`, decided once instead of at each call.
+    """Return a function of (arguments, context) that calls `execute` as its signature demands.
+
+    The signature is read once here, so that a call costs little.
 
     Raises:
         ToolDefinitionError: `execute` takes neither the arguments nor the arguments and a context,
@@ -81,15 +89,15 @@ def caller(execute: Callable[..., object], parameters: Parameters, place: str) -
 
 
 async def awaited(answer: object) -> object:
-    """Return the answer of a user's function, plain or asynchronous."""
+    """Return the result of a user's function; await it first if the function is asynchronous."""
     return await cast("Awaitable[object]", answer) if inspect.isawaitable(answer) else answer
 
 
 def yes_or_no(answer: object) -> bool:
-    """Return the answer of a predicate, which must be a bool.
+    """Return the result of a user's predicate, after a check that it is a bool.
 
     Raises:
-        ConfigError: it is anything else; a forgotten `return` must not pass for a no.
+        ConfigError: the result is not a bool, as after a forgotten `return`.
     """
     if answer is True or answer is False:
         return answer
@@ -101,7 +109,7 @@ def yes_or_no(answer: object) -> bool:
 async def execute_call(
     name: str, call: Caller, policy: ToolPolicy, value: object, context: ToolContext
 ) -> ToolOutcome:
-    """Run a call of the tool `name` within its time limit."""
+    """Run a call of the tool `name` and return its outcome, or a timeout outcome if it is late."""
     try:
         return await within(policy.timeout_s, _outcome(call, policy, value, context), name)
     except TooLate:
@@ -113,7 +121,7 @@ async def execute_call(
 
 
 def raised(name: str, error: Exception) -> ToolOutcome:
-    """Return the outcome of an exception; log its traceback at INFO."""
+    """Return the error outcome for an exception of the tool `name`; log its traceback at INFO."""
     LOG.info("tool %r raised", name, exc_info=error)
     return ToolOutcome(error_text(error), "error")
 
@@ -121,10 +129,10 @@ def raised(name: str, error: Exception) -> ToolOutcome:
 async def look_up(
     reconcile: Reconcile, policy: ToolPolicy, value: object, context: ToolContext
 ) -> object:
-    """Return the answer of `reconcile` within the tool's time limit.
+    """Call the user's `reconcile` function and return its result, within the tool's time limit.
 
     Raises:
-        TimeoutError: it took longer.
+        TimeoutError: the function exceeded the time limit.
     """
     in_thread = policy.thread and not is_async(reconcile)
     work = _called(reconcile, value, context, in_thread=in_thread)
@@ -132,7 +140,7 @@ async def look_up(
 
 
 def leave(tasks: Iterable[asyncio.Task[T]]) -> None:
-    """Leave tasks behind that outlived their grace period; warn of each."""
+    """Stop waiting for tasks that still run after their grace period; log a warning for each."""
     for task in tasks:
         LEFT_BEHIND.add(task)
         task.add_done_callback(_forget)
@@ -147,14 +155,16 @@ def leave(tasks: Iterable[asyncio.Task[T]]) -> None:
 def _forget(task: asyncio.Task[T]) -> None:
     LEFT_BEHIND.discard(task)
     if not task.cancelled():
-        task.exception()  # Else asyncio would log an exception that was never retrieved.
+        task.exception()  # Otherwise asyncio would log an unretrieved exception.
 
 
 async def within(timeout_s: float | None, work: Coroutine[object, object, T], name: str) -> T:
-    """Await work within its time limit, in its own task.
+    """Await a coroutine and return its result; cancel it at the time limit.
+
+    With a limit, the coroutine runs in a task of this `name`.
 
     Raises:
-        TooLate: it took longer.
+        TooLate: the coroutine exceeded the time limit.
     """
     if timeout_s is None:
         return await work
@@ -164,7 +174,7 @@ async def within(timeout_s: float | None, work: Coroutine[object, object, T], na
     except asyncio.CancelledError:
         await _give_up(task)
         if not task.done() or task.cancelled():
-            raise  # Else the work has swallowed the cancellation, and its answer counts.
+            raise  # Otherwise the work ignored the cancellation and ended; its result counts.
     else:
         if not task.done():
             await _give_up(task)
@@ -194,12 +204,12 @@ async def _called(call: Caller, value: object, context: ToolContext, *, in_threa
         try:
             result = await asyncio.to_thread(_in_thread, call, value, context)
         except asyncio.CancelledError:
-            context.aborted.set()  # The thread runs on, and may look at it.
+            context.aborted.set()  # A thread cannot be cancelled, but its function may read this.
             raise
     else:
         result = call(value, context)
     if isinstance(result, Awaitable):
-        result = await cast("Awaitable[object]", result)  # isinstance cannot tell of what.
+        result = await cast("Awaitable[object]", result)  # isinstance knows no result type.
     return result
 
 
@@ -207,5 +217,5 @@ def _in_thread(call: Caller, value: object, context: object) -> object:
     try:
         return call(value, context)
     except StopIteration as error:
-        # asyncio futures refuse this one exception, and the waiting run would never wake.
+        # An asyncio future cannot hold a StopIteration: the waiting run would never wake.
         raise RuntimeError(f"the tool raised {error!r}") from error

@@ -1,8 +1,8 @@
-"""Gates: the answers of tools and of gates about a call, from the user's own functions.
+"""Gates: evaluate the user's condition functions, and find the rule that decides each tool call.
 
-The journal keeps the rules that a run began under; only this process knows the functions of their
-conditions. A gate is found by its rules: a condition without a function counts as failed, and a
-gate that is new holds as well.
+The journal keeps the rules that a run started with, but not the functions of their conditions. On
+resume, `gates_of` finds the gate of this process that has the same rules. A condition without a
+function counts as failed. A gate of this process that the journal does not have applies as well.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ __all__ = ["NO_GATES", "Gates", "answer_of", "conditions_of", "gates_of", "rules
 
 
 class Gates(NamedTuple):
-    """The gates of the runs above, and of the caller, outermost first.
+    """The gates of the parent runs and of the caller that apply to a run, outermost first.
 
     Args:
-        recorded: those that the run began under, as its journal has them.
-        added: those that hold as well since the run was resumed.
+        recorded: the gates in the run's journal, which applied when the run started.
+        added: gates that apply in addition since the run was resumed.
     """
 
     recorded: tuple[Policy, ...]
@@ -34,11 +34,11 @@ NO_GATES: Final = Gates((), ())
 
 
 def gates_of(rules: Sequence[tuple[Rule, ...]], given: Sequence[Policy]) -> Gates:
-    """Return the gates that a run is held to.
+    """Return the gates that apply to a run, with the condition functions of this process.
 
     Args:
-        rules: what the run began under (`Setup.rules`).
-        given: the gates that this process knows, with their functions.
+        rules: the rules of each gate that the run started with (`Setup.rules`).
+        given: the gates of this process, with their functions.
     """
     added, recorded = [*given], list[Policy]()
     for each in rules:
@@ -51,13 +51,16 @@ def gates_of(rules: Sequence[tuple[Rule, ...]], given: Sequence[Policy]) -> Gate
 
 async def answer_of(
     name: str,
-    condition: Condition | bool,  # noqa: FBT001 - a tool may always ask, or never
+    condition: Condition | bool,  # noqa: FBT001 - a bool asks always or never
     tool: AnyTool,
     call: ToolCall,
     context: ToolContext,
     wrong: dict[str, None],
 ) -> bool | None:
-    """Return the answer of a function about a call; None, with a note in `wrong`, if it fails."""
+    """Return whether a condition holds for a call; None if its function fails.
+
+    The failure is added to `wrong` as a warning that begins with `name`.
+    """
     if isinstance(condition, bool):
         return condition
     try:
@@ -71,7 +74,10 @@ async def answer_of(
 async def conditions_of(
     gate: Policy, tool: AnyTool, call: ToolCall, context: ToolContext, wrong: dict[str, None]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the conditions of a gate that hold for a call, and those that do not."""
+    """Return the names of a gate's conditions that hold for a call, and of those that do not.
+
+    A condition whose function fails is in neither tuple; the failure is added to `wrong`.
+    """
     held, unmet = list[str](), list[str]()
     for name in gate.asked(call.name):
         answer = await answer_of(name, gate.conditions[name], tool, call, context, wrong)
@@ -87,7 +93,7 @@ async def rules_of(
     context: ToolContext,
     wrong: dict[str, None],
 ) -> tuple[Rule, ...]:
-    """Return the rule by which each gate decides a call."""
+    """Return, for each gate, the rule that decides a call; add failed conditions to `wrong`."""
     rules: list[Rule] = []
     for gate in gates:
         held, unmet = await conditions_of(gate, tool, call, context, wrong)

@@ -1,6 +1,6 @@
 """The name, the kind and the options of a tool.
 
-Every option takes effect or is refused when the tool is defined.
+An option that would have no effect is refused when the tool is defined.
 """
 
 from __future__ import annotations
@@ -44,63 +44,66 @@ NAME_CHARS_MAX = 64
 EffectPolicy: TypeAlias = Literal[
     "pure", "idempotent", "at_least_once", "at_most_once", "reconcile"
 ]
-"""How a call that started may be repeated after its process stopped.
+"""Whether a call that had started when its process stopped may run again on resume.
 
-A call without a result in the journal may have taken effect, or not. `pure`, `idempotent` and
-`at_least_once` run it again. `at_most_once` leaves it unknown: the model reads so, or a human is
-asked. `reconcile` asks the tool's own lookup.
+The journal has no result of such a call, so its effect is not known. With `pure`, `idempotent` or
+`at_least_once` the call runs again. With `at_most_once` the model reads that the effect is unknown,
+or a human is asked. With `reconcile` the tool's own lookup function decides.
 """
 
 POLICIES: tuple[EffectPolicy, ...] = get_args(EffectPolicy)
 
 REPEATABLE: Final[frozenset[EffectPolicy]] = frozenset({"pure", "idempotent", "at_least_once"})
-"""Policies whose calls may run again unasked; the others need their start in the journal."""
+"""Policies whose calls may run again without a question.
+
+Under the other policies the journal records the start of a call before the call runs.
+"""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The call did take effect: the model reads `result`."""
+    """Lookup answer: the call took effect, and the model reads `result` as its result."""
 
     result: object
 
 
 class NotFound(Enum):
-    """The answers of a lookup without a result: use `NOT_DONE` and `UNKNOWN`."""
+    """Lookup answers that carry no result: use `NOT_DONE` and `UNKNOWN`."""
 
     NOT_DONE = "not_done"
     UNKNOWN = "unknown"
 
 
 NOT_DONE: Final = NotFound.NOT_DONE
-"""The call did not take effect, and never will: it may run now."""
+"""Lookup answer: the call did not take effect and never will, so it may run now."""
 
 UNKNOWN: Final = NotFound.UNKNOWN
-"""The lookup cannot tell whether the call took effect."""
+"""Lookup answer: it is not known whether the call took effect."""
 
 Reconciliation: TypeAlias = Found | NotFound
 Reconcile: TypeAlias = Callable[..., Reconciliation | Awaitable[Reconciliation]]
 Approval: TypeAlias = bool | Callable[..., bool | Awaitable[bool]]
 Problems: TypeAlias = tuple[tuple[bool, str], ...]
-"""What can be wrong with the options of a tool: whether it is, and the message about it."""
+"""The possible faults of a tool's options: pairs of (the fault is present, its message)."""
 
 
 class ToolOptions(TypedDict, total=False):
     """How a tool is run: the options that `tool` and `Tool` share.
 
     `needs_approval`: whether a human must approve a call; a predicate gets the parsed arguments
-    and the context. `timeout_s`: after how many seconds a call is given up
-    (default: never). `thread`: run a plain function in a worker thread, because it blocks; without
-    it, it runs inline. `result_chars_max`: where a result is cut (default 100,000 characters).
+    and the context. `timeout_s`: the seconds after which a call is cancelled (default: no limit).
+    `thread`: run a plain function that blocks in a worker thread; by default it runs inline.
+    `result_chars_max`: the length at which a result is cut (default 100,000 characters).
 
-    `effect`: whether a call that started before its process stopped may run again.
-    `pure`: yes, it changes nothing. `idempotent`: yes, a second call changes nothing more (by
+    `effect`: whether a call that had started when its process stopped may run again.
+    `pure`: yes, the tool changes nothing. `idempotent`: yes, a second call changes nothing more (by
     `ToolContext.idempotency_key`). `at_least_once`: yes, although it may change things twice.
     `at_most_once`: never (the default). `reconcile`: ask the function `reconcile`, which gets the
     parsed arguments and the context and returns `Found(result)`, `NOT_DONE` or `UNKNOWN`.
 
-    `sequential`: run no two calls of the tool at once; a string is a lock that tools may share.
-    `ends_run`: a turn in which only such tools ran, and all went well, is the run's last.
+    `sequential`: run the tool's calls one after another; a string names a lock that tools share.
+    `ends_run`: the run ends after a turn in which only such tools ran and all calls succeeded.
     """
 
     needs_approval: Approval
@@ -127,14 +130,14 @@ class ToolPolicy:
     ends_run: bool = False
 
     def lock(self, name: str) -> str:
-        """Return the lock of the tool `name`'s calls, or nothing."""
+        """Return the name of the lock that calls of the tool `name` take; empty for no lock."""
         if isinstance(self.sequential, str):
             return self.sequential
         return name if self.sequential else ""
 
 
 def check_name(name: object) -> None:
-    """Refuse a name that a wire would refuse; offer a legal name.
+    """Refuse a tool name that a provider API would refuse, and suggest a legal name.
 
     Raises:
         ToolDefinitionError: the name is not 1 to 64 letters, digits, '_' or '-'.
@@ -148,7 +151,7 @@ def check_name(name: object) -> None:
 
 
 def legal_name(name: object) -> str:
-    """Return the nearest name that every wire takes."""
+    """Return the name, changed where needed so that every provider API accepts it."""
     if isinstance(name, str) and NAME.fullmatch(name):
         return name
     plain = unicodedata.normalize("NFKD", str(name)).encode("ascii", "ignore").decode("ascii")
@@ -156,12 +159,12 @@ def legal_name(name: object) -> str:
 
 
 def kind_of(kind: ToolKind | None, execute: Callable[..., object] | None, place: str) -> ToolKind:
-    """Return the kind of a tool.
+    """Return the kind of a tool: the given kind, or a default.
 
-    Without a `kind` it is a function if it has an executor, else a client.
+    The default is "function" with an `execute`, and "client" without.
 
     Raises:
-        ToolDefinitionError: the kind and the executor contradict each other.
+        ToolDefinitionError: the kind and the `execute` contradict each other.
     """
     if kind is None:
         return "client" if execute is None else "function"
@@ -175,11 +178,11 @@ def kind_of(kind: ToolKind | None, execute: Callable[..., object] | None, place:
 
 
 def definition_text(kind: ToolKind, definition: Mapping[str, object] | None, name: str) -> str:
-    """Return a provider tool's definition as its wire sends it.
+    """Return a provider tool's definition as compact JSON; empty for a tool of another kind.
 
     Raises:
-        ToolDefinitionError: it is not JSON, has no `type` or another `name`; or the provider does
-            not run the tool.
+        ToolDefinitionError: the definition is not JSON, has no `type`, or has another `name`; or a
+            tool of another kind has a definition.
     """
     place = f"tool {name!r}"
     if kind != "provider":
@@ -206,10 +209,10 @@ def definition_text(kind: ToolKind, definition: Mapping[str, object] | None, nam
 def tool_policy_of(
     options: ToolOptions, kind: ToolKind, execute: Callable[..., object] | None, place: str
 ) -> ToolPolicy:
-    """Return the options of a tool with their defaults.
+    """Return the checked options of a tool, completed with the defaults.
 
     Raises:
-        ToolDefinitionError: there is no such option, or an option cannot take effect.
+        ToolDefinitionError: an option is unknown, has a wrong value, or would have no effect.
     """
     reject_unknown(options, place)
     policy = ToolPolicy(**options)
@@ -224,7 +227,7 @@ def reject_unknown(options: Iterable[str], place: str) -> None:
     """Refuse unknown option names.
 
     Raises:
-        ToolDefinitionError: naming each, with the nearest option.
+        ToolDefinitionError: an option is unknown; the message suggests the nearest known option.
     """
     known = ("name", "description", *ToolOptions.__annotations__)
     unknown = [name for name in options if name not in ToolOptions.__annotations__]
@@ -234,9 +237,9 @@ def reject_unknown(options: Iterable[str], place: str) -> None:
 
 
 def _wrong_values(policy: ToolPolicy) -> Problems:
-    """Return the values that no tool can have.
+    """Return the possible faults in option values, for a tool of any kind.
 
-    A wrong approval or effect could let a call run.
+    With a wrong `needs_approval` or `effect`, a call could run that must not run.
     """
     approval, timeout_s, effect = policy.needs_approval, policy.timeout_s, policy.effect
     hint = "" if effect in POLICIES else nearest(str(effect), POLICIES)
@@ -277,7 +280,7 @@ def _wrong_values(policy: ToolPolicy) -> Problems:
 def _without_effect(
     policy: ToolPolicy, kind: ToolKind, execute: Callable[..., object] | None
 ) -> Problems:
-    """Return the options without effect on a tool of this kind."""
+    """Return the possible faults of options that have no effect on a tool of this kind."""
     effect, timed, threaded = policy.effect, policy.timeout_s is not None, policy.thread
     is_plain = execute is not None and not is_async(execute)
     runs_elsewhere = kind != "provider" and execute is None

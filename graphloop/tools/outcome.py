@@ -1,8 +1,8 @@
-"""Outcomes of calls, as the model reads them.
+"""Outcomes of tool calls: the text and the status that the model reads.
 
-Nothing here raises: every returned value and every exception becomes an answer. Text is cut to a
-limit, and made encodable as UTF-8, because it ends up in a request body and in a journal. A
-refusal lists each finding with its path and ends with the fix: the model has no other help.
+No function here raises: each returned value and each exception of a tool becomes an outcome. Text
+is cut to a limit and made encodable as UTF-8, for the request body and the journal. A refusal of
+arguments lists each finding with its path, and ends with the fix for the model.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ Content: TypeAlias = str | tuple[UserPart, ...]
 
 
 class ToolOutcome(Struct, frozen=True, gc=False):
-    """How an execution ended: content for the model, and status."""
+    """The result of a tool call: the content for the model, and the status."""
 
     content: Content
     status: ResultStatus
 
 
 class ArgumentsRejected(ValueError):
-    """Arguments do not fit; the message lists the findings."""
+    """The arguments of a call do not fit the tool's schema; the message lists the findings."""
 
 
 def unknown_outcome(name: str) -> ToolOutcome:
-    """Return the outcome of a call that may have happened."""
+    """Return the outcome of a call that was running when its process stopped."""
     return ToolOutcome(
         f"The process stopped while tool {name!r} was running this call. Whether the call took "
         "effect is not known. Check before calling the tool again.",
@@ -61,24 +61,25 @@ def unknown_outcome(name: str) -> ToolOutcome:
 
 
 def result_content(value: object, chars_max: int) -> Content:
-    """Return the result of a tool as text or as parts.
+    """Return the returned value of a tool as text or as content parts.
 
-    Text is JSON unless the result is text already. Text beyond `chars_max` characters, over all
-    parts together, is cut and marked.
+    A string stays as it is; another value becomes JSON text. Text beyond `chars_max` characters,
+    counted over all parts together, is cut and marked.
     """
     if type(value) is str and len(value) <= chars_max and value.isascii():
         return value
     if isinstance(value, str):
-        # A journal would not give back a subclass, such as an enum member.
+        # A subclass, such as an enum member, would come back from the journal as a plain string.
         return shorten(str.__str__(value), chars_max)
     parts = _parts(value)
     return _shorten_parts(parts, chars_max) if parts else shorten(_json_text(value), chars_max)
 
 
 def error_text(error: Exception) -> str:
-    """Return `"<Type>: <message>"`, or the bare message of a `ToolError`.
+    """Return the text of an exception for the model: `"<Type>: <message>"`.
 
-    The model reads the message only: a traceback, a cause or a note may hold secrets.
+    A `ToolError` gives its message alone. Tracebacks, causes and notes stay out, because they may
+    hold secrets.
     """
     name = type(error).__name__
     message = _safely(str, error)
@@ -88,7 +89,7 @@ def error_text(error: Exception) -> str:
 
 
 def rejection(tool: str, arguments: str, error: Exception) -> str:
-    """Return the message for the model about arguments whose parsing raised `error`."""
+    """Return the message that tells the model why its arguments failed to parse (`error`)."""
     issue = f"Invalid arguments for tool {tool!r}: {_issue(arguments, error)}"
     remedy = "Correct the arguments and call the tool again."
     room = ERROR_CHARS_MAX - 2 * len(remedy) - len(tool)
@@ -96,7 +97,7 @@ def rejection(tool: str, arguments: str, error: Exception) -> str:
 
 
 def join_issues(issues: Sequence[tuple[str, str]]) -> str:
-    """Return `(path, message)` findings as one line, at most `ISSUES_MAX` of them."""
+    """Return `(path, message)` findings as one line; only the first `ISSUES_MAX` are listed."""
     listed = [
         shorten(f"{path}: {message}" if path else message, ISSUE_CHARS_MAX)
         for path, message in issues[:ISSUES_MAX]
@@ -107,14 +108,14 @@ def join_issues(issues: Sequence[tuple[str, str]]) -> str:
 
 
 def not_json(arguments: str, reason: str) -> str:
-    """Return the finding that a text is not JSON."""
+    """Return the message that the arguments are not JSON, with the reason and an excerpt."""
     return f"not valid JSON ({reason}): {_excerpt(arguments)!r}"
 
 
 def shorten(text: str, chars_max: int) -> str:
-    """Return `text`, cut and marked beyond `chars_max` characters.
+    """Return `text`; text beyond `chars_max` characters is cut off, and a note says how much.
 
-    Half surrogate pairs, which no UTF-8 text can hold, become question marks.
+    Lone surrogates, which UTF-8 cannot encode, become question marks.
     """
     if len(text) > chars_max:
         left_out = len(text) - chars_max
@@ -127,7 +128,7 @@ def _parts(value: object) -> tuple[UserPart, ...]:
         return (value,)
     if not isinstance(value, list | tuple):
         return ()
-    items = cast("Sequence[object]", value)  # isinstance cannot know the items of a list.
+    items = cast("Sequence[object]", value)  # isinstance does not know the item types.
     parts = tuple(item for item in items if isinstance(item, TextPart | ImagePart | FilePart))
     return parts if len(parts) == len(items) else ()
 
@@ -146,12 +147,12 @@ def _shorten_parts(parts: tuple[UserPart, ...], chars_max: int) -> tuple[UserPar
 def _json_text(value: object) -> str:
     try:
         return to_json(value, fallback=_plain).decode("utf-8")
-    except Exception:  # noqa: BLE001 - a cycle, a lone surrogate, or a user's own serialiser.
+    except Exception:  # noqa: BLE001 - cycles, lone surrogates, user serialisers.
         return _repr(value)
 
 
 def _plain(value: object) -> object:
-    """Return a struct's fields, or the repr of another object."""
+    """Return a msgspec struct as a dict of its fields, and any other object as its repr."""
     return to_builtins(value) if isinstance(value, Struct) else _repr(value)
 
 
@@ -162,7 +163,7 @@ def _repr(value: object) -> str:
 def _safely(describe: Callable[[object], str], value: object) -> str:
     try:
         return describe(value)
-    except Exception:  # noqa: BLE001 - `__str__` and `__repr__` are user code too.
+    except Exception:  # noqa: BLE001 - `__str__` and `__repr__` are user code.
         return ""
 
 

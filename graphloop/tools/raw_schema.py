@@ -1,9 +1,9 @@
 r"""Parameters given as JSON Schema, checked by jsonschema.
 
-A module of its own, because jsonschema takes long to import: `schema` imports this module for the
-first tool that needs it. Nothing is fetched: a schema that refers to another document is refused.
-Patterns are JavaScript's: they are searched for, not matched from the start. Python's `re` reads
-nearly all of them; the rest (`\p{L}`, `(?<name>…)`) goes to the engine that pydantic brings along.
+jsonschema takes long to import, so `schema` imports this module only for the first tool that
+needs it. A schema that refers to another document is refused; no document is fetched. Patterns
+are JavaScript regular expressions, which are searched for, not matched from the start. Python's
+`re` reads most of them; pydantic's Rust engine reads the others (`\p{L}`, `(?<name>…)`).
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ DRAFT202012_ID = "https://json-schema.org/draft/2020-12/schema"
 
 
 def raw_parameters(schema: Mapping[str, object], place: str) -> Parameters:
-    """Return the parameters that a JSON Schema describes.
+    """Return the parameters that a JSON Schema describes, with a parser that checks arguments.
 
-    Later changes to the schema have no effect.
+    The schema is copied: later changes to it have no effect.
 
     Raises:
         ToolDefinitionError: the schema is not JSON, not valid in its draft, not of an object, or
@@ -62,7 +62,7 @@ def raw_parameters(schema: Mapping[str, object], place: str) -> Parameters:
 
     def parse(arguments: str) -> object:
         value = parse_object(arguments)
-        errors = validator.iter_errors(cast("dict[str, str]", value))  # The stub's JSON type.
+        errors = validator.iter_errors(cast("dict[str, str]", value))  # The type in the stub.
         issues = [(_path(error.absolute_path), error.message) for error in errors]
         if issues:
             raise ArgumentsRejected(join_issues(sorted(issues)))
@@ -72,9 +72,9 @@ def raw_parameters(schema: Mapping[str, object], place: str) -> Parameters:
 
 
 def is_pattern(text: object) -> bool:
-    """Whether an engine can search for `text`.
+    """Whether `text` is a valid pattern for `re` or for pydantic's engine.
 
-    True for a value of another type. A format is a rule for texts only (JSON Schema 2020-12 §7.1).
+    True for a value that is no string: a format constrains strings only (JSON Schema 2020-12 §7.1).
     """
     if not isinstance(text, str):
         return True
@@ -86,10 +86,10 @@ def is_pattern(text: object) -> bool:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether `pattern` is found in `text`.
+    """Whether a search for the regular expression `pattern` finds a match in `text`.
 
     Raises:
-        SchemaError: it is not a pattern.
+        SchemaError: `pattern` is not a valid pattern.
     """
     return _searcher(pattern)(text)
 
@@ -123,13 +123,13 @@ def _validator(schema: JsonSchema, place: str) -> Validator:
         )
     _check_parts(specification.create_resource(checked), place)
     extended = cast("Extend", extend)(draft, {"pattern": _pattern})
-    # At a reference to a schema that names its draft, jsonschema forgets what extends that draft.
+    # With a `$schema`, jsonschema would follow references with its own draft, not our extension.
     unnamed = {name: value for name, value in schema.items() if name != "$schema"}
     return extended(unnamed, registry=EMPTY_REGISTRY)
 
 
 def _formats(draft: type[Validator]) -> FormatChecker:
-    """Return the formats of a draft, with a rule for patterns."""
+    """Return the format checker of a draft; its `regex` format uses `is_pattern`."""
     formats = FormatChecker(())
     formats.checkers = {**draft.FORMAT_CHECKER.checkers, "regex": (is_pattern, ())}
     return formats
@@ -144,7 +144,7 @@ def _pattern(
 
 
 def _check_parts(root: SchemaResource, place: str) -> None:
-    """Refuse a reference to another document, and names of properties that no engine finds."""
+    """Refuse references to other documents, and `patternProperties` that `re` cannot read."""
     lost: set[str] = set()
     for lookup, resource in _subresources(root):
         contents = resource.contents
@@ -156,7 +156,7 @@ def _check_parts(root: SchemaResource, place: str) -> None:
                 lookup(reference)
             except Unresolvable:
                 lost.add(repr(reference))
-        # jsonschema itself searches for these, in several keywords, and knows no engine but `re`.
+        # Several keywords of jsonschema search for these patterns, always with Python's `re`.
         for pattern in cast("Mapping[str, object]", patterns or {}):
             try:
                 re.compile(pattern)

@@ -1,8 +1,8 @@
 """The parameters of a tool: schema text and parser.
 
-Everything slow happens once, when a tool is defined; `Parameters` is the result. Arguments are
-strict JSON objects, and equal schemas are the same bytes. A pydantic model class is
-described here, a function in `signature`, and a JSON Schema of the user's own in `raw_schema`.
+The slow work happens once, when a tool is defined; its result is a `Parameters`. Arguments are
+strict JSON objects. Equal schemas give equal texts. This module describes pydantic model classes;
+`signature` describes functions, and `raw_schema` reads a user's own JSON Schema.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 
 JsonSchema: TypeAlias = dict[str, object]
 
-# NaN, the infinities, and numbers that pydantic reads as an infinity, such as 1e999.
+# Finds NaN, Infinity, and numbers that pydantic would read as an infinity, such as 1e999.
 _may_not_be_json: Final = re.compile(r"NaN|Infinity|\d[eE]\+?\d{3}|\d{309}").search
 
 
@@ -43,9 +43,10 @@ _may_not_be_json: Final = re.compile(r"NaN|Infinity|\d[eE]\+?\d{3}|\d{309}").sea
 class Parameters:
     """The parameters of a tool: schema text and parser.
 
-    `parse` returns checked arguments or raises. With `keywords` they are a dict of keyword
-    arguments, else a single value. `context` names the parameter that receives the context, if
-    there is one. `summary` is the first paragraph of the docstring.
+    `parse` reads the arguments of a call as JSON text, and returns checked arguments or raises.
+    If `keywords` is true, it returns a dict of keyword arguments; otherwise it returns one value.
+    `context` names the function's parameter that receives the `ToolContext`; empty for none.
+    `summary` is the first paragraph of the function's docstring.
     """
 
     schema: str
@@ -56,10 +57,10 @@ class Parameters:
 
 
 def parameters_of(given: object, place: str) -> Parameters:
-    """Return the parameters given in any form that `Tool` accepts.
+    """Return the `Parameters` for a pydantic model class, a JSON Schema, or a `Parameters`.
 
     Raises:
-        ToolDefinitionError: it is none of these forms, or cannot be described to a model.
+        ToolDefinitionError: `given` has none of these forms, or cannot be described to a model.
     """
     if isinstance(given, Parameters):
         return given
@@ -70,14 +71,14 @@ def parameters_of(given: object, place: str) -> Parameters:
             f"{place}: parameters: expected a pydantic model class or a JSON Schema mapping, "
             f"found {given!r}. Fix: pass one of these, or use @tool on a function."
         )
-    # jsonschema is slow to import, and most programs define no such tool.
+    # Imported here: jsonschema is slow to import, and most programs use no raw JSON Schema.
     module = import_module(".raw_schema", __package__)
     compile_schema: Callable[[Mapping[str, object], str], Parameters] = module.raw_parameters
     return compile_schema(cast("Mapping[str, object]", given), place)
 
 
 def model_parameters(model: type[BaseModel], place: str) -> Parameters:
-    """Return the parameters that a pydantic model class describes.
+    """Return the parameters of a tool whose arguments are an instance of a pydantic model.
 
     Raises:
         ToolDefinitionError: the model has no JSON Schema, or is not an object at the top.
@@ -95,9 +96,9 @@ def model_parameters(model: type[BaseModel], place: str) -> Parameters:
 
 
 def arguments_parser(validate_json: Callable[[str], object]) -> Callable[[str], object]:
-    """Return a parser of strict JSON objects around pydantic's compiled validator.
+    """Return a parser that accepts strict JSON only, and then calls pydantic's `validate_json`.
 
-    An empty text means no arguments: some servers send it for `{}`. The parser raises
+    It reads an empty text as `{}`, because some servers send that. The parser raises
     `ArgumentsRejected`, pydantic's `ValidationError`, or any exception of a user's own validator.
     """
 
@@ -105,7 +106,7 @@ def arguments_parser(validate_json: Callable[[str], object]) -> Callable[[str], 
         if not arguments or arguments.isspace():
             arguments = "{}"
         elif _may_not_be_json(arguments):
-            # The match may stand inside a string. Pydantic would accept it as a number.
+            # Pydantic would accept these as numbers. Inside a string they are legal.
             _check_numbers(arguments)
         return validate_json(arguments)
 
@@ -122,10 +123,10 @@ def schema_of(adapter: pydantic.TypeAdapter[object]) -> JsonSchema:
 
 
 def schema_text(schema: Mapping[str, object], place: str) -> str:
-    """Return an object's schema as compact, ordered JSON.
+    """Return the schema of an object as compact JSON with sorted keywords.
 
-    Equal schemas give equal texts. Keywords are sorted; properties keep their order, because models
-    answer in that order.
+    Equal schemas give equal texts. Properties keep their order, because models fill them in that
+    order.
 
     Raises:
         ToolDefinitionError: the top level is not `type: object`.
@@ -145,11 +146,11 @@ def schema_text(schema: Mapping[str, object], place: str) -> str:
     return to_json(_SORTER.sort(flat)).decode("utf-8")
 
 
-_SORTER: Final = GenerateJsonSchema()  # To make it costs a tenth of a tool's definition.
+_SORTER: Final = GenerateJsonSchema()  # Shared: costly to make.
 
 
 class _Untitled(GenerateJsonSchema):
-    """Leaves out titles: each repeats a name and costs tokens."""
+    """A schema generator without titles: a title only repeats a name, and costs tokens."""
 
     def field_title_should_be_set(self, schema: object) -> bool:
         del schema

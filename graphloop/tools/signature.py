@@ -1,8 +1,8 @@
-"""A function's signature and docstring, as the parameters that a model reads.
+"""Make the parameters of a tool from a function's signature and docstring.
 
-Arguments with extra keys lose them, and pydantic converts values ("5" is accepted for an integer):
-models are sloppy, and a refused call costs a turn. A parameter that no schema can
-describe is refused by its name when the tool is defined. Signatures are read once, at definition.
+Extra keys in arguments are dropped, and pydantic converts values ("5" is accepted for an integer):
+models make such mistakes, and a refused call costs a turn. A parameter that no schema can
+describe is refused by name when the tool is defined. Signatures are read once, at definition.
 """
 
 from __future__ import annotations
@@ -27,14 +27,16 @@ if typing.TYPE_CHECKING:
 __all__ = ["accepts", "function_parameters", "is_async", "refuse_generator"]
 
 FINITE: typing.Final = ConfigDict(allow_inf_nan=False)
-"""JSON has neither NaN nor infinities, so a text that stands for one is refused too."""
+"""Pydantic must refuse "NaN" and "Infinity" as strings, too: JSON has no such numbers."""
 
 
 def function_parameters(function: Callable[..., object], injected: type) -> Parameters:
-    """Return the parameters of a function, without the `injected` one.
+    """Return the parameters of a function that a model fills in.
+
+    A parameter of the type `injected` is left out: the driver passes its value.
 
     Raises:
-        ToolDefinitionError: a parameter cannot be described to a model; names it and the fix.
+        ToolDefinitionError: a parameter cannot be described to a model; the message names it.
     """
     place = f"tool function {getattr(function, '__qualname__', repr(function))!r}"
     summary, descriptions = _docstring(function.__doc__ or "")
@@ -56,7 +58,7 @@ def function_parameters(function: Callable[..., object], injected: type) -> Para
         if parameter.default is not inspect.Parameter.empty:
             defaults[parameter.name] = parameter.default
     adapter, schema = _compile(hints, defaults, place)
-    shown = {  # `x: str = None` says that x may be left out; null itself would be refused.
+    shown = {  # For `x: str = None` no default is shown: the validator would refuse null.
         name: default
         for name, default in defaults.items()
         if default is not None or _adapt(hints[name])[0].validator.isinstance_python(None)
@@ -92,10 +94,10 @@ def is_async(function: Callable[..., object]) -> bool:
 
 
 def refuse_generator(function: Callable[..., object], place: str) -> None:
-    """Refuse a function that gives many results.
+    """Refuse a generator function: a tool returns one result.
 
     Raises:
-        ToolDefinitionError: it is a generator, or an object whose `__call__` is one.
+        ToolDefinitionError: the function, or the object's `__call__`, is a generator function.
     """
     for called in (function, type(function).__call__):
         if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
@@ -161,8 +163,8 @@ def _unannotated(name: str) -> str:
 def _compile(
     hints: Mapping[str, object], defaults: Mapping[str, object], place: str
 ) -> tuple[pydantic.TypeAdapter[object], JsonSchema]:
-    # A TypedDict, because it allows every name a parameter may have (a model would refuse
-    # `_x` and `model_config`), and leaves defaults to the function itself.
+    # Not a pydantic model: it would refuse parameter names such as `_x` and `model_config`. A
+    # TypedDict allows every name, and leaves defaults to the function itself.
     fields = {
         name: typing.cast("object", typing.NotRequired[hint]) if name in defaults else hint
         for name, hint in hints.items()
@@ -180,7 +182,7 @@ def _compile(
 
 
 def _typed_dict(fields: Mapping[str, object]) -> type:
-    # The class form, because type checkers accept the call form with literals only.
+    # Not `TypedDict(name, fields)`: type checkers accept that form with literals only.
     return types.new_class(
         "Arguments",
         (TypedDict,),
@@ -213,20 +215,20 @@ def _annotate(
         if name in defaults:
             try:
                 described.setdefault("default", to_jsonable_python(defaults[name]))
-            except ValueError:  # A sentinel means "not given" to the function, nothing to a model.
+            except ValueError:  # A sentinel default cannot be shown to a model.
                 continue
 
 
 def _docstring(text: str) -> tuple[str, dict[str, str]]:
     if "\n" not in text.strip() or not (":" in text or "--" in text):
-        # No style of docstring can describe a parameter there; the parser would try four.
+        # Such a text describes no parameters; the parser would try four docstring styles.
         return _paragraph(inspect.cleandoc(text)), {}
-    # Few docstrings need it, and every agent would wait for it.
+    # Imported here: few docstrings need the parser, and its import is slow.
     parser = import_module("docstring_parser")
     try:
         parsed: docstring_parser.Docstring = parser.parse(text)
     except (parser.ParseError, IndexError):
-        # Fuzzing found that malformed field lists break the parser. Prose is no reason to refuse.
+        # Malformed field lists break the parser (found by fuzzing); a tool may still have them.
         return _paragraph(inspect.cleandoc(text)), {}
     described = {
         parameter.arg_name: " ".join(parameter.description.split())

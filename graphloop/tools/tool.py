@@ -1,9 +1,9 @@
 """Tools: functions that a model can call, checked before they run.
 
-A `Tool` is a name, a description, parameters and, if this process runs it, an executor. `validate`
-returns the message for a model about wrong arguments; `run` executes a call; `reconciled` looks up
-a call whose process stopped. They answer for every `Exception`; only cancellation and the
-interpreter's own exits pass through.
+A `Tool` has a name, a description, parameters and, if this process runs it, an `execute` function.
+`validate` returns the message for a model about wrong arguments. `run` executes a call.
+`reconciled` looks up a call whose process stopped. They turn each `Exception` of user code into an
+answer; only cancellation and the interpreter's own exits pass through.
 """
 
 from __future__ import annotations
@@ -58,16 +58,16 @@ Q = ParamSpec("Q")
 T = TypeVar("T")
 
 NEVER: Final = Event()
-"""The `aborted` of calls without a thread: the driver cancels those."""
+"""The `aborted` event of calls without a thread: never set, since the driver cancels them."""
 
 
 class ToolContext(Struct, frozen=True):
-    """The call that a tool serves, for a parameter of this type.
+    """Facts about the call that a tool runs; a tool parameter of this type receives them.
 
-    `key` is graphloop's own key of the call, unique in its run; `call_id` the provider's id, which
-    may repeat; `messages` the conversation up to this turn's calls; `path` the keys of the calls,
-    outermost first, that started the parent agents of this run. A tool with
-    `thread=True`, which cannot be cancelled, finds `aborted` set once its call is given up.
+    `key` is graphloop's own key of the call, unique in its run. `call_id` is the provider's id,
+    which may repeat. `messages` is the conversation up to this turn's calls. `path` has the keys
+    of the calls that started this run and its parent runs, outermost first. `aborted` is set when a
+    call with `thread=True` exceeds its time limit or is cancelled: a thread cannot be stopped.
     """
 
     run_id: str
@@ -79,28 +79,28 @@ class ToolContext(Struct, frozen=True):
     aborted: Event = NEVER
 
     def of_a_thread(self) -> ToolContext:
-        """Return the context for a call in its own thread."""
+        """Return a copy for a call in a thread, with an `aborted` event of its own."""
         return evolve(self, aborted=Event())
 
     @property
     def idempotency_key(self) -> str:
-        """A key that only the attempts at this call share."""
+        """A key that is equal for all attempts at this call, and differs for every other call."""
         return sha256(f"{self.run_id}\0{self.key}".encode()).digest()[:16].hex()
 
 
 @final
 class Tool(Generic[P, R_co]):
-    """A tool, immutable; without `execute` the caller answers its calls.
+    """An immutable tool; without `execute`, the application answers its calls.
 
     `parameters` is a pydantic model class (`execute` gets an instance of it) or a JSON Schema
     (`execute` gets a dict). If `execute` takes a second parameter, it gets the `ToolContext`.
-    A tool can be called like its executor, which neither checks nor catches anything.
+    Calling the tool calls `execute` directly: arguments are not checked, exceptions pass through.
 
-    A `kind` is for other tools: the driver runs an `agent` as a child; the model's server runs a
-    `provider` tool, by its `definition` and under the name in it.
+    `kind` is for tools that are not functions. The driver runs an "agent" tool as a child run. The
+    model's server runs a "provider" tool, by its `definition` and under the name in it.
 
     Raises:
-        ToolDefinitionError: the name, the parameters or an option cannot work.
+        ToolDefinitionError: the name, the parameters or an option is not valid.
     """
 
     __slots__ = ("_call", "_execute", "_options", "_parameters", "policy", "spec")
@@ -116,7 +116,7 @@ class Tool(Generic[P, R_co]):
         definition: Mapping[str, object] | None = None,
         **options: Unpack[ToolOptions],
     ) -> None:
-        """Check and compile now, so that a call costs little."""
+        """Check the options and compile the parameters once, so that a call costs little."""
         place = f"tool {name!r}"
         check_name(name)
         own_kind = kind_of(kind, execute, place)
@@ -136,7 +136,7 @@ class Tool(Generic[P, R_co]):
         )
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
-        """Call the executor itself, as the user's own tests do."""
+        """Call `execute` with these arguments, unchecked, as a test of the function does."""
         if self._execute is None:
             raise ToolDefinitionError(
                 f"{self.spec.kind} tool {self.name!r} cannot be called: it has no `execute`. "
@@ -145,29 +145,29 @@ class Tool(Generic[P, R_co]):
         return self._execute(*args, **kwargs)
 
     def __repr__(self) -> str:
-        """Name the tool."""
+        """Return `Tool('name')`."""
         return f"Tool({self.name!r})"
 
     @property
     def name(self) -> str:
-        """The name the model calls it by."""
+        """The name by which the model calls the tool."""
         return self.spec.name
 
     @property
     def needs_approval(self) -> Approval:
-        """Whether a human approves calls: always, never, or as a predicate decides."""
+        """Whether a human must approve calls: True, False, or a predicate of the call."""
         return self.policy.needs_approval
 
     @property
     def effect(self) -> EffectPolicy:
-        """Whether a call that a dead process started may run again."""
+        """Whether a call that had started when its process stopped may run again."""
         return self.policy.effect
 
     def renamed(self, name: str) -> Tool[P, R_co]:
-        """Return the same tool under another name.
+        """Return a copy of the tool under another name.
 
         Raises:
-            ToolDefinitionError: the name is not legal, or the provider's own.
+            ToolDefinitionError: the name is not legal, or the provider has fixed the tool's name.
         """
         return Tool(
             name=name,
@@ -180,11 +180,11 @@ class Tool(Generic[P, R_co]):
         )
 
     def validate(self, arguments: str) -> str | None:
-        """Return the message about wrong arguments, or None."""
+        """Return the message for the model about wrong arguments; None if they are valid."""
         return self.read(arguments)[1]
 
     def read(self, arguments: str) -> tuple[object, str | None]:
-        """Return the parsed arguments, and the answer of `validate` about them."""
+        """Return the parsed arguments and None, or `UNREAD` and the message for the model."""
         try:
             return self._parameters.parse(arguments), None
         except Exception as error:  # noqa: BLE001 - validators are user code: the boundary.
@@ -193,20 +193,20 @@ class Tool(Generic[P, R_co]):
     async def holds(
         self, condition: Callable[..., object], arguments: str, context: ToolContext
     ) -> bool:
-        """Whether a user's function of (arguments, context) is true of this call.
+        """Whether a user's predicate of (arguments, context) returns True for this call.
 
         Raises:
-            Exception: the function, or the parser of the arguments, raised it.
-            ConfigError: the function answers neither True nor False.
+            Exception: the error of the predicate, or of the parser of the arguments.
+            ConfigError: the predicate returned neither True nor False.
         """
         return yes_or_no(await awaited(condition(self._parameters.parse(arguments), context)))
 
     async def run(self, arguments: str, context: ToolContext, read: object = UNREAD) -> ToolOutcome:
-        """Execute a call with its read arguments; never raises an `Exception`.
+        """Execute a call and return its outcome; never raises an `Exception`.
 
-        A plain function blocks the event loop unless the tool has `thread=True`. A thread, or a
-        function that swallows its cancellation, cannot be stopped: it runs on, and its answer is
-        ignored.
+        `read` has the parsed arguments, if the caller has parsed them already. A plain function
+        blocks the event loop unless the tool has `thread=True`. A thread, or a function that
+        ignores its cancellation, cannot be stopped: it runs on, and its result is ignored.
         """
         if read is UNREAD:
             read, problem = self.read(arguments)
@@ -220,7 +220,7 @@ class Tool(Generic[P, R_co]):
                 return await execute_call(self.name, call, policy, read, context)
             result = call(read, context)
             if isinstance(result, Awaitable):
-                result = await cast("Awaitable[object]", result)  # isinstance cannot tell of what.
+                result = await cast("Awaitable[object]", result)  # isinstance knows no result type.
             return ToolOutcome(result_content(result, policy.result_chars_max), "ok")
         except Exception as error:  # noqa: BLE001 - a tool is user code: the boundary.
             return raised(self.name, error)
@@ -228,11 +228,11 @@ class Tool(Generic[P, R_co]):
     async def reconciled(
         self, arguments: str, context: ToolContext
     ) -> ToolOutcome | Literal["not_done", "unknown"]:
-        """Return the fate of a call that started before its process stopped.
+        """Find out whether a call took effect that had started when its process stopped.
 
-        That is its outcome if the call took effect, "not_done" if it may run (again), else
-        "unknown". Fails closed: a lookup that raises, is too slow (`timeout_s`) or answers anything
-        but `Found` and `NOT_DONE` leaves the call unknown.
+        Returns the outcome if the call took effect, "not_done" if the call may run (again), and
+        otherwise "unknown". A lookup that raises, exceeds `timeout_s`, or returns anything but
+        `Found` and `NOT_DONE` gives "unknown".
         """
         policy = self.policy
         if policy.effect in REPEATABLE:
@@ -246,7 +246,7 @@ class Tool(Generic[P, R_co]):
             return "unknown"
         if isinstance(answer, Found):
             return ToolOutcome(result_content(answer.result, policy.result_chars_max), "ok")
-        # By identity: a lookup may return an object that calls itself equal to everything.
+        # Not `==`: a lookup may return an object whose `__eq__` is always true.
         return "not_done" if answer is NOT_DONE else "unknown"
 
 
@@ -276,12 +276,13 @@ def tool(
 ) -> Tool[Q, T] | Callable[[Callable[Q, T]], Tool[Q, T]]:
     """Make a tool of a function, as `@tool` or `@tool(needs_approval=True)`.
 
-    The name is the function's; the description its docstring's first paragraph; the parameters
-    come from its annotations, their descriptions from the docstring's `Args:`. A parameter
-    annotated `ToolContext` is filled in and not shown to the model.
+    By default the tool has the function's name, and the docstring's first paragraph as its
+    description. The parameters come from the annotations, and their descriptions from the
+    docstring's `Args:`. A parameter annotated `ToolContext` is hidden from the model; the driver
+    passes its value.
 
     Raises:
-        ToolDefinitionError: the function cannot be described to a model; says where and why.
+        ToolDefinitionError: the function cannot be described to a model; the message says why.
     """
     reject_unknown(options, "tool(…)")
 
@@ -305,12 +306,12 @@ UNKNOWN_HERE: Final = "The parameters of a provider's tool: only its server know
 
 
 def provider_tool(definition: Mapping[str, object]) -> AnyTool:
-    """Return a tool that the model's server runs, by its definition.
+    """Return a tool that the model's server runs, from the provider's JSON definition.
 
-    No call of it reaches this process.
+    Calls of the tool never reach this process.
 
     Raises:
-        ToolDefinitionError: it is not JSON, or has no `type` or no legal `name`.
+        ToolDefinitionError: the definition is not JSON, or has no `type` or no legal `name`.
     """
     name = definition.get("name")
     if not isinstance(name, str):
@@ -318,6 +319,6 @@ def provider_tool(definition: Mapping[str, object]) -> AnyTool:
             f"provider_tool: expected a definition with a 'type' and a 'name', found "
             f"{definition!r}. Fix: copy it from the provider's page."
         )
-    # Made here: the import of every agent would wait for pydantic's maker of models.
+    # Made here, not at import: pydantic takes long to make a model class.
     parameters = pydantic.create_model("Unknown", __doc__=UNKNOWN_HERE)
     return Tool(name=name, parameters=parameters, kind="provider", definition=definition)

@@ -1,6 +1,6 @@
 """The tools of one run, by name, in the order given.
 
-Refuses two tools of one name at the start; a tool added later replaces its namesake.
+Two given tools of one name are refused; a tool that is added later replaces a tool of its name.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ __all__ = ["Toolbox"]
 class Toolbox:
     """The tools of one run, by name.
 
-    Functions become tools; a mapping's keys rename its tools. `specs` are the tools as a model sees
-    them, in the order given; `added` those that came later.
+    Functions become tools. The keys of a mapping become the names of its tools. `specs` has the
+    tools as a model sees them, in the order given. `added` has the tools that `add` has added.
 
     Raises:
-        ToolDefinitionError: two tools share a name (the message has all such names), or an item
-            is neither a tool nor a function.
+        ToolDefinitionError: two tools share a name, or an item is neither a tool nor a function.
     """
 
     __slots__ = ("_tools", "added", "specs")
@@ -37,7 +36,7 @@ class Toolbox:
     @overload
     def __init__(self, tools: Iterable[Callable[..., object]] = ()) -> None: ...
     def __init__(self, tools: object = ()) -> None:
-        """Wrap, rename and index the tools."""
+        """Wrap functions as tools, rename the tools of a mapping, and index all tools by name."""
         own = _tools_of(tools)
         counts = Counter(tool.name for tool in own)
         twice = [repr(name) for name, count in counts.items() if count > 1]
@@ -51,20 +50,21 @@ class Toolbox:
         self.added: tuple[AnyTool, ...] = ()
 
     def get(self, name: str) -> AnyTool | None:
-        """Return the tool of this name, or None."""
+        """Return the tool with this name, or None."""
         return self._tools.get(name)
 
     def copy(self) -> Toolbox:
-        """Return a toolbox with the same tools, which grows independently."""
+        """Return a copy with the same tools; tools added to the copy stay out of the original."""
         same = object.__new__(Toolbox)
         same._tools, same.specs, same.added = dict(self._tools), self.specs, ()
         return same
 
     def add(self, tools: Iterable[Callable[..., object]]) -> tuple[AnyTool, ...]:
-        """Add tools and return them; a tool replaces its namesake.
+        """Add tools and return them; an added tool replaces a tool of the same name.
 
         Raises:
-            ToolDefinitionError: as when a toolbox is made; no tool is added.
+            ToolDefinitionError: two added tools share a name, or an item is neither a tool nor a
+                function. No tool is added then.
         """
         new = Toolbox(tools)
         self._tools |= new._tools
@@ -88,7 +88,7 @@ def _tools_of(tools: object) -> list[AnyTool]:
 
 def _tool_of(given: object, name: str | None = None) -> AnyTool:
     if isinstance(given, Tool):
-        known = cast("AnyTool", given)  # isinstance cannot tell the type parameters.
+        known = cast("AnyTool", given)  # isinstance does not know the type parameters.
         return known if name is None else known.renamed(name)
     if callable(given):
         return make_tool(given, name=name)
