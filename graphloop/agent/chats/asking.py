@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias, cast
 
 from ...driver import Pending
 from ...errors import ConfigError, IllegalEvent, StoreError
@@ -28,6 +28,9 @@ from .chain import Chain, Question
 
 __all__ = ["Asked", "Asking", "PromptInput"]
 
+
+ANSWERS: Final = ("approvals", "tool_results")
+"""The fields of `AnswersInput` for the last question; its other fields hold for the next one, too."""
 
 PromptInput: TypeAlias = str | MessageInput | None
 """A question: text, or a user's message in any form that `load_messages` reads; None for none."""
@@ -94,17 +97,19 @@ class Asking:
             await self._refuse_waiting(last, answers)
             last = await self._finished(last, answers)
             warnings = [f"run {last.run.id!r} of the question before was finished first"]
-        elif any(answers.values()):
+        elif handed := [name for name in ANSWERS if answers.get(name)]:
             raise ConfigError(
                 f"{self.chain.title}: expected no answers, since its last question waits for none, "
-                f"found {', '.join(answers)}. Fix: send the prompt alone."
+                f"found {', '.join(handed)}. Fix: send the prompt alone."
             )
         number = 1 if last is None else last.number + 1
         before = await self._before(last)
         terms = self.terms.in_chat(self._setup(before), before)
         history: History[Message] = History() if last is None else last.conversation
         run_id = self.chain.run_id(number)
-        question: QuestionInput = {"run_id": run_id, "messages": history.append(asked)}
+        others = {name: value for name, value in answers.items() if name not in ANSWERS}
+        conversation = {"run_id": run_id, "messages": history.append(asked)}
+        question = cast("QuestionInput", {**others, **conversation})  # mypy merges no TypedDicts.
         handle = await start_run(terms, None, None, question, keep=keep).open_run()
         warned = replace(handle, warnings=(*handle.warnings, *warnings)) if warnings else handle
         return Asked(warned, number, before)
