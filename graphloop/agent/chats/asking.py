@@ -30,7 +30,7 @@ __all__ = ["Asked", "Asking", "PromptInput"]
 
 
 ANSWERS: Final = ("approvals", "tool_results")
-"""The fields of `AnswersInput` for the last question; its other fields hold for the next one, too."""
+"""The fields of `AnswersInput` about the last question; other fields count for the next, too."""
 
 PromptInput: TypeAlias = str | MessageInput | None
 """A question: text, or a user's message in any form that `load_messages` reads; None for none."""
