@@ -17,11 +17,12 @@ from ..effects import StartRun
 from ..errors import ConfigError
 from ..limits import ModelPrice
 from ..run import Run
-from ..tools import Tool
+from ..tools import DepsNeed, Tool
 from ..values import Message, UserMessage
 
 if TYPE_CHECKING:
     from ..proofs import Bound
+    from .final_answer import FinalAnswer
     from .terms import SharedResources
 
 __all__ = [
@@ -73,6 +74,10 @@ class ChildTerms(Protocol):
     """How deep the child runs of such a run go."""
     resources: tuple[SharedResources, ...]
     """The resources that the agent, and the agents that it may call, share among their runs."""
+    final: FinalAnswer | None
+    """Reads the typed answer of such a run; None for an agent whose answer is a text."""
+    deps_needs: tuple[DepsNeed, ...]
+    """The parts of such a run that read `deps`."""
     own_resources: tuple[SharedResources, ...]
     """The resources of the agent itself, and of the agents that were made only for its runs."""
 
@@ -87,6 +92,11 @@ class Opener(Protocol):
     @property
     def terms(self) -> ChildTerms:
         """The terms of such a run."""
+        ...
+
+    @property
+    def inherited_deps(self) -> tuple[DepsNeed, ...]:
+        """The parts of such a run that read the `deps` of its parent."""
         ...
 
     def child(
