@@ -9,7 +9,8 @@ from .agent import Agent
 from .answers import Answers, approval_from, path_key
 from .bindings import Bindings, asks_model, carried_by, functions_named
 from .chats.chat import Chat, ChatOptions
-from .final_answer import FINAL_ANSWER, NOT_TAKEN, json_output
+from .child_runs import graph_of
+from .final_answer import FINAL_ANSWER, NOT_TAKEN, answers_of, json_output, output_from
 from .generate import (
     ObjectResult,
     agent_tool,
@@ -22,9 +23,9 @@ from .generate import (
 from .graph import Graph
 from .graph_checks import refuse_idle_gate
 from .graph_terms import GraphOptions, passed_on
-from .inputs import AnswerInfo, MessageInput, Model, Review, StepChanges, StepInfo, messages_of
+from .hooks import AnswerInfo, Review, StepChanges, StepInfo, StopContext
+from .inputs import MessageInput, Model, messages_of
 from .journals import fork_run, root_of, state_after, typed
-from .metadata import graph_of
 from .options import AgentOptions, EveryAgentOption, RunOptions, ToolInput, Tools
 from .pending_turn import PendingTurn
 from .resources import check_gate, split_tools
@@ -65,10 +66,12 @@ __all__ = [
     "Runs",
     "StepChanges",
     "StepInfo",
+    "StopContext",
     "ToolInput",
     "ToolRunner",
     "Tools",
     "agent_tool",
+    "answers_of",
     "approval_from",
     "asks_model",
     "carried_by",
@@ -85,6 +88,7 @@ __all__ = [
     "json_output",
     "lent",
     "messages_of",
+    "output_from",
     "passed_on",
     "path_key",
     "refuse_idle_gate",

@@ -14,7 +14,7 @@ import inspect
 import re
 import types
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, Literal, cast, final
+from typing import Any, Final, Literal, TypeVar, cast, final
 
 import pydantic
 from pydantic import PydanticUserError, ValidationError
@@ -49,10 +49,13 @@ __all__ = [
     "OUTPUT",
     "FinalAnswer",
     "Output",
+    "answers_of",
     "failure_of",
     "json_output",
-    "no_output",
+    "output_from",
 ]
+
+OutputT = TypeVar("OutputT")
 
 FINAL_ANSWER: Final = "final_answer"
 OUTPUT: Final = "output"
@@ -188,9 +191,26 @@ def failure_of(run: Run[Any], final: FinalAnswer | None) -> Exception:
     )
 
 
-def no_output(reason: EndReason, text: str) -> OutputInvalid:
-    """Return the error for a caller that reads the typed output of a run which has none."""
-    return OutputInvalid(
+def answers_of(final: FinalAnswer | None, run: Run[Any]) -> tuple[Any, ...] | None:
+    """Return a run's typed answer in a tuple, empty without one; None without an `output_type`."""
+    if final is None:
+        return None
+    ending = run.ending if run.ended else None
+    completed = ending is not None and ending.reason is EndReason.COMPLETED
+    return (final.answer(run),) if completed else ()
+
+
+def output_from(answers: tuple[OutputT, ...] | None, text: str, reason: EndReason) -> OutputT:
+    """Return the output of a run: its typed answer, or its text without an `output_type`.
+
+    Raises:
+        OutputInvalid: the run has an `output_type`, and no answer of this type.
+    """
+    if answers is None:
+        return cast("OutputT", text)  # Without an `output_type`, OutputT is str.
+    if answers:
+        return answers[0]
+    raise OutputInvalid(
         f"`output`: expected a run that completed, found one with the end reason {reason.value!r}. "
         "Fix: read `has_output` or `end_reason` first.",
         text=text,

@@ -17,7 +17,7 @@ from ..run import Run
 from ..spending import is_whole
 from ..stores import Catalog, Mailbox, RunRecord, Store, fork, those_within, typed_events
 from ..tools import Toolbox
-from ..values import Message
+from ..values import Message, SystemMessage
 from .answers import Answers
 from .inputs import check_run_id
 from .states import known_state_type
@@ -41,10 +41,16 @@ __all__ = [
 S = TypeVar("S")
 
 
-def opening_of(events: Sequence[Event]) -> tuple[Message, ...]:
-    """Return the initial conversation from a journal's `Started` event; empty if it is missing."""
+def opening_of(events: Sequence[Event], *, instructed: bool) -> tuple[Message, ...]:
+    """Return the initial conversation from a journal's `Started` event; empty if it is missing.
+
+    If `instructed`, the agent has instructions, which lead the journal's conversation; the returned
+    conversation lacks them.
+    """
     first = events[0] if events else None
-    return tuple(first.messages) if isinstance(first, Started) else ()
+    messages = first.messages if isinstance(first, Started) else ()
+    leads = instructed and isinstance(next(iter(messages), None), SystemMessage)
+    return tuple(messages[leads:])
 
 
 def state_after(graph: NodeGraph[S], events: Sequence[Event], upto: int | None = None) -> Run[S]:

@@ -11,8 +11,10 @@ from ..driver import Price
 from ..errors import ConfigError, nearest, not_among
 from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
 from ..providers import Provider, resolve, service_of
+from ..rules import rules_of
 from ..tools import Tool, Toolbox, accepts
 from ..values import Reply, ToolChoice, ToolSpec
+from .hooks import instructions_for, stop_input
 from .inputs import ChoiceInput, Model
 from .options import Options, Tools, strings
 from .sub_agents import AgentTool, Plan
@@ -30,6 +32,15 @@ __all__ = [
     "split_tools",
 ]
 
+
+PLAIN: Final = (
+    *("instructions", "max_tokens", "temperature", "top_p", "stop_sequences", "seed"),
+    *("provider_options", "approve_tool_call", "approval_ttl_s", "max_agent_depth"),
+    *("step_timeout_s", "on_bad_history", "base_url", "output_type", "output_mode", "done_when"),
+    *("verify", "prepare_step", "compact", "max_output_retries"),
+    *("retries", "timeouts", "price", "prices"),
+)
+"""The options that are copied to a graph unchanged; its nodes hold the others, except secrets."""
 
 OwnTools: TypeAlias = Mapping[str, Callable[..., object]] | Sequence[Callable[..., object]]
 
@@ -65,6 +76,29 @@ class AgentResources:
         if twice:
             raise ConfigError(f"two agents are named {twice[0]!r}. Fix: rename one of them.")
         self.children: dict[str, Plan] = {**agents, **named, **brought}
+
+    @property
+    def run_options(self) -> Mapping[str, object]:
+        """The options of the runs without secrets, for the proofs and drawings of a graph."""
+        options, given = self._options, self._options.given
+        tools = {spec.name: self.toolbox.get(spec.name) or spec for spec in self.toolbox.specs}
+        agents = {
+            name: plan.tool for name, plan in self.children.items() if isinstance(plan, AgentTool)
+        }
+        _, predicates = stop_input(options.stop_when)  # `StopCheck` holds the conditions.
+        return {
+            "model": self.label,
+            "tools": {**tools, **agents},
+            "budget": options.allowance,
+            "signed": options.approval_secret is not None,
+            "rules": rules_of(options.rules),
+            **({"stop_when": predicates} if predicates else {}),
+            **{name: given[name] for name in PLAIN if given.get(name) is not None},
+        }
+
+    async def instructions(self, deps: object) -> str | None:
+        """Return the system message of a run with these `deps`; None without `instructions`."""
+        return await instructions_for(self._options.instructions, deps)
 
     def add_model(self, model: Model) -> str:
         """Add a model that runs may call, and return the model's label.

@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from math import inf
 from pathlib import Path
 from time import time
-from typing import Generic, Protocol, TypeAlias, Unpack, final
+from typing import Any, Generic, Protocol, TypeAlias, Unpack, final
 from uuid import uuid4
 
 from typing_extensions import TypeVar
@@ -240,7 +240,7 @@ class Runs(Generic[O_co, S]):
         async with self._opened() as store:
             return await fork_run(self._graph, store, run_id, at, new_id, share=share_approvals)
 
-    async def resume(self, run_id: str, **answers: Unpack[AnswersInput]) -> RunResult[O_co, S]:
+    async def resume(self, run_id: str, **answers: Unpack[AnswersInput[Any]]) -> RunResult[O_co, S]:
         """Resume a run that parked, or whose process died, and return its result.
 
         Raises:
@@ -258,13 +258,15 @@ class Runs(Generic[O_co, S]):
             ConfigError: there is no agent.
         """
         async with self._opened() as store:
-            stream = self._resumed(store, run_id, {})
+            stream = self._resumed(store, run_id, {}, ends=True)
             stream.abort(reason)
             return await stream.result()
 
-    def _resumed(self, store: Store, run_id: str, answers: AnswersInput) -> RunStream[O_co, S]:
+    def _resumed(
+        self, store: Store, run_id: str, answers: AnswersInput[Any], *, ends: bool = False
+    ) -> RunStream[O_co, S]:
         terms = self._agents_terms(run_id).kept_in(SharedResources(store, {}, ()))
-        return resume_run(terms, run_id, answers)
+        return resume_run(terms, run_id, answers, ends=ends)
 
     def _agents_terms(self, run_id: str) -> RunTerms[S]:
         if self._terms is None:

@@ -18,12 +18,12 @@ from .callbacks import (
     STOP_WHEN,
     VERIFY,
     agent_callbacks,
-    stop_input,
 )
+from .child_runs import attach_metadata
 from .final_answer import OUTPUT, FinalAnswer
 from .graph import Graph
+from .hooks import stop_input
 from .inputs import Model
-from .metadata import attach_metadata
 from .options import EveryAgentOption, Options, reject_unknown_options
 from .resources import (
     AgentResources,
@@ -77,7 +77,7 @@ def agent_terms(
     conditions, predicates = stop_input(options.stop_when)
     nodes = _nodes(options, world, fallbacks, conditions, has_predicates=bool(predicates))
     graph: Graph[None] = Graph(options.name, nodes.prepare, standard_edges(nodes))
-    attach_metadata(graph, world, options)
+    attach_metadata(graph, world)
     terms = RunTerms(
         graph,
         options,
@@ -86,6 +86,8 @@ def agent_terms(
         own_gates=options.gate,
         final=final,
     )
+    if options.deps_type is None:
+        terms.refuse_undeclared_deps()
     return graph, terms, kept
 
 

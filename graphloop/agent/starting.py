@@ -39,7 +39,7 @@ def start_run(
     terms: RunTerms[S],
     state: S,
     prompt: str | None,
-    question: QuestionInput,
+    question: QuestionInput[Any],
     *,
     attended: bool = False,
     keep: bool = True,
@@ -66,12 +66,16 @@ def start_run(
         if isinstance(read, ConfigError):
             raise read
         messages, warnings, handed = read
+        deps, said = question.get("deps"), terms.options.instructions
+        if messages and callable(said):
+            said = await terms.world.instructions(deps)
+            messages, _ = conversation(None, History(messages), said)
         store, is_stored = terms.shared.store(), terms.shared.is_given
         run_id = question.get("run_id")
         if run_id is None and handed is not None and is_stored:
             run_id = await handed.run_id(terms.graph.name, store)
         ports = replace(
-            terms.ports(store),
+            terms.ports(store, (), deps),
             attended=attended,
             stoppable=keep or attended,
             # Even without a store, a cancelled caller of an iterated run can continue it.
@@ -93,7 +97,7 @@ def start_run(
             on_step_finish=terms.options.on_step_finish,
             warnings=warnings,
             final=terms.final,
-            opening=messages[bool(terms.options.instructions) :],
+            opening=messages[bool(said) :],
         )
 
     return RunStream(open_run, terms.graph, keep=keep, has_objects=terms.final is not None)
@@ -102,10 +106,11 @@ def start_run(
 def resume_run(
     terms: RunTerms[S],
     run: str | RunResult[Any, S],
-    answers: AnswersInput,
+    answers: AnswersInput[Any],
     *,
     attended: bool = False,
     keep: bool = True,
+    ends: bool = False,
 ) -> RunStream[Any, S]:
     """Return the stream of a resumed run, which is given by its result or by its id.
 
@@ -115,10 +120,14 @@ def resume_run(
         answers: decisions about the pending calls, and the results of client tools.
         attended: whether the caller iterates the run turn by turn, as when it was started.
         keep: whether the stream keeps its parts, so that every reader gets all of them.
+        ends: whether the caller only ends the run, which calls no function, so needs no `deps`.
     """
     given = Answers.given(answers)
+    deps = answers.get("deps")
 
     async def open_run() -> RunHandle[S]:
+        if not ends and (terms.deps_needs or "deps" in answers):
+            terms.check_deps(answers)
         if isinstance(run, RunResult):
             kept_in, known, added = terms.shared.reopened(run.store), run.run, run.added
             opening = run.opening
@@ -127,12 +136,12 @@ def resume_run(
             kept_in, added = terms.shared.stored(), ()
             events = await kept_in.load(run)
             known = state_after(terms.graph, events)
-            opening = opening_of(events)[bool(terms.options.instructions) :]
+            opening = opening_of(events, instructed=bool(terms.options.instructions))
         refuse_other_rules(known, terms.setup.watch)
         if attended:
             refuse_unattended(known)
         approve = approver_alone(terms.approver, known)
-        ports = replace(terms.ports(kept_in, added), attended=attended, approve=approve)
+        ports = replace(terms.ports(kept_in, added, deps), attended=attended, approve=approve)
         tree = await resumption(known, ports, given)
         driver, below = AsyncDriver(terms.graph, ports, known.state), descendants(tree)
         return RunHandle(
@@ -152,7 +161,7 @@ def resume_run(
 
 
 def _read(
-    terms: RunTerms[Any], prompt: str | None, question: QuestionInput
+    terms: RunTerms[Any], prompt: str | None, question: QuestionInput[Any]
 ) -> tuple[tuple[Message, ...], tuple[str, ...], ConversationAnswers | None] | ConfigError:
     """Return the first messages, the findings of their repair, and the answers to open calls.
 
@@ -161,12 +170,14 @@ def _read(
     run_id, options = question.get("run_id"), terms.options
     is_answered = any(question.get(name) is not None for name in ("approvals", "tool_results"))
     try:
+        if terms.deps_needs or "deps" in question:
+            terms.check_deps(question)
         if run_id is not None:
             check_run_id("run_id", run_id)
         messages, repairs = conversation(
             prompt,
             question.get("messages"),
-            options.instructions,
+            None if callable(options.instructions) else options.instructions,
             keep_open=is_answered,
             may_be_empty=not terms.needs_messages,
             repair=options.on_bad_history == "repair",

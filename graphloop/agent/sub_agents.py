@@ -17,11 +17,12 @@ from ..effects import StartRun
 from ..errors import ConfigError
 from ..limits import ModelPrice
 from ..run import Run
-from ..tools import Tool
+from ..tools import DepsNeed, Tool
 from ..values import Message, UserMessage
 
 if TYPE_CHECKING:
     from ..proofs import Bound
+    from .final_answer import FinalAnswer
     from .terms import SharedResources
 
 __all__ = [
@@ -77,6 +78,10 @@ class ChildTerms(Protocol):
     """The nesting depth of the child runs of a run of the agent."""
     resources: tuple[SharedResources, ...]
     """The stores and connections that runs of the agent and of its sub-agents share."""
+    final: FinalAnswer | None
+    """Reads the typed answer of such a run; None for an agent whose answer is a text."""
+    deps_needs: tuple[DepsNeed, ...]
+    """The parts of such a run that read `deps`."""
     own_resources: tuple[SharedResources, ...]
     """The stores and connections of the agent, and of sub-agents made only for its runs."""
 
@@ -91,6 +96,11 @@ class Opener(Protocol):
     @property
     def terms(self) -> ChildTerms:
         """The facts about its runs that a parent run needs."""
+        ...
+
+    @property
+    def inherited_deps(self) -> tuple[DepsNeed, ...]:
+        """The parts of such a run that read the `deps` of its parent."""
         ...
 
     def child(

@@ -23,9 +23,9 @@ from ..graph import NodeGraph
 from ..policy import Policy
 from ..providers import Provider
 from ..stores import Codec, MemoryStore, Store, check_state, open_store, running_loop
-from ..tools import AnyTool, Toolbox
+from ..tools import AnyTool, Toolbox, check_deps, kind_name
 from .answers import ToolApprover
-from .bindings import DEPTH_MAX, needs_messages, nesting_of, runs_one_at_a_time
+from .bindings import DEPTH_MAX, deps_needs, needs_messages, nesting_of, runs_one_at_a_time
 from .final_answer import FinalAnswer
 from .inherited_limits import inherited_rules, reply_max, run_bound
 from .options import Options
@@ -136,7 +136,8 @@ class RunTerms(Generic[S]):
         graph: the graph that runs.
         options: the options of every run.
         world: the models, tools and agents that runs may use.
-        callbacks: returns the user functions that nodes call, by name, for a run's toolbox.
+        callbacks: returns the user functions that nodes call, by name, for a run's toolbox
+            and its `deps`.
         own_gates: the policy of the graph's own gates, with the functions of its conditions.
         gates: gates that apply in addition to the graph's own gates.
         final: reads the final answer of an agent with an `output_type`.
@@ -151,7 +152,7 @@ class RunTerms(Generic[S]):
         options: Options,
         world: AgentResources,
         *,
-        callbacks: Callable[[Toolbox], Mapping[str, Callback[S]]] | None = None,
+        callbacks: Callable[[Toolbox, object], Mapping[str, Callback[S]]] | None = None,
         own_gates: Policy | None = None,
         gates: tuple[Policy, ...] = (),
         final: FinalAnswer | None = None,
@@ -190,6 +191,7 @@ class RunTerms(Generic[S]):
         self.bound = cache(partial(run_bound, graph, self.setup, world))
         self.price = world.price()
         self._state_type = known_state_type(graph)
+        self.deps_needs = deps_needs(graph, world.toolbox, world.children, options.deps_type)
 
     def _share_resources(self) -> None:
         world = self.world
@@ -216,12 +218,13 @@ class RunTerms(Generic[S]):
         terms.setup, terms.chat = setup, so_far
         return terms
 
-    def ports(self, store: Store, added: Sequence[AnyTool] = ()) -> Ports[S]:
+    def ports(self, store: Store, added: Sequence[AnyTool] = (), deps: object = None) -> Ports[S]:
         """Return the ports of one run: the store, models, tools and functions that its driver uses.
 
         Args:
             store: the store of the run's journal.
             added: tools that were added to the run before it parked.
+            deps: the caller's object for the user's functions.
         """
         toolbox = self.world.toolbox.copy()
         if added:
@@ -230,7 +233,7 @@ class RunTerms(Generic[S]):
             store=store,
             models=self.world.models,
             toolbox=toolbox,
-            callbacks={} if self._callbacks is None else self._callbacks(toolbox),
+            callbacks={} if self._callbacks is None else self._callbacks(toolbox, deps),
             approve=self.approver,
             children=self.world.children,
             gates=self._gates,
@@ -241,7 +244,29 @@ class RunTerms(Generic[S]):
             step_s=self.options.step_timeout_s,
             price=self.price,
             clock=self.clock,
+            deps=deps,
         )
+
+    def check_deps(self, given: Mapping[str, object]) -> None:
+        """Refuse a start or a resume without the `deps` that the functions of its runs read.
+
+        Raises:
+            ConfigError: `deps` are missing, of another type, or without effect.
+        """
+        check_deps(self.deps_needs, given, repr(self.graph.name))
+
+    def refuse_undeclared_deps(self) -> None:
+        """Refuse an agent without a `deps_type` whose tools or child agents read `deps`.
+
+        Raises:
+            ConfigError: naming the first part that reads `deps`, and its type.
+        """
+        for need in self.deps_needs:
+            kind = kind_name(need.kind)
+            raise ConfigError(
+                f"agent {self.graph.name!r}: expected a `deps_type`, since {need.place} reads "
+                f"`deps` of type {kind}, found none. Fix: Agent(…, deps_type={kind})."
+            )
 
     def run_sync(self, ask: Callable[[], Awaitable[T]], instead: str) -> T:
         """Call and await `ask` in a new event loop, close its resources, and return its result.

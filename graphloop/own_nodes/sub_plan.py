@@ -8,9 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar, cast, final
+from typing import Any, Generic, cast, final
 
-from ..agent import Brief, MessageInput, Opener, changed_fields, lent, messages_of
+from typing_extensions import TypeVar
+
+from ..agent import (
+    Brief,
+    MessageInput,
+    Opener,
+    answers_of,
+    changed_fields,
+    lent,
+    messages_of,
+    output_from,
+)
 from ..driver import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
@@ -23,12 +34,13 @@ from ..values import Message, Usage, UserMessage, evolve
 
 __all__ = ["ChildResult", "SubPlan"]
 
-C = TypeVar("C")
+OutputT_co = TypeVar("OutputT_co", default=str, covariant=True)
+C = TypeVar("C", default=None)
 
 
 @final
 @dataclass(frozen=True)
-class ChildResult(Generic[C]):
+class ChildResult(Generic[OutputT_co, C]):
     """The result of a child run, which is passed to the `output` function of `sub_graph`.
 
     Attributes:
@@ -37,6 +49,8 @@ class ChildResult(Generic[C]):
         end_reason: the reason why the child run ended.
         messages: the messages that the child run added to its conversation.
         usage: the tokens used by the child run and by its own children.
+        answers: the answer as a value of the child's `output_type`, in a tuple that is empty if the
+            child has no such answer; None for a child without an `output_type`.
     """
 
     text: str
@@ -44,6 +58,16 @@ class ChildResult(Generic[C]):
     end_reason: EndReason
     messages: Sequence[Message]
     usage: Usage
+    answers: tuple[OutputT_co, ...] | None = None
+
+    @property
+    def output(self) -> OutputT_co:
+        """The child run's answer: a value of its `output_type`; without one, the `text`.
+
+        Raises:
+            OutputInvalid: the child run ended before it had an answer of its `output_type`.
+        """
+        return output_from(self.answers, self.text, self.end_reason)
 
 
 @final
@@ -67,7 +91,7 @@ class SubPlan:
     opener: Opener
     prompt: Callable[[Any], str | Sequence[MessageInput]] | None = None
     state: Callable[[Any], object] | None = None
-    output: Callable[[Any, ChildResult[Any]], object] | None = None
+    output: Callable[[Any, ChildResult[Any, Any]], object] | None = None
     gate: Policy | None = None
     budget: Budget | None = None
     writes: frozenset[str] | None = None
@@ -120,6 +144,7 @@ class SubPlan:
             child.ending.reason,
             tuple(child.record.added),
             child.spent.usage,
+            answers_of(self.opener.terms.final, child),
         )
         old: object = run.state
         new, made = self.output(lent(old), result), f"`output` of node {self.name!r} returns"

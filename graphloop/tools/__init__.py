@@ -5,6 +5,7 @@ Refuses a signature or schema that no call could satisfy, when the tool is defin
 Start with `tool`; `outcome` has the texts that a model reads about its calls.
 """
 
+from .dependencies import DepsNeed, check_deps, deps_of_context, kind_name, uncovered
 from .execution import UNREAD, TooLate, awaited, leave, within, yes_or_no
 from .gates import NO_GATES, Gates, answer_of, conditions_of, gates_of, rules_of
 from .options import NOT_DONE, REPEATABLE, UNKNOWN, Approval, Found, legal_name
@@ -41,6 +42,7 @@ __all__ = [
     "AnyTool",
     "Approval",
     "ArgumentsRejected",
+    "DepsNeed",
     "Found",
     "Gates",
     "JsonSchema",
@@ -54,11 +56,14 @@ __all__ = [
     "answer_of",
     "arguments_parser",
     "awaited",
+    "check_deps",
     "conditions_of",
+    "deps_of_context",
     "error_text",
     "gates_of",
     "is_async",
     "join_issues",
+    "kind_name",
     "leave",
     "legal_name",
     "model_parameters",
@@ -72,6 +77,7 @@ __all__ = [
     "schema_text",
     "shorten",
     "tool",
+    "uncovered",
     "unknown_outcome",
     "within",
     "yes_or_no",

@@ -46,6 +46,7 @@ class Parameters:
     `parse` reads the arguments of a call as JSON text, and returns checked arguments or raises.
     If `keywords` is true, it returns a dict of keyword arguments; otherwise it returns one value.
     `context` names the function's parameter that receives the `ToolContext`; empty for none.
+    `deps` is the type of the dependencies that this parameter expects.
     `summary` is the first paragraph of the function's docstring.
     """
 
@@ -53,6 +54,7 @@ class Parameters:
     parse: Callable[[str], object]
     keywords: bool = False
     context: str = ""
+    deps: object = object
     summary: str = ""
 
 

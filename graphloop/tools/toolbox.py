@@ -53,6 +53,11 @@ class Toolbox:
         """Return the tool with this name, or None."""
         return self._tools.get(name)
 
+    @property
+    def tools(self) -> tuple[AnyTool, ...]:
+        """All tools, in order."""
+        return tuple(self._tools.values())
+
     def copy(self) -> Toolbox:
         """Return a copy with the same tools; tools added to the copy stay out of the original."""
         same = object.__new__(Toolbox)

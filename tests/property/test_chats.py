@@ -98,7 +98,7 @@ class Trial:
     expected: Expected = Expected()
     others: list[tuple[str, Expected]] = field(default_factory=list[tuple[str, Expected]])
 
-    def opened(self, chat_id: str) -> Chat[str]:
+    def opened(self, chat_id: str) -> Chat[None, str]:
         """Return a chat, as a new process opens it."""
         return Agent(self.server, tools=[pay], store=JsonlStore(self.directory)).chat(chat_id)
 
@@ -111,7 +111,7 @@ class Trial:
         for chat_id, expected in self.others:
             await self.look(self.opened(chat_id), expected)
 
-    async def do(self, chat: Chat[str], operation: Operation) -> Chat[str]:
+    async def do(self, chat: Chat[None, str], operation: Operation) -> Chat[None, str]:
         """Do one operation, and return the chat that goes on."""
         known, is_up = self.expected, self.server.is_up
         match operation:
@@ -141,7 +141,7 @@ class Trial:
                 return fork
         return chat
 
-    async def send(self, chat: Chat[str], prompt: str) -> None:
+    async def send(self, chat: Chat[None, str], prompt: str) -> None:
         """Ask a question, which an open question may keep back."""
         known, is_up = self.expected, self.server.is_up
         if known.is_interrupted:
@@ -159,7 +159,7 @@ class Trial:
             with pytest.raises(Overloaded):
                 await chat.send(prompt)
 
-    async def answer(self, chat: Chat[str], *, approved: bool) -> None:
+    async def answer(self, chat: Chat[None, str], *, approved: bool) -> None:
         """Answer the call that waits; without one, nothing happens."""
         known, is_up = self.expected, self.server.is_up
         if known.open != "waits":
@@ -174,7 +174,7 @@ class Trial:
             with pytest.raises(Overloaded):
                 await chat.send(approvals=answers)
 
-    async def look(self, chat: Chat[str], expected: Expected) -> None:
+    async def look(self, chat: Chat[None, str], expected: Expected) -> None:
         """Compare the messages of a chat with what is expected of it."""
         messages = await chat.messages()
         assert expected.asked == tuple(

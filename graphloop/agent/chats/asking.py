@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from ...driver import Pending
 from ...errors import ConfigError, IllegalEvent, StoreError
@@ -68,7 +68,7 @@ class Asking:
     rules: tuple[TemporalRule, ...]
 
     async def open(
-        self, last: Question | None, prompt: PromptInput, answers: AnswersInput, *, keep: bool
+        self, last: Question | None, prompt: PromptInput, answers: AnswersInput[Any], *, keep: bool
     ) -> Asked:
         """Return the run of a prompt, ready to be driven; without a prompt, that of the last one.
 
@@ -109,12 +109,14 @@ class Asking:
         run_id = self.chain.run_id(number)
         others = {name: value for name, value in answers.items() if name not in ANSWERS}
         conversation = {"run_id": run_id, "messages": history.append(asked)}
-        question = cast("QuestionInput", {**others, **conversation})  # mypy merges no TypedDicts.
+        question = cast(
+            "QuestionInput[Any]", {**others, **conversation}
+        )  # mypy merges no TypedDicts.
         handle = await start_run(terms, None, None, question, keep=keep).open_run()
         warned = replace(handle, warnings=(*handle.warnings, *warnings)) if warnings else handle
         return Asked(warned, number, before)
 
-    async def _refuse_waiting(self, last: Question, answers: AnswersInput) -> None:
+    async def _refuse_waiting(self, last: Question, answers: AnswersInput[Any]) -> None:
         """Raise an error if the last question waits for a call that has no answer.
 
         Raises:
@@ -134,7 +136,7 @@ class Asking:
         if left:
             raise self._waits(last, left)
 
-    async def _finished(self, last: Question, answers: AnswersInput) -> Question:
+    async def _finished(self, last: Question, answers: AnswersInput[Any]) -> Question:
         """Drive the run of the last question to its end, and return the question.
 
         A run that ends by an error is over, and the chat goes on after it.

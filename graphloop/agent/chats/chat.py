@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final, Generic, Self, TypedDict, TypeVar, Unpack, final
+from typing import Any, Final, Generic, Self, TypedDict, Unpack, final
 from uuid import uuid4
+
+from typing_extensions import TypeVar
 
 from ...errors import ConfigError, StoreError
 from ...rules import Rules, TemporalRule
@@ -35,6 +37,7 @@ from .chain import Chain, Question
 
 __all__ = ["Chat", "ChatOptions"]
 
+DepsT_contra = TypeVar("DepsT_contra", default=None, contravariant=True)
 T = TypeVar("T")
 
 ID_CHARS_MAX: Final = 180
@@ -61,7 +64,7 @@ class ChatOptions(TypedDict, total=False):
 
 
 @final
-class Chat(Generic[OutputT_co]):
+class Chat(Generic[DepsT_contra, OutputT_co]):
     """A conversation with an agent; `agent.chat` makes it.
 
     Several objects, also in several processes, can be the same chat: they have the same id and
@@ -112,7 +115,7 @@ class Chat(Generic[OutputT_co]):
         self._told: Question | None = None
 
     async def send(
-        self, prompt: PromptInput = None, **answers: Unpack[AnswersInput]
+        self, prompt: PromptInput = None, **answers: Unpack[AnswersInput[DepsT_contra]]
     ) -> RunResult[OutputT_co]:
         """Ask the next question, and return the result of its run.
 
@@ -127,8 +130,8 @@ class Chat(Generic[OutputT_co]):
             prompt: the question: text, or a user's message with images or files, in any form that
                 `load_messages` reads. Without it, the run of the last question goes on, and its
                 result is returned; the result of a finished run is only read.
-            answers: answers to the calls that the last question waits for (`AnswersInput`). They
-                are applied before the prompt is asked.
+            answers: answers to the calls that the last question waits for, which are applied before
+                the prompt is asked; and the `deps` of both questions (`AnswersInput`).
 
         Raises:
             ConfigError: the question or an answer is invalid, the last question waits for a person,
@@ -148,13 +151,13 @@ class Chat(Generic[OutputT_co]):
             raise
 
     def send_sync(
-        self, prompt: PromptInput = None, **answers: Unpack[AnswersInput]
+        self, prompt: PromptInput = None, **answers: Unpack[AnswersInput[DepsT_contra]]
     ) -> RunResult[OutputT_co]:
         """Run `send` in a new event loop and return its result, for synchronous callers."""
         return self._sync(partial(self.send, prompt, **answers), "Chat.send")
 
     def stream(
-        self, prompt: PromptInput = None, **answers: Unpack[AnswersInput]
+        self, prompt: PromptInput = None, **answers: Unpack[AnswersInput[DepsT_contra]]
     ) -> RunStream[OutputT_co]:
         """Return the stream of the next question; the arguments are those of `send`.
 
@@ -202,7 +205,9 @@ class Chat(Generic[OutputT_co]):
         last = await self._latest(self._shared.store())
         return Spent() if last is None else last.spent
 
-    async def fork(self, chat_id: str | None = None, *, at: int | None = None) -> Chat[OutputT_co]:
+    async def fork(
+        self, chat_id: str | None = None, *, at: int | None = None
+    ) -> Chat[DepsT_contra, OutputT_co]:
         """Copy the chat, and return the copy; the two go on independently.
 
         A store of JSON-lines files may keep a part of the copy if the process dies meanwhile; other
@@ -225,7 +230,9 @@ class Chat(Generic[OutputT_co]):
         if questions not in range(answered + 1):
             raise ConfigError(f"`at`: expected a number from 0 to {answered}, found {at!r}")
         # The terms have the store of the chat.
-        copy: Chat[OutputT_co] = Chat(self._terms, chat_id, {**self._options, "store": None})
+        copy: Chat[DepsT_contra, OutputT_co] = Chat(
+            self._terms, chat_id, {**self._options, "store": None}
+        )
         await self._chain.copy(store, copy.id, questions)
         return copy
 
@@ -250,7 +257,7 @@ class Chat(Generic[OutputT_co]):
         return self._terms.run_sync(closing, instead)
 
     def _stream(
-        self, prompt: PromptInput, answers: AnswersInput, *, keep: bool
+        self, prompt: PromptInput, answers: AnswersInput[Any], *, keep: bool
     ) -> RunStream[OutputT_co]:
         opened: list[Asked] = []
 

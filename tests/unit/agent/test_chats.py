@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import Agent, Compaction, EndReason, Runs, approve, budget, tool
+from graphloop import Agent, Compaction, EndReason, Runs, ToolContext, approve, budget, tool
 from graphloop.agent import Chat, MessageInput
 from graphloop.agent.options import AgentOptions
 from graphloop.errors import ConfigError, Overloaded, RunBusy, StoreError
@@ -487,6 +487,41 @@ async def test_a_rule_that_cannot_count_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"'refnd'.*Did you mean 'refund'"):
         agent.chat("c", store=store, rules=at_most_once("refnd"))
     assert ("c.1",) == await agent.chat("c", store=store).run_ids()
+
+
+async def test_each_question_has_the_deps_of_its_caller(place: Place) -> None:
+    """They are never journaled, so a question that was interrupted gets them from the next one."""
+
+    @tool
+    def who(context: ToolContext[list[str]]) -> str:
+        """Say who asks."""
+        context.deps.append(context.run_id)
+        return context.deps[0]
+
+    model = ScriptedModel([one for _ in range(3) for one in (reply(call("who")), "done")])
+    agent = Agent(
+        model,
+        tools=[who],
+        deps_type=list[str],
+        instructions=lambda deps: f"You talk with {deps[0]}.",
+    )
+    async with agent.chat("c", store=place) as chat:
+        ada, bob = ["Ada"], ["Bob"]
+        stream = chat.stream("first", deps=ada)
+        async for part in stream.full_stream:
+            if part.type == "step-start":
+                break
+        await stream.aclose()
+        with pytest.raises(ConfigError, match="deps"):
+            await chat.send("second")
+
+        result = await chat.send("second", deps=bob)
+
+        assert (["Ada"], ["Bob", "c.1", "c.2"]) == (ada, bob)
+        assert ["first", "", "Bob", "done", "second", "", "Bob", "done"] == texts(
+            result.conversation
+        )
+        assert ["You talk with Bob.", "first"] == asked(model)[:2]
 
 
 async def test_a_message_that_no_model_read_comes_with_the_next_question() -> None:
