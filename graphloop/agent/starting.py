@@ -88,13 +88,14 @@ def start_run(
         started = Started(
             ports.clock(), run_id, terms.graph.name, messages, setup, state, chat=terms.chat
         )
+        listener = terms.options.on_step_finish
         driver = AsyncDriver(terms.graph, ports, state)
         return RunHandle(
             terms.graph,
             ports,
             driver,
             driver.start(started),
-            on_step_finish=terms.options.on_step_finish,
+            on_step_finish=None if listener is None else terms.world.step_listener(deps),
             warnings=warnings,
             final=terms.final,
             opening=messages[bool(said) :],
@@ -140,9 +141,10 @@ def resume_run(
         refuse_other_rules(known, terms.setup.watch)
         if attended:
             refuse_unattended(known)
-        approve = approver_alone(terms.approver, known)
-        ports = replace(terms.ports(kept_in, added, deps), attended=attended, approve=approve)
-        tree = await resumption(known, ports, given)
+        ports = terms.ports(kept_in, added, deps)
+        approve = approver_alone(ports.approve, known)
+        ports = replace(ports, attended=attended, approve=approve)
+        tree, listener = await resumption(known, ports, given), terms.options.on_step_finish
         driver, below = AsyncDriver(terms.graph, ports, known.state), descendants(tree)
         return RunHandle(
             terms.graph,
@@ -151,7 +153,7 @@ def resume_run(
             driver.resume(tree.run, tree.answers, tree.children),
             spent_by(tree.run, below),
             len(tree.run.record.steps),
-            on_step_finish=terms.options.on_step_finish,
+            on_step_finish=None if listener is None else terms.world.step_listener(deps),
             children=below,
             final=terms.final,
             opening=opening,
