@@ -233,8 +233,9 @@ class NodeReturned(Struct, frozen=True, tag_field="kind", tag="left"):
 
 
 class AnswerChecked(Struct, frozen=True, tag_field="kind", tag="judged", gc=False):
-    """The result of a check of the final answer; `feedback` is for the model to read.
+    """The result of a check of the final answer, or of a screen of the user's messages.
 
+    The model reads the `feedback` of a check; the user reads that of a screen, as the answer.
     `retry` says whether the model may try again; if not, a rejected answer is kept all the same.
     """
 

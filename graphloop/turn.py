@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
-from .effects import Answer, Ask
-from .events import Failure
+from .effects import Answer, Ask, CallModel
+from .events import EffectFailed, Failure, ModelReplied
 from .policy import Rule
 from .values import (
     FinishReason,
@@ -25,14 +25,20 @@ from .values import (
 )
 
 __all__ = [
+    "SCREEN",
     "BranchRun",
     "CallVerdict",
     "Dialogue",
     "Exchange",
     "Queue",
+    "Screening",
     "StepResult",
     "Turn",
 ]
+
+
+SCREEN: Final = "screen"
+"""The `model` of a turn whose reply is the refusal of a screen."""
 
 
 class CallVerdict(Struct, frozen=True, gc=False):
@@ -92,6 +98,18 @@ class Dialogue(Struct, frozen=True, gc=False):
     asked: Ask | None = None
 
 
+class Screening(Struct, frozen=True, gc=False):
+    """The judgement of what the user says, in progress beside a model call.
+
+    `answer` is the end of the model call `asked`, which waits for the verdict. `refusal` is the
+    reply if the screen has blocked the messages, and the model call has not ended yet.
+    """
+
+    asked: CallModel | None = None
+    answer: ModelReplied | EffectFailed | None = None
+    refusal: Reply | None = None
+
+
 class StepResult(Struct, frozen=True, gc=False):
     """The report of one turn: the model's reply and the results of its calls.
 
@@ -139,8 +157,9 @@ class Turn(Struct, frozen=True, gc=False):
         gated: the rules of the gates that have decided about the calls, also used for edits.
         notes: messages to append after the results, such as feedback or a caller's messages.
         branches: the child runs that answer together in the model's place.
-        abandoned: whether no node waits for the pending branches any longer; the driver ends them.
+        abandoned: whether no node needs the pending effects any longer; the driver ends them.
         dialogue: the requests of the current node's generator.
+        screening: the judgement of what the user says, while a model is asked beside it.
     """
 
     number: int = -1
@@ -169,6 +188,7 @@ class Turn(Struct, frozen=True, gc=False):
     cut: Reply | None = None
     abandoned: bool = False
     dialogue: Dialogue | None = None
+    screening: Screening | None = None
 
     def place_of(self, key: str) -> int | None:
         """Return the position of the call with this key; None if the turn has no such call."""

@@ -13,7 +13,7 @@ from ..conversation import latest_answer, repaired
 from ..driver import Callback
 from ..errors import ConfigError, OutputInvalid
 from ..events import Answer, AnswerChecked, Changes, StopRequested
-from ..limits import StopInfo
+from ..limits import StopCondition, StopInfo
 from ..nodes import PrepareStep
 from ..run import Run
 from ..tools import Toolbox, awaited, yes_or_no
@@ -21,7 +21,7 @@ from ..values import Message
 from .final_answer import OUTPUT, FinalAnswer
 from .inherited_limits import added_under
 from .inputs import AnswerInfo, MessageInput, Review, StepChanges, StepInfo, messages_of
-from .options import Options, Predicate
+from .options import Options, Predicate, StopInput
 from .resources import (
     AgentResources,
     active_names,
@@ -38,6 +38,7 @@ __all__ = [
     "STOP_WHEN",
     "VERIFY",
     "agent_callbacks",
+    "stop_input",
 ]
 
 COMPACT: Final = "compact"
@@ -58,12 +59,13 @@ def agent_callbacks(
     every_turn: PrepareStep,
     predicates: Sequence[Predicate],
     final: FinalAnswer | None,
+    screens: Mapping[str, Callback[None]],
 ) -> Callable[[Toolbox], Mapping[str, Callback[None]]]:
     """Return a function that builds a run's callbacks by name from the run's toolbox.
 
     Each run has its own toolbox, because `prepare_step` can add tools to it.
     """
-    callbacks: dict[str, Callback[None]] = {}
+    callbacks: dict[str, Callback[None]] = {**screens}
     if predicates:
         callbacks[STOP_WHEN] = _stop(predicates)
     if options.compact is not None:
@@ -133,6 +135,30 @@ def _changes(
         add_tools=added,
         withdraw_tools=gone,
     )
+
+
+def stop_input(given: StopInput) -> tuple[tuple[StopCondition, ...], tuple[Predicate, ...]]:
+    """Split `stop_when` into stop conditions, which the graph evaluates, and functions.
+
+    Raises:
+        ConfigError: an item is neither a stop condition nor a function.
+    """
+    # isinstance does not narrow the type of the items.
+    items = cast("Sequence[object]", given) if isinstance(given, Sequence) else (given,)
+    conditions: list[StopCondition] = []
+    predicates: list[Predicate] = []
+    for item in items:
+        if isinstance(item, StopCondition) and not isinstance(item, type):
+            conditions.append(item)
+        elif callable(item) and not isinstance(item, type):
+            # The run checks what the function returns.
+            predicates.append(cast("Predicate", item))
+        else:
+            raise ConfigError(
+                "`stop_when`: expected conditions (graphloop.limits.stop) and functions of "
+                f"StopInfo, found {item!r}"
+            )
+    return tuple(conditions), tuple(predicates)
 
 
 def _stop(predicates: Sequence[Predicate]) -> Callback[None]:

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, cast, final
 
 import pydantic
 from pydantic import PydanticUserError, ValidationError
-from pydantic_core import ErrorDetails, from_json
+from pydantic_core import ErrorDetails, from_json, to_json
 from typing_extensions import TypedDict
 
 from ..conversation import latest_answer, said_after_calls
@@ -127,6 +127,10 @@ class FinalAnswer:
         """Return the model's final answer as unparsed text, valid or not."""
         arguments = None if self._native else _arguments(run)
         return latest_answer(run) if arguments is None else arguments
+
+    def json_of(self, run: Run[Any]) -> str:
+        """Return the final answer of a run that completed, as the JSON text of its value."""
+        return to_json(self._output.unwrap(from_json(self.said(run)))).decode()
 
     def _fit_servers(
         self, kind: object, mode: Literal["auto", "native", "tool"], services: Sequence[Service]

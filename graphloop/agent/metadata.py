@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from ..graph import NodeGraph
 from ..rules import rules_of
+from .callbacks import stop_input
 from .child_runs import ChildOpener
-from .options import Options, stop_input
+from .options import Options
 from .resources import AgentResources
 from .sub_agents import AgentTool, Opener, Plan
 from .terms import RunTerms
@@ -34,7 +35,8 @@ def attach_metadata(graph: NodeGraph[Any], world: AgentResources, options: Optio
     """Store the tool names, sub-agents and options of an agent on the agent's graph."""
     graph.tool_names = world.callable_names
     graph.agents = _graphs(world.children)
-    graph.called = frozenset(world.children)
+    # The agents that only screen are run by a node; no model can call them.
+    graph.called = frozenset(world.children) & {spec.name for spec in world.toolbox.specs}
     graph.handoffs = frozenset(_taking_over(world.children))
     graph.run_options = _run_options(world, options)
 

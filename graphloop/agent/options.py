@@ -9,7 +9,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import time
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast, final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, final
 
 from ..conversation import Compaction
 from ..driver import Pending, Price
@@ -17,6 +17,7 @@ from ..errors import ConfigError, not_among
 from ..limits import ModelPrice, StopCondition, StopInfo
 from ..policy import Approval, Policy, secret_of
 from ..rules import Rules
+from ..screens import ScreenFunction
 from ..spending import Budget, is_number, positive_number, whole_number
 from ..stores import Store
 from ..tools import AnyTool
@@ -36,12 +37,12 @@ __all__ = [
     "Options",
     "Predicate",
     "RunOptions",
+    "Screen",
     "StopInput",
     "ToolInput",
     "Tools",
     "reject_unknown_options",
     "settings_with",
-    "stop_input",
     "strings",
 ]
 
@@ -53,6 +54,7 @@ Decide: TypeAlias = Callable[[Pending], bool | Approval | Awaitable[bool | Appro
 Compact: TypeAlias = Callable[
     [StepInfo], Sequence[MessageInput] | Awaitable[Sequence[MessageInput]]
 ]
+Screen: TypeAlias = ScreenFunction | NamedAgent
 Prepare: TypeAlias = Callable[[StepInfo], StepChanges | Awaitable[StepChanges | None] | None]
 
 PASSED_ON: Final = frozenset(
@@ -162,6 +164,11 @@ class AgentOptions(RunOptions, total=False):
     `verify`: a function of `AnswerInfo` that returns a `Review`, or whether the answer is good.
     `max_verify_retries`: how often `verify` sends an answer back (default 2); then the answer is
     accepted, and `stopped_by` contains `unverified`.
+    `screen`: functions (`ScreenFunction`) and agents that judge what the user says before a model
+    reads it. An agent answers by `output_type=bool`, or by a type with `passed` and perhaps
+    `answer`. A blocked run ends by `refusal`, and `stopped_by` names the screen.
+    `screen_in_parallel`: whether the model is asked while the screens judge. Its reply waits for
+    the verdict: until then no tool runs, and no part of the reply reaches a stream.
     `compaction`: when and how a long conversation is made shorter (`Compaction`).
     `compact`: a function of `StepInfo` that returns the shorter conversation.
     `tool_choice`: auto, required, none, or a `ToolChoice` that names one tool, for every turn. The
@@ -185,6 +192,8 @@ class AgentOptions(RunOptions, total=False):
     max_done_retries: int
     verify: Callable[[AnswerInfo], bool | Review | Awaitable[bool | Review]] | None
     max_verify_retries: int
+    screen: Screen | Sequence[Screen]
+    screen_in_parallel: bool
     compaction: Compaction | None
     compact: Compact | None
     tool_choice: ChoiceInput
@@ -247,6 +256,8 @@ class Options:
     max_done_retries: int = 2
     verify: Callable[[AnswerInfo], bool | Review | Awaitable[bool | Review]] | None = None
     max_verify_retries: int = 2
+    screen: Screen | Sequence[Screen] = ()
+    screen_in_parallel: bool = False
     compaction: Compaction | None = None
     compact: Compact | None = None
     tool_choice: ChoiceInput | None = None
@@ -353,30 +364,6 @@ def reject_unknown_options(given: Iterable[str], options: type[object], place: s
     if unknown:
         found = not_among(unknown, known)
         raise ConfigError(f"{place} has no option {found} It takes {', '.join(sorted(known))}")
-
-
-def stop_input(given: StopInput) -> tuple[tuple[StopCondition, ...], tuple[Predicate, ...]]:
-    """Split `stop_when` into stop conditions, which the graph evaluates, and functions.
-
-    Raises:
-        ConfigError: an item is neither a stop condition nor a function.
-    """
-    # isinstance does not narrow the type of the items.
-    items = cast("Sequence[object]", given) if isinstance(given, Sequence) else (given,)
-    conditions: list[StopCondition] = []
-    predicates: list[Predicate] = []
-    for item in items:
-        if isinstance(item, StopCondition) and not isinstance(item, type):
-            conditions.append(item)
-        elif callable(item) and not isinstance(item, type):
-            # The run checks what the function returns.
-            predicates.append(cast("Predicate", item))
-        else:
-            raise ConfigError(
-                "`stop_when`: expected conditions (graphloop.limits.stop) and functions of "
-                f"StopInfo, found {item!r}"
-            )
-    return tuple(conditions), tuple(predicates)
 
 
 def strings(option: str, given: Iterable[str]) -> tuple[str, ...]:

@@ -350,7 +350,7 @@ class RunStream(Generic[S]):
         if isinstance(seen, ChildStep):
             self._parts += view.see_child(seen.key, seen.agent, seen.graph, seen.seen)
         elif self._talking:
-            self._show((view.live(seen),))
+            self._show(view.live(seen))
 
     def _show(self, parts: Sequence[Part]) -> None:
         """Keep parts of the run's own, and the snapshots of the answer that they make."""

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
 
 from ..driver import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
+from ..events import ChildEnded
 from ..limits import ModelPrice
 from ..run import Run
 from ..tools import Tool
-from ..values import Message, UserMessage
+from ..values import Message, UserMessage, evolve
 
 if TYPE_CHECKING:
     from ..proofs import Bound
+    from .final_answer import FinalAnswer
     from .terms import SharedResources
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "Nesting",
     "Opener",
     "Plan",
+    "TypedPlan",
 ]
 
 
@@ -71,6 +74,8 @@ class ChildTerms(Protocol):
     """How many tokens one reply may have, in such a run or in its child runs."""
     nesting: Nesting
     """How deep the child runs of such a run go."""
+    final: FinalAnswer | None
+    """Reads the answer of an agent with an `output_type`; None without one."""
     resources: tuple[SharedResources, ...]
     """The resources that the agent, and the agents that it may call, share among their runs."""
     own_resources: tuple[SharedResources, ...]
@@ -109,8 +114,43 @@ class Plan(Protocol):
         ...
 
 
+@final
+@dataclass(frozen=True)
+class TypedPlan:
+    """An agent whose child runs end with their answer as JSON, for a node that reads its value.
+
+    The JSON is the value of the agent's `output_type`; without one, it is the answer as a string.
+    """
+
+    plan: Plan
+
+    @property
+    def opener(self) -> Opener:
+        """The opener of the child runs."""
+        return self.plan.opener
+
+    def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
+        """Return the child run that the effect starts."""
+        opened, answer = self.plan.open(effect, run, ports), self.opener.terms.final
+
+        def end(ended: ChildEnded, child: Run[Any]) -> ChildEnded:
+            ended = opened.end(ended, child)
+            if ended.status != "ok":
+                return ended
+            content = json.dumps(ended.content) if answer is None else answer.json_of(child)
+            return evolve(ended, content=content)
+
+        return replace(opened, end=end)
+
+
+@runtime_checkable
 class NamedAgent(Protocol):
     """An agent or a graph that a run is given under a name (`agents={"writer": writer}`)."""
+
+    @property
+    def name(self) -> str:
+        """The name of the agent or graph, where its user gives no other."""
+        ...
 
     def as_sub_agent(self, name: str, options: Mapping[str, object]) -> AgentTool:
         """Return the agent for one run; a graph asks the `model` of the run's options."""

@@ -16,7 +16,17 @@ from .compaction import (
     to_summarize,
 )
 from .repair import Repaired, open_calls, repaired
-from .steering import add_notes, adopt_open_calls, apply_steering, hand_over, steered, unanswered
+from .steering import (
+    add_notes,
+    adopt_open_calls,
+    apply_steering,
+    hand_over,
+    screened,
+    steered,
+    unanswered,
+    unscreened,
+    with_screens,
+)
 from .tokens import Calibration, estimate
 
 __all__ = [
@@ -38,9 +48,12 @@ __all__ = [
     "reject_answer",
     "repaired",
     "said_after_calls",
+    "screened",
     "steered",
     "summarized",
     "summary_request",
     "to_summarize",
     "unanswered",
+    "unscreened",
+    "with_screens",
 ]

@@ -1,0 +1,90 @@
+"""Functions: the verdict of a user's function on what the user of an agent says."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+from ..conversation import unscreened
+from ..errors import ConfigError
+from ..events import AnswerChecked
+from ..outcomes import Blocked, Passed
+from ..run import Run
+from ..tools import accepts, awaited
+from ..values import Message, TextPart, UserMessage
+
+__all__ = ["ScreenFunction", "ScreenInfo", "ScreenVerdict", "screen_callback"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenInfo:
+    """Data about what a user says, passed to a screen function as its second argument.
+
+    Attributes:
+        said: the messages to judge, with their images and files.
+        messages: the conversation, which ends in these messages.
+        run_id: the run's id.
+    """
+
+    said: Sequence[UserMessage]
+    messages: Sequence[Message]
+    run_id: str
+
+
+ScreenVerdict: TypeAlias = bool | str | Passed | Blocked
+ScreenFunction: TypeAlias = (
+    Callable[[str], ScreenVerdict | Awaitable[ScreenVerdict]]
+    | Callable[[str, ScreenInfo], ScreenVerdict | Awaitable[ScreenVerdict]]
+)
+"""A function of the text of the new messages, and perhaps of a `ScreenInfo`.
+
+It returns True to let the messages pass, False to block them, or the refusal that the user reads
+as the answer.
+"""
+
+
+def screen_callback(
+    function: ScreenFunction,
+) -> Callable[[Run[Any]], Coroutine[Any, Any, AnswerChecked]]:
+    """Return the callback by which a `Screen` node asks a function of the user.
+
+        def on_topic(text: str) -> bool | str:
+            return "cook" in text or "I can only speak about cooking."
+
+    Args:
+        function: takes the text of the new messages and perhaps a `ScreenInfo`. It returns True to
+            let the messages pass, False to block them, or the refusal that the user reads instead.
+
+    Raises:
+        ConfigError: the function takes neither one nor two positional arguments.
+    """
+    name, ask = getattr(function, "__name__", "screen"), cast("Callable[..., object]", function)
+    takes_info = accepts(function, 2)
+    if not takes_info and not accepts(function, 1):
+        raise ConfigError(
+            f"screen {name!r}: expected a function of the user's text and perhaps a ScreenInfo, "
+            f"found {function!r:.80}. Fix: give it one or two positional parameters"
+        )
+
+    async def callback(run: Run[Any]) -> AnswerChecked:
+        said = unscreened(run, run.node)
+        text = "\n\n".join([_text_of(message) for message in said])
+        info = (ScreenInfo(said, run.messages, run.id),) if takes_info else ()
+        verdict = await awaited(ask(text, *info))
+        if isinstance(verdict, bool | Passed | Blocked):
+            return AnswerChecked(verdict is True or isinstance(verdict, Passed))
+        if isinstance(verdict, str) and verdict.strip():
+            return AnswerChecked(accepted=False, feedback=verdict)
+        raise ConfigError(
+            f"screen {name!r}: expected True to pass, False to block, or the refusal as a text, "
+            f"found {verdict!r:.80}. Fix: return one of them on every path"
+        )
+
+    return callback
+
+
+def _text_of(message: UserMessage) -> str:
+    if isinstance(message.content, str):
+        return message.content
+    return "\n".join([part.text for part in message.content if isinstance(part, TextPart)])
