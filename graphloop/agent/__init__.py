@@ -29,7 +29,6 @@ from .pending_turn import PendingTurn
 from .resources import check_gate, split_tools
 from .result import RunResult
 from .runs import Runs
-from .states import changed_fields, fields_of, lent, same_state, states_fit
 from .stream import RunStream
 from .sub_agents import AgentTool, Brief, Opener, Plan
 from .terms import RunTerms
@@ -68,9 +67,7 @@ __all__ = [
     "approval_from",
     "asks_model",
     "carried_by",
-    "changed_fields",
     "check_gate",
-    "fields_of",
     "fork_run",
     "functions_named",
     "generate_object",
@@ -78,16 +75,13 @@ __all__ = [
     "generate_text",
     "generate_text_sync",
     "graph_of",
-    "lent",
     "messages_of",
     "passed_on",
     "path_key",
     "refuse_idle_gate",
     "root_of",
-    "same_state",
     "split_tools",
     "state_after",
-    "states_fit",
     "stream_chat",
     "typed",
 ]

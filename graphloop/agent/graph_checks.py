@@ -14,6 +14,7 @@ from ..limits import HasToolCall, parts_of
 from ..node_protocol import Node, flaw_of, unwrapped
 from ..nodes import Function, Gate, PrepareStep, StopCheck
 from ..outcomes import Outcome
+from ..states import state_type_of
 from .bindings import (
     asks_model,
     check_carried,
@@ -29,7 +30,6 @@ from .resources import (
     choice_of,
     offered,
 )
-from .states import state_type_of
 
 if TYPE_CHECKING:
     from ..proofs import Endless, Ignore

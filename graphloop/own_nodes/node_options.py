@@ -8,12 +8,12 @@ from typing import TypeAlias, cast, final
 
 from msgspec.json import schema
 
-from ..agent import fields_of
 from ..effects import AskAgent, AskModel
 from ..errors import NodeDefinitionError, nearest
 from ..nodes import ASKS_MAX, Asks
 from ..outcomes import Outcome, outcome_name
 from ..spending import is_whole, positive_number
+from ..states import fields_of
 from ..tools import is_async
 from .node_signature import NodeSignature
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast, final
 
-from ..agent import Brief, MessageInput, Opener, changed_fields, lent, messages_of
+from ..agent import Brief, MessageInput, Opener, messages_of
 from ..driver import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
@@ -18,6 +18,7 @@ from ..events import ChildEnded
 from ..policy import Policy
 from ..run import EndReason, Run
 from ..spending import Budget
+from ..states import changed_fields, lent
 from ..stores import check_state
 from ..values import Message, Usage, UserMessage, evolve
 
