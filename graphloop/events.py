@@ -45,6 +45,7 @@ __all__ = [
     "EffectsStarted",
     "Event",
     "Failure",
+    "ItemsListed",
     "ModelReplied",
     "NodeReturned",
     "Queued",
@@ -252,6 +253,13 @@ class BranchesJoined(Struct, frozen=True, tag_field="kind", tag="joined", gc=Fal
     kind: ClassVar[Literal["joined"]] = "joined"
 
 
+class ItemsListed(Struct, frozen=True, tag_field="kind", tag="items", gc=False):
+    """The prompts of a map's items, one for each item of the state, in order."""
+
+    items: tuple[str, ...]
+    kind: ClassVar[Literal["items"]] = "items"
+
+
 class RequestYielded(Struct, frozen=True, tag_field="kind", tag="asked", gc=False):
     """A node's generator ran from its start to the request `ask`, and waits for the answer."""
 
@@ -260,7 +268,13 @@ class RequestYielded(Struct, frozen=True, tag_field="kind", tag="asked", gc=Fals
 
 
 Answer: TypeAlias = (
-    Changes | StopRequested | NodeReturned | AnswerChecked | BranchesJoined | RequestYielded
+    Changes
+    | StopRequested
+    | NodeReturned
+    | AnswerChecked
+    | BranchesJoined
+    | ItemsListed
+    | RequestYielded
 )
 
 

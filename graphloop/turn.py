@@ -65,7 +65,8 @@ class BranchRun(Struct, frozen=True, gc=False):
     """A child run in a group that a node waits for together, with the child run's result.
 
     `prompt`, if not empty, is the input of `agent`. `effect` is the id of the effect that started
-    the child run, 0 before its start. `status` is None until the child run has ended.
+    the child run, 0 before its start. `status` is None until the child run has ended. `into`, if
+    not empty, is the field of the state that gets the result.
     """
 
     name: str
@@ -74,6 +75,7 @@ class BranchRun(Struct, frozen=True, gc=False):
     effect: int = 0
     status: ResultStatus | None = None
     content: str = ""
+    into: str = ""
 
 
 class Exchange(Struct, frozen=True, gc=False):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import EllipsisType
 from typing import Any, Final, TypeAlias
 
@@ -230,6 +230,8 @@ class Weaver:
             conversation=self.chance(2),
             name=self.name("map"),
         )
+        if self.made % 3 == 0 and not work.callback and not self.inner:
+            work = replace(work, items="questions", into="notes", join=None, reducer="")
         limit, append = Limit(rng.randint(1, 2), self.name("limit")), Append(self.name("append"))
         joined = self.put(Append(self.name("append")), {"final": NEXT})
         self.put(work, {"answered": joined, "unplanned": append.name})

@@ -24,13 +24,13 @@ from .graph_terms import GraphOptions, passed_on
 from .inputs import AnswerInfo, MessageInput, Model, Review, StepChanges, StepInfo, messages_of
 from .journals import fork_run, root_of, state_after, typed
 from .metadata import graph_of
-from .options import AgentOptions, RunOptions, ToolInput, Tools
+from .options import AgentOptions, RunOptions, Screen, ToolInput, Tools
 from .pending_turn import PendingTurn
-from .resources import check_gate, split_tools
+from .resources import check_gate, screens_of, split_tools
 from .result import RunResult
 from .runs import Runs
 from .stream import RunStream
-from .sub_agents import AgentTool, Brief, Opener, Plan
+from .sub_agents import AgentPlan, AgentTool, Brief, NamedAgent, Opener, Plan
 from .terms import RunTerms
 from .tool_runner import ToolRunner
 
@@ -39,6 +39,7 @@ __all__ = [
     "NOT_TAKEN",
     "Agent",
     "AgentOptions",
+    "AgentPlan",
     "AgentTool",
     "AnswerInfo",
     "Answers",
@@ -48,6 +49,7 @@ __all__ = [
     "GraphOptions",
     "MessageInput",
     "Model",
+    "NamedAgent",
     "ObjectResult",
     "Opener",
     "PendingTurn",
@@ -58,6 +60,7 @@ __all__ = [
     "RunStream",
     "RunTerms",
     "Runs",
+    "Screen",
     "StepChanges",
     "StepInfo",
     "ToolInput",
@@ -80,6 +83,7 @@ __all__ = [
     "path_key",
     "refuse_idle_gate",
     "root_of",
+    "screens_of",
     "split_tools",
     "state_after",
     "stream_chat",

@@ -129,8 +129,9 @@ class FinalAnswer:
         return latest_answer(run) if arguments is None else arguments
 
     def json_of(self, run: Run[Any]) -> str:
-        """Return the final answer of a run that completed, as the JSON text of its value."""
-        return to_json(self._output.unwrap(from_json(self.said(run)))).decode()
+        """Return the value of a run's final answer as JSON; a text as it is."""
+        value = self._output.unwrap(from_json(self.said(run)))
+        return value if isinstance(value, str) else to_json(value).decode()
 
     def _fit_servers(
         self, kind: object, mode: Literal["auto", "native", "tool"], services: Sequence[Service]

@@ -17,7 +17,7 @@ from ..turn import SCREEN
 from ..values import Reply, ToolChoice, ToolSpec
 from .inputs import ChoiceInput, Model
 from .options import Options, Screen, Tools, strings
-from .sub_agents import AgentTool, NamedAgent, Plan, TypedPlan
+from .sub_agents import AgentPlan, AgentTool, NamedAgent, Plan
 
 __all__ = [
     "AgentResources",
@@ -200,7 +200,7 @@ def split_tools(tools: Tools) -> tuple[OwnTools, dict[str, AgentTool]]:
 
 def screens_of(
     given: Screen | Sequence[Screen], asked: Mapping[str, object]
-) -> tuple[dict[str, Callback[Any]], dict[str, Plan]]:
+) -> tuple[dict[str, Callback[Any]], dict[str, AgentPlan]]:
     """Return the callbacks of the screen functions, and the plans of the screen agents, by name.
 
     Args:
@@ -212,7 +212,7 @@ def screens_of(
             screens have one name.
     """
     functions: dict[str, Callback[Any]] = {}
-    agents: dict[str, Plan] = {}
+    agents: dict[str, AgentPlan] = {}
     listed = (given,) if callable(given) or isinstance(given, NamedAgent) else given
     for screen in listed:
         if isinstance(screen, NamedAgent):
@@ -225,25 +225,25 @@ def screens_of(
                 "one of the functions or agents"
             )
         if isinstance(screen, NamedAgent):
-            agents[name] = _guard(screen, name, asked)
+            agents[name] = _guard(screen, asked)
         else:
             functions[f"{SCREEN}:{name}"] = screen_callback(screen)
     return functions, agents
 
 
-def _guard(agent: NamedAgent, name: str, asked: Mapping[str, object]) -> Plan:
+def _guard(agent: NamedAgent, asked: Mapping[str, object]) -> AgentPlan:
     """Return the plan of an agent that screens.
 
     Raises:
         ConfigError: the agent has no `output_type`, so its answer is no verdict.
     """
-    plan = agent.as_sub_agent(name, asked)
+    plan = AgentPlan.of(agent, asked)
     if plan.opener.terms.final is None:
         raise ConfigError(
-            f"`screen`: expected an agent whose answer is a verdict, found {name!r}, which answers "
-            "by text. Fix: give it output_type=bool, or a type with `passed` and `answer`"
+            f"`screen`: expected an agent whose answer is a verdict, found {agent.name!r}, which "
+            "answers by text. Fix: give it output_type=bool, or a type with `passed` and `answer`"
         )
-    return TypedPlan(plan)
+    return plan
 
 
 def price_below(options: Options, own: Price | None, above: Price | None) -> Price | None:

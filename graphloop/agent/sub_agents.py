@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
 
 from ..driver import ChildRun, Ports
@@ -17,7 +17,7 @@ from ..effects import StartRun
 from ..errors import ConfigError
 from ..events import ChildEnded
 from ..limits import ModelPrice
-from ..run import Run
+from ..run import EndReason, Run
 from ..tools import Tool
 from ..values import Message, UserMessage, evolve
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .terms import SharedResources
 
 __all__ = [
+    "AgentPlan",
     "AgentTool",
     "Brief",
     "ChildTerms",
@@ -34,7 +35,6 @@ __all__ = [
     "Nesting",
     "Opener",
     "Plan",
-    "TypedPlan",
 ]
 
 
@@ -114,35 +114,6 @@ class Plan(Protocol):
         ...
 
 
-@final
-@dataclass(frozen=True)
-class TypedPlan:
-    """An agent whose child runs end with their answer as JSON, for a node that reads its value.
-
-    The JSON is the value of the agent's `output_type`; without one, it is the answer as a string.
-    """
-
-    plan: Plan
-
-    @property
-    def opener(self) -> Opener:
-        """The opener of the child runs."""
-        return self.plan.opener
-
-    def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
-        """Return the child run that the effect starts."""
-        opened, answer = self.plan.open(effect, run, ports), self.opener.terms.final
-
-        def end(ended: ChildEnded, child: Run[Any]) -> ChildEnded:
-            ended = opened.end(ended, child)
-            if ended.status != "ok":
-                return ended
-            content = json.dumps(ended.content) if answer is None else answer.json_of(child)
-            return evolve(ended, content=content)
-
-        return replace(opened, end=end)
-
-
 @runtime_checkable
 class NamedAgent(Protocol):
     """An agent or a graph that a run is given under a name (`agents={"writer": writer}`)."""
@@ -192,7 +163,10 @@ class AgentTool:
         return AgentTool(self.tool.renamed(name), self.opener, self.takes_over)
 
     def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
-        """Return the child run that a call, or a `Child` node, starts."""
+        """Return the child run that a call or a node starts.
+
+        A run that a node starts ends with the value of the agent's `output_type`, as JSON.
+        """
         messages = tuple(effect.messages)
         if effect.arguments and not self.takes_over:
             prompt = json.loads(effect.arguments).get("prompt")
@@ -200,4 +174,39 @@ class AgentTool:
                 raise ConfigError(f"agent {self.name!r} takes a `prompt`; found {prompt!r:.80}")
             messages = (UserMessage(prompt),)
         brief = Brief(messages)
-        return self.opener.child(lambda: brief, effect, run, ports)
+        opened = self.opener.child(lambda: brief, effect, run, ports)
+        answer = self.opener.terms.final
+        if effect.arguments or answer is None:
+            return opened
+
+        def end(ended: ChildEnded, child: Run[Any]) -> ChildEnded:
+            has_value = ended.status == "ok" and ended.end_reason == EndReason.COMPLETED
+            return evolve(ended, content=answer.json_of(child)) if has_value else ended
+
+        return replace(opened, end=end)
+
+
+@final
+@dataclass(frozen=True)
+class AgentPlan:
+    """An agent that a node carries, under the name that the node has for it.
+
+    Nodes that carry the same agent under one name carry equal plans.
+    """
+
+    agent: NamedAgent
+    tool: AgentTool = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, agent: NamedAgent, options: Mapping[str, object] | None = None) -> AgentPlan:
+        """Return the plan of an agent; a graph asks the `model` of these options."""
+        return cls(agent, agent.as_sub_agent(agent.name, options or {}))
+
+    @property
+    def opener(self) -> Opener:
+        """The opener of the child runs."""
+        return self.tool.opener
+
+    def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
+        """Return the child run that the effect starts."""
+        return self.tool.open(effect, run, ports)

@@ -35,7 +35,7 @@ __all__ = [
     "adopt_open_calls",
     "apply_steering",
     "hand_over",
-    "screened",
+    "mark_screened",
     "steered",
     "unanswered",
     "unscreened",
@@ -74,7 +74,7 @@ def with_screens(run: Run[S]) -> Run[S]:
     return run if SCREENS in run.counters.by_node else with_count(run, SCREENS, 1)
 
 
-def screened(run: Run[S], node: str) -> Run[S]:
+def mark_screened(run: Run[S], node: str) -> Run[S]:
     """Return the run with all messages of the user marked as judged by the screen `node`."""
     return with_count(run, f"screened:{node}", len(run.record.added))
 

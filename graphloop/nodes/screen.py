@@ -18,7 +18,7 @@ from typing import Final, Generic, Literal, TypeAlias, TypeVar, final
 from msgspec import Struct
 
 from ..contract import BROKEN, ChildContract, Contract, Moves, contract_of
-from ..conversation import apply_steering, open_calls, screened, unscreened, with_screens
+from ..conversation import apply_steering, mark_screened, open_calls, unscreened, with_screens
 from ..effects import CallModel, Effect, Invoke, StartRun
 from ..errors import ConfigError
 from ..events import (
@@ -203,7 +203,7 @@ class Screen(FrozenFields):
         if asked.refusal is not None:
             turn = Turn(run.turn.number + 1, reply=asked.refusal)
             return Leave(evolve(run, turn=turn), Blocked())
-        return Leave(screened(run, self.name), Passed())
+        return Leave(mark_screened(run, self.name), Passed())
 
 
 @dataclass(frozen=True)
@@ -295,7 +295,7 @@ class Screened(FrozenFields, Generic[S]):
         """Go on with the model's answer if the messages passed; else drop it, or have it ended."""
         answer = screening.answer
         if verdict.ending is None and verdict.refusal is None:
-            run = _with(screened(run, self.name), None)
+            run = _with(mark_screened(run, self.name), None)
             return Wait(run) if answer is None else self.node.on(run, answer, screening.asked)
         run = run if verdict.ending is None else ended_by(run, verdict.ending)
         if answer is not None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, final
 
 from ..conversation import unscreened
 from ..errors import ConfigError
@@ -14,7 +14,7 @@ from ..run import Run
 from ..tools import accepts, awaited
 from ..values import Message, TextPart, UserMessage
 
-__all__ = ["ScreenFunction", "ScreenInfo", "ScreenVerdict", "screen_callback"]
+__all__ = ["ScreenCallback", "ScreenFunction", "ScreenInfo", "ScreenVerdict", "screen_callback"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,44 @@ as the answer.
 """
 
 
-def screen_callback(
-    function: ScreenFunction,
-) -> Callable[[Run[Any]], Coroutine[Any, Any, AnswerChecked]]:
+@final
+@dataclass(frozen=True)
+class ScreenCallback:
+    """The callback by which a `Screen` node asks a function of the user.
+
+    Callbacks of one function are equal, so that several nodes can ask the function.
+    """
+
+    function: Callable[..., object]
+    takes_info: bool
+
+    async def __call__(self, run: Run[Any]) -> AnswerChecked:
+        """Return the event of the function's verdict on the messages that are not judged yet.
+
+        Raises:
+            ConfigError: the function returned no verdict.
+        """
+        said = unscreened(run, run.node)
+        text = "\n\n".join([_text_of(message) for message in said])
+        info = (ScreenInfo(said, run.messages, run.id),) if self.takes_info else ()
+        verdict = await awaited(self.function(text, *info))
+        if isinstance(verdict, bool | Passed | Blocked):
+            return AnswerChecked(verdict is True or isinstance(verdict, Passed))
+        if isinstance(verdict, str) and verdict.strip():
+            return AnswerChecked(accepted=False, feedback=verdict)
+        raise ConfigError(
+            f"screen {_name_of(self.function)!r}: expected True to pass, False to block, or the "
+            f"refusal as a text, found {verdict!r:.80}. Fix: return one of them on every path"
+        )
+
+
+def screen_callback(function: ScreenFunction) -> ScreenCallback:
     """Return the callback by which a `Screen` node asks a function of the user.
 
         def on_topic(text: str) -> bool | str:
             return "cook" in text or "I can only speak about cooking."
+
+        registry.function(screen_callback(on_topic), name="on_topic")
 
     Args:
         function: takes the text of the new messages and perhaps a `ScreenInfo`. It returns True to
@@ -59,29 +90,17 @@ def screen_callback(
     Raises:
         ConfigError: the function takes neither one nor two positional arguments.
     """
-    name, ask = getattr(function, "__name__", "screen"), cast("Callable[..., object]", function)
     takes_info = accepts(function, 2)
     if not takes_info and not accepts(function, 1):
         raise ConfigError(
-            f"screen {name!r}: expected a function of the user's text and perhaps a ScreenInfo, "
-            f"found {function!r:.80}. Fix: give it one or two positional parameters"
+            f"screen {_name_of(function)!r}: expected a function of the user's text and perhaps a "
+            f"ScreenInfo, found {function!r:.80}. Fix: give it one or two positional parameters"
         )
+    return ScreenCallback(function, takes_info)
 
-    async def callback(run: Run[Any]) -> AnswerChecked:
-        said = unscreened(run, run.node)
-        text = "\n\n".join([_text_of(message) for message in said])
-        info = (ScreenInfo(said, run.messages, run.id),) if takes_info else ()
-        verdict = await awaited(ask(text, *info))
-        if isinstance(verdict, bool | Passed | Blocked):
-            return AnswerChecked(verdict is True or isinstance(verdict, Passed))
-        if isinstance(verdict, str) and verdict.strip():
-            return AnswerChecked(accepted=False, feedback=verdict)
-        raise ConfigError(
-            f"screen {name!r}: expected True to pass, False to block, or the refusal as a text, "
-            f"found {verdict!r:.80}. Fix: return one of them on every path"
-        )
 
-    return callback
+def _name_of(function: Callable[..., object]) -> str:
+    return getattr(function, "__name__", type(function).__name__)
 
 
 def _text_of(message: UserMessage) -> str:
