@@ -83,7 +83,7 @@ def gated_read() -> Tool:
     return Tool(name="read", parameters={"type": "object"}, execute=any_read, needs_approval=True)
 
 
-async def drain(stream: RunStream[None]) -> tuple[list[Part], RunResult[None] | Exception]:
+async def drain(stream: RunStream) -> tuple[list[Part], RunResult | Exception]:
     """Return all parts of a stream, and its result or its error."""
     parts = [part async for part in stream.full_stream]
     try:
@@ -190,7 +190,7 @@ def _fold_between(run: Folded, part: Part) -> None:
             pass
 
 
-def steps_of(result: RunResult[None]) -> list[object]:
+def steps_of(result: RunResult) -> list[object]:
     """Return the turns of a result in the form of `FoldedStep.told`."""
     return [
         (

@@ -30,7 +30,7 @@ async def get_forecast(city: str) -> str:
     return f"{city}: showers, 17 °C"
 
 
-def build(model: Model) -> Agent:
+def build(model: Model) -> Agent[None, Plan]:
     """Return the agent, asking `model`."""
     return Agent(model, tools=[get_forecast], output_type=Plan)
 

@@ -8,7 +8,7 @@ Start with `agent.py`; `runs.py` gives access to stored runs.
 from .agent import Agent
 from .answers import Answers, approval_from, path_key
 from .bindings import Bindings, asks_model, carried_by, functions_named
-from .final_answer import FINAL_ANSWER, NOT_TAKEN
+from .final_answer import FINAL_ANSWER, NOT_TAKEN, json_output
 from .generate import (
     ObjectResult,
     agent_tool,
@@ -24,7 +24,7 @@ from .graph_terms import GraphOptions, passed_on
 from .inputs import AnswerInfo, MessageInput, Model, Review, StepChanges, StepInfo, messages_of
 from .journals import fork_run, root_of, state_after, typed
 from .metadata import graph_of
-from .options import AgentOptions, RunOptions, Screen, ToolInput, Tools
+from .options import AgentOptions, EveryAgentOption, RunOptions, Screen, ToolInput, Tools
 from .pending_turn import PendingTurn
 from .resources import check_gate, screens_of, split_tools
 from .result import RunResult
@@ -45,6 +45,7 @@ __all__ = [
     "Answers",
     "Bindings",
     "Brief",
+    "EveryAgentOption",
     "Graph",
     "GraphOptions",
     "MessageInput",
@@ -78,6 +79,7 @@ __all__ = [
     "generate_text",
     "generate_text_sync",
     "graph_of",
+    "json_output",
     "messages_of",
     "passed_on",
     "path_key",

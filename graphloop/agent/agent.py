@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Self, Unpack, cast, final
+from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, cast, final, overload
+
+from typing_extensions import TypeForm, TypeVar
 
 from ..limits import ModelPrice
 from ..parts import Part
@@ -13,7 +15,7 @@ from ..tools import Approval as NeedsApproval
 from ..tools import legal_name
 from .child_runs import as_agent_tool
 from .inputs import AnswersInput, ConversationInput, Model, QuestionInput
-from .options import AgentOptions
+from .options import PLAIN_TEXT, AgentOptions, EveryAgentOption
 from .result import RunResult
 from .runs import Runs
 from .standard import agent_terms
@@ -27,9 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Agent"]
 
+DepsT_contra = TypeVar("DepsT_contra", default=None, contravariant=True)
+OutputT_co = TypeVar("OutputT_co", default=str, covariant=True)
+T = TypeVar("T")
+
 
 @final
-class Agent:
+class Agent(Generic[DepsT_contra, OutputT_co]):
     """A model with tools, run by the standard loop of model calls and tool calls.
 
         agent = Agent("anthropic:claude-opus-4-8", tools=[get_weather], max_steps=5)
@@ -39,34 +45,55 @@ class Agent:
     To continue a conversation, pass `messages=[*history, *result.messages, …]`.
     The attribute `graph` is the graph that each run executes.
 
+    An agent's type names the type of its answers: `Agent(model, output_type=Person)` is an
+    `Agent[None, Person]`, and its `generate` returns a `RunResult[Person]`.
+
     Args:
         model: `"provider:model"`, or a provider.
+        output_type: the type of the final answer, as `result.output`: a pydantic model, any type
+            that JSON can express, or `json_output(schema)`. Without it, the output is a text.
         options: see `AgentOptions`.
 
     Raises:
         ConfigError: an option, the model or a tool is invalid; no request has been sent.
     """
 
-    def __init__(self, model: Model, **options: Unpack[AgentOptions]) -> None:
+    def __init__(
+        self,
+        model: Model,
+        *,
+        # TypeForm has no value that is the default of every type.
+        output_type: TypeForm[OutputT_co] = PLAIN_TEXT,  # type: ignore[assignment]
+        **options: Unpack[AgentOptions],
+    ) -> None:
         self.model = model
         self.name = options.get("name", "agent")
-        self.graph, self._terms, self._options = agent_terms(model, options)
+        given = cast("EveryAgentOption", options)
+        if output_type is not PLAIN_TEXT:
+            given = cast("EveryAgentOption", {**given, "output_type": output_type})
+        self.graph, self._terms, self._options = agent_terms(model, given)
 
     @property
-    def options(self) -> AgentOptions:
+    def options(self) -> EveryAgentOption:
         """The agent's options without its secrets, so that a log can show them."""
         shown = self._options.copy()
         shown.pop("api_key", None)
         shown.pop("approval_secret", None)
         return shown
 
-    def with_options(self, **options: Unpack[AgentOptions]) -> Agent:
+    @overload
+    def with_options(self, **options: Unpack[AgentOptions]) -> Self: ...
+    @overload
+    def with_options(
+        self, *, output_type: TypeForm[T], **options: Unpack[AgentOptions]
+    ) -> Agent[DepsT_contra, T]: ...
+    def with_options(self, **options: Unpack[EveryAgentOption]) -> Agent[DepsT_contra, Any]:
         """Return a new agent in which these options replace the agent's earlier values.
 
         Raises:
             ConfigError: an option is invalid.
         """
-        merged: AgentOptions = {**self._options, **options}
+        merged: dict[str, Any] = {**self._options, **options}
         return Agent(self.model, **merged)
 
     def as_tool(
@@ -116,7 +143,7 @@ class Agent:
 
     def stream(
         self, prompt: str | None = None, **question: Unpack[QuestionInput]
-    ) -> RunStream[None]:
+    ) -> RunStream[OutputT_co]:
         """Return the stream of a new run, which starts when the stream is first read.
 
         Args:
@@ -131,7 +158,7 @@ class Agent:
         *,
         signal: asyncio.Event | None = None,
         **question: Unpack[QuestionInput],
-    ) -> RunResult[None]:
+    ) -> RunResult[OutputT_co]:
         """Start a new run and return its result; setting `signal` aborts the run.
 
         The other arguments are those of `stream`.
@@ -147,7 +174,7 @@ class Agent:
 
     def generate_sync(
         self, prompt: str | None = None, **question: Unpack[QuestionInput]
-    ) -> RunResult[None]:
+    ) -> RunResult[OutputT_co]:
         """Run `generate` in a new event loop and return its result, for synchronous callers."""
         ask = partial(self.generate, prompt, **question)
         return self._terms.run_sync(ask, "Agent.generate")
@@ -158,7 +185,7 @@ class Agent:
         *,
         on_part: Callable[[Part], object] | None = None,
         **conversation: Unpack[ConversationInput],
-    ) -> ToolRunner:
+    ) -> ToolRunner[OutputT_co]:
         """Return a `ToolRunner`, which iterates a new run turn by turn and can change each turn.
 
         To iterate a run that parked or whose process died, use `resume_iter`.
@@ -176,8 +203,8 @@ class Agent:
         return ToolRunner(self._terms, stream, on_part)
 
     def resume_stream(
-        self, run: str | RunResult[None], **answers: Unpack[AnswersInput]
-    ) -> RunStream[None]:
+        self, run: str | RunResult[Any], **answers: Unpack[AnswersInput]
+    ) -> RunStream[OutputT_co]:
         """Return the stream of a run that is resumed after it parked or its process died.
 
         Args:
@@ -187,8 +214,8 @@ class Agent:
         return resume_run(self._terms, run, answers)
 
     async def resume(
-        self, run: str | RunResult[None], **answers: Unpack[AnswersInput]
-    ) -> RunResult[None]:
+        self, run: str | RunResult[Any], **answers: Unpack[AnswersInput]
+    ) -> RunResult[OutputT_co]:
         """Resume a run and return its result; the arguments are those of `resume_stream`.
 
         Raises:
@@ -198,18 +225,18 @@ class Agent:
         return await resume_run(self._terms, run, answers).result()
 
     def resume_sync(
-        self, run: str | RunResult[None], **answers: Unpack[AnswersInput]
-    ) -> RunResult[None]:
+        self, run: str | RunResult[Any], **answers: Unpack[AnswersInput]
+    ) -> RunResult[OutputT_co]:
         """Run `resume` in a new event loop and return its result, for synchronous callers."""
         return self._terms.run_sync(partial(self.resume, run, **answers), "Agent.resume")
 
     def resume_iter(
         self,
-        run: str | RunResult[None],
+        run: str | RunResult[Any],
         *,
         on_part: Callable[[Part], object] | None = None,
         **answers: Unpack[AnswersInput],
-    ) -> ToolRunner:
+    ) -> ToolRunner[OutputT_co]:
         """Return a `ToolRunner` that continues a run which `iter` started.
 
         If the process died during a turn, the runner yields that turn again; tools that had
@@ -225,7 +252,7 @@ class Agent:
         return ToolRunner(self._terms, stream, on_part, is_new=False)
 
     @property
-    def runs(self) -> Runs[None]:
+    def runs(self) -> Runs[OutputT_co]:
         """Access to the runs in the agent's store by run id."""
         return Runs(terms=self._terms)
 
@@ -247,7 +274,7 @@ class Agent:
         await self._terms.aclose(shared=shared)
 
 
-async def _until(stream: RunStream[None], signal: asyncio.Event) -> RunResult[None]:
+async def _until(stream: RunStream[T], signal: asyncio.Event) -> RunResult[T]:
     """Return the result of the stream's run; abort the run when `signal` is set."""
     watching = asyncio.create_task(_abort(stream, signal))
     await asyncio.sleep(0)  # Lets `_abort` act on a signal set earlier.
@@ -257,6 +284,6 @@ async def _until(stream: RunStream[None], signal: asyncio.Event) -> RunResult[No
         watching.cancel()
 
 
-async def _abort(stream: RunStream[None], signal: asyncio.Event) -> None:
+async def _abort(stream: RunStream[Any], signal: asyncio.Event) -> None:
     await signal.wait()
     stream.abort("the signal was set")

@@ -137,30 +137,6 @@ def _changes(
     )
 
 
-def stop_input(given: StopInput) -> tuple[tuple[StopCondition, ...], tuple[Predicate, ...]]:
-    """Split `stop_when` into stop conditions, which the graph evaluates, and functions.
-
-    Raises:
-        ConfigError: an item is neither a stop condition nor a function.
-    """
-    # isinstance does not narrow the type of the items.
-    items = cast("Sequence[object]", given) if isinstance(given, Sequence) else (given,)
-    conditions: list[StopCondition] = []
-    predicates: list[Predicate] = []
-    for item in items:
-        if isinstance(item, StopCondition) and not isinstance(item, type):
-            conditions.append(item)
-        elif callable(item) and not isinstance(item, type):
-            # The run checks what the function returns.
-            predicates.append(cast("Predicate", item))
-        else:
-            raise ConfigError(
-                "`stop_when`: expected conditions (graphloop.limits.stop) and functions of "
-                f"StopInfo, found {item!r}"
-            )
-    return tuple(conditions), tuple(predicates)
-
-
 def _stop(predicates: Sequence[Predicate]) -> Callback[None]:
     async def callback(run: Run[None]) -> Answer:
         info = StopInfo.of(run)
@@ -239,3 +215,27 @@ def _name_of(predicate: Predicate) -> str:
     """Return the function's `__name__`; "custom" for a lambda or a partial."""
     name = getattr(predicate, "__name__", "")
     return name if isinstance(name, str) and name.isidentifier() else "custom"
+
+
+def stop_input(given: StopInput) -> tuple[tuple[StopCondition, ...], tuple[Predicate, ...]]:
+    """Split `stop_when` into stop conditions, which the graph evaluates, and functions.
+
+    Raises:
+        ConfigError: an item is neither a stop condition nor a function.
+    """
+    # isinstance does not narrow the type of the items.
+    items = cast("Sequence[object]", given) if isinstance(given, Sequence) else (given,)
+    conditions: list[StopCondition] = []
+    predicates: list[Predicate] = []
+    for item in items:
+        if isinstance(item, StopCondition) and not isinstance(item, type):
+            conditions.append(item)
+        elif callable(item) and not isinstance(item, type):
+            # The run checks what the function returns.
+            predicates.append(cast("Predicate", item))
+        else:
+            raise ConfigError(
+                "`stop_when`: expected conditions (graphloop.limits.stop) and functions of "
+                f"StopInfo, found {item!r}"
+            )
+    return tuple(conditions), tuple(predicates)

@@ -19,13 +19,13 @@ from typing import Any, Final, Literal, cast, final
 import pydantic
 from pydantic import PydanticUserError, ValidationError
 from pydantic_core import ErrorDetails, from_json, to_json
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, TypeForm
 
 from ..conversation import latest_answer, said_after_calls
 from ..errors import ConfigError, OutputInvalid, RunFailed
 from ..parts import ObjectView
 from ..providers import Service, service_of
-from ..run import Run
+from ..run import EndReason, Run
 from ..tools import (
     ArgumentsRejected,
     JsonSchema,
@@ -43,12 +43,31 @@ from ..tools import (
 )
 from ..values import OutputSpec
 
-__all__ = ["FINAL_ANSWER", "NOT_TAKEN", "OUTPUT", "FinalAnswer", "Output", "failure_of"]
+__all__ = [
+    "FINAL_ANSWER",
+    "NOT_TAKEN",
+    "OUTPUT",
+    "FinalAnswer",
+    "Output",
+    "failure_of",
+    "json_output",
+    "no_output",
+]
 
 FINAL_ANSWER: Final = "final_answer"
 OUTPUT: Final = "output"
 """The name of the final answer's check among the checks of the `Verify` node."""
 NOT_TAKEN: Final = "Not taken."
+
+
+def json_output(schema: Mapping[str, object]) -> TypeForm[Any]:
+    """Return a JSON Schema as an `output_type`; the output is then plain JSON values.
+
+        Agent(model, output_type=json_output({"type": "object", "properties": …}))
+
+    At run time this is the schema itself. A type checker knows no type for a JSON Schema.
+    """
+    return cast("TypeForm[Any]", schema)
 
 
 @final
@@ -171,6 +190,15 @@ def failure_of(run: Run[Any], final: FinalAnswer | None) -> Exception:
         f"`output_type`: expected an answer of this type, found none; it was sent back "
         f"{times} time(s). As the model reads it: {failure.message}",
         text=said,
+    )
+
+
+def no_output(reason: EndReason, text: str) -> OutputInvalid:
+    """Return the error for a caller that reads the typed output of a run which has none."""
+    return OutputInvalid(
+        f"`output`: expected a run that completed, found one with the end reason {reason.value!r}. "
+        "Fix: read `has_output` or `end_reason` first.",
+        text=text,
     )
 
 

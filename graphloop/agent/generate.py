@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Generic, TypeVar, Unpack, cast, final, overload
+from typing import Any, Final, Generic, Unpack, cast, final, overload
+
+from typing_extensions import TypeForm, TypeVar
 
 from ..errors import ConfigError, OutputInvalid
 from ..run import EndReason
@@ -14,7 +16,7 @@ from ..tools import Approval as NeedsApproval
 from ..values import Usage
 from .agent import Agent
 from .inputs import Model, QuestionInput
-from .options import AgentOptions
+from .options import PLAIN_TEXT, AgentOptions, EveryAgentOption
 from .result import RunHandle, RunResult
 from .stream import RunStream
 from .sub_agents import AgentTool
@@ -32,6 +34,11 @@ __all__ = [
 ]
 
 
+OutputT = TypeVar("OutputT", default=str)
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
 class TextOptions(AgentOptions, QuestionInput, total=False):
     """The options of an agent that runs once, and the conversation of its run."""
 
@@ -40,15 +47,17 @@ async def generate_text(
     model: Model,
     prompt: str | None = None,
     *,
+    output_type: TypeForm[OutputT] = PLAIN_TEXT,  # type: ignore[assignment]
     signal: asyncio.Event | None = None,
     **options: Unpack[TextOptions],
-) -> RunResult[None]:
+) -> RunResult[OutputT]:
     """Ask a model, let it use tools until it is done, and return the result.
 
     Args:
         model: `"provider:model"`, or a provider.
         prompt: the question; omit it if `messages` gives the conversation so far.
         signal: aborts the run once it is set; the result keeps the turns before the abort.
+        output_type: the type of `result.output`; see `Agent`.
         options: see `AgentOptions`; `approvals` and `tool_results`, which answer the calls at the
             end of `messages`, are those of `Agent.stream`.
 
@@ -57,7 +66,7 @@ async def generate_text(
         ProviderError: a model request failed, or its reply was incomplete.
         Exception: a `prepare_step` function or a stop predicate raised this error.
     """
-    agent, question = _agent_of(model, options)
+    agent, question = _agent_of(model, output_type, options)
     try:
         return await agent.generate(prompt, signal=signal, **question)
     finally:
@@ -66,22 +75,31 @@ async def generate_text(
 
 
 def generate_text_sync(
-    model: Model, prompt: str | None = None, **options: Unpack[TextOptions]
-) -> RunResult[None]:
+    model: Model,
+    prompt: str | None = None,
+    *,
+    output_type: TypeForm[OutputT] = PLAIN_TEXT,  # type: ignore[assignment]
+    **options: Unpack[TextOptions],
+) -> RunResult[OutputT]:
     """Run `generate_text` in a new event loop and return its result, for synchronous callers."""
-    return run_sync(generate_text(model, prompt, **options), "generate_text")
+    work = generate_text(model, prompt, output_type=output_type, **options)
+    return run_sync(work, "generate_text")
 
 
 def stream_chat(
-    model: Model, prompt: str | None = None, **options: Unpack[TextOptions]
-) -> RunStream[None]:
+    model: Model,
+    prompt: str | None = None,
+    *,
+    output_type: TypeForm[OutputT] = PLAIN_TEXT,  # type: ignore[assignment]
+    **options: Unpack[TextOptions],
+) -> RunStream[OutputT]:
     """Return the stream of a new run; no request is sent before the stream is first read.
 
     The arguments are those of `generate_text`. This function never raises: for an invalid argument
     the stream has an error part, and its `result` raises the error.
     """
     try:
-        agent, question = _agent_of(model, options)
+        agent, question = _agent_of(model, output_type, options)
         stream = agent.stream(prompt, **question)
     except Exception as error:  # noqa: BLE001 - `result` raises it again
         return RunStream(partial(_refuse, error))
@@ -90,21 +108,21 @@ def stream_chat(
     return stream
 
 
-def _agent_of(model: Model, options: TextOptions) -> tuple[Agent, QuestionInput]:
+def _agent_of(
+    model: Model, output_type: TypeForm[OutputT], options: TextOptions
+) -> tuple[Agent[Any, OutputT], QuestionInput]:
     """Create the agent, and return it with the options of its conversation."""
     given: Mapping[str, object] = {**options}  # A TypedDict takes no computed keys.
     asked = QuestionInput.__annotations__
     question = {key: value for key, value in given.items() if key in asked}
     own = {key: value for key, value in given.items() if key not in asked}
-    return Agent(model, **cast("AgentOptions", own)), cast("QuestionInput", question)
+    agent = Agent(model, output_type=output_type, **cast("AgentOptions", own))
+    return agent, cast("QuestionInput", question)
 
 
 async def _refuse(error: Exception) -> RunHandle[None]:
     raise error
 
-
-T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 ABOUT_ONE_ANSWER: Final = frozenset(
     (
@@ -124,7 +142,7 @@ class ObjectResult(Generic[T_co]):
     """An answer of the requested type (`object`), and the result of its run (`run`)."""
 
     object: T_co
-    run: RunResult[None]
+    run: RunResult[T_co]
 
     @property
     def usage(self) -> Usage | None:
@@ -145,7 +163,7 @@ class ObjectResult(Generic[T_co]):
 @overload
 async def generate_object(
     model: Model,
-    output_type: type[T],
+    output_type: TypeForm[T],
     /,
     prompt: str | None = None,
     **options: Unpack[TextOptions],
@@ -153,11 +171,11 @@ async def generate_object(
 @overload
 async def generate_object(
     model: Model,
-    output_type: object,
+    output_type: Mapping[str, object],
     /,
     prompt: str | None = None,
     **options: Unpack[TextOptions],
-) -> ObjectResult[object]: ...
+) -> ObjectResult[Any]: ...
 async def generate_object(
     model: Model,
     output_type: object,
@@ -188,8 +206,9 @@ async def generate_object(
         )
     # Two turns for each attempt: the server may pause a reply once.
     steps = 2 * (options.get("max_output_retries", 2) + 1)
-    every: TextOptions = {**options, "output_type": output_type, "max_steps": steps}
-    result = await generate_text(model, prompt, **every)
+    every: TextOptions = {**options, "max_steps": steps}
+    kind = cast("TypeForm[Any]", output_type)
+    result = await generate_text(model, prompt, output_type=kind, **every)
     if result.end_reason is not EndReason.COMPLETED:
         raise OutputInvalid(
             f"the model gave no answer; the run ended by {result.end_reason.value}",
@@ -201,7 +220,7 @@ async def generate_object(
 @overload
 def generate_object_sync(
     model: Model,
-    output_type: type[T],
+    output_type: TypeForm[T],
     /,
     prompt: str | None = None,
     **options: Unpack[TextOptions],
@@ -209,11 +228,11 @@ def generate_object_sync(
 @overload
 def generate_object_sync(
     model: Model,
-    output_type: object,
+    output_type: Mapping[str, object],
     /,
     prompt: str | None = None,
     **options: Unpack[TextOptions],
-) -> ObjectResult[object]: ...
+) -> ObjectResult[Any]: ...
 def generate_object_sync(
     model: Model,
     output_type: object,
@@ -222,7 +241,8 @@ def generate_object_sync(
     **options: Unpack[TextOptions],
 ) -> ObjectResult[Any]:
     """Run `generate_object` in a new event loop and return its result, for synchronous callers."""
-    work = generate_object(model, output_type, prompt, **options)
+    kind = cast("TypeForm[Any]", output_type)
+    work = generate_object(model, kind, prompt, **options)
     return run_sync(work, "generate_object")
 
 
@@ -232,7 +252,7 @@ def agent_tool(
     description: str,
     needs_approval: NeedsApproval = False,
     takes_over: bool = False,
-    **options: Unpack[AgentOptions],
+    **options: Unpack[EveryAgentOption],
 ) -> AgentTool:
     """Create an agent, and return it as a tool that other agents can call by its `name`.
 
@@ -247,6 +267,7 @@ def agent_tool(
     Raises:
         ConfigError: an option, the model or a tool is invalid.
     """
-    return Agent(model, **options).as_tool(
+    every: dict[str, Any] = {**options}
+    return Agent(model, **every).as_tool(
         description=description, needs_approval=needs_approval, takes_over=takes_over
     )

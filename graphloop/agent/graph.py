@@ -164,7 +164,7 @@ class Graph(NodeGraph[S]):
         known = (options.get("context_window"), options.get("model_price"))
         return self._terms(options).bound(*known)
 
-    def stream(self, state: S, **question: Unpack[GraphQuestion[S]]) -> RunStream[S]:
+    def stream(self, state: S, **question: Unpack[GraphQuestion[S]]) -> RunStream[str, S]:
         """Return the stream of a new run of this graph.
 
         Args:
@@ -173,7 +173,7 @@ class Graph(NodeGraph[S]):
         """
         return new_run(self, self._terms(question), state, question, self.prompt)
 
-    async def run(self, state: S, **question: Unpack[GraphQuestion[S]]) -> RunResult[S]:
+    async def run(self, state: S, **question: Unpack[GraphQuestion[S]]) -> RunResult[str, S]:
         """Run this graph until it ends or parks, and return the result.
 
         The arguments are those of `stream`, and the errors are those of `Agent.generate`.
@@ -181,8 +181,8 @@ class Graph(NodeGraph[S]):
         return await self.stream(state, **question).result()
 
     def resume_stream(
-        self, run: str | RunResult[S], **answers: Unpack[GraphAnswers[S]]
-    ) -> RunStream[S]:
+        self, run: str | RunResult[str, S], **answers: Unpack[GraphAnswers[S]]
+    ) -> RunStream[str, S]:
         """Return the stream of a run that is resumed after it parked or its process died.
 
         Args:
@@ -193,8 +193,8 @@ class Graph(NodeGraph[S]):
         return resumed_run(self, self._terms(answers), run, answers)
 
     async def resume(
-        self, run: str | RunResult[S], **answers: Unpack[GraphAnswers[S]]
-    ) -> RunResult[S]:
+        self, run: str | RunResult[str, S], **answers: Unpack[GraphAnswers[S]]
+    ) -> RunResult[str, S]:
         """Resume a run and return its result; the arguments are those of `resume_stream`."""
         return await self.resume_stream(run, **answers).result()
 

@@ -78,7 +78,7 @@ class _EveryOption(GraphQuestion[S], GraphAnswers[S], BoundOptions[S], Generic[S
 
 def new_run(
     graph: NodeGraph[S], terms: RunTerms[S], state: S, question: GraphQuestion[S], prompt: str
-) -> RunStream[S]:
+) -> RunStream[str, S]:
     """Return the stream of a new run; at its end the stream closes the store and connections.
 
     Args:
@@ -97,15 +97,15 @@ def new_run(
 
 
 def resumed_run(
-    graph: NodeGraph[S], terms: RunTerms[S], run: str | RunResult[S], given: GraphAnswers[S]
-) -> RunStream[S]:
+    graph: NodeGraph[S], terms: RunTerms[S], run: str | RunResult[Any, S], given: GraphAnswers[S]
+) -> RunStream[str, S]:
     """Return the stream of a resumed run; at its end the stream closes store and connections."""
     reject_unknown_options(given, GraphAnswers, f"graph {graph.name!r}")
     answers = cast("AnswersInput", _chosen({**given}, AnswersInput.__annotations__))
     return _closing(resume_run(terms, run, answers), terms)
 
 
-def _closing(stream: RunStream[S], terms: RunTerms[S]) -> RunStream[S]:
+def _closing(stream: RunStream[str, S], terms: RunTerms[S]) -> RunStream[str, S]:
     stream.on_over = partial(terms.aclose, shared=False)
     return stream
 

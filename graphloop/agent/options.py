@@ -9,7 +9,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import time
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast, final
 
 from ..conversation import Compaction
 from ..driver import Pending, Price
@@ -22,7 +22,7 @@ from ..spending import Budget, is_number, positive_number, whole_number
 from ..stores import Store
 from ..tools import AnyTool
 from ..turn import StepResult
-from ..values import Settings, evolve
+from ..values import Settings
 from .inputs import AnswerInfo, ChoiceInput, MessageInput, Model, Review, StepChanges, StepInfo
 from .sub_agents import AgentTool, NamedAgent
 
@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PASSED_ON",
+    "PLAIN_TEXT",
     "AgentOptions",
     "Decide",
+    "EveryAgentOption",
     "Options",
     "Predicate",
     "RunOptions",
@@ -42,7 +44,6 @@ __all__ = [
     "ToolInput",
     "Tools",
     "reject_unknown_options",
-    "settings_with",
     "strings",
 ]
 
@@ -62,10 +63,8 @@ PASSED_ON: Final = frozenset(
 )
 """The options about access to models, which also apply to graphs that a run starts by name."""
 
-SETTINGS: Final = frozenset(
-    {"max_tokens", "temperature", "top_p", "stop_sequences", "seed", "provider_options"}
-)
-"""The names of the sampling settings, which can change during a run."""
+PLAIN_TEXT: Final = cast("type[str]", None)
+"""The default of `output_type`: the output is the text of the answer."""
 
 SEED: Final = -(2**63)
 """The smallest allowed seed: JSON parsers read no smaller number as an integer."""
@@ -153,7 +152,6 @@ class AgentOptions(RunOptions, total=False):
     `run_ungated`: whether calls that need no approval run before a person is asked about the other
     calls of their turn; by default the whole turn waits.
     `fallback_models`: the models to try in this order, for each model call that fails.
-    `output_type`: the type of the final answer: a pydantic model, any type, or a JSON Schema.
     `output_mode`: with `"native"` the server enforces the type; with `"tool"` the model answers by
     calling an added tool; `"auto"` (default) chooses by the models' servers.
     `max_output_retries`: how often an answer that does not fit the type is sent back (default 2).
@@ -185,7 +183,6 @@ class AgentOptions(RunOptions, total=False):
     max_tool_concurrency: int
     run_ungated: bool
     fallback_models: Sequence[Model]
-    output_type: object
     output_mode: Literal["auto", "native", "tool"]
     max_output_retries: int
     done_when: Callable[[AnswerInfo], bool | Awaitable[bool]] | None
@@ -199,6 +196,15 @@ class AgentOptions(RunOptions, total=False):
     tool_choice: ChoiceInput
     active_tools: Sequence[str] | None
     prepare_step: Prepare | None
+
+
+class EveryAgentOption(AgentOptions, total=False):
+    """The options of an agent, with those that also set the types of its results.
+
+    `output_type`: the type of the final answer: a pydantic model, any type, or a JSON Schema.
+    """
+
+    output_type: object
 
 
 @final
@@ -335,22 +341,6 @@ class Options:
             return found
 
         return now
-
-
-def settings_with(settings: Settings, given: RunOptions) -> Settings:
-    """Return settings in which the given options replace the earlier values.
-
-    Raises:
-        ConfigError: an option is not a sampling setting, or has a value that no server accepts.
-    """
-    unknown = sorted(given.keys() - SETTINGS)
-    if unknown:
-        raise ConfigError(
-            f"expected settings among {', '.join(sorted(SETTINGS))}, found {', '.join(unknown)}"
-        )
-    changed = Options.read(given).settings()
-    names = ["options" if name == "provider_options" else name for name in given]
-    return evolve(settings, **{name: getattr(changed, name) for name in names})
 
 
 def reject_unknown_options(given: Iterable[str], options: type[object], place: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Unpack, final
+from typing import TYPE_CHECKING, Any, Final, Unpack, final
 
 from ..conversation import open_calls, repaired
 from ..effects import AwaitCaller
@@ -20,6 +20,7 @@ from ..values import (
     AssistantMessage,
     FinishReason,
     Message,
+    Settings,
     ToolCall,
     ToolResult,
     Usage,
@@ -29,7 +30,7 @@ from ..values import (
 )
 from .answers import outcome_of
 from .inputs import ChoiceInput, MessageInput, messages_of
-from .options import RunOptions, settings_with
+from .options import Options, RunOptions
 from .resources import choice_from_now
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ FAILED: Final = (
     "error"
 )
 
+SETTINGS: Final = frozenset(
+    {"max_tokens", "temperature", "top_p", "stop_sequences", "seed", "provider_options"}
+)
+"""The names of the sampling settings, which can change during a run."""
+
 
 @final
 class PendingTurn:
@@ -62,7 +68,7 @@ class PendingTurn:
         usage: the tokens of this turn.
     """
 
-    def __init__(self, runner: ToolRunner, run: Run[None], *, tools_ran: bool = False) -> None:
+    def __init__(self, runner: ToolRunner[Any], run: Run[None], *, tools_ran: bool = False) -> None:
         turn, reply = run.turn, run.turn.reply
         assert reply is not None, "a turn is handed over with its reply"
         self.index: int = turn.number
@@ -157,7 +163,7 @@ class PendingTurn:
         self._check()
         setup = self._setup
         if settings:
-            setup = evolve(setup, settings=settings_with(setup.settings, settings))
+            setup = evolve(setup, settings=_settings_with(setup.settings, settings))
         if model is not None:
             setup = evolve(setup, model=self._runner.add_model(model))
         if tool_choice is not None:
@@ -284,3 +290,19 @@ def _skipped(
         return messages
     skipped = [ToolResult("", call.id, call.name, reason, "not_run") for _, call in waiting]
     return repaired((*messages, *skipped)).messages
+
+
+def _settings_with(settings: Settings, given: RunOptions) -> Settings:
+    """Return settings in which the given options replace the earlier values.
+
+    Raises:
+        ConfigError: an option is not a sampling setting, or has a value that no server accepts.
+    """
+    unknown = sorted(given.keys() - SETTINGS)
+    if unknown:
+        raise ConfigError(
+            f"expected settings among {', '.join(sorted(SETTINGS))}, found {', '.join(unknown)}"
+        )
+    changed = Options.read(given).settings()
+    names = ["options" if name == "provider_options" else name for name in given]
+    return evolve(settings, **{name: getattr(changed, name) for name in names})

@@ -7,9 +7,10 @@ import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import sub
-from typing import Any, Final, Generic, TypeVar, cast, final
+from typing import Any, Final, Generic, cast, final
 
 from msgspec.structs import astuple
+from typing_extensions import TypeVar
 
 from ..conversation import latest_answer
 from ..driver import AsyncDriver, Pending, Ports, Seen, cancelled_inside, pending_of
@@ -25,11 +26,12 @@ from ..tools import AnyTool
 from ..turn import StepResult
 from ..values import FinishReason, Message, Usage
 from .conversation_answers import bind_token, conversation_digest
-from .final_answer import FinalAnswer, failure_of
+from .final_answer import FinalAnswer, failure_of, no_output
 
 __all__ = ["RunHandle", "RunResult", "inform", "shortfalls", "spent_by", "unseen_costs"]
 
-S = TypeVar("S")
+OutputT_co = TypeVar("OutputT_co", default=str, covariant=True)
+S = TypeVar("S", default=None)
 T = TypeVar("T")
 
 ANSWERED: Final = {None, EndReason.COMPLETED, EndReason.ERROR}
@@ -38,8 +40,11 @@ ANSWERED: Final = {None, EndReason.COMPLETED, EndReason.ERROR}
 
 @final
 @dataclass(frozen=True)
-class RunResult(Generic[S]):
-    """The result of a run that ended or parked.
+class RunResult(Generic[OutputT_co, S]):
+    """The result of a run that ended or parked: its `output`, and the user's `state`.
+
+    `RunResult[Person]` is the result of an agent with `output_type=Person`; `RunResult[str, Essay]`
+    is the result of a graph with a state of type `Essay`.
 
     Attributes:
         run: the last state of the run; the properties are read from it.
@@ -47,7 +52,8 @@ class RunResult(Generic[S]):
         before: the spending of the run before it was last resumed.
         warnings: options without their full effect, failed listeners, and doubts about the answer.
         children: the child runs at any depth that this process has seen, by run id.
-        output: the answer as a value of the agent's `output_type`, or None.
+        answers: the answer as a value of the `output_type`, in a tuple that is empty if the run has
+            no such answer; None for an agent without an `output_type`, and for a graph.
         secret: the key that signs approval tokens, or None.
         added: the tools that were added during the run.
         opening: the conversation that the run began with.
@@ -58,7 +64,7 @@ class RunResult(Generic[S]):
     before: Spent = Spent()
     warnings: tuple[str, ...] = ()
     children: Mapping[str, Run[Any]] = field(default_factory=dict[str, Run[Any]])
-    output: object = None
+    answers: tuple[OutputT_co, ...] | None = None
     secret: bytes | None = field(default=None, compare=False)
     added: tuple[AnyTool, ...] = field(default=(), compare=False)
     opening: tuple[Message, ...] = field(default=(), compare=False)
@@ -71,6 +77,24 @@ class RunResult(Generic[S]):
     def run_id(self) -> str:
         """The run's id, for stores and `resume`."""
         return self.run.id
+
+    @property
+    def output(self) -> OutputT_co:
+        """The run's answer: a value of the `output_type`; without an `output_type`, the `text`.
+
+        Raises:
+            OutputInvalid: the run ended or parked before it had an answer of its `output_type`.
+        """
+        if self.answers is None:
+            return cast("OutputT_co", self.text)  # Without an `output_type`, OutputT_co is str.
+        if self.answers:
+            return self.answers[0]
+        raise no_output(self.end_reason, self.text)
+
+    @property
+    def has_output(self) -> bool:
+        """Whether there is an `output`; a run that parks or stops may have no typed answer."""
+        return self.answers is None or bool(self.answers)
 
     @property
     def state(self) -> S:
@@ -256,16 +280,16 @@ class RunHandle(Generic[S]):
             f"{key}: {warning}" for key, child in below.items() for warning in shortfalls(child)
         ]
         reason = run.ending.reason if self.final and run.ended and run.ending else None
-        lacking = f"`output` is None: the run ended by `{reason}` before it had one"
+        lacking = f"there is no `output`: the run ended by `{reason}` before it had one"
         warned = run.record.warnings
         doubts = warned if reason in ANSWERED else (lacking, *warned)
         return (*doubts, *unseen_costs(self.graph, run), *shortfalls(run), *of_children)
 
-    def ended(self, run: Run[S], warnings: Sequence[str]) -> RunResult[S] | Exception:
+    def ended(self, run: Run[S], warnings: Sequence[str]) -> RunResult[Any, S] | Exception:
         """Return the result of a run that ended or parked, or the exception of a failed run."""
         ports, here = self.ports, self.driver.children
         refused = here.busy if here.drivers or here.refused else ()
-        result = RunResult(
+        result: RunResult[Any, S] = RunResult(
             run,
             ports.store,
             self.before,
@@ -278,9 +302,10 @@ class RunHandle(Generic[S]):
         reason = run.ending.reason if run.ending is not None and run.ended else None
         if reason is EndReason.ERROR:
             return self.driver.exception or failure_of(run, self.final)
-        if self.final is None or reason is not EndReason.COMPLETED:
+        if self.final is None:
             return result
-        return replace(result, output=self.final.answer(run))
+        completed = reason is EndReason.COMPLETED
+        return replace(result, answers=(self.final.answer(run),) if completed else ())
 
 
 def shortfalls(run: Run[Any]) -> tuple[str, ...]:

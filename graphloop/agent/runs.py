@@ -15,8 +15,10 @@ from contextlib import asynccontextmanager
 from math import inf
 from pathlib import Path
 from time import time
-from typing import Generic, Protocol, TypeVar, Unpack, final
+from typing import Generic, Protocol, Unpack, final
 from uuid import uuid4
+
+from typing_extensions import TypeVar
 
 from .. import stores
 from ..driver import unfit
@@ -45,20 +47,21 @@ from .terms import RunTerms
 
 __all__ = ["HasRuns", "Runs", "parameters_in"]
 
-S = TypeVar("S")
+O_co = TypeVar("O_co", default=str, covariant=True)
+S = TypeVar("S", default=None)
 
 
-class HasRuns(Protocol[S]):
+class HasRuns(Protocol[O_co, S]):
     """An agent or another owner of stored runs."""
 
     @property
-    def runs(self) -> Runs[S]:
+    def runs(self) -> Runs[O_co, S]:
         """The runs in the agent's own store."""
         ...
 
 
 @final
-class Runs(Generic[S]):
+class Runs(Generic[O_co, S]):
     """The runs in one store.
 
     Args:
@@ -71,7 +74,7 @@ class Runs(Generic[S]):
     def __init__(
         self,
         store: Store | str | Path | None = None,
-        graph: NodeGraph[S] | HasRuns[S] | None = None,
+        graph: NodeGraph[S] | HasRuns[O_co, S] | None = None,
         *,
         terms: RunTerms[S] | None = None,
     ) -> None:
@@ -207,7 +210,7 @@ class Runs(Generic[S]):
         async with self._opened() as store:
             return await fork_run(self._graph, store, run_id, at, new_id, share=share_approvals)
 
-    async def resume(self, run_id: str, **answers: Unpack[AnswersInput]) -> RunResult[S]:
+    async def resume(self, run_id: str, **answers: Unpack[AnswersInput]) -> RunResult[O_co, S]:
         """Resume a run that parked, or whose process died, and return its result.
 
         Raises:
@@ -217,7 +220,7 @@ class Runs(Generic[S]):
         async with self._opened() as store:
             return await self._resumed(store, run_id, answers).result()
 
-    async def cancel(self, run_id: str, reason: str = "") -> RunResult[S]:
+    async def cancel(self, run_id: str, reason: str = "") -> RunResult[O_co, S]:
         """End a run as `aborted`, with a history in which every call is answered.
 
         Raises:
@@ -229,7 +232,7 @@ class Runs(Generic[S]):
             stream.abort(reason)
             return await stream.result()
 
-    def _resumed(self, store: Store, run_id: str, answers: AnswersInput) -> RunStream[S]:
+    def _resumed(self, store: Store, run_id: str, answers: AnswersInput) -> RunStream[O_co, S]:
         if self._terms is None:
             raise ConfigError(
                 f"run {run_id!r}: expected an agent to resume it with, found none. Fix: "

@@ -35,7 +35,7 @@ from .final_answer import OUTPUT, FinalAnswer
 from .graph import Graph
 from .inputs import Model
 from .metadata import attach_metadata
-from .options import AgentOptions, Options, reject_unknown_options
+from .options import EveryAgentOption, Options, reject_unknown_options
 from .resources import (
     AgentResources,
     active_names,
@@ -60,14 +60,14 @@ LONE: Final = {
 
 
 def agent_terms(
-    model: Model, given: AgentOptions
-) -> tuple[Graph[None], RunTerms[None], AgentOptions]:
+    model: Model, given: EveryAgentOption
+) -> tuple[Graph[None], RunTerms[None], EveryAgentOption]:
     """Return an agent's graph, the terms of its runs, and its options.
 
     Raises:
         ConfigError: an option, the model or a tool cannot work.
     """
-    reject_unknown_options(given, AgentOptions, "an agent")
+    reject_unknown_options(given, EveryAgentOption, "an agent")
     kept = _kept(given)
     options = Options.read(kept)
     if options.agents:
@@ -105,7 +105,7 @@ def agent_terms(
     return graph, terms, kept
 
 
-def _kept(given: AgentOptions) -> AgentOptions:
+def _kept(given: EveryAgentOption) -> EveryAgentOption:
     """Return the options with a copy of the caller's list of tools."""
     kept = given.copy()
     tools = given.get("tools")

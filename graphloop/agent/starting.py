@@ -43,7 +43,7 @@ def start_run(
     *,
     attended: bool = False,
     keep: bool = True,
-) -> RunStream[S]:
+) -> RunStream[Any, S]:
     """Return the stream of a new run; the run starts when a reader first looks at it.
 
     The conversation is read now, so later changes of the caller's lists have no effect.
@@ -99,13 +99,13 @@ def start_run(
 
 def resume_run(
     terms: RunTerms[S],
-    run: str | RunResult[S],
+    run: str | RunResult[Any, S],
     answers: AnswersInput,
     *,
     attended: bool = False,
     keep: bool = True,
     store: Store | None = None,
-) -> RunStream[S]:
+) -> RunStream[Any, S]:
     """Return the stream of a run that goes on, by its result or by its id in the store.
 
     Args:

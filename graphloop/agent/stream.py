@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Final, Generic, TypeVar, final
+from typing import Final, Generic, final
 
 from ..driver import AsyncDriver, ChildStep, DriverState
 from ..errors import ConfigError, RunFailed
@@ -20,11 +20,9 @@ from ..providers import Live, TextDelta
 from ..run import EndReason, Run
 from ..step import Step
 from ..values import UserMessage
-from .result import RunHandle, RunResult, inform, unseen_costs
+from .result import OutputT_co, RunHandle, RunResult, S, inform, unseen_costs
 
 __all__ = ["RunStream"]
-
-S = TypeVar("S")
 
 LEFT = "the stream was left before the run ended; a run with a store can be resumed by its id"
 
@@ -33,7 +31,7 @@ RESTING: Final = {DriverState.ENDED, DriverState.PARKED}
 
 
 @final
-class RunStream(Generic[S]):
+class RunStream(Generic[OutputT_co, S]):
     """The live view of one run.
 
     A reader that stops early stops driving, and may read on or ask for the `result` later; `abort`
@@ -72,7 +70,7 @@ class RunStream(Generic[S]):
         self._asides: list[Callable[[AsyncDriver[S]], None]] = []
         self._warnings: list[str] = []
         self._error: Exception | None = None
-        self._result: RunResult[S] | None = None
+        self._result: RunResult[OutputT_co, S] | None = None
 
     @property
     def full_stream(self) -> AsyncIterator[Part]:
@@ -123,7 +121,7 @@ class RunStream(Generic[S]):
         """Whether there is a result, or an error."""
         return self._over
 
-    async def result(self) -> RunResult[S]:
+    async def result(self) -> RunResult[OutputT_co, S]:
         """Drive the run to its end and return what it came to.
 
         Raises:

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import final
+from typing import Generic, Self, final
+
+from typing_extensions import TypeVar
 
 from ..conversation import repaired
 from ..effects import AwaitCaller
@@ -30,9 +32,11 @@ from .terms import RunTerms
 
 __all__ = ["ToolRunner"]
 
+OutputT_co = TypeVar("OutputT_co", default=str, covariant=True)
+
 
 @final
-class ToolRunner:
+class ToolRunner(Generic[OutputT_co]):
     """Iterates a run turn by turn. `Agent.iter` and `Agent.resume_iter` make it; iterate it once.
 
     `async with agent.iter(…) as runner:` closes it at the end.
@@ -48,7 +52,7 @@ class ToolRunner:
     def __init__(
         self,
         terms: RunTerms[None],
-        stream: RunStream[None],
+        stream: RunStream[OutputT_co],
         on_part: Callable[[Part], object] | None = None,
         *,
         is_new: bool = True,
@@ -84,7 +88,7 @@ class ToolRunner:
         ]
         return repaired((*run.messages, reply.message, *given)).messages
 
-    def __aiter__(self) -> ToolRunner:
+    def __aiter__(self) -> Self:
         if self._iterated:
             raise ConfigError("a ToolRunner is iterated once; `until_done` takes it to its end")
         self._iterated = True
@@ -97,7 +101,7 @@ class ToolRunner:
             raise StopAsyncIteration
         return turn
 
-    async def __aenter__(self) -> ToolRunner:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
@@ -108,7 +112,7 @@ class ToolRunner:
     ) -> None:
         await self.aclose()
 
-    async def until_done(self) -> RunResult[None]:
+    async def until_done(self) -> RunResult[OutputT_co]:
         """Take the run to its end without further changes, and return its result.
 
         Works after any iteration: not begun, left early, cancelled, or at its end.

@@ -106,7 +106,7 @@ class JsonScreen:
         else:
             self._write(encode(part))
 
-    def finish(self, result: RunResult[None], kept: str) -> None:
+    def finish(self, result: RunResult, kept: str) -> None:
         """Do nothing: `show` has already written the result with the `finish` part."""
 
     def _write(self, line: bytes) -> None:
@@ -181,7 +181,7 @@ class TextScreen:
             case _:
                 pass
 
-    def finish(self, result: RunResult[None], kept: str) -> None:
+    def finish(self, result: RunResult, kept: str) -> None:
         """Show the answer if it was not streamed, the state, and the reason why the run ended."""
         answer = clean(result.text).strip()
         if result.end_reason is EndReason.COMPLETED and answer not in self._answer:

@@ -8,7 +8,7 @@ from json import dumps
 from typing import Any, Final, Generic, TypeVar, cast, final
 from zlib import crc32
 
-from ..agent import Agent, AgentOptions, Graph, RunTerms, ToolInput, Tools, split_tools
+from ..agent import Agent, Graph, RunTerms, ToolInput, Tools, split_tools
 from ..conversation import Compaction
 from ..errors import ConfigError
 from ..events import Setup
@@ -154,7 +154,7 @@ def furnished(agent: Agent) -> Agent:
         helper.as_tool(name="helper"),
         helper.as_tool(name="successor", takes_over=True),
     ]
-    options: AgentOptions = {
+    options: dict[str, Any] = {
         "gate": deny("erase") | ask("pay", when=_played) | ask("list") | allow("*"),
         "max_steps": 6,
         "compaction": Compaction(context_window=1_000, keep_recent_turns=1),

@@ -56,7 +56,7 @@ def cut_on_messages() -> Answer:
 
 def told_by(
     wire: Wire, answers: list[Answer], *, limit: int | None = None, streamed: bool = False
-) -> tuple[RunResult[None], list[int | None]]:
+) -> tuple[RunResult, list[int | None]]:
     """Return the result of a run whose server gives these answers, and the limits it was sent."""
 
     @tool
@@ -64,7 +64,7 @@ def told_by(
         """Write."""
         raise AssertionError(text)
 
-    async def main() -> tuple[RunResult[None], list[int | None]]:
+    async def main() -> tuple[RunResult, list[int | None]]:
         async with WireServer(answers) as server:
             model = HttpProvider(wire, Endpoint(server.url))
             agent = Agent(model, tools=[write], max_tokens=limit)

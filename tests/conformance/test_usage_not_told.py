@@ -68,13 +68,13 @@ async def with_agent(
             await model.aclose()
 
 
-def result_of(answers: list[Answer], **options: Any) -> RunResult[Any]:
+def result_of(answers: list[Answer], **options: Any) -> RunResult[Any, Any]:
     """Return the result of a run."""
 
-    async def use(agent: Agent, server: WireServer) -> RunResult[Any]:
+    async def use(agent: Agent, server: WireServer) -> RunResult[Any, Any]:
         return await agent.generate("Go.")
 
-    found: RunResult[Any] = asyncio.run(with_agent(answers, use, **options))
+    found: RunResult[Any, Any] = asyncio.run(with_agent(answers, use, **options))
     return found
 
 
@@ -172,14 +172,14 @@ def test_an_aborted_call_keeps_its_text_and_has_no_known_cost() -> None:
     gate = asyncio.Event()
     half = Answer(sse(json.dumps({"choices": [{"delta": {"content": "Half"}}]})), gates={1: gate})
 
-    async def use(agent: Agent, server: WireServer) -> RunResult[Any]:
+    async def use(agent: Agent, server: WireServer) -> RunResult[Any, Any]:
         stream = agent.stream("Go.")
         async for part in stream.full_stream:
             if isinstance(part, TextDelta):
                 stream.abort("enough")
         return await stream.result()
 
-    result: RunResult[Any] = asyncio.run(with_agent([half], use))
+    result: RunResult[Any, Any] = asyncio.run(with_agent([half], use))
 
     assert EndReason.ABORTED is result.end_reason
     assert (None, None) == (result.usage, result.cost_usd)

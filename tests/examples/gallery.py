@@ -86,7 +86,7 @@ class Exhibit:
         assert self.target.script is not None
         return ScriptedModel.from_file(self.target.script)
 
-    def run(self, *, written: bool) -> RunResult[Any]:
+    def run(self, *, written: bool) -> RunResult[Any, Any]:
         """Run it to its end; a person says no to what promises money, and yes to all else."""
         prompt, model = self.target.prompt, self.model()
         assert prompt is not None

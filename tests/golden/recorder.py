@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any
 
 import msgspec
 
 from graphloop import Agent, RunResult, RunStream, Tool, Usage
-from graphloop.agent.options import AgentOptions
 from graphloop.parts.parts import Part, SubAgent
 from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel
@@ -78,7 +77,7 @@ class World:
         """Return a tool that another process executes."""
         return _tool(name, None, {})
 
-    def agent(self, *script: Entry, **options: Unpack[AgentOptions]) -> Agent:
+    def agent(self, *script: Entry, **options: Any) -> Agent[None, Any]:
         """Return an agent whose model follows the script; its clock stands still."""
         options.setdefault("clock", standing)
         return Agent(self.model(*script), **options)
@@ -98,13 +97,13 @@ class World:
         """Record a word of the scenario itself."""
         self.record.append({what: value})
 
-    async def run(self, stream: RunStream[Any]) -> RunResult[Any] | None:
+    async def run(self, stream: RunStream[Any, Any]) -> RunResult[Any, Any] | None:
         """Drain a stream, and record its parts and its result, or its error."""
         async for part in stream.full_stream:
             self.record.append(_part(part))
         return await self.settle(stream)
 
-    async def settle(self, stream: RunStream[Any]) -> RunResult[Any] | None:
+    async def settle(self, stream: RunStream[Any, Any]) -> RunResult[Any, Any] | None:
         """Record what came of a stream."""
         try:
             result = await stream.result()
@@ -114,7 +113,7 @@ class World:
         self.result(result)
         return result
 
-    def result(self, result: RunResult[Any]) -> None:
+    def result(self, result: RunResult[Any, Any]) -> None:
         """Record a result."""
         self.record.append({"result": _result(result)})
 
@@ -179,7 +178,7 @@ def _part(part: Part) -> object:
     return {"part": part.type, **fields}
 
 
-def _result(result: RunResult[Any]) -> dict[str, object]:
+def _result(result: RunResult[Any, Any]) -> dict[str, object]:
     return {
         "text": result.text,
         "end_reason": str(result.end_reason),
@@ -187,7 +186,7 @@ def _result(result: RunResult[Any]) -> dict[str, object]:
         "finish_reason": None if result.finish_reason is None else str(result.finish_reason),
         "usage": _usage(result.usage),
         "total_usage": _usage(result.total_usage),
-        "output": msgspec.to_builtins(result.output, enc_hook=str),
+        "output": msgspec.to_builtins(next(iter(result.answers or ()), None), enc_hook=str),
         "warnings": len(result.warnings),
         "messages": [_message(one) for one in result.messages],
         "pending": [[one.name, one.arguments, list(one.agents)] for one in result.pending],

@@ -105,9 +105,7 @@ def test_the_lines_about_streams_run_as_they_stand(
     async def ran() -> object:
         watched = Agent(ScriptedModel(["Sunny."]))
         model = ScriptedModel.from_file("refund.yaml")
-        result, agent = cast(
-            "tuple[RunResult[None], Agent]", await main(Agent, watched, model, refund)
-        )
+        result, agent = cast("tuple[RunResult, Agent]", await main(Agent, watched, model, refund))
         await agent.aclose()
         return result.text
 
@@ -147,7 +145,7 @@ def test_the_lines_about_rules_run_as_they_stand(blocks: list[str], desk: Path) 
     (desk / "report.yaml").write_text(REPORT, encoding="utf-8")
     (desk / "rules.py").write_text(source.replace(MODEL, '"script:report.yaml"'), "utf-8")
 
-    agent = cast("Agent", runpy.run_path("rules.py", names)["agent"])
+    agent = cast("Agent[None, Report]", runpy.run_path("rules.py", names)["agent"])
     result = agent.generate_sync("Report")
 
     assert result.output == Report(title="A source")

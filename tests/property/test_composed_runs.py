@@ -79,7 +79,7 @@ def fanned(*branches: str | Branch, **options: Any) -> Graph[None]:
     return Graph("fan", fan, {fan: {Answered: append, ...: END}, append: {...: END}})
 
 
-def run(graph: Graph[None], **options: Any) -> RunResult[None]:
+def run(graph: Graph[None], **options: Any) -> RunResult:
     """Run a graph whose own nodes ask no model, unless one is given."""
     chosen: dict[str, Any] = {"model": NOBODY, "prompt": "go", **options}
     return asyncio.run(graph.run(None, **chosen))

@@ -111,7 +111,7 @@ async def decided(
     calls: Sequence[ToolCall],
     answer: Callable[[Pending], object],
     store: Store,
-) -> RunResult[None]:
+) -> RunResult:
     """Return the result of a run whose gated calls are answered in this way."""
     result = await _decided(way, bank, calls, answer, store)
     if result.end_reason is EndReason.PARKED:
@@ -126,7 +126,7 @@ async def _decided(
     calls: Sequence[ToolCall],
     answer: Callable[[Pending], object],
     store: Store,
-) -> RunResult[None]:
+) -> RunResult:
     if way == "live":
         approver = wrong(answer)
         return await bank.agent(calls, store, approve_tool_call=approver).generate("go")
@@ -158,9 +158,9 @@ async def _given(
     way: Way,
     bank: Bank,
     calls: Sequence[ToolCall],
-    parked: RunResult[None],
+    parked: RunResult,
     answers: Mapping[str, bool | Approval],
-) -> RunResult[None]:
+) -> RunResult:
     """Give the answers, and return the result of the leg that they begin."""
     store = parked.store
     if way == "parked":
@@ -501,7 +501,7 @@ def test_with_a_secret_the_signed_answer_counts(approved: bool, handed_in: bool)
     """`Pending.approve` carries the token; a denial needs none."""
     bank = Bank()
 
-    async def scenario() -> RunResult[None]:
+    async def scenario() -> RunResult:
         agent = bank.agent([pay(call_id="p")], approval_secret=SECRET)
         parked = await agent.generate("go")
         (one,) = parked.pending

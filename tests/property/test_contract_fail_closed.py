@@ -146,7 +146,7 @@ class Clock:
         return self.now
 
 
-def parked(clock: Clock, ran: list[object]) -> tuple[Agent, RunResult[None]]:
+def parked(clock: Clock, ran: list[object]) -> tuple[Agent, RunResult]:
     """Return a run that waits for two approvals, which must be signed, for ten seconds."""
     tool = Tool(name="act", parameters=PARAMETERS, execute=ran.append, needs_approval=True)
     first = reply(call("act", arguments='{"n": 1}'), call("act", arguments='{"n": 2}'))

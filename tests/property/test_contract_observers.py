@@ -70,7 +70,7 @@ def agent(script: Sequence[Reply], store: MemoryStore | None = None, **watchers:
     )
 
 
-def told(result: RunResult[None] | Exception) -> object:
+def told(result: RunResult | Exception) -> object:
     """Return what a run came to, without what watchers add."""
     assert isinstance(result, RunResult)
     return result.messages, result.steps, result.end_reason, result.stopped_by, result.total_usage
@@ -115,7 +115,7 @@ def test_lookers_that_leave_or_fail_change_nothing(script: list[Reply], leaves: 
     """Whoever stops looking, at whatever part, for whatever reason."""
     _, calm = asyncio.run(drain(agent(script).stream("go", run_id="r")))
 
-    async def watched() -> tuple[RunResult[None], int, int]:
+    async def watched() -> tuple[RunResult, int, int]:
         stream = agent(script).stream("go", run_id="r")
         for leave in leaves:
             seen = 0

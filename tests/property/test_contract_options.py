@@ -172,7 +172,7 @@ def observed(case: Case, **options: object) -> object:
     try:
         agent = Agent(model, **wrong(given))
         stream = agent.stream(messages=[dict(one) for one in case.messages], run_id="r")
-        result: RunResult[None] | Exception = asyncio.run(stream.result())
+        result: RunResult | Exception = asyncio.run(stream.result())
     except GraphloopError as error:
         return type(error).__name__, str(error), model.requests
     assert isinstance(result, RunResult)

@@ -111,7 +111,7 @@ PLANS: dict[str, dict[str, Sequence[Line]]] = {
 }
 
 
-async def to_the_end(agent: Agent, disk: MemoryStore) -> RunResult[None]:
+async def to_the_end(agent: Agent, disk: MemoryStore) -> RunResult:
     """Take a run to its end, approving whatever is asked for the first time."""
     begun = "r" in await disk.runs()
     result = await (agent.resume("r") if begun else agent.generate("go", run_id="r"))

@@ -139,7 +139,7 @@ replies = st.sampled_from(
 
 async def steer(
     runner: ToolRunner, program: Sequence[Sequence[Act | str]], executions: Executions
-) -> RunResult[None]:
+) -> RunResult:
     """Iterate a run as the program says; look at the history whenever it could be broken."""
     at = 0
     async for turn in runner:
@@ -175,7 +175,7 @@ def waits_for_caller(runner: ToolRunner) -> bool:
 
 def steered(
     script: Sequence[Reply], program: Sequence[Sequence[Act | str]]
-) -> tuple[RunResult[None], Executions, ScriptedModel]:
+) -> tuple[RunResult, Executions, ScriptedModel]:
     """Return what came of a program, what has run, and what the model was asked."""
     executions = Executions()
     model = ScriptedModel([*script, *[reply("done")] * (MAX_STEPS + 2)])

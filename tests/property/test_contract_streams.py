@@ -48,7 +48,7 @@ def test_a_buffered_result_is_the_fold_of_its_stream(script: list[Reply | Except
     assert_sound(result)
 
 
-def assert_sound(result: RunResult[None]) -> None:
+def assert_sound(result: RunResult) -> None:
     """Assert that calls and results pair; only a parked run's last turn has calls that wait."""
     if result.end_reason is EndReason.PARKED:
         assert [] == list(repaired(result.messages, keep_open=True).findings)
@@ -68,13 +68,13 @@ def test_streamed_buffered_and_synchronous_runs_are_equal(
 
     assert outcome(streamed) == outcome(again)
     try:
-        synced: RunResult[None] | Exception = agent(script).generate_sync("go")
+        synced: RunResult | Exception = agent(script).generate_sync("go")
     except Exception as error:  # noqa: BLE001 - whatever it is, it is what came of the run
         synced = error
     assert outcome(streamed) == outcome(synced)
 
 
-def outcome(result: RunResult[None] | Exception) -> object:
+def outcome(result: RunResult | Exception) -> object:
     """Return what a run came to, without ids and times."""
     if isinstance(result, Exception):
         return (type(result), str(result))
@@ -112,7 +112,7 @@ def test_an_abort_at_any_part_ends_the_run_properly(
 ) -> None:
     """A stop button works between any two words."""
 
-    async def watch() -> tuple[list[Part], RunResult[None] | Exception]:
+    async def watch() -> tuple[list[Part], RunResult | Exception]:
         stream = agent(script).stream("go")
         seen = 0
         async for _ in stream.full_stream:

@@ -91,7 +91,7 @@ def used(every: dict[str, Sequence[Event]]) -> Usage:
 
 async def answered_in_rounds(
     agent: Callable[[], Agent], picks: Sequence[int], *, begun: bool = False
-) -> tuple[RunResult[None], dict[str, bool]]:
+) -> tuple[RunResult, dict[str, bool]]:
     """Run to the end, answering some of what is pending in each round; return the verdicts too."""
     verdicts: dict[str, bool] = {}
     result = await (agent().resume("r") if begun else agent().generate("go", run_id="r"))
@@ -156,7 +156,7 @@ def test_a_tree_that_dies_anywhere_ends_as_if_it_had_not(plan: Plans, moment: in
         for prompt, some in plan.items()
     }
 
-    async def run_on(disk: MemoryStore, ledger: Ledger, fate: Fate) -> RunResult[None]:
+    async def run_on(disk: MemoryStore, ledger: Ledger, fate: Fate) -> RunResult:
         agent = tree(ledger, asks_nobody, MortalStore(disk, fate))
         return await (
             agent.resume("r") if "r" in await disk.runs() else agent.generate("go", run_id="r")

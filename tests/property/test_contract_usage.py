@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -145,7 +146,7 @@ def test_the_total_is_the_sum_of_every_bill(
         max_steps=4,
         price=price,
     )
-    agent = Agent(
+    agent: Agent[None, Any] = Agent(
         MeteredModel("top", top, bill),
         tools=[read, middle.as_tool(name="helper", description="Helps.")],
         max_steps=6,
@@ -174,7 +175,7 @@ def test_what_was_used_before_an_abort_is_paid_for(
     bill, store = Bill(), MemoryStore()
     read = Tool(name="read", parameters=PARAMETERS, execute=any_read)
     helper = Agent(MeteredModel("below", below, bill), tools=[read], max_steps=3)
-    agent = Agent(
+    agent: Agent[None, Any] = Agent(
         MeteredModel("top", top, bill),
         tools=[read, helper.as_tool(name="helper", description="Helps.")],
         max_steps=5,

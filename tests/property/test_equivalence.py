@@ -44,7 +44,7 @@ def no_clock() -> Iterator[None]:
 T = TypeVar("T")
 Door: TypeAlias = Literal["buffered", "streamed", "synchronous", "iterated"]
 Given: TypeAlias = tuple[dict[str, bool | Approval], dict[str, object]]
-Outcome: TypeAlias = RunResult[None] | Exception
+Outcome: TypeAlias = RunResult | Exception
 
 RUN = "scenario"
 LEGS_MAX = 4
@@ -103,7 +103,7 @@ class Scenario:
         """Say whether the model may be done, by what it is told alone."""
         return info.attempt >= self.redrives
 
-    def answer(self, pending: RunResult[None]) -> Given:
+    def answer(self, pending: RunResult) -> Given:
         """Answer everything that a run waits for."""
         asks = [one for one in pending.pending if one.kind == "approval"]
         return (
@@ -119,7 +119,7 @@ def model(script: Sequence[Reply | Exception], label: str) -> ScriptedModel:
     return ScriptedModel([*fresh, *[reply("done")] * 40], label=label)
 
 
-async def through(door: Door, agent: Agent) -> RunResult[None]:
+async def through(door: Door, agent: Agent) -> RunResult:
     """Ask an agent through a door."""
     match door:
         case "buffered" | "synchronous":
@@ -135,7 +135,7 @@ async def through(door: Door, agent: Agent) -> RunResult[None]:
             return await runner.until_done()
 
 
-async def again(door: Door, agent: Agent, answers: Given) -> RunResult[None]:
+async def again(door: Door, agent: Agent, answers: Given) -> RunResult:
     """Take a parked run up through a door."""
     approvals, results = answers
     if door != "streamed":
@@ -159,21 +159,21 @@ def outcomes(door: Door, scenario: Scenario) -> tuple[list[object], list[Event],
     return legs, list(asyncio.run(store.load(RUN))), result
 
 
-def start(door: Door, agent: Agent) -> RunResult[None]:
+def start(door: Door, agent: Agent) -> RunResult:
     """Ask from a caller without an event loop."""
     if door == "synchronous":
         return agent.generate_sync("go", run_id=RUN)
     return asyncio.run(through(door, agent))
 
 
-def take_up(door: Door, agent: Agent, answers: Given) -> RunResult[None]:
+def take_up(door: Door, agent: Agent, answers: Given) -> RunResult:
     """Answer from a caller without an event loop."""
     if door == "synchronous":
         return agent.resume_sync(RUN, approvals=answers[0], tool_results=answers[1])
     return asyncio.run(again(door, agent, answers))
 
 
-def caught(drive: Callable[[], RunResult[None]]) -> Outcome:
+def caught(drive: Callable[[], RunResult]) -> Outcome:
     """Return a result, or the error in its place."""
     try:
         return drive()

@@ -94,7 +94,7 @@ def asked(amount: int) -> ScriptedModel:
     return ScriptedModel([{"calls": [{"name": "pay", "arguments": {"amount": amount}}]}, "done"])
 
 
-def statuses(result: RunResult[None]) -> list[str]:
+def statuses(result: RunResult) -> list[str]:
     """Return what became of the calls."""
     return [one.status for one in result.messages if isinstance(one, ToolResult)]
 

@@ -164,7 +164,7 @@ class Book:
     run_id: str
     plan: Plan
     facts: Facts = field(default_factory=Facts)
-    result: RunResult[None] | None = None
+    result: RunResult | None = None
     certain: bool = False
     over: bool = False
     cancelled: bool = False
@@ -394,7 +394,7 @@ class Runs(RuleBasedStateMachine):
         return [one for one in self.books if not one.over]
 
     def drive(
-        self, book: Book, stream: RunStream[None], given: Mapping[str, Answer], fate: int | None
+        self, book: Book, stream: RunStream, given: Mapping[str, Answer], fate: int | None
     ) -> bool:
         """Drive a run as far as it goes, perhaps to its process's death; return whether it is."""
         self.world.fate.after = fate
@@ -555,7 +555,7 @@ class DatabaseRuns(Runs):
             self.directory.cleanup()
 
 
-async def driven(stream: RunStream[None]) -> RunResult[None]:
+async def driven(stream: RunStream) -> RunResult:
     """Drive a stream to its end."""
     return await stream.result()
 

@@ -133,7 +133,7 @@ class Slow:
         return "never"
 
 
-async def aborted(tool: Slow, store: JsonlStore) -> RunResult[None]:
+async def aborted(tool: Slow, store: JsonlStore) -> RunResult:
     """Run the table until its tool runs, and stop it there."""
     slow = Tool(name="read", parameters={"type": "object"}, execute=tool)
     stream = led_back().stream(
@@ -174,7 +174,7 @@ def test_a_stopped_tool_runs_once_though_its_process_died_at_the_stop(
 ) -> None:
     """The journal ends with the stop; another process that resumes it starts nothing."""
 
-    async def scenario() -> tuple[int, RunResult[None]]:
+    async def scenario() -> tuple[int, RunResult]:
         await aborted(Slow(), JsonlStore(tmp_path))
         cut_behind_the_stop(tmp_path)
         tool = Slow()

@@ -23,13 +23,13 @@ class Till:
             clock=lambda: self.now,
         )
 
-    def asked(self, run_id: str = "run") -> tuple[RunResult[None], Pending]:
+    def asked(self, run_id: str = "run") -> tuple[RunResult, Pending]:
         """Return a run that waits, and what it waits for."""
         parked = self.agent.generate_sync("go", run_id=run_id)
         (one,) = parked.pending
         return parked, one
 
-    def answered(self, parked: RunResult[None], answer: bool | Approval) -> str:
+    def answered(self, parked: RunResult, answer: bool | Approval) -> str:
         """Return what the model read, once the run was answered."""
         key = parked.pending[0].key
         result = self.agent.resume_sync(parked, approvals={key: answer})

@@ -64,7 +64,7 @@ def middle(store: Path) -> Agent:
     return Agent(model, name="middle", tools=[look, inner], store=str(store))
 
 
-async def forked(child: Agent, store: Path) -> RunResult[None]:
+async def forked(child: Agent, store: Path) -> RunResult:
     """Return what becomes of a copy of a child run, taken up by the child's own agent alone."""
     gate = ask("pay", when=much)
     model = scripted("top", called(child.name, prompt="pay"))

@@ -240,7 +240,7 @@ def test_every_answer_is_judged_before_a_follow_up_is_heard() -> None:
 def test_a_follow_up_without_a_step_left_ends_by_the_limit() -> None:
     """L34: there is an answer, but somebody's question has none; what was said is told."""
 
-    async def scenario() -> RunResult[None]:
+    async def scenario() -> RunResult:
         stream = Agent(ScriptedModel(["one"]), verify=lambda _: True, max_steps=1).stream("go")
         stream.follow_up("next?")
         return await stream.result()

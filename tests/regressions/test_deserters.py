@@ -95,8 +95,8 @@ async def quiet(one: Deserter) -> AsyncGenerator[None]:
 
 
 async def stopped(
-    one: Deserter, stream: RunStream[None], stop: Callable[[RunStream[None]], object]
-) -> RunResult[None]:
+    one: Deserter, stream: RunStream, stop: Callable[[RunStream], object]
+) -> RunResult:
     """Stop a stream while its tool stays, and return its result while it still does."""
     async with asyncio.TaskGroup() as group:
         running = group.create_task(stream.result())
@@ -106,12 +106,12 @@ async def stopped(
     return running.result()
 
 
-def abort(stream: RunStream[None]) -> None:
+def abort(stream: RunStream) -> None:
     """Abort a stream."""
     stream.abort("enough")
 
 
-def nothing(_: RunStream[None]) -> None:
+def nothing(_: RunStream) -> None:
     """Let its own time limit stop it."""
 
 

@@ -37,7 +37,7 @@ def agents(*, quick: bool) -> dict[str, AgentTool]:
 def test_a_child_that_was_stopped_later_goes_on_in_the_fork() -> None:
     """It was held as aborted, and its answer, which the copy needs, was missing."""
 
-    async def scenario() -> tuple[RunResult[None], RunResult[None]]:
+    async def scenario() -> tuple[RunResult, RunResult]:
         store, model = MemoryStore(), ScriptedModel([])
         fan, told = parallel("slow", "broken", "quick", join="first", concurrency=2), Append()
         graph: Graph[None] = Graph(

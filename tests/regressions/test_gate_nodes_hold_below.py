@@ -54,7 +54,7 @@ def worker(*, takes_over: bool = False) -> Any:
     return agent.as_tool(description="works", takes_over=takes_over)
 
 
-def run(rules: str, *, takes_over: bool = False) -> RunResult[None]:
+def run(rules: str, *, takes_over: bool = False) -> RunResult:
     """Return the result of a file whose model calls the worker."""
     prompt: dict[str, object] = {} if takes_over else {"prompt": "work"}
     model = ScriptedModel([called(("worker", prompt)), "over"])

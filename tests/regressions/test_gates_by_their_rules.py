@@ -96,13 +96,13 @@ def in_an_agent(first: Policy | None, then: Policy | None, store: str, **options
     asyncio.run(scenario())
 
 
-def in_a_file(rules: str, then: Policy | None, store: str) -> RunResult[None]:
+def in_a_file(rules: str, then: Policy | None, store: str) -> RunResult:
     """Return the result of a file that begins without a gate and goes on under one."""
     tools = (pay, note, transfer, kid().as_tool(description="pays"))
     graph = desk(rules, *tools, when=much)
     options: RunOptions = {"store": store} if then is None else {"store": store, "gate": then}
 
-    async def scenario() -> RunResult[None]:
+    async def scenario() -> RunResult:
         begun = await graph.run(None, model=model(), prompt="go", store=store, run_id="r")
         said = {one.key: True for one in begun.pending}
         return await graph.resume("r", model=model(), approvals=said, **options)
@@ -247,14 +247,14 @@ async def test_a_check_at_one_gate_lets_no_call_through_another(
     assert paid == PAID
 
 
-def in_hand(then: Policy, store: str, *calls: tuple[str, dict[str, object]]) -> RunResult[None]:
+def in_hand(then: Policy, store: str, *calls: tuple[str, dict[str, object]]) -> RunResult:
     """Return the result of a run that waits about one call of some, and goes on under a gate."""
     batch = batch_of(("note", {}), *calls)
     tools = (pay, note, transfer, kid().as_tool(description="pays"))
     graph = desk("[{allow: '*'}]", *tools)
     asked = ScriptedModel([batch, "done"])
 
-    async def scenario() -> RunResult[None]:
+    async def scenario() -> RunResult:
         begun = await graph.run(None, model=asked, prompt="go", store=store, run_id="r")
         said = {one.key: True for one in begun.pending}
         assert 1 == len(said)

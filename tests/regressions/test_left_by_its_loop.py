@@ -34,20 +34,20 @@ def agent(store: MemoryStore, began: asyncio.Event | None = None) -> Agent:
     return Agent(ScriptedModel([reply(call()), "done"]), tools=[tool], store=store)
 
 
-async def until(stream: RunStream[None], kind: str) -> None:
+async def until(stream: RunStream, kind: str) -> None:
     """Look until there is a part of this kind."""
     async for part in stream.full_stream:
         if part.type == kind:
             return
 
 
-async def result_of(stream: RunStream[None]) -> RunResult[None]:
+async def result_of(stream: RunStream) -> RunResult:
     """Return what a stream comes to."""
     async with asyncio.timeout(DEADLINE_S):
         return await stream.result()
 
 
-async def resumed(store: MemoryStore) -> RunResult[None]:
+async def resumed(store: MemoryStore) -> RunResult:
     """Return what somebody else makes of the run."""
     return await agent(store).resume("r")
 
@@ -64,12 +64,12 @@ def test_a_stream_whose_event_loop_has_ended_was_left(kind: str) -> None:
     assert "done" == asyncio.run(resumed(store)).text
 
 
-async def last_part(stream: RunStream[None]) -> str:
+async def last_part(stream: RunStream) -> str:
     """Return what a looker sees last."""
     return [part.type async for part in stream.full_stream][-1]
 
 
-async def stopped(*ways: Callable[[RunStream[None]], object]) -> tuple[str, RunResult[None], str]:
+async def stopped(*ways: Callable[[RunStream], object]) -> tuple[str, RunResult, str]:
     """Stop a stream in these ways at once, while its tool runs.
 
     Returns:

@@ -68,7 +68,7 @@ class Till:
         return Agent(ScriptedModel([*calls, "done"]), tools=tools, store=store)
 
 
-async def left_in_a_tool(till: Till, stream: RunStream[None]) -> None:
+async def left_in_a_tool(till: Till, stream: RunStream) -> None:
     """Look at a stream until its slow tool runs, then leave it."""
     async with asyncio.TaskGroup() as group:
         group.create_task(stream.consume())
@@ -76,7 +76,7 @@ async def left_in_a_tool(till: Till, stream: RunStream[None]) -> None:
         await stream.aclose()
 
 
-def said(result: RunResult[None]) -> list[tuple[str, str]]:
+def said(result: RunResult) -> list[tuple[str, str]]:
     """Return how the calls of the first turn were answered."""
     return [(one.status, one.text) for one in result.steps[0].tool_results]
 
@@ -149,7 +149,7 @@ class LeftAtCheck:
 
     def __init__(self) -> None:
         self.kept = MemoryStore()
-        self.stream: RunStream[None] | None = None
+        self.stream: RunStream | None = None
         self.leaving: asyncio.Task[None] | None = None
 
     async def append(self, run_id: str, seq: int, *events: Event) -> None:

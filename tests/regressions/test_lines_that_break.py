@@ -49,7 +49,7 @@ def test_a_buffered_answer_that_breaks_off_is_asked_again() -> None:
 def test_an_attempt_of_unknown_usage_ends_a_run_that_refuses_it() -> None:
     """A run that cannot count what it spends must not seem to have spent nothing."""
 
-    async def main() -> RunResult[None]:
+    async def main() -> RunResult:
         whole = sse('{"text": "b", "spent": 5}', "[DONE]")
         async with WireServer([BROKEN, Answer(whole)]) as server:
             provider = Talk(server, retries=Retries(attempts_max=3)).provider()

@@ -22,7 +22,7 @@ class Found(Outcome):
     """It was there."""
 
 
-async def asked(error: Exception) -> RunResult[int]:
+async def asked(error: Exception) -> RunResult[str, int]:
     """Return what comes of a node that fails twice with this error, and is tried three times."""
     tries: list[int] = []
 

@@ -39,7 +39,7 @@ class Firm:
         self.chief = Agent(self.chief_model, tools=[office if deep else self.clerk], store=store)
 
 
-def approve_all(agent: Agent, parked: RunResult[None]) -> RunResult[None]:
+def approve_all(agent: Agent, parked: RunResult) -> RunResult:
     return agent.resume_sync(parked, approvals={one.key: True for one in parked.pending})
 
 

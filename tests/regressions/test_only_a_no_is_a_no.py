@@ -49,7 +49,7 @@ def says(answer: object, *, later: bool = False) -> Callable[..., Any]:
     return over_limit if later else at_once
 
 
-def gated(gate: Policy | None, tools: Tool[..., Any] = pay) -> RunResult[None]:
+def gated(gate: Policy | None, tools: Tool[..., Any] = pay) -> RunResult:
     """Return the result of a run that calls `pay` once."""
     PAID.clear()
     agent = Agent(ScriptedModel([CALL, "done"]), tools=[tools], max_steps=4)

@@ -23,7 +23,7 @@ def agent(*replies: object, tool: Tool | None = None) -> Agent:
     return Agent(script, tools=[waits, counting([], "look")])
 
 
-async def came_to(one: Agent, door: str) -> RunResult[None]:
+async def came_to(one: Agent, door: str) -> RunResult:
     """Return what a run comes to through this door."""
     match door:
         case "generate":

@@ -83,7 +83,7 @@ def above(store: Path, rules: Rules = NO_RULES) -> Agent:
     )
 
 
-def assert_kept(result: RunResult[None], depth: int = 2) -> None:
+def assert_kept(result: RunResult, depth: int = 2) -> None:
     """Assert that every run so far below was kept from what the rules speak of."""
     below = [one for one in result.children.values() if one.setup.depth == depth]
     assert below

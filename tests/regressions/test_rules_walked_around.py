@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -52,7 +52,7 @@ def agent(script: list[Entry], *tools: AnyTool | AgentTool, rules: Rules) -> Age
     return Agent(ScriptedModel([*script, *["done"] * 3]), tools=list(tools), rules=rules)
 
 
-def ran(one: Agent) -> tuple[RunResult[None], Statuses]:
+def ran(one: Agent[None, Any]) -> tuple[RunResult[Any], Statuses]:
     """Return what a run of an agent came to, and how its calls ended, turn by turn."""
     result = asyncio.run(one.generate("go"))
     statuses = [[str(done.status) for done in step.tool_results] for step in result.steps]

@@ -92,7 +92,7 @@ async def test_a_run_that_was_stopped_after_a_step_comes_to_its_end() -> None:
     )
     assert check(graph).ok
     asked = ScriptedModel([reply(call("work")), "more"])
-    streams: list[RunStream[None]] = []
+    streams: list[RunStream] = []
 
     @tool
     async def work() -> str:

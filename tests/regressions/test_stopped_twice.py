@@ -21,29 +21,29 @@ from tests.strategies import call, reply
 DEADLINE_S = 5.0
 
 
-async def close(stream: RunStream[None]) -> None:
+async def close(stream: RunStream) -> None:
     """Close once."""
     await stream.aclose()
 
 
-async def close_twice(stream: RunStream[None]) -> None:
+async def close_twice(stream: RunStream) -> None:
     """Close from two tasks."""
     await asyncio.gather(stream.aclose(), stream.aclose())
 
 
-async def abort_twice(stream: RunStream[None]) -> None:
+async def abort_twice(stream: RunStream) -> None:
     """Abort, and again."""
     stream.abort("first")
     stream.abort("second")
 
 
-async def abort_and_close(stream: RunStream[None]) -> None:
+async def abort_and_close(stream: RunStream) -> None:
     """Abort, and close without waiting."""
     stream.abort("first")
     await stream.aclose()
 
 
-async def close_and_abort(stream: RunStream[None]) -> None:
+async def close_and_abort(stream: RunStream) -> None:
     """Abort what is being closed."""
     closing = asyncio.create_task(stream.aclose())
     await asyncio.sleep(0)
@@ -52,7 +52,7 @@ async def close_and_abort(stream: RunStream[None]) -> None:
 
 
 async def stopped(
-    stop: Callable[[RunStream[None]], Awaitable[None]],
+    stop: Callable[[RunStream], Awaitable[None]],
 ) -> tuple[str, int, Sequence[Event]]:
     """Return the last part that is seen of a stopped stream, what is left, and the journal."""
     began = asyncio.Event()
@@ -81,7 +81,7 @@ async def stopped(
 
 @pytest.mark.parametrize("stop", [close, close_twice, close_and_abort])
 def test_who_looks_at_a_stream_that_is_closed_sees_its_end(
-    stop: Callable[[RunStream[None]], Awaitable[None]],
+    stop: Callable[[RunStream], Awaitable[None]],
 ) -> None:
     """The run was left: nothing in its journal says that it was stopped."""
     last, cancelling, journal = asyncio.run(stopped(stop))
@@ -92,7 +92,7 @@ def test_who_looks_at_a_stream_that_is_closed_sees_its_end(
 
 @pytest.mark.parametrize("stop", [abort_twice, abort_and_close])
 def test_an_aborted_run_says_so_if_its_stream_is_closed_then(
-    stop: Callable[[RunStream[None]], Awaitable[None]],
+    stop: Callable[[RunStream], Awaitable[None]],
 ) -> None:
     """What was said first counts, also for who looks."""
     last, cancelling, journal = asyncio.run(stopped(stop))

@@ -66,7 +66,7 @@ class Late:
 
 async def iterated(
     agent: Agent, store: Late | None, parts: list[Part], *, aborts: bool = False
-) -> RunResult[None]:
+) -> RunResult:
     """Iterate a run, be cancelled once the store is slow, and go on, or abort it."""
     turns = agent.iter("go", run_id="r", on_part=parts.append)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import assert_type
+from typing import Any, assert_type
 
 from pydantic import BaseModel
 
@@ -120,12 +120,12 @@ agent = Agent(
 by_name = Agent(ScriptedModel(["hi"]), tools={"weather": get_weather, "find": plain})
 assert_type(agent.graph, Graph[None])
 assert_type(agent.with_options(prepare_step=prepare_later, stop_when=enough), Agent)
-assert_type(agent.generate_sync("hi"), RunResult[None])
+assert_type(agent.generate_sync("hi"), RunResult)
 
 
 async def use(history: list[Message]) -> None:
     result = await agent.generate(messages=[*history, {"role": "user", "content": "hi"}])
-    assert_type(result, RunResult[None])
+    assert_type(result, RunResult)
     assert_type(result.text, str)
     assert_type(result.steps, tuple[StepResult, ...])
     assert_type(result.messages, tuple[Message, ...])
@@ -136,13 +136,13 @@ async def use(history: list[Message]) -> None:
     history += result.messages
     for waiting in result.pending:
         resumed = await agent.resume(result, approvals={waiting.key: True})
-        assert_type(resumed, RunResult[None])
+        assert_type(resumed, RunResult)
     answers: Mapping[str, Approval] = {"c0.0": Approval(approved=True)}
-    assert_type(agent.resume_stream("run", approvals=answers), RunStream[None])
+    assert_type(agent.resume_stream("run", approvals=answers), RunStream)
     await agent.resume("run", tool_results={"c0.1": {"anything": 1}})
 
     stream = agent.stream("hi")
-    assert_type(stream, RunStream[None])
+    assert_type(stream, RunStream)
     assert_type(stream.full_stream, AsyncIterator[Part])
     async for part in stream.full_stream:
         if part.type == "text-delta":
@@ -154,9 +154,9 @@ async def use(history: list[Message]) -> None:
     async for text in stream.text_stream:
         assert_type(text, str)
 
-    assert_type(await generate_text("script:x.yaml", "hi", tools=[plain]), RunResult[None])
-    assert_type(generate_text_sync(ScriptedModel([]), "hi", max_steps=1), RunResult[None])
-    assert_type(stream_chat("openai:x", "hi", temperature=0.5), RunStream[None])
+    assert_type(await generate_text("script:x.yaml", "hi", tools=[plain]), RunResult)
+    assert_type(generate_text_sync(ScriptedModel([]), "hi", max_steps=1), RunResult)
+    assert_type(stream_chat("openai:x", "hi", temperature=0.5), RunStream)
 
 
 class City(BaseModel):
@@ -229,15 +229,15 @@ by_name_too = Agent("openai:x", tools={"a": helper, "b": plain})
 
 async def answer_later() -> None:
     parked = await boss.generate("hi")
-    assert_type(parked.output, object)
+    assert_type(parked.output, str)
     approvals = {one.key: one.approve(edit={"amount": 1}) for one in parked.pending}
-    assert_type(await boss.resume(parked, approvals=approvals), RunResult[None])
+    assert_type(await boss.resume(parked, approvals=approvals), RunResult)
     denials = {one.key: one.decline("no") for one in parked.pending}
-    assert_type(boss.resume_sync(parked, approvals=denials), RunResult[None])
+    assert_type(boss.resume_sync(parked, approvals=denials), RunResult)
     stateless = await boss.generate(
         messages=parked.messages, approvals={"a": True}, tool_results={"b": {"x": 1}}
     )
-    assert_type(stateless, RunResult[None])
+    assert_type(stateless, RunResult)
 
 
 async def answers_of_a_type() -> None:
@@ -247,8 +247,8 @@ async def answers_of_a_type() -> None:
     assert_type(found.usage, Usage | None)
     assert_type(found.cost_usd, float | None)
     assert_type((await generate_object("openai:x", list[int], "?")).object, list[int])
-    assert_type((await generate_object("openai:x", City | None, "?")).object, object)
-    assert_type(generate_object_sync("openai:x", {"type": "object"}, "?").object, object)
+    assert_type((await generate_object("openai:x", City | None, "?")).object, City | None)
+    assert_type(generate_object_sync("openai:x", {"type": "object"}, "?").object, Any)
     assert_type(generate_object_sync("openai:x", str, "?").object, str)
 
 
@@ -269,7 +269,7 @@ async def steer() -> None:
         turn.replace_messages([{"role": "user", "content": "anew"}])
         assert_type(await turn.generate_tool_response(), tuple[ToolResult, ...] | None)
     result = await runner.until_done()
-    assert_type(result, RunResult[None])
+    assert_type(result, RunResult)
     again = agent.resume_iter(
         result,
         approvals={one.key: one.approve() for one in result.pending},
@@ -330,12 +330,12 @@ async def use_graphs() -> None:
         approval_ttl_s=60,
         on_bad_history="repair",
     )
-    assert_type(await bounded, RunResult[None])
+    assert_type(await bounded, RunResult)
     callbacks: Mapping[str, Callback[Essay]] = {"think": think, "plain": think_at_once}
     result = await essay.run(Essay("x"), model="openai:x", prompt="hi", callbacks=callbacks)
-    assert_type(result, RunResult[Essay])
+    assert_type(result, RunResult[str, Essay])
     assert_type(result.state.topic, str)
-    assert_type(loop.stream(None, model=ScriptedModel([]), prompt="hi"), RunStream[None])
+    assert_type(loop.stream(None, model=ScriptedModel([]), prompt="hi"), RunStream)
 
 
 # What is wrong must be said before it is run.
@@ -354,7 +354,7 @@ StepChanges(tools=["x"])  # type: ignore[call-arg]  # pyright: ignore[reportCall
 loop.stream(None, model="openai:x", max_steps=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 essay.stream("x", model="openai:x")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Graph("g", start, {start: {Ready: 5}})  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
-result_of: RunResult[Essay] = agent.generate_sync("hi")  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+result_of: RunResult[str, Essay] = agent.generate_sync("hi")  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
 Agent("openai:x", gate=["read"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Agent("openai:x", gate=allow("a") and "b")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Agent("openai:x", budget={"tokens": 3})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
@@ -368,4 +368,4 @@ budget(dollars=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 agent.as_tool("name")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 agent_tool("openai:x")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 ToolChoice("required", scope="always")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-city: ObjectResult[City] = generate_object_sync("openai:x", int, "?")  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+city: ObjectResult[City] = generate_object_sync("openai:x", int, "?")  # type: ignore[arg-type]  # pyright: ignore[reportAssignmentType]

@@ -217,7 +217,7 @@ assert_type(Graph("bare", child_again, {child_again: {...: END}}), Graph[None])
 
 async def use() -> None:
     result = await desk.run(Ticket("x"), store="runs.db")
-    assert_type(result, RunResult[Ticket])
+    assert_type(result, RunResult[str, Ticket])
     assert_type(result.state.team, str)
     assert_type(bound(desk, budget=budget(tokens=9)).model_calls, int | None)
     desk.check(ignore={("route", "GL6"): "known"})

@@ -80,7 +80,7 @@ def to_agent(name: str = "helper", call_id: str = "x", prompt: str = "?") -> Too
     return call(name, call_id, json.dumps({"prompt": prompt}))
 
 
-def ran(*script: Entry, **options: Unpack[AgentOptions]) -> tuple[RunResult[None], ScriptedModel]:
+def ran(*script: Entry, **options: Unpack[AgentOptions]) -> tuple[RunResult, ScriptedModel]:
     """Return the result of a run whose model says this, then "done"; and the model."""
     model = ScriptedModel([*script, "done"])
     return Agent(model, **options).generate_sync("go"), model
@@ -92,17 +92,17 @@ def named(value: object) -> str | None:
     return None if keys is None else " ".join(keys())
 
 
-def statuses(result: RunResult[None], step: int = 0) -> list[str]:
+def statuses(result: RunResult, step: int = 0) -> list[str]:
     """Return how the calls of a turn ended."""
     return [one.status for one in result.steps[step].tool_results]
 
 
-def texts(result: RunResult[None], step: int = 0) -> list[str]:
+def texts(result: RunResult, step: int = 0) -> list[str]:
     """Return the answers to the calls of a turn."""
     return [one.text for one in result.steps[step].tool_results]
 
 
-async def every(stream: RunStream[None]) -> list[Part]:
+async def every(stream: RunStream) -> list[Part]:
     """Return all parts."""
     return [part async for part in stream.full_stream]
 
@@ -182,7 +182,7 @@ class Till:
         self.paid.append(arguments["amount"])
         return "paid"
 
-    def parked(self, run_id: str | None = None) -> RunResult[None]:
+    def parked(self, run_id: str | None = None) -> RunResult:
         """Return the result of a run that waits."""
         result = asyncio.run(self.agent.generate("go", run_id=run_id))
         assert EndReason.PARKED is result.end_reason
@@ -190,10 +190,10 @@ class Till:
 
     def resumed(
         self,
-        run: str | RunResult[None],
+        run: str | RunResult,
         approvals: Mapping[str, bool | Approval] | None = None,
         tool_results: Mapping[str, object] | None = None,
-    ) -> RunResult[None]:
+    ) -> RunResult:
         """Take a run up again."""
         return asyncio.run(self.agent.resume(run, approvals=approvals, tool_results=tool_results))
 
@@ -254,7 +254,7 @@ class Hanging:
         return "never"
 
 
-def stream(*script: Entry) -> RunStream[None]:
+def stream(*script: Entry) -> RunStream:
     """Return the stream of a run with this script."""
     return Agent(ScriptedModel(script)).stream("go")
 

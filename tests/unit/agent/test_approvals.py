@@ -43,7 +43,7 @@ def again() -> str:
     return "again"
 
 
-def behind(gate: Policy, *names: str, **options: Any) -> tuple[RunResult[None], list[str]]:
+def behind(gate: Policy, *names: str, **options: Any) -> tuple[RunResult, list[str]]:
     """Run these calls in one turn behind a gate; return the statuses of their results."""
     said = ScriptedModel([reply(*(call(name, name) for name in names)), "done"])
     result = Agent(said, tools=[read, again], gate=gate, **options).generate_sync("go")
@@ -279,7 +279,7 @@ def says(name: str, **arguments: object) -> dict[str, object]:
     return {"calls": [{"name": name, "arguments": arguments, "id": name}]}
 
 
-def result_of(run: RunResult[None]) -> ToolResult:
+def result_of(run: RunResult) -> ToolResult:
     return run.steps[0].tool_results[0]
 
 

@@ -222,7 +222,7 @@ def agent(
     )
 
 
-async def parked(one: Agent) -> tuple[RunResult[None], list[MessageInput]]:
+async def parked(one: Agent) -> tuple[RunResult, list[MessageInput]]:
     """Return a run that waits, and its conversation."""
     result = await one.generate("go")
     assert EndReason.PARKED is result.end_reason

@@ -207,7 +207,7 @@ def test_a_run_that_parked_is_iterated_further(tmp_path: Path, name: str) -> Non
         assert ["c0.0"] == [pending.key for pending in (await runner.until_done()).pending]
         await one.aclose()
 
-    async def go_on() -> tuple[list[tuple[int, list[str]]], RunResult[None]]:
+    async def go_on() -> tuple[list[tuple[int, list[str]]], RunResult]:
         one = agent(TOOLS, "done", ran=ran, store=path)
         runner = one.resume_iter(
             "r",
@@ -249,7 +249,7 @@ def test_the_turn_in_hand_when_a_process_died_is_in_hand_again(tmp_path: Path, a
             break
         await one.aclose()
 
-    async def go_on() -> tuple[list[list[str]], RunResult[None]]:
+    async def go_on() -> tuple[list[list[str]], RunResult]:
         one = agent("done", ran=ran, store=path)
         runner = one.resume_iter("r")
         seen: list[list[str]] = []
@@ -303,7 +303,7 @@ async def test_closing_leaves_a_run_that_waits_as_it_is() -> None:
 
 
 def test_an_abort_stops_at_once_and_answers_the_calls() -> None:
-    async def iterate(*, after_step: bool) -> RunResult[None]:
+    async def iterate(*, after_step: bool) -> RunResult:
         runner = agent(TOOLS, "done").iter("go")
         async for _ in runner:
             runner.abort("enough", after_step=after_step)

@@ -31,6 +31,7 @@ from graphloop.agent.callbacks import COMPACT, DONE_WHEN, PREPARE_STEP, STOP_WHE
 from graphloop.agent.final_answer import OUTPUT
 from graphloop.agent.options import (
     AgentOptions,
+    EveryAgentOption,
     Options,
     RunOptions,
 )
@@ -88,7 +89,7 @@ def again() -> str:
     return "again"
 
 
-def everything() -> AgentOptions:
+def everything() -> EveryAgentOption:
     """Return options that are all set."""
     return {
         "tools": {"fetch": read, "write": write},
@@ -144,10 +145,11 @@ def everything() -> AgentOptions:
 
 
 def test_every_option_can_be_given_at_once_and_is_kept() -> None:
-    assert set(AgentOptions.__annotations__) == set(everything())
+    assert set(EveryAgentOption.__annotations__) == set(everything())
 
     said = ScriptedModel(['{"value": "one"}', '{"value": "two"}'])
-    agent = Agent(said, **everything())
+    options: dict[str, Any] = {**everything()}
+    agent = Agent(said, **options)
     again = agent.with_options(instructions="be long")
 
     assert ("one", "two") == (agent.generate_sync("a").output, again.generate_sync("b").output)
@@ -157,7 +159,7 @@ def test_every_option_can_be_given_at_once_and_is_kept() -> None:
 
 
 SMALL = Compaction(9_000)
-FORM: AgentOptions = {"output_type": int, "output_mode": "native"}
+FORM: EveryAgentOption = {"output_type": int, "output_mode": "native"}
 
 
 def nodes(**options: Any) -> list[Node[None, Outcome]]:

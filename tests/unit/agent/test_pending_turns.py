@@ -86,11 +86,11 @@ class Tools:
         return Tool(name=name, parameters={"type": "object"}, execute=execute, needs_approval=gated)
 
 
-def steered(say: Say, *script: Entry) -> tuple[RunResult[None], Tools]:
+def steered(say: Say, *script: Entry) -> tuple[RunResult, Tools]:
     """Return the result of a run whose caller says this in its first turn."""
     tools = Tools()
 
-    async def iterate() -> RunResult[None]:
+    async def iterate() -> RunResult:
         runner = tools.agent(*(script or (TWO, "done", "more"))).iter("go")
         async for turn in runner:
             if turn.index == 0:

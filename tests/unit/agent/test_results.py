@@ -29,7 +29,7 @@ from tests.strategies import Adversary, call, fresh, loop, reply
 DONE = Adversary((reply("done"), reply(call()))).run(loop()).run
 
 
-def result(run: Run[None], before: Spent | None = None) -> RunResult[None]:
+def result(run: Run[None], before: Spent | None = None) -> RunResult:
     """Return the result of a run."""
     return RunResult(run, MemoryStore(), before or Spent(), ("careful",))
 

@@ -159,7 +159,7 @@ def test_the_three_doors_take_answers_for_open_calls() -> None:
     history: list[Message] = [UserMessage("go"), said(call("pay", "p"), call("ask", "a"))]
     tools, approvals, results = [pay, asks], {"p": True}, {"a": "yes"}
 
-    async def main() -> list[RunResult[None]]:
+    async def main() -> list[RunResult]:
         stream = stream_chat(
             ScriptedModel(["done"]),
             messages=history,

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -256,7 +257,7 @@ class Verdict:
     answer: str = ""
 
 
-def guard(*answers: str, kind: type[object] = Verdict, name: str = "guard") -> Agent:
+def guard(*answers: str, kind: Any = Verdict, name: str = "guard") -> Agent[None, Any]:
     """Return an agent that judges with these answers."""
     calls = [reply(call("final_answer", arguments=one)) for one in answers]
     return Agent(ScriptedModel(calls, label=name), output_type=kind, name=name)

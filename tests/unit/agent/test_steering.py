@@ -33,7 +33,7 @@ from tests.unit.agent.doubles import (
 )
 
 
-def aborted(result: RunResult[None], reason: str = "enough") -> bool:
+def aborted(result: RunResult, reason: str = "enough") -> bool:
     """Whether the run was aborted for this reason; asserts that every call is answered."""
     for step in result.steps:
         assert len(step.tool_calls) == len(step.tool_results)
@@ -116,7 +116,7 @@ def test_steering_after_the_end_is_refused() -> None:
         one.follow_up("and then?")
 
 
-def too_late(one: RunStream[None]) -> None:
+def too_late(one: RunStream) -> None:
     """Steer a stream that is over."""
     with pytest.raises(ConfigError, match="`steer` comes too late: the stream is over"):
         one.steer("hurry")

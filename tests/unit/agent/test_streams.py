@@ -194,7 +194,7 @@ async def test_a_listener_gets_each_turn_once_over_all_legs() -> None:
     assert 3 == len(told)
 
 
-async def close(one: RunStream[None]) -> bool:
+async def close(one: RunStream) -> bool:
     """Close it once more; return whether the stream was left."""
     await one.aclose()
     return one.over and one.failed
@@ -384,7 +384,7 @@ class Hearing(Kept):
         await super().append(run_id, seq, *events)
 
 
-async def ask_for_it(one: RunStream[None]) -> bool:
+async def ask_for_it(one: RunStream) -> bool:
     """Ask for the result; return whether the stream was left."""
     try:
         await one.result()
@@ -393,13 +393,13 @@ async def ask_for_it(one: RunStream[None]) -> bool:
     return False
 
 
-async def drive(one: RunStream[None]) -> bool:
+async def drive(one: RunStream) -> bool:
     """Consume it; return whether the stream was left."""
     await one.consume()
     return one.failed
 
 
-async def see(one: RunStream[None]) -> bool:
+async def see(one: RunStream) -> bool:
     """Look to the end; return whether it says that the stream was left."""
     last = [part async for part in one.full_stream][-1]
     return isinstance(last, ErrorPart) and isinstance(last.error, RunFailed)
@@ -412,7 +412,7 @@ async def seen_by(look: Awaitable[bool]) -> bool:
 
 @pytest.mark.parametrize("look", [see, ask_for_it, drive, close])
 async def test_a_reader_of_a_closing_stream_waits_for_its_end(
-    look: Callable[[RunStream[None]], Awaitable[bool]],
+    look: Callable[[RunStream], Awaitable[bool]],
 ) -> None:
     store = Hearing()
     one = agent({"text": "a b", "deltas": ["a ", "b"]}, "done", store=store).stream("go")

@@ -27,7 +27,7 @@ from graphloop import (
     deny,
     generate_object_sync,
 )
-from graphloop.agent.final_answer import FINAL_ANSWER, FinalAnswer, Output
+from graphloop.agent.final_answer import FINAL_ANSWER, FinalAnswer, Output, json_output
 from graphloop.agent.generate import ABOUT_ONE_ANSWER
 from graphloop.agent.options import AgentOptions
 from graphloop.errors import BadReply, ConfigError
@@ -75,10 +75,10 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required"
 
 def asked(
     model: ScriptedModel, kind: object = City, **options: Any
-) -> tuple[RunResult[None], ScriptedModel]:
+) -> tuple[RunResult[Any], ScriptedModel]:
     """Run an agent with this output type."""
-    given: AgentOptions = wrong({"output_type": kind, "tools": [read], **options})
-    return Agent(model, **given).generate_sync("go"), model
+    one: Agent[None, Any] = Agent(model, **{"output_type": kind, "tools": [read], **options})
+    return one.generate_sync("go"), model
 
 
 def final(arguments: object) -> Reply:
@@ -178,7 +178,7 @@ def test_a_misfit_answer_is_sent_back_with_what_is_wrong(
 def test_a_step_limit_ends_the_corrections_too() -> None:
     result, model = asked(ScriptedModel(["no"] * 9), max_steps=2, max_output_retries=5)
 
-    assert (None, EndReason.MAX_STEPS) == (result.output, result.end_reason)
+    assert (False, EndReason.MAX_STEPS) == (result.has_output, result.end_reason)
     assert 2 == len(model.requests)
 
 
@@ -186,8 +186,10 @@ def test_a_run_that_ends_without_its_output_says_why() -> None:
     cut, _ = asked(ScriptedModel([reply("{", finish=FinishReason.LENGTH)] * 4), max_steps=1)
     whole, _ = asked(ScriptedModel([final(OSLO)]))
 
-    assert cut.output is None
-    assert ("`output` is None: the run ended by `length` before it had one",) == cut.warnings
+    assert not cut.has_output
+    with pytest.raises(OutputInvalid, match=r"expected a run that completed.*'length'"):
+        _ = cut.output
+    assert ("there is no `output`: the run ended by `length` before it had one",) == cut.warnings
     assert () == whole.warnings
 
 
@@ -237,7 +239,7 @@ def test_no_option_takes_away_the_way_to_answer(options: dict[str, Any]) -> None
     assert City(name="Oslo", people=700_000) == result.output
 
 
-def typed(name: str) -> AgentOptions:
+def typed(name: str) -> dict[str, Any]:
     """Return the options of an agent with a name, a form and a tool."""
     return {"name": name, "output_type": City, "tools": [read]}
 
@@ -443,14 +445,14 @@ def test_a_type_without_a_schema_is_refused(kind: object) -> None:
 WHOLE = {"a": "some words", "b": [1, 2]}
 
 
-def answering(*script: Entry, mode: Literal["native", "tool"] = "native") -> Agent:
+def answering(*script: Entry, mode: Literal["native", "tool"] = "native") -> Agent[None, Any]:
     """Return an agent whose answer has a form."""
     form: Mapping[str, object] = {
         "type": "object",
         "properties": {"a": {}, "b": {}},
         "required": ["a", "b"],
     }
-    return Agent(ScriptedModel(script), output_type=form, output_mode=mode)
+    return Agent(ScriptedModel(script), output_type=json_output(form), output_mode=mode)
 
 
 async def objects_of(values: AsyncIterator[object]) -> list[object]:
@@ -458,7 +460,7 @@ async def objects_of(values: AsyncIterator[object]) -> list[object]:
     return [value async for value in values]
 
 
-async def objects(one: RunStream[None]) -> list[object]:
+async def objects(one: RunStream[Any]) -> list[object]:
     """Return everything that an object stream shows."""
     return await objects_of(one.object_stream)
 

@@ -87,14 +87,14 @@ def test_an_agent_tool_takes_a_prompt_and_nothing_else(
 ASK = reply(call("kid", "k", '{"prompt": "look"}'))
 
 
-def asked(child: AgentTool, *script: Entry, **options: Unpack[AgentOptions]) -> RunResult[None]:
+def asked(child: AgentTool, *script: Entry, **options: Unpack[AgentOptions]) -> RunResult:
     """Return the result of a run that calls the child once, and then is done."""
     own: AgentOptions = {**options, "tools": [child]}
     agent = Agent(ScriptedModel(script or (ASK, "done")), **own)
     return asyncio.run(agent.generate("go"))
 
 
-def answer(result: RunResult[None]) -> ToolResult:
+def answer(result: RunResult) -> ToolResult:
     """Return the child's answer."""
     return result.steps[0].tool_results[0]
 

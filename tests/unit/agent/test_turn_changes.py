@@ -377,7 +377,7 @@ LONG = "word " * 2_000
 TIGHT = Compaction(1_000, keep_recent_turns=1)
 
 
-def compacted(compact: Callable[[StepInfo], object]) -> tuple[RunResult[None], ScriptedModel]:
+def compacted(compact: Callable[[StepInfo], object]) -> tuple[RunResult, ScriptedModel]:
     """Run an agent on a conversation that is too long, with this function."""
     said = ScriptedModel(["done"])
     agent = Agent(said, compaction=TIGHT, compact=wrong(compact))

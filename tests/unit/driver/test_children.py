@@ -208,7 +208,7 @@ def test_a_failing_tool_of_a_child_is_the_child_s_own_matter() -> None:
     parent_script: list[Entry] = [reply(call("kid", "", '{"prompt": "x"}')), "done"]
     parent = Agent(ScriptedModel(parent_script), tools=[child.as_tool(description="d")])
 
-    result: RunResult[None] = asyncio.run(parent.generate("go"))
+    result: RunResult = asyncio.run(parent.generate("go"))
 
     (answer,) = result.steps[0].tool_results
     assert ("it is broken", "ok") == (answer.content, answer.status)

@@ -78,7 +78,7 @@ def within(work: Awaitable[T]) -> T:
     return asyncio.run(bounded())
 
 
-def statuses(result: RunResult[None]) -> list[str]:
+def statuses(result: RunResult) -> list[str]:
     """Return how the calls of the first turn ended."""
     return [one.status for one in result.steps[0].tool_results]
 
@@ -132,7 +132,7 @@ def test_what_no_boundary_catches_reaches_the_caller(script: Reply) -> None:
 def test_an_abort_during_tools_answers_every_call() -> None:
     """Stop while two tools run: both are answered, and the history can be used again."""
 
-    async def scenario() -> RunResult[None]:
+    async def scenario() -> RunResult:
         under_way = asyncio.Event()
 
         async def hang(arguments: dict[str, object]) -> str:
@@ -395,10 +395,10 @@ def resumed(
     reconcile: Reconcile | None = None,
     *,
     gated: bool = False,
-) -> tuple[RunResult[None], list[Event]]:
+) -> tuple[RunResult, list[Event]]:
     """Start a run that dies in its tool, resume it, and return it with its journal."""
 
-    async def scenario() -> tuple[RunResult[None], list[Event]]:
+    async def scenario() -> tuple[RunResult, list[Event]]:
         options = {} if reconcile is None else {"reconcile": reconcile}
         tool = Tool(
             name="one",
@@ -513,7 +513,7 @@ def test_an_approved_call_that_may_have_happened_is_asked_about_again(
     assert EndReason.PARKED is parked.end_reason
     assert [True] == [one.unknown for one in parked.pending]
 
-    async def answered() -> RunResult[None]:
+    async def answered() -> RunResult:
         tool = Tool(
             name="one", parameters={"type": "object"}, execute=fatal.execute, needs_approval=True
         )
@@ -557,7 +557,7 @@ def test_what_is_said_while_a_tool_runs_is_read_in_the_next_turn() -> None:
     """R12: it is a fact of the journal, and comes after the results."""
     store = MemoryStore()
 
-    async def scenario() -> RunResult[None]:
+    async def scenario() -> RunResult:
         async def talk(arguments: dict[str, object]) -> str:
             stream.steer("hurry")
             stream.follow_up("and then?")
@@ -582,7 +582,7 @@ def test_what_is_said_while_a_tool_runs_is_read_in_the_next_turn() -> None:
 def test_what_is_said_while_the_last_answer_is_under_way_is_not_lost() -> None:
     """Once the answer is in, the run is over: what was said before must come before it."""
 
-    async def scenario() -> RunResult[None]:
+    async def scenario() -> RunResult:
         asked, answering = asyncio.Event(), asyncio.Event()
 
         async def think(arguments: dict[str, object]) -> str:
@@ -608,7 +608,7 @@ def test_what_is_said_while_the_last_answer_is_under_way_is_not_lost() -> None:
 def test_an_abort_after_the_step_lets_its_tools_end() -> None:
     """And asks no model again."""
 
-    async def scenario() -> RunResult[None]:
+    async def scenario() -> RunResult:
         async def stop(arguments: dict[str, object]) -> str:
             stream.abort("enough", after_step=True)
             stream.abort("again", after_step=True)
@@ -630,7 +630,7 @@ def test_a_run_is_driven_by_one_driver_at_a_time(tmp_path: Path) -> None:
     """The other is refused, told who drives it, and has changed nothing."""
     path = str(tmp_path / "r.db")
 
-    async def scenario() -> RunResult[None]:
+    async def scenario() -> RunResult:
         async def resume_meanwhile(arguments: dict[str, object]) -> str:
             other = Agent(ScriptedModel(["not me"]), tools=[tool_of("one", fine)], store=path)
             with pytest.raises(RunBusy, match="is being driven by"):
@@ -810,7 +810,7 @@ def test_an_abort_counts_no_call_that_never_began_elsewhere(noted: bool) -> None
 def first_result(execute: Execute) -> ToolResult:
     """Return the result of a call that is alone in a run that could be stopped."""
 
-    async def scenario() -> RunResult[None]:
+    async def scenario() -> RunResult:
         looped = agent(tool_of("one", execute), script=reply(call("one")))
         return await looped.stream("go").result()
 

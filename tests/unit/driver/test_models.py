@@ -196,7 +196,7 @@ def test_a_reply_that_comes_together_with_an_abort_is_paid_for() -> None:
         async def aclose(self) -> None:
             """Close nothing."""
 
-    async def scenario() -> RunResult[None]:
+    async def scenario() -> RunResult:
         provider = Closing()
         stream = Agent(provider, price=priced).stream("go")
         async with asyncio.TaskGroup() as group:
@@ -214,7 +214,7 @@ def test_a_reply_that_comes_together_with_an_abort_is_paid_for() -> None:
 def test_an_aborted_run_has_paid_for_what_the_model_had_said() -> None:
     """§9 #18: the usage of an answer that nobody waited for is part of the total."""
 
-    async def scenario() -> RunResult[None]:
+    async def scenario() -> RunResult:
         provider = Talking(UsageSoFar(USED), TextDelta("a"), None)
         stream = Agent(provider, price=priced).stream("go")
         async with asyncio.TaskGroup() as group:
@@ -233,7 +233,7 @@ def test_an_aborted_run_has_paid_for_what_the_model_had_said() -> None:
 def test_a_reply_that_is_in_the_journal_is_not_counted_again() -> None:
     """An abort in the middle of its tools pays for it once."""
 
-    async def scenario() -> RunResult[None]:
+    async def scenario() -> RunResult:
         async def stop(arguments: dict[str, object]) -> str:
             stream.abort("enough")
             return "ended"
@@ -249,7 +249,7 @@ def test_a_reply_that_is_in_the_journal_is_not_counted_again() -> None:
     assert (1, Usage(10, 5)) == (result.run.spent.model_calls, result.total_usage)
 
 
-def fallen_back(*items: StreamItem | Exception | None) -> RunResult[None]:
+def fallen_back(*items: StreamItem | Exception | None) -> RunResult:
     """Return the result of a run whose first model says this."""
     second = ScriptedModel(["second"], label="second")
     agent = Agent(Talking(*items), fallback_models=[second], price=lambda _: 1.0)

@@ -27,7 +27,7 @@ def on_topic(text: str) -> bool | str:
     return "cook" in text or REFUSAL
 
 
-def guard(answer: str) -> Agent:
+def guard(answer: str) -> Agent[None, bool]:
     """Return an agent that judges."""
     said = reply(call("final_answer", arguments=f'{{"value": {answer}}}'))
     return Agent(ScriptedModel([said], label="guard"), output_type=bool, name="guard")

@@ -63,7 +63,7 @@ def plan(state: Article) -> tuple[Planned, Article]:
     return Planned(), replace(state, kind="short")
 
 
-def noted(*scores: int) -> Agent:
+def noted(*scores: int) -> Agent[None, Note]:
     """Return a researcher with these answers."""
     answers = [
         reply(call("final_answer", arguments=json.dumps({"text": f"n{at}", "score": score})))
@@ -92,7 +92,9 @@ def unknowns(report: Report) -> set[str]:
 
 def test_an_agent_with_its_own_model_maps_over_a_field_and_is_proven() -> None:
     researcher = noted(1, 2, 3)
-    graph = graph_of(map_over(researcher, 8, items="questions", into="notes", prompt="Find out."))
+    graph = graph_of(
+        map_over(researcher, 8, items="questions", into="notes", prompt="Find out.", concurrency=1)
+    )
 
     result = asyncio.run(graph.run(Article()))
 
@@ -308,7 +310,7 @@ name: news
 start: research
 agents: {researcher: {given: true}, critic: {given: true}}
 nodes:
-  research: {use: map_over, agent: researcher, max_items: 8, items: questions, into: notes}
+  research: {use: map_over, agent: researcher, max_items: 8, items: questions, into: notes, concurrency: 1}
   review: {use: parallel, branches: [{agent: critic, into: style, prompt: Go.}]}
   desk: {use: router, by: kind, routes: {long: pages, short: lines}}
 edges:
@@ -321,7 +323,7 @@ edges:
     (tmp_path / "again.yaml").write_text(dump(graph))
 
     assert graph == load(tmp_path / "again.yaml")
-    assert MapOver("researcher", 8, "questions", into="notes", name="research") in {
+    assert MapOver("researcher", 8, "questions", concurrency=1, into="notes", name="research") in {
         getattr(one, "kernel", one) for one in graph.nodes.values()
     }
     agents = {"researcher": noted(1, 2, 3), "critic": says("critic", "dry")}

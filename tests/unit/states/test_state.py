@@ -481,7 +481,7 @@ def test_a_child_s_state_has_the_type_of_its_own_graph(
         ]
         await closed(second, result)
 
-    async def closed(agent: Agent, result: RunResult[None]) -> None:
+    async def closed(agent: Agent, result: RunResult) -> None:
         await agent.aclose()
         if isinstance(result.store, SqliteStore):
             await result.store.aclose()
