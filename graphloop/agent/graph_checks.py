@@ -207,7 +207,7 @@ def _refuse_unknown_fields(graph: NodeGraph[Any], kind: object) -> None:
 
 
 def _fields_named(node: Node[Any, Outcome]) -> Iterator[tuple[str, str]]:
-    """Yield the options of a library node that name fields of the state, with the fields."""
+    """Yield the options of a node that name fields of the state, with the fields."""
     # `node.kind` is tested first: naming these classes imports their modules.
     if node.kind == "graph" and isinstance(node, nodes.MapOver) and node.into:
         yield from [("items", node.items)] if node.items else []
@@ -218,6 +218,9 @@ def _fields_named(node: Node[Any, Outcome]) -> Iterator[tuple[str, str]]:
         ]
     elif node.kind == "check" and isinstance(node, nodes.Router) and node.by:
         yield "by", node.by
+    elif (promised := contract_of(node)) is not None and node.kind == "graph":
+        yield from [("reads", name) for name in sorted(promised.reads or ())]
+        yield from [("writes", name) for name in sorted(promised.fields_written)]
 
 
 def reasons_for_cycles(

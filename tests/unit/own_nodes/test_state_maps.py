@@ -18,7 +18,7 @@ from graphloop import END, Agent, EndReason, Graph, check, node
 from graphloop.errors import ConfigError, GraphError, RunFailed
 from graphloop.nodes import Append, MapOver, Parallel
 from graphloop.outcomes import Answered, Final, Outcome
-from graphloop.own_nodes import map_over, parallel, route_outcome, router
+from graphloop.own_nodes import map_over, parallel, route_outcome, router, sub_graph
 from graphloop.own_nodes.carrying_node import CarryingNode
 from graphloop.proofs import Report
 from graphloop.states import reduce
@@ -201,6 +201,20 @@ def test_branches_write_their_typed_results_into_fields_of_their_own() -> None:
     assert set() == unknowns(report)
 
 
+def test_an_agent_as_a_node_writes_its_typed_answer_into_a_field() -> None:
+    draft = sub_graph(says("writer", "x"), prompt=lambda state: "Go.", into="style", reads=())
+    score = sub_graph(noted(4), prompt=lambda state: "Go.", into="notes", reads=())
+    log = sub_graph(says("logger", "y"), prompt=lambda state: "Go.", into="log", reads=())
+    graph = graph_of(draft, log)
+
+    state = asyncio.run(graph.run(Article(log=["old"]))).state
+
+    assert ("x", ["old", "y"]) == (state.style, state.log)
+    assert set() == unknowns(check(graph))
+    with pytest.raises(ConfigError, match="`into` 'notes': expected a result of type"):
+        asyncio.run(graph_of(score).run(Article()))
+
+
 def test_two_branches_into_one_field_need_a_reducer() -> None:
     """Without one, the later result would replace the other: GL7 says so."""
 
@@ -274,6 +288,7 @@ def test_a_router_goes_by_a_field_and_asks_no_model(kind: Any, left: str) -> Non
         (lambda: map_over("w", 3, items="questions", into="note"), "Did you mean 'notes'?"),
         (lambda: parallel("w", into="lag"), "Did you mean 'log'?"),
         (lambda: router({"long": "x"}, by="kinds"), "Did you mean 'kind'?"),
+        (lambda: sub_graph(says("w", "x"), into="stile"), "Did you mean 'style'?"),
     ],
 )
 def test_a_field_that_the_state_lacks_is_refused_with_the_nearest(
@@ -294,6 +309,7 @@ def test_a_field_that_the_state_lacks_is_refused_with_the_nearest(
         (lambda: parallel("a", into={"b": "log"}), "expected names of branches (a), found 'b'"),
         (lambda: parallel(says("a", "x"), says("a", "y")), "two named 'a'"),
         (lambda: router({"long": "x"}, "Which?", by="kind"), "give one of them"),
+        (lambda: sub_graph(says("w", "x"), into="a", writes=["b"]), "give `into` alone"),
     ],
 )
 def test_options_that_do_not_fit_together_are_refused(make: Callable[[], Any], found: str) -> None:
@@ -310,7 +326,8 @@ name: news
 start: research
 agents: {researcher: {given: true}, critic: {given: true}}
 nodes:
-  research: {use: map_over, agent: researcher, max_items: 8, items: questions, into: notes, concurrency: 1}
+  research:
+    {use: map_over, agent: researcher, max_items: 8, items: questions, into: notes, concurrency: 1}
   review: {use: parallel, branches: [{agent: critic, into: style, prompt: Go.}]}
   desk: {use: router, by: kind, routes: {long: pages, short: lines}}
 edges:
