@@ -33,6 +33,7 @@ __all__ = [
     "new_notes",
     "refusal_of",
     "results_of",
+    "still_judging",
     "turn_record",
 ]
 
@@ -94,9 +95,19 @@ def refusal_of(before: Run[S] | None, run: Run[S]) -> StepResult | None:
     return steps[-1] if len(steps) > known and steps[-1].model == SCREEN else None
 
 
+def still_judging(before: Run[S] | None, run: Run[S]) -> bool:
+    """Whether a screen that judged beside a model call before this step judges it after it, too."""
+    return (
+        before is not None
+        and before.turn.screening is not None
+        and run.turn.screening is not None
+        and run.turn.number == before.turn.number
+    )
+
+
 def let_pass(before: Run[S], event: Event, run: Run[S]) -> bool:
     """Whether a screen that judged beside a model call lets the reply through in this step."""
-    if before.turn.screening is None or run.turn.screening is not None:
+    if before.turn.screening is None or still_judging(before, run):
         return False
     failed = run.ending is not None and run.ending.reason is EndReason.ERROR
     verdict = isinstance(event, CallbackReturned | ChildEnded)

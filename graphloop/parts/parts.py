@@ -43,14 +43,7 @@ from ..providers import Delta, Live, ReasoningDelta, Restarted, TextDelta, ToolC
 from ..run import Run
 from ..step import Step
 from ..turn import Screening
-from ..values import (
-    FinishReason,
-    ToolCall,
-    ToolResult,
-    UserMessage,
-    call_key,
-    evolve,
-)
+from ..values import FinishReason, ToolCall, ToolResult, UserMessage, call_key, evolve
 from .changes import (
     answer_of,
     calls_of,
@@ -65,6 +58,7 @@ from .changes import (
     new_notes,
     refusal_of,
     results_of,
+    still_judging,
     turn_record,
 )
 from .kinds import (
@@ -257,7 +251,8 @@ class PartView(Generic[S]):
     def _judged(self, before: Run[S] | None, event: Event, run: Run[S]) -> list[Part]:
         """Return the parts that waited for the verdict of a screen, once it has let all pass."""
         waiting = self._unjudged or []
-        self._unjudged = None if run.turn.screening is None else waiting
+        if not still_judging(before, run):
+            self._unjudged = None if run.turn.screening is None else []
         if before is None or not let_pass(before, event, run):
             return []
         match before.turn.screening:

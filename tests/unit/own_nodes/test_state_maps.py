@@ -411,3 +411,19 @@ def test_a_killed_map_goes_on_with_the_items_that_have_no_result(tmp_path: Path)
     asked = heard.read_text()
     assert set("abcdefgh") == {*asked}
     assert len(asked) <= 8 + 2 * len(deaths)
+
+
+def test_results_that_a_later_map_replaces_are_written_in_vain() -> None:
+    """GL6 knows the fields of both maps, and that a reducer reads the old value."""
+
+    def twice(into: str) -> list[str]:
+        kind = noted() if into == "notes" else says("worker", "x")
+        maps = [
+            map_over(kind, 8, items="questions", into=into, name=name) for name in ("one", "two")
+        ]
+        return [f"{one.place}: {one.message}" for one in check(graph_of(*maps)).findings]
+
+    (found,) = twice("notes")
+    assert "'one'" in found
+    assert "'notes' of the state is always overwritten" in found
+    assert [] == twice("log")
