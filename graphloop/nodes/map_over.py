@@ -120,9 +120,12 @@ class MapOver(FrozenFields):
         promised = self._fan_out.contract({self.agent: self.max_items})
         if not self.into:
             return replace(promised, moves={**promised.moves, Unplanned: frozenset({"note"})})
+        # A list without items is answered by no run.
+        children = [replace(child, needs=0) for child in promised.children]
         return replace(
             promised,
             caps={Unplanned: Cap(0)},
+            children=tuple(children),
             functions=(self.lister, *promised.functions),
             reads=frozenset({self.items}) if self.items else None,
             # The node writes the results of all its runs at once: none writes beside another.

@@ -154,7 +154,8 @@ class NodeOptions:
 
     def _error(self, problem: str, fix: str) -> NodeDefinitionError:
         name = self.signature.name
-        return NodeDefinitionError(f"node function {name!r}: {problem}. Fix: {fix}.")
+        end = "" if problem.endswith("?") else "."
+        return NodeDefinitionError(f"node function {name!r}: {problem}{end} Fix: {fix}.")
 
 
 def _name(outcome: object) -> str:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from graphloop import Agent, AnswerInfo, Compaction, RunResult, StepChanges, Tool, budget, deny
-from graphloop.agent.options import AgentOptions
+from graphloop.agent.options import EveryAgentOption
 from graphloop.errors import ConfigError, GraphloopError, Overloaded
 from graphloop.limits import stop
 from graphloop.limits.model_price import ModelPrice
@@ -148,6 +148,8 @@ CASES: Mapping[str, Case] = {
     "max_done_retries": Case(0, ("no",), {"done_when": never}),
     "verify": Case(Telling(True)),
     "max_verify_retries": Case(0, ("no",), {"verify": never}),
+    "screen": Case(never),
+    "screen_in_parallel": Case(True, ("x",), {"screen": never}),
     "compaction": Case(SMALL, (LONG, LONG, LONG, "summary")),
     "compact": Case(shortened, (LONG, LONG, LONG, "summary"), {"compaction": SMALL}),
     "tool_choice": Case("required"),
@@ -220,7 +222,7 @@ def test_a_scenario_without_a_change_shows_no_difference(option: str) -> None:
 
 def test_every_option_has_a_case() -> None:
     """A new option comes with the proof that it does something."""
-    assert AgentOptions.__annotations__.keys() == CASES.keys()
+    assert EveryAgentOption.__annotations__.keys() == CASES.keys()
 
 
 @given(name=st.text("abcdefghijklmnopqrstuvwxyz_", min_size=1, max_size=20))

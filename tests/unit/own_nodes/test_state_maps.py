@@ -427,3 +427,19 @@ def test_results_that_a_later_map_replaces_are_written_in_vain() -> None:
     assert "'one'" in found
     assert "'notes' of the state is always overwritten" in found
     assert [] == twice("log")
+
+
+def test_a_graph_runs_without_an_event_loop(tmp_path: Path) -> None:
+    graph = graph_of(map_over(noted(1, 2, 3), 8, items="questions", into="notes", concurrency=1))
+    store = str(tmp_path / "runs.db")
+
+    result = graph.run_sync(Article(), store=store, run_id="r")
+
+    assert 3 == len(result.state.notes)
+    assert result.state == graph.resume_sync("r", store=store).state
+
+    async def inside() -> None:
+        graph.run_sync(Article())
+
+    with pytest.raises(ConfigError, match=r"await Graph\.run"):
+        asyncio.run(inside())
