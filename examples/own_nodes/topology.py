@@ -41,7 +41,7 @@ def ask(slogan: Slogan) -> str:
     return f"Write it in {slogan.words_max} words. So far: {slogan.draft or 'nothing'}"
 
 
-def keep(slogan: Slogan, result: ChildResult[None]) -> Slogan:
+def keep(slogan: Slogan, result: ChildResult) -> Slogan:
     """Take the writer's answer into the state."""
     return replace(slogan, draft=result.text)
 

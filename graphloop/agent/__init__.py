@@ -8,7 +8,8 @@ Start with `agent.py`; `runs.py` gives access to stored runs.
 from .agent import Agent
 from .answers import Answers, approval_from, path_key
 from .bindings import Bindings, asks_model, carried_by, functions_named
-from .final_answer import FINAL_ANSWER, NOT_TAKEN, json_output
+from .child_runs import graph_of
+from .final_answer import FINAL_ANSWER, NOT_TAKEN, answers_of, json_output, output_from
 from .generate import (
     ObjectResult,
     agent_tool,
@@ -21,10 +22,10 @@ from .generate import (
 from .graph import Graph
 from .graph_checks import refuse_idle_gate
 from .graph_terms import GraphOptions, passed_on
-from .inputs import AnswerInfo, MessageInput, Model, Review, StepChanges, StepInfo, messages_of
+from .hooks import AnswerInfo, Review, Screen, StepChanges, StepInfo, StopContext
+from .inputs import MessageInput, Model, messages_of
 from .journals import fork_run, root_of, state_after, typed
-from .metadata import graph_of
-from .options import AgentOptions, EveryAgentOption, RunOptions, Screen, ToolInput, Tools
+from .options import AgentOptions, EveryAgentOption, RunOptions, ToolInput, Tools
 from .pending_turn import PendingTurn
 from .resources import check_gate, screens_of, split_tools
 from .result import RunResult
@@ -64,10 +65,12 @@ __all__ = [
     "Screen",
     "StepChanges",
     "StepInfo",
+    "StopContext",
     "ToolInput",
     "ToolRunner",
     "Tools",
     "agent_tool",
+    "answers_of",
     "approval_from",
     "asks_model",
     "carried_by",
@@ -81,6 +84,7 @@ __all__ = [
     "graph_of",
     "json_output",
     "messages_of",
+    "output_from",
     "passed_on",
     "path_key",
     "refuse_idle_gate",

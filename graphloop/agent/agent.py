@@ -15,7 +15,7 @@ from ..tools import Approval as NeedsApproval
 from ..tools import legal_name
 from .child_runs import as_agent_tool
 from .inputs import AnswersInput, ConversationInput, Model, QuestionInput
-from .options import PLAIN_TEXT, AgentOptions, EveryAgentOption
+from .options import NO_DEPS, PLAIN_TEXT, AgentOptions, EveryAgentOption
 from .result import RunResult
 from .runs import Runs
 from .standard import agent_terms
@@ -52,6 +52,8 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         model: `"provider:model"`, or a provider.
         output_type: the type of the final answer, as `result.output`: a pydantic model, any type
             that JSON can express, or `json_output(schema)`. Without it, the output is a text.
+        deps_type: the type of `deps`, an object that callers give the functions of a run. Tools
+            read it as `context.deps` (`ToolContext[Deps]`), other functions as `info.deps`.
         options: see `AgentOptions`.
 
     Raises:
@@ -64,17 +66,20 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         *,
         # TypeForm has no value that is the default of every type.
         output_type: TypeForm[OutputT_co] = PLAIN_TEXT,  # type: ignore[assignment]
-        **options: Unpack[AgentOptions],
+        deps_type: TypeForm[DepsT_contra] = NO_DEPS,  # type: ignore[assignment]
+        **options: Unpack[AgentOptions[DepsT_contra]],
     ) -> None:
         self.model = model
         self.name = options.get("name", "agent")
         given = cast("EveryAgentOption", options)
         if output_type is not PLAIN_TEXT:
             given = cast("EveryAgentOption", {**given, "output_type": output_type})
+        if deps_type is not NO_DEPS:
+            given = cast("EveryAgentOption", {**given, "deps_type": deps_type})
         self.graph, self._terms, self._options = agent_terms(model, given)
 
     @property
-    def options(self) -> EveryAgentOption:
+    def options(self) -> EveryAgentOption[Any]:
         """The agent's options without its secrets, so that a log can show them."""
         shown = self._options.copy()
         shown.pop("api_key", None)
@@ -82,12 +87,12 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         return shown
 
     @overload
-    def with_options(self, **options: Unpack[AgentOptions]) -> Self: ...
+    def with_options(self, **options: Unpack[AgentOptions[DepsT_contra]]) -> Self: ...
     @overload
     def with_options(
-        self, *, output_type: TypeForm[T], **options: Unpack[AgentOptions]
+        self, *, output_type: TypeForm[T], **options: Unpack[AgentOptions[DepsT_contra]]
     ) -> Agent[DepsT_contra, T]: ...
-    def with_options(self, **options: Unpack[EveryAgentOption]) -> Agent[DepsT_contra, Any]:
+    def with_options(self, **options: Unpack[EveryAgentOption[Any]]) -> Agent[DepsT_contra, Any]:
         """Return a new agent in which these options replace the agent's earlier values.
 
         Raises:
@@ -103,6 +108,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         description: str = "",
         needs_approval: NeedsApproval = False,
         takes_over: bool = False,
+        deps: Callable[[Any], DepsT_contra] | None = None,
     ) -> AgentTool:
         """Return this agent as a tool that other agents can call; each call starts a child run.
 
@@ -112,6 +118,8 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
             needs_approval: whether a person must approve a call.
             takes_over: whether a call is a handoff: the agent reads the whole conversation of the
                 calling run, and its answer becomes the calling run's answer.
+            deps: makes this agent's `deps` from those of the calling run; by default, this agent
+                gets the calling run's.
 
         Raises:
             ConfigError: the name is not a legal tool name.
@@ -122,6 +130,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
             description=description,
             needs_approval=needs_approval,
             takes_over=takes_over,
+            deps=deps,
         )
 
     def as_sub_agent(
@@ -142,7 +151,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         return self._terms.bound(context_window, price)
 
     def stream(
-        self, prompt: str | None = None, **question: Unpack[QuestionInput]
+        self, prompt: str | None = None, **question: Unpack[QuestionInput[DepsT_contra]]
     ) -> RunStream[OutputT_co]:
         """Return the stream of a new run, which starts when the stream is first read.
 
@@ -157,7 +166,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         prompt: str | None = None,
         *,
         signal: asyncio.Event | None = None,
-        **question: Unpack[QuestionInput],
+        **question: Unpack[QuestionInput[DepsT_contra]],
     ) -> RunResult[OutputT_co]:
         """Start a new run and return its result; setting `signal` aborts the run.
 
@@ -173,7 +182,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         return await (stream.result() if signal is None else _until(stream, signal))
 
     def generate_sync(
-        self, prompt: str | None = None, **question: Unpack[QuestionInput]
+        self, prompt: str | None = None, **question: Unpack[QuestionInput[DepsT_contra]]
     ) -> RunResult[OutputT_co]:
         """Run `generate` in a new event loop and return its result, for synchronous callers."""
         ask = partial(self.generate, prompt, **question)
@@ -184,7 +193,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         prompt: str | None = None,
         *,
         on_part: Callable[[Part], object] | None = None,
-        **conversation: Unpack[ConversationInput],
+        **conversation: Unpack[ConversationInput[DepsT_contra]],
     ) -> ToolRunner[OutputT_co]:
         """Return a `ToolRunner`, which iterates a new run turn by turn and can change each turn.
 
@@ -203,7 +212,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         return ToolRunner(self._terms, stream, on_part)
 
     def resume_stream(
-        self, run: str | RunResult[Any], **answers: Unpack[AnswersInput]
+        self, run: str | RunResult[Any], **answers: Unpack[AnswersInput[DepsT_contra]]
     ) -> RunStream[OutputT_co]:
         """Return the stream of a run that is resumed after it parked or its process died.
 
@@ -214,7 +223,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         return resume_run(self._terms, run, answers)
 
     async def resume(
-        self, run: str | RunResult[Any], **answers: Unpack[AnswersInput]
+        self, run: str | RunResult[Any], **answers: Unpack[AnswersInput[DepsT_contra]]
     ) -> RunResult[OutputT_co]:
         """Resume a run and return its result; the arguments are those of `resume_stream`.
 
@@ -225,7 +234,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         return await resume_run(self._terms, run, answers).result()
 
     def resume_sync(
-        self, run: str | RunResult[Any], **answers: Unpack[AnswersInput]
+        self, run: str | RunResult[Any], **answers: Unpack[AnswersInput[DepsT_contra]]
     ) -> RunResult[OutputT_co]:
         """Run `resume` in a new event loop and return its result, for synchronous callers."""
         return self._terms.run_sync(partial(self.resume, run, **answers), "Agent.resume")
@@ -235,7 +244,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         run: str | RunResult[Any],
         *,
         on_part: Callable[[Part], object] | None = None,
-        **answers: Unpack[AnswersInput],
+        **answers: Unpack[AnswersInput[DepsT_contra]],
     ) -> ToolRunner[OutputT_co]:
         """Return a `ToolRunner` that continues a run which `iter` started.
 

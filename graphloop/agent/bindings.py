@@ -26,6 +26,7 @@ from ..nodes import (
 )
 from ..outcomes import Outcome
 from ..states import FIELD, field_callback, known_state_type
+from ..tools import DepsNeed, Toolbox, kind_name, uncovered
 from .sub_agents import Nesting, Plan
 
 __all__ = [
@@ -33,16 +34,19 @@ __all__ = [
     "Bindings",
     "Binds",
     "GraphFacts",
+    "ReadsDeps",
     "agents_named",
     "asks_model",
     "carried_by",
     "check_carried",
+    "deps_needs",
     "facts_of",
     "functions_named",
     "models_named",
     "needs_messages",
     "nesting_of",
     "runs_one_at_a_time",
+    "with_deps",
 ]
 
 S = TypeVar("S")
@@ -307,3 +311,64 @@ def nesting_of(graph: NodeGraph[Any], plans: Mapping[str, Plan], given: int | No
             f"{called[most]!r}. Fix: max_agent_depth={deep}, or max_agent_depth={most} if meant"
         )
     return Nesting(path, within, called[:most])
+
+
+@runtime_checkable
+class ReadsDeps(Protocol):
+    """A callback of a node whose function may read the `deps` of its run."""
+
+    @property
+    def deps_type(self) -> object:
+        """The type of `deps` that the function reads; `object` if it reads none."""
+        ...
+
+    def with_deps(self, deps: object, /) -> Callback[Any]:
+        """Return the callback for a run with these dependencies."""
+        ...
+
+
+def with_deps(callbacks: Mapping[str, Callback[S]], deps: object) -> Mapping[str, Callback[S]]:
+    """Return the callbacks of one run, which hand its `deps` to the functions of its nodes."""
+    if deps is None:
+        return callbacks
+    return {
+        name: call.with_deps(deps) if isinstance(call, ReadsDeps) else call
+        for name, call in callbacks.items()
+    }
+
+
+def deps_needs(
+    graph: NodeGraph[Any], toolbox: Toolbox, plans: Mapping[str, Plan], declared: object
+) -> tuple[DepsNeed, ...]:
+    """Return the parts of a graph's runs that read `deps`, or the agent that declares their type.
+
+    Args:
+        graph: the graph that runs.
+        toolbox: the tools of its runs.
+        plans: the agents that its runs may start, by name.
+        declared: the agent's `deps_type`; None without one.
+
+    Raises:
+        ConfigError: a part reads `deps` of another type than the agent declares.
+    """
+    carried: Mapping[str, object] = facts_of(graph).carried.callbacks
+    calls = [(name, it.deps_type) for name, it in carried.items() if isinstance(it, ReadsDeps)]
+    needs = [
+        *[DepsNeed(f"tool {tool.name!r}", tool.deps_type) for tool in toolbox.tools],
+        *[DepsNeed(f"node {name!r}", kind) for name, kind in calls],
+        *[
+            DepsNeed(f"agent {name!r}", need.kind)
+            for name, plan in plans.items()
+            for need in plan.opener.inherited_deps
+        ],
+    ]
+    read = tuple([need for need in needs if need.kind is not object])
+    if declared is None:
+        return read
+    if (misled := uncovered(declared, read)) is not None:
+        raise ConfigError(
+            f"agent {graph.name!r}: expected `deps` of type {kind_name(misled.kind)}, which "
+            f"{misled.place} reads, found deps_type={kind_name(declared)}. Fix: declare that type, "
+            "or give a child agent its own: as_tool(deps=…)."
+        )
+    return (DepsNeed(f"agent {graph.name!r}", declared),)

@@ -7,21 +7,22 @@ The event is stored in the journal, so a replay does not call the function again
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from ..conversation import latest_answer, repaired
 from ..driver import Callback
 from ..errors import ConfigError, OutputInvalid
 from ..events import Answer, AnswerChecked, Changes, StopRequested
-from ..limits import StopCondition, StopInfo
 from ..nodes import PrepareStep
 from ..run import Run
+from ..screens import ScreenCallback
 from ..tools import Toolbox, awaited, yes_or_no
 from ..values import Message
 from .final_answer import OUTPUT, FinalAnswer
+from .hooks import AnswerInfo, Predicate, Review, StepChanges, StepInfo, StopContext
 from .inherited_limits import added_under
-from .inputs import AnswerInfo, MessageInput, Review, StepChanges, StepInfo, messages_of
-from .options import Options, Predicate, StopInput
+from .inputs import MessageInput, messages_of
+from .options import Options
 from .resources import (
     AgentResources,
     active_names,
@@ -38,7 +39,6 @@ __all__ = [
     "STOP_WHEN",
     "VERIFY",
     "agent_callbacks",
-    "stop_input",
 ]
 
 COMPACT: Final = "compact"
@@ -57,29 +57,43 @@ def agent_callbacks(
     options: Options,
     world: AgentResources,
     every_turn: PrepareStep,
-    predicates: Sequence[Predicate],
+    predicates: Sequence[Predicate[Any]],
     final: FinalAnswer | None,
-    screens: Mapping[str, Callback[None]],
-) -> Callable[[Toolbox], Mapping[str, Callback[None]]]:
-    """Return a function that builds a run's callbacks by name from the run's toolbox.
+    screens: Mapping[str, ScreenCallback],
+) -> Callable[[Toolbox, object], Mapping[str, Callback[None]]]:
+    """Return a function that builds a run's callbacks by name from the run's toolbox and `deps`.
 
     Each run has its own toolbox, because `prepare_step` can add tools to it.
     """
-    callbacks: dict[str, Callback[None]] = {**screens}
+
+    def made(deps: object) -> dict[str, Callback[None]]:
+        own = _callbacks(options, predicates, final, deps)
+        return {**{name: screen.with_deps(deps) for name, screen in screens.items()}, **own}
+
+    without, prepare = made(None), options.prepare_step
+    if prepare is None:
+        return lambda _, deps: without if deps is None else made(deps)
+    return lambda box, deps: {
+        **made(deps),
+        PREPARE_STEP: _prepare(prepare, world, every_turn, box, deps),
+    }
+
+
+def _callbacks(
+    options: Options, predicates: Sequence[Predicate[Any]], final: FinalAnswer | None, deps: object
+) -> dict[str, Callback[None]]:
+    callbacks: dict[str, Callback[None]] = {}
     if predicates:
-        callbacks[STOP_WHEN] = _stop(predicates)
+        callbacks[STOP_WHEN] = _stop(predicates, deps)
     if options.compact is not None:
-        callbacks[COMPACT] = _compact(options.compact)
+        callbacks[COMPACT] = _compact(options.compact, deps)
     if final is not None:
         callbacks[OUTPUT] = _output(final)
     if options.done_when is not None:
-        callbacks[DONE_WHEN] = _check(DONE_WHEN, options.done_when, final, NOT_DONE)
+        callbacks[DONE_WHEN] = _check(DONE_WHEN, options.done_when, final, NOT_DONE, deps)
     if options.verify is not None:
-        callbacks[VERIFY] = _check(VERIFY, options.verify, final, NOT_GOOD)
-    prepare = options.prepare_step
-    if prepare is None:
-        return lambda _: callbacks
-    return lambda box: {**callbacks, PREPARE_STEP: _prepare(prepare, world, every_turn, box)}
+        callbacks[VERIFY] = _check(VERIFY, options.verify, final, NOT_GOOD, deps)
+    return callbacks
 
 
 def _prepare(
@@ -87,9 +101,10 @@ def _prepare(
     world: AgentResources,
     every_turn: PrepareStep,
     box: Toolbox,
+    deps: object,
 ) -> Callback[None]:
     async def callback(run: Run[None]) -> Answer:
-        info = StepInfo(run.turn.number, run.messages, run.spent.usage)
+        info = StepInfo(run.turn.number, run.messages, run.spent.usage, deps)
         changes = await awaited(prepare(info))
         if changes is None:
             return Changes()
@@ -137,9 +152,9 @@ def _changes(
     )
 
 
-def _stop(predicates: Sequence[Predicate]) -> Callback[None]:
+def _stop(predicates: Sequence[Predicate[Any]], deps: object) -> Callback[None]:
     async def callback(run: Run[None]) -> Answer:
-        info = StopInfo.of(run)
+        info = StopContext(run.record.steps, run.spent, run.spent.seconds, deps)
         tripped: list[str] = []
         for predicate in predicates:
             said = await awaited(predicate(info))
@@ -154,9 +169,9 @@ def _stop(predicates: Sequence[Predicate]) -> Callback[None]:
     return callback
 
 
-def _compact(compact: Callable[[StepInfo], object]) -> Callback[None]:
+def _compact(compact: Callable[[StepInfo], object], deps: object) -> Callback[None]:
     async def callback(run: Run[None]) -> Answer:
-        info = StepInfo(run.turn.number, run.messages, run.spent.usage)
+        info = StepInfo(run.turn.number, run.messages, run.spent.usage, deps)
         shorter = await awaited(compact(info))
         try:
             return Changes(messages=_repaired(cast("Sequence[MessageInput]", shorter)))
@@ -182,6 +197,7 @@ def _check(
     check: Callable[[AnswerInfo], object],
     final: FinalAnswer | None,
     feedback: str,
+    deps: object,
 ) -> Callback[None]:
     async def callback(run: Run[None]) -> Answer:
         info = AnswerInfo(
@@ -191,6 +207,7 @@ def _check(
             usage=run.spent.usage,
             step_index=run.turn.number,
             attempt=run.counters.rejections.get(name, 0),
+            deps=deps,
         )
         review = await awaited(check(info))
         if isinstance(review, bool):
@@ -211,31 +228,7 @@ def _repaired(messages: Sequence[MessageInput]) -> tuple[Message, ...]:
     return repaired(messages_of(messages)).messages
 
 
-def _name_of(predicate: Predicate) -> str:
+def _name_of(predicate: Predicate[Any]) -> str:
     """Return the function's `__name__`; "custom" for a lambda or a partial."""
     name = getattr(predicate, "__name__", "")
     return name if isinstance(name, str) and name.isidentifier() else "custom"
-
-
-def stop_input(given: StopInput) -> tuple[tuple[StopCondition, ...], tuple[Predicate, ...]]:
-    """Split `stop_when` into stop conditions, which the graph evaluates, and functions.
-
-    Raises:
-        ConfigError: an item is neither a stop condition nor a function.
-    """
-    # isinstance does not narrow the type of the items.
-    items = cast("Sequence[object]", given) if isinstance(given, Sequence) else (given,)
-    conditions: list[StopCondition] = []
-    predicates: list[Predicate] = []
-    for item in items:
-        if isinstance(item, StopCondition) and not isinstance(item, type):
-            conditions.append(item)
-        elif callable(item) and not isinstance(item, type):
-            # The run checks what the function returns.
-            predicates.append(cast("Predicate", item))
-        else:
-            raise ConfigError(
-                "`stop_when`: expected conditions (graphloop.limits.stop) and functions of "
-                f"StopInfo, found {item!r}"
-            )
-    return tuple(conditions), tuple(predicates)

@@ -1,8 +1,13 @@
-"""Child runs: start a graph as the child of another run, within the limits of the parent."""
+"""Child runs: start a graph as the child of another run, within the limits of the parent.
+
+Proofs and drawings of a graph need the agents that models call, the instructions and the budget.
+The graph's own table does not contain these data: `attach_metadata` adds them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, Generic, TypeVar, final
@@ -14,16 +19,17 @@ from ..driver import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
 from ..events import Started
+from ..graph import NodeGraph
 from ..run import Run
-from ..tools import Approval, Parameters, Tool, model_parameters
+from ..tools import Approval, DepsNeed, Parameters, Tool, model_parameters
 from ..values import Message, SystemMessage
 from .answers import approver_below
 from .inherited_limits import beyond_watch, gates_below, setup_below
-from .resources import price_below
-from .sub_agents import AgentTool, Brief
+from .resources import AgentResources, price_below
+from .sub_agents import AgentTool, Brief, Opener, Plan
 from .terms import RunTerms
 
-__all__ = ["ChildOpener", "as_agent_tool"]
+__all__ = ["ChildOpener", "as_agent_tool", "attach_metadata", "graph_of"]
 
 S = TypeVar("S")
 
@@ -39,10 +45,17 @@ class ChildOpener(Generic[S]):
     Args:
         terms: the terms on which the graph runs without a parent.
         state: the initial state of a child run whose brief has no state.
+        deps: makes the child's `deps` from those of its parent; None hands on the parent's.
     """
 
     terms: RunTerms[S]
     state: S | None = None
+    deps: Callable[[Any], object] | None = None
+
+    @property
+    def inherited_deps(self) -> tuple[DepsNeed, ...]:
+        """The parts of a child run that read the `deps` of its parent."""
+        return self.terms.deps_needs if self.deps is None else ()
 
     def child(
         self, brief: Callable[[], Brief], effect: StartRun, parent: Run[Any], ports: Ports[Any]
@@ -53,7 +66,11 @@ class ChildOpener(Generic[S]):
         not started yet.
         """
         terms = self.terms
-        own = terms.ports(ports.store)
+        deps = ports.deps
+        if self.deps is not None:
+            deps = self.deps(deps)
+            terms.check_deps({"deps": deps})
+        own = terms.ports(ports.store, deps=deps)
         above = gates_below(effect, parent, ports)
         above += beyond_watch(parent.setup, above)
         setup = setup_below(terms.setup, effect, parent, above)
@@ -71,16 +88,19 @@ class ChildOpener(Generic[S]):
         )
         run_id = f"{parent.id}/{effect.key}"
 
-        def begin() -> Started:
-            messages, state = self._briefed(brief(), effect.agent)
+        async def begin() -> Started:
+            instructions = await terms.world.instructions(deps)
+            messages, state = self._briefed(brief(), effect.agent, instructions)
             terms.check_start(state, kept=ports.kept)
             return Started(ports.clock(), run_id, terms.graph.name, messages, setup, state)
 
         return ChildRun(graph=terms.graph, ports=child_ports, run_id=run_id, begin=begin)
 
-    def _briefed(self, brief: Brief, agent: str) -> tuple[tuple[Message, ...], object]:
+    def _briefed(
+        self, brief: Brief, agent: str, instructions: str | None
+    ) -> tuple[tuple[Message, ...], object]:
         """Return the initial conversation and the initial state of a child run."""
-        messages, instructions = brief.messages, self.terms.options.instructions
+        messages = brief.messages
         if not messages and self.terms.needs_messages:
             raise ConfigError(
                 f"agent {agent!r} is given no message, and a model needs one. Fix: give `prompt=`."
@@ -91,7 +111,7 @@ class ChildOpener(Generic[S]):
         return messages, self.state if brief.state is None else brief.state
 
 
-def as_agent_tool(
+def as_agent_tool(  # noqa: PLR0913 - the options of `Agent.as_tool`
     terms: RunTerms[S],
     *,
     state: S | None = None,
@@ -99,8 +119,14 @@ def as_agent_tool(
     description: str = "",
     needs_approval: Approval = False,
     takes_over: bool = False,
+    deps: Callable[[Any], object] | None = None,
 ) -> AgentTool:
     """Return a tool that starts a child run of a graph at each call; see `Agent.as_tool`."""
+    if deps is not None and not callable(deps):  # pyright: ignore[reportUnnecessaryComparison] - a caller may pass the object itself.
+        raise ConfigError(
+            f"`deps` of agent {name!r}: expected a function of the parent's deps, found an object "
+            f"of type {type(deps).__name__}. Fix: deps=lambda parent: …"
+        )
     tool: Tool[..., object] = Tool(
         name=name,
         description=description,
@@ -109,7 +135,7 @@ def as_agent_tool(
         needs_approval=needs_approval,
         ends_run=takes_over,
     )
-    return AgentTool(tool, ChildOpener(terms, state), takes_over)
+    return AgentTool(tool, ChildOpener(terms, state, deps), takes_over)
 
 
 @cache
@@ -133,3 +159,56 @@ def _parameters(*, takes_over: bool) -> Parameters:
         return task.model_dump()
 
     return Parameters(read.schema, parse)
+
+
+def attach_metadata(graph: NodeGraph[Any], world: AgentResources) -> None:
+    """Store the tool names, sub-agents and options of an agent on the agent's graph."""
+    graph.tool_names = world.callable_names
+    graph.agents = _graphs(world.children)
+    # The agents that only screen are run by a node; no model can call them.
+    graph.called = frozenset(world.children) & {spec.name for spec in world.toolbox.specs}
+    graph.handoffs = frozenset(_taking_over(world.children))
+    graph.run_options = world.run_options
+
+
+def graph_of(opener: Opener) -> NodeGraph[Any] | None:
+    """Return an opener's graph with metadata; None for an opener class of another library."""
+    if not isinstance(opener, ChildOpener):
+        return None
+    # isinstance cannot tell the type of the state.
+    terms: RunTerms[Any] = opener.terms  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    if terms.known_graph is None:
+        terms.known_graph = _with_metadata(terms)
+    return terms.known_graph
+
+
+def _with_metadata(terms: RunTerms[Any]) -> NodeGraph[Any]:
+    """Return a copy of the terms' graph with metadata; the graph itself if nothing is missing."""
+    graph, world = terms.graph, terms.world
+    # Agents that nodes carry are listed in the contracts of these nodes.
+    more = {
+        name: plan
+        for name, plan in world.children.items()
+        if isinstance(plan, AgentTool) and name not in graph.agents
+    }
+    options = {**graph.run_options, **world.run_options}
+    if not more and options == graph.run_options:
+        return graph
+    copied = copy(graph)
+    copied.run_options = options
+    copied.tool_names = terms.tool_names
+    offered = {spec.name for spec in world.toolbox.specs}
+    copied.agents = {**_graphs(more), **graph.agents}
+    copied.called = graph.called | (offered & set(more))
+    copied.handoffs = graph.handoffs | (copied.called & set(_taking_over(more)))
+    return copied
+
+
+def _taking_over(plans: Mapping[str, Plan]) -> Iterator[str]:
+    for name, plan in plans.items():
+        if isinstance(plan, AgentTool) and plan.takes_over:
+            yield name
+
+
+def _graphs(plans: Mapping[str, Plan]) -> dict[str, NodeGraph[Any] | None]:
+    return {name: graph_of(plan.opener) for name, plan in plans.items()}

@@ -16,7 +16,7 @@ from ..tools import Approval as NeedsApproval
 from ..values import Usage
 from .agent import Agent
 from .inputs import Model, QuestionInput
-from .options import PLAIN_TEXT, AgentOptions, EveryAgentOption
+from .options import NO_DEPS, PLAIN_TEXT, AgentOptions, EveryAgentOption
 from .result import RunHandle, RunResult
 from .stream import RunStream
 from .sub_agents import AgentTool
@@ -34,13 +34,14 @@ __all__ = [
 ]
 
 
+DepsT = TypeVar("DepsT", default=None)
 OutputT = TypeVar("OutputT", default=str)
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-class TextOptions(AgentOptions, QuestionInput, total=False):
-    """The options of an agent that runs once, and the conversation of its run."""
+class TextOptions(AgentOptions[DepsT], QuestionInput[DepsT], Generic[DepsT], total=False):
+    """The options of an agent that runs once, and the conversation and the `deps` of its run."""
 
 
 async def generate_text(
@@ -49,7 +50,7 @@ async def generate_text(
     *,
     output_type: TypeForm[OutputT] = PLAIN_TEXT,  # type: ignore[assignment]
     signal: asyncio.Event | None = None,
-    **options: Unpack[TextOptions],
+    **options: Unpack[TextOptions[DepsT]],
 ) -> RunResult[OutputT]:
     """Ask a model, let it use tools until it is done, and return the result.
 
@@ -79,7 +80,7 @@ def generate_text_sync(
     prompt: str | None = None,
     *,
     output_type: TypeForm[OutputT] = PLAIN_TEXT,  # type: ignore[assignment]
-    **options: Unpack[TextOptions],
+    **options: Unpack[TextOptions[DepsT]],
 ) -> RunResult[OutputT]:
     """Run `generate_text` in a new event loop and return its result, for synchronous callers."""
     work = generate_text(model, prompt, output_type=output_type, **options)
@@ -91,7 +92,7 @@ def stream_chat(
     prompt: str | None = None,
     *,
     output_type: TypeForm[OutputT] = PLAIN_TEXT,  # type: ignore[assignment]
-    **options: Unpack[TextOptions],
+    **options: Unpack[TextOptions[DepsT]],
 ) -> RunStream[OutputT]:
     """Return the stream of a new run; no request is sent before the stream is first read.
 
@@ -109,15 +110,16 @@ def stream_chat(
 
 
 def _agent_of(
-    model: Model, output_type: TypeForm[OutputT], options: TextOptions
-) -> tuple[Agent[Any, OutputT], QuestionInput]:
+    model: Model, output_type: TypeForm[OutputT], options: TextOptions[Any]
+) -> tuple[Agent[Any, OutputT], QuestionInput[Any]]:
     """Create the agent, and return it with the options of its conversation."""
     given: Mapping[str, object] = {**options}  # A TypedDict takes no computed keys.
     asked = QuestionInput.__annotations__
     question = {key: value for key, value in given.items() if key in asked}
     own = {key: value for key, value in given.items() if key not in asked}
-    agent = Agent(model, output_type=output_type, **cast("AgentOptions", own))
-    return agent, cast("QuestionInput", question)
+    kind: TypeForm[Any] = type(question["deps"]) if "deps" in question else NO_DEPS
+    agent = Agent(model, output_type=output_type, deps_type=kind, **cast("AgentOptions[Any]", own))
+    return agent, cast("QuestionInput[Any]", question)
 
 
 async def _refuse(error: Exception) -> RunHandle[None]:
@@ -166,7 +168,7 @@ async def generate_object(
     output_type: TypeForm[T],
     /,
     prompt: str | None = None,
-    **options: Unpack[TextOptions],
+    **options: Unpack[TextOptions[DepsT]],
 ) -> ObjectResult[T]: ...
 @overload
 async def generate_object(
@@ -174,14 +176,14 @@ async def generate_object(
     output_type: Mapping[str, object],
     /,
     prompt: str | None = None,
-    **options: Unpack[TextOptions],
+    **options: Unpack[TextOptions[DepsT]],
 ) -> ObjectResult[Any]: ...
 async def generate_object(
     model: Model,
     output_type: object,
     /,
     prompt: str | None = None,
-    **options: Unpack[TextOptions],
+    **options: Unpack[TextOptions[DepsT]],
 ) -> ObjectResult[Any]:
     """Ask a model for an answer of type `output_type`, and return the validated answer.
 
@@ -206,7 +208,7 @@ async def generate_object(
         )
     # Two turns for each attempt: the server may pause a reply once.
     steps = 2 * (options.get("max_output_retries", 2) + 1)
-    every: TextOptions = {**options, "max_steps": steps}
+    every: TextOptions[DepsT] = {**options, "max_steps": steps}
     kind = cast("TypeForm[Any]", output_type)
     result = await generate_text(model, prompt, output_type=kind, **every)
     if result.end_reason is not EndReason.COMPLETED:
@@ -223,7 +225,7 @@ def generate_object_sync(
     output_type: TypeForm[T],
     /,
     prompt: str | None = None,
-    **options: Unpack[TextOptions],
+    **options: Unpack[TextOptions[DepsT]],
 ) -> ObjectResult[T]: ...
 @overload
 def generate_object_sync(
@@ -231,14 +233,14 @@ def generate_object_sync(
     output_type: Mapping[str, object],
     /,
     prompt: str | None = None,
-    **options: Unpack[TextOptions],
+    **options: Unpack[TextOptions[DepsT]],
 ) -> ObjectResult[Any]: ...
 def generate_object_sync(
     model: Model,
     output_type: object,
     /,
     prompt: str | None = None,
-    **options: Unpack[TextOptions],
+    **options: Unpack[TextOptions[DepsT]],
 ) -> ObjectResult[Any]:
     """Run `generate_object` in a new event loop and return its result, for synchronous callers."""
     kind = cast("TypeForm[Any]", output_type)
@@ -252,7 +254,7 @@ def agent_tool(
     description: str,
     needs_approval: NeedsApproval = False,
     takes_over: bool = False,
-    **options: Unpack[EveryAgentOption],
+    **options: Unpack[EveryAgentOption[Any]],
 ) -> AgentTool:
     """Create an agent, and return it as a tool that other agents can call by its `name`.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from functools import cached_property
 from pathlib import Path
@@ -220,6 +220,7 @@ class Graph(NodeGraph[S]):
         name: str = "",
         needs_approval: NeedsApproval = False,
         takes_over: bool = False,
+        deps: Callable[[Any], object] | None = None,
         **options: Unpack[GraphOptions[S]],
     ) -> AgentTool:
         """Return this graph as a tool that agents call, or as the agent of a `Child` node.
@@ -234,6 +235,7 @@ class Graph(NodeGraph[S]):
             description=description,
             needs_approval=needs_approval,
             takes_over=takes_over,
+            deps=deps,
         )
 
     def as_sub_agent(self, name: str, options: Mapping[str, object]) -> AgentTool:

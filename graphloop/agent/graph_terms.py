@@ -10,6 +10,7 @@ from ..driver import Callback
 from ..graph import NodeGraph
 from ..limits import ModelPrice
 from ..policy import Policy
+from .bindings import with_deps
 from .graph_checks import endless_refusal, looked_up
 from .inputs import AnswersInput, ConversationInput, Model, QuestionInput
 from .options import PASSED_ON, Options, RunOptions, reject_unknown_options
@@ -35,7 +36,7 @@ __all__ = [
 S = TypeVar("S")
 
 
-class GraphOptions(RunOptions, Generic[S], total=False):
+class GraphOptions(RunOptions[Any], Generic[S], total=False):
     """The options of a graph's runs: the options of every run, a model and functions.
 
     `model`: the model for all nodes that name no model; not needed if no node calls a model.
@@ -47,7 +48,7 @@ class GraphOptions(RunOptions, Generic[S], total=False):
     callbacks: Mapping[str, Callback[S]] | None
 
 
-class GraphQuestion(GraphOptions[S], ConversationInput, Generic[S], total=False):
+class GraphQuestion(GraphOptions[S], ConversationInput[Any], Generic[S], total=False):
     """The options of a new run of a graph, and its conversation.
 
     `prompt`: the question. Neither `prompt` nor `messages` is needed if no node calls a model,
@@ -57,7 +58,7 @@ class GraphQuestion(GraphOptions[S], ConversationInput, Generic[S], total=False)
     prompt: str | None
 
 
-class GraphAnswers(GraphOptions[S], AnswersInput, Generic[S], total=False):
+class GraphAnswers(GraphOptions[S], AnswersInput[Any], Generic[S], total=False):
     """The options that a graph's run was started with, and answers to its pending calls."""
 
 
@@ -131,7 +132,7 @@ def graph_terms(
         graph,
         read,
         world,
-        callbacks=lambda _: callbacks,
+        callbacks=lambda _, deps: with_deps(callbacks, deps),
         own_gates=own_gates,
         gates=() if read.gate is None else (read.gate,),
     )

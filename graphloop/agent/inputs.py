@@ -6,14 +6,14 @@ completions API. A run converts messages to new frozen values, and changes no ob
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, TypedDict, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Generic, Literal, TypeAlias, TypedDict, cast
+
+from typing_extensions import TypeVar
 
 from ..errors import ConfigError, nearest, not_among
 from ..policy import Approval
 from ..providers import CHAT_REASONING, CHAT_WIRE, Provider, is_list, is_object, json_text
-from ..tools import AnyTool
 from ..values import (
     AssistantMessage,
     AssistantPart,
@@ -26,25 +26,24 @@ from ..values import (
     ToolCall,
     ToolChoice,
     ToolResult,
-    Usage,
     UserMessage,
     UserPart,
 )
 
 __all__ = [
-    "AnswerInfo",
     "AnswersInput",
     "ChoiceInput",
     "ConversationInput",
+    "DepsInput",
+    "DepsT",
     "MessageInput",
     "Model",
     "QuestionInput",
-    "Review",
-    "StepChanges",
-    "StepInfo",
     "check_run_id",
     "messages_of",
 ]
+
+DepsT = TypeVar("DepsT", default=None)
 
 Model: TypeAlias = str | Provider
 MessageInput: TypeAlias = Message | Mapping[str, object]
@@ -62,8 +61,17 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-class AnswersInput(TypedDict, total=False):
-    """A caller's answers to the calls that a run waits for.
+class DepsInput(TypedDict, Generic[DepsT], total=False):
+    """The object that a caller gives the functions of a run, from a start or resume to its end.
+
+    `deps`: an object of the agent's `deps_type`; the journal never holds it.
+    """
+
+    deps: DepsT
+
+
+class AnswersInput(DepsInput[DepsT], Generic[DepsT], total=False):
+    """A caller's answers to the calls that a run waits for, and the run's `deps` from now on.
 
     `approvals`: decisions by the key of the pending call; a call without a decision stays pending.
     `tool_results`: the results of client tools by the key of the pending call; an exception
@@ -74,7 +82,7 @@ class AnswersInput(TypedDict, total=False):
     tool_results: Mapping[str, object] | None
 
 
-class ConversationInput(TypedDict, total=False):
+class ConversationInput(DepsInput[DepsT], Generic[DepsT], total=False):
     """The conversation that a new run starts with, instead of a `prompt`.
 
     `messages`: the conversation so far.
@@ -85,7 +93,7 @@ class ConversationInput(TypedDict, total=False):
     run_id: str | None
 
 
-class QuestionInput(ConversationInput, AnswersInput, total=False):
+class QuestionInput(ConversationInput[DepsT], AnswersInput[DepsT], Generic[DepsT], total=False):
     """The conversation that a new run starts with, and answers to the calls at its end.
 
     `approvals`: decisions by the id of the call; a call without a decision is denied. A token is
@@ -93,75 +101,6 @@ class QuestionInput(ConversationInput, AnswersInput, total=False):
     a token. A `store` accepts a conversation with approvals only once, unless `run_id` is given.
     `tool_results`: the results of client tools by the id of the call.
     """
-
-
-@dataclass(frozen=True, slots=True)
-class StepInfo:
-    """Data about a turn before it starts, passed to `prepare_step` and `compact` functions.
-
-    Attributes:
-        step_index: the turn's index, from 0.
-        messages: the conversation to be sent to the model.
-        usage: the tokens of all turns so far.
-    """
-
-    step_index: int
-    messages: Sequence[Message]
-    usage: Usage
-
-
-@dataclass(frozen=True, slots=True)
-class StepChanges:
-    """The changes that a `prepare_step` function returns; a default value changes nothing.
-
-    `messages` becomes the history of this and all later turns. `add_tools` and `withdraw_tools`
-    (names) change the tools of this and all later turns. `active_tools`, `tool_choice` and `model`
-    replace the agent's values for this turn only. `tool_choice` must be possible with the tools of
-    the turn. If a turn has `active_tools`, an added tool is offered only if that list names the
-    tool. A journal stores no functions: to resume the run by its id in another process, pass the
-    added tools among the agent's `tools`.
-    """
-
-    messages: Sequence[MessageInput] | None = None
-    add_tools: Sequence[AnyTool | Callable[..., object]] = ()
-    withdraw_tools: Sequence[str] = ()
-    active_tools: Sequence[str] | None = None
-    tool_choice: ChoiceInput | None = None
-    model: Model | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerInfo:
-    """Data about a final answer, passed to `done_when` and `verify` functions.
-
-    Attributes:
-        text: the answer as text.
-        output: the answer as a value of the agent's `output_type`; None without an `output_type`.
-        messages: the conversation.
-        usage: the tokens of all turns so far.
-        step_index: the turn's index, from 0.
-        attempt: the number of answers that this check has sent back so far.
-    """
-
-    text: str
-    output: object
-    messages: Sequence[Message]
-    usage: Usage
-    step_index: int
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class Review:
-    """The result of a `verify` function: whether the answer is good, and how to improve it.
-
-    The model reads `feedback` in its next turn. If `retry` is False, the run accepts the answer
-    even if `ok` is False.
-    """
-
-    ok: bool
-    feedback: str = ""
-    retry: bool = True
 
 
 def check_run_id(name: str, run_id: str) -> None:

@@ -9,21 +9,21 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import time
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast, final
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypedDict, cast, final
 
 from ..conversation import Compaction
 from ..driver import Pending, Price
 from ..errors import ConfigError, not_among
-from ..limits import ModelPrice, StopCondition, StopInfo
+from ..limits import ModelPrice
 from ..policy import Approval, Policy, secret_of
 from ..rules import Rules
-from ..screens import ScreenFunction
 from ..spending import Budget, is_number, positive_number, whole_number
 from ..stores import Store
 from ..tools import AnyTool
 from ..turn import StepResult
 from ..values import Settings
-from .inputs import AnswerInfo, ChoiceInput, MessageInput, Model, Review, StepChanges, StepInfo
+from .hooks import AnswerInfo, Compact, Instructions, Prepare, Review, Screen, StopInput
+from .inputs import ChoiceInput, DepsT, Model
 from .sub_agents import AgentTool, NamedAgent
 
 if TYPE_CHECKING:
@@ -31,16 +31,14 @@ if TYPE_CHECKING:
     from ..providers import Retries, Timeouts
 
 __all__ = [
+    "NO_DEPS",
     "PASSED_ON",
     "PLAIN_TEXT",
     "AgentOptions",
     "Decide",
     "EveryAgentOption",
     "Options",
-    "Predicate",
     "RunOptions",
-    "Screen",
-    "StopInput",
     "ToolInput",
     "Tools",
     "reject_unknown_options",
@@ -49,14 +47,7 @@ __all__ = [
 
 ToolInput: TypeAlias = AnyTool | AgentTool | Callable[..., object]
 Tools: TypeAlias = Sequence[ToolInput] | Mapping[str, ToolInput]
-Predicate: TypeAlias = Callable[[StopInfo], bool | Awaitable[bool]]
-StopInput: TypeAlias = StopCondition | Predicate | Sequence[StopCondition | Predicate]
 Decide: TypeAlias = Callable[[Pending], bool | Approval | Awaitable[bool | Approval]]
-Compact: TypeAlias = Callable[
-    [StepInfo], Sequence[MessageInput] | Awaitable[Sequence[MessageInput]]
-]
-Screen: TypeAlias = ScreenFunction | NamedAgent
-Prepare: TypeAlias = Callable[[StepInfo], StepChanges | Awaitable[StepChanges | None] | None]
 
 PASSED_ON: Final = frozenset(
     {"model", "api_key", "base_url", "timeouts", "retries", "price", "prices", "clock"}
@@ -66,15 +57,20 @@ PASSED_ON: Final = frozenset(
 PLAIN_TEXT: Final = cast("type[str]", None)
 """The default of `output_type`: the output is the text of the answer."""
 
+NO_DEPS: Final = cast("type[None]", None)
+"""The default of `deps_type`: runs are given no `deps`."""
+
 SEED: Final = -(2**63)
 """The smallest allowed seed: JSON parsers read no smaller number as an integer."""
 
 
-class RunOptions(TypedDict, total=False):
+class RunOptions(TypedDict, Generic[DepsT], total=False):
     """The options of every run, of an agent or a graph.
 
     `tools`: functions, `Tool` objects, or a mapping of name to either.
-    `instructions`: the system message, put before the conversation.
+    `instructions`: the system message, put before the conversation: a text, or a function of `deps`
+    (or of nothing) that returns it. A run calls the function once, at its start, and journals the
+    text; a resume does not call it again.
     `max_tokens`, `temperature`, `top_p`, `stop_sequences`, `seed`: sampling settings; the server's
     defaults apply to settings that are not given.
     `provider_options`: JSON fields that are merged unchanged into each request body.
@@ -109,7 +105,7 @@ class RunOptions(TypedDict, total=False):
     """
 
     tools: Tools
-    instructions: str | None
+    instructions: Instructions[DepsT] | None
     max_tokens: int | None
     temperature: float | None
     top_p: float | None
@@ -137,7 +133,7 @@ class RunOptions(TypedDict, total=False):
     clock: Callable[[], float]
 
 
-class AgentOptions(RunOptions, total=False):
+class AgentOptions(RunOptions[DepsT], Generic[DepsT], total=False):
     """The options of an agent: the options of every run, and those of the standard loop.
 
     `name`: the agent's name in journals and diagrams (default "agent").
@@ -177,7 +173,7 @@ class AgentOptions(RunOptions, total=False):
 
     name: str
     max_steps: int
-    stop_when: StopInput
+    stop_when: StopInput[DepsT]
     max_consecutive_tool_errors: int
     max_consecutive_denials: int
     max_tool_concurrency: int
@@ -185,26 +181,28 @@ class AgentOptions(RunOptions, total=False):
     fallback_models: Sequence[Model]
     output_mode: Literal["auto", "native", "tool"]
     max_output_retries: int
-    done_when: Callable[[AnswerInfo], bool | Awaitable[bool]] | None
+    done_when: Callable[[AnswerInfo[DepsT]], bool | Awaitable[bool]] | None
     max_done_retries: int
-    verify: Callable[[AnswerInfo], bool | Review | Awaitable[bool | Review]] | None
+    verify: Callable[[AnswerInfo[DepsT]], bool | Review | Awaitable[bool | Review]] | None
     max_verify_retries: int
     screen: Screen | Sequence[Screen]
     screen_in_parallel: bool
     compaction: Compaction | None
-    compact: Compact | None
+    compact: Compact[DepsT] | None
     tool_choice: ChoiceInput
     active_tools: Sequence[str] | None
-    prepare_step: Prepare | None
+    prepare_step: Prepare[DepsT] | None
 
 
-class EveryAgentOption(AgentOptions, total=False):
+class EveryAgentOption(AgentOptions[DepsT], Generic[DepsT], total=False):
     """The options of an agent, with those that also set the types of its results.
 
     `output_type`: the type of the final answer: a pydantic model, any type, or a JSON Schema.
+    `deps_type`: the type of the object that each run is given as `deps`.
     """
 
     output_type: object
+    deps_type: object
 
 
 @final
@@ -221,7 +219,7 @@ class Options:
 
     given: Mapping[str, object] = field(repr=False)
     tools: Tools = ()
-    instructions: str | None = None
+    instructions: Instructions[Any] | None = None
     max_tokens: int | None = None
     temperature: float | None = None
     top_p: float | None = None
@@ -249,13 +247,14 @@ class Options:
     clock: Callable[[], float] | None = None
     name: str = "agent"
     max_steps: int = 20
-    stop_when: StopInput = ()
+    stop_when: StopInput[Any] = ()
     max_consecutive_tool_errors: int = 3
     max_consecutive_denials: int = 5
     max_tool_concurrency: int = 5
     run_ungated: bool = False
     fallback_models: Sequence[Model] = ()
     output_type: object = None
+    deps_type: object = None
     output_mode: Literal["auto", "native", "tool"] = "auto"
     max_output_retries: int = 2
     done_when: Callable[[AnswerInfo], bool | Awaitable[bool]] | None = None
@@ -265,10 +264,10 @@ class Options:
     screen: Screen | Sequence[Screen] = ()
     screen_in_parallel: bool = False
     compaction: Compaction | None = None
-    compact: Compact | None = None
+    compact: Compact[Any] | None = None
     tool_choice: ChoiceInput | None = None
     active_tools: Sequence[str] | None = None
-    prepare_step: Prepare | None = None
+    prepare_step: Prepare[Any] | None = None
 
     @classmethod
     def read(cls, given: RunOptions) -> Options:

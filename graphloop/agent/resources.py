@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from os import environ
-from typing import Any, Final, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from .. import providers
-from ..driver import Callback, Price
+from ..driver import Price
 from ..errors import ConfigError, nearest, not_among
 from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
 from ..providers import Provider, resolve, service_of
-from ..screens import screen_callback
+from ..rules import rules_of
+from ..screens import ScreenCallback, screen_callback
 from ..tools import Tool, Toolbox, accepts
 from ..turn import SCREEN
 from ..values import Reply, ToolChoice, ToolSpec
+from .hooks import Screen, instructions_for, stop_input
 from .inputs import ChoiceInput, Model
-from .options import Options, Screen, Tools, strings
+from .options import Options, Tools, strings
 from .sub_agents import AgentPlan, AgentTool, NamedAgent, Plan
 
 __all__ = [
@@ -33,6 +35,15 @@ __all__ = [
     "split_tools",
 ]
 
+
+PLAIN: Final = (
+    *("instructions", "max_tokens", "temperature", "top_p", "stop_sequences", "seed"),
+    *("provider_options", "approve_tool_call", "approval_ttl_s", "max_agent_depth"),
+    *("step_timeout_s", "on_bad_history", "base_url", "output_type", "output_mode", "done_when"),
+    *("verify", "prepare_step", "compact", "max_output_retries"),
+    *("retries", "timeouts", "price", "prices"),
+)
+"""The options that are copied to a graph unchanged; its nodes hold the others, except secrets."""
 
 OwnTools: TypeAlias = Mapping[str, Callable[..., object]] | Sequence[Callable[..., object]]
 
@@ -68,6 +79,29 @@ class AgentResources:
         if twice:
             raise ConfigError(f"two agents are named {twice[0]!r}. Fix: rename one of them.")
         self.children: dict[str, Plan] = {**agents, **named, **brought}
+
+    @property
+    def run_options(self) -> Mapping[str, object]:
+        """The options of the runs without secrets, for the proofs and drawings of a graph."""
+        options, given = self._options, self._options.given
+        tools = {spec.name: self.toolbox.get(spec.name) or spec for spec in self.toolbox.specs}
+        agents = {
+            name: plan.tool for name, plan in self.children.items() if isinstance(plan, AgentTool)
+        }
+        _, predicates = stop_input(options.stop_when)  # `StopCheck` holds the conditions.
+        return {
+            "model": self.label,
+            "tools": {**tools, **agents},
+            "budget": options.allowance,
+            "signed": options.approval_secret is not None,
+            "rules": rules_of(options.rules),
+            **({"stop_when": predicates} if predicates else {}),
+            **{name: given[name] for name in PLAIN if given.get(name) is not None},
+        }
+
+    async def instructions(self, deps: object) -> str | None:
+        """Return the system message of a run with these `deps`; None without `instructions`."""
+        return await instructions_for(self._options.instructions, deps)
 
     def add_model(self, model: Model) -> str:
         """Add a model that runs may call, and return the model's label.
@@ -200,7 +234,7 @@ def split_tools(tools: Tools) -> tuple[OwnTools, dict[str, AgentTool]]:
 
 def screens_of(
     given: Screen | Sequence[Screen], asked: Mapping[str, object]
-) -> tuple[dict[str, Callback[Any]], dict[str, AgentPlan]]:
+) -> tuple[dict[str, ScreenCallback], dict[str, AgentPlan]]:
     """Return the callbacks of the screen functions, and the plans of the screen agents, by name.
 
     Args:
@@ -211,7 +245,7 @@ def screens_of(
         ConfigError: a screen is neither a function nor an agent with an `output_type`, or two
             screens have one name.
     """
-    functions: dict[str, Callback[Any]] = {}
+    functions: dict[str, ScreenCallback] = {}
     agents: dict[str, AgentPlan] = {}
     listed = (given,) if callable(given) or isinstance(given, NamedAgent) else given
     for screen in listed:

@@ -26,7 +26,7 @@ from ..tools import AnyTool
 from ..turn import StepResult
 from ..values import FinishReason, Message, Usage
 from .conversation_answers import bind_token, conversation_digest
-from .final_answer import FinalAnswer, failure_of, no_output
+from .final_answer import FinalAnswer, answers_of, failure_of, output_from
 
 __all__ = ["RunHandle", "RunResult", "inform", "shortfalls", "spent_by", "unseen_costs"]
 
@@ -85,11 +85,7 @@ class RunResult(Generic[OutputT_co, S]):
         Raises:
             OutputInvalid: the run ended or parked before it had an answer of its `output_type`.
         """
-        if self.answers is None:
-            return cast("OutputT_co", self.text)  # Without an `output_type`, OutputT_co is str.
-        if self.answers:
-            return self.answers[0]
-        raise no_output(self.end_reason, self.text)
+        return output_from(self.answers, self.text, self.end_reason)
 
     @property
     def has_output(self) -> bool:
@@ -304,8 +300,7 @@ class RunHandle(Generic[S]):
             return self.driver.exception or failure_of(run, self.final)
         if self.final is None:
             return result
-        completed = reason is EndReason.COMPLETED
-        return replace(result, answers=(self.final.answer(run),) if completed else ())
+        return replace(result, answers=answers_of(self.final, run))
 
 
 def shortfalls(run: Run[Any]) -> tuple[str, ...]:

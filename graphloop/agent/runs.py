@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from math import inf
 from pathlib import Path
 from time import time
-from typing import Generic, Protocol, Unpack, final
+from typing import Any, Generic, Protocol, Unpack, final
 from uuid import uuid4
 
 from typing_extensions import TypeVar
@@ -210,7 +210,7 @@ class Runs(Generic[O_co, S]):
         async with self._opened() as store:
             return await fork_run(self._graph, store, run_id, at, new_id, share=share_approvals)
 
-    async def resume(self, run_id: str, **answers: Unpack[AnswersInput]) -> RunResult[O_co, S]:
+    async def resume(self, run_id: str, **answers: Unpack[AnswersInput[Any]]) -> RunResult[O_co, S]:
         """Resume a run that parked, or whose process died, and return its result.
 
         Raises:
@@ -228,17 +228,19 @@ class Runs(Generic[O_co, S]):
             ConfigError: there is no agent.
         """
         async with self._opened() as store:
-            stream = self._resumed(store, run_id, {})
+            stream = self._resumed(store, run_id, {}, ends=True)
             stream.abort(reason)
             return await stream.result()
 
-    def _resumed(self, store: Store, run_id: str, answers: AnswersInput) -> RunStream[O_co, S]:
+    def _resumed(
+        self, store: Store, run_id: str, answers: AnswersInput[Any], *, ends: bool = False
+    ) -> RunStream[O_co, S]:
         if self._terms is None:
             raise ConfigError(
                 f"run {run_id!r}: expected an agent to resume it with, found none. Fix: "
                 "Runs(store, agent), or the `runs` of the agent"
             )
-        return resume_run(self._terms, run_id, answers, store=store)
+        return resume_run(self._terms, run_id, answers, store=store, ends=ends)
 
     async def _asks(self, store: Store, run_id: str) -> tuple[Ask, ...]:
         if isinstance(store, Catalog) and isinstance(store, Leases):

@@ -29,12 +29,12 @@ from .callbacks import (
     STOP_WHEN,
     VERIFY,
     agent_callbacks,
-    stop_input,
 )
+from .child_runs import attach_metadata
 from .final_answer import OUTPUT, FinalAnswer
 from .graph import Graph
+from .hooks import stop_input
 from .inputs import Model
-from .metadata import attach_metadata
 from .options import EveryAgentOption, Options, reject_unknown_options
 from .resources import (
     AgentResources,
@@ -93,7 +93,7 @@ def agent_terms(
     if screens or guards:
         nodes = _with_screen(nodes, tuple(screens), tuple(guards), options)
     graph: Graph[None] = Graph(options.name, nodes.start, standard_edges(nodes))
-    attach_metadata(graph, world, options)
+    attach_metadata(graph, world)
     terms = RunTerms(
         graph,
         options,
@@ -102,6 +102,8 @@ def agent_terms(
         own_gates=options.gate,
         final=final,
     )
+    if options.deps_type is None:
+        terms.refuse_undeclared_deps()
     return graph, terms, kept
 
 

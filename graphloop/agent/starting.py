@@ -39,7 +39,7 @@ def start_run(
     terms: RunTerms[S],
     state: S,
     prompt: str | None,
-    question: QuestionInput,
+    question: QuestionInput[Any],
     *,
     attended: bool = False,
     keep: bool = True,
@@ -66,12 +66,16 @@ def start_run(
         if isinstance(read, ConfigError):
             raise read
         messages, warnings, handed = read
+        deps = question.get("deps")
+        if messages and callable(terms.options.instructions):
+            said = await terms.world.instructions(deps)
+            messages, _ = conversation(None, messages, said, keep_open=handed is not None)
         store, is_stored = terms.shared.store(), terms.options.store is not None
         run_id = question.get("run_id")
         if run_id is None and handed is not None and is_stored:
             run_id = await handed.run_id(terms.graph.name, store)
         ports = replace(
-            terms.ports(store),
+            terms.ports(store, (), deps),
             attended=attended,
             stoppable=keep or attended,
             # A cancelled caller of an iterated run can come back to it without a store, too.
@@ -97,14 +101,15 @@ def start_run(
     return RunStream(open_run, terms.graph, keep=keep, has_objects=terms.final is not None)
 
 
-def resume_run(
+def resume_run(  # noqa: PLR0913 - the two ways to name a run, and how it goes on
     terms: RunTerms[S],
     run: str | RunResult[Any, S],
-    answers: AnswersInput,
+    answers: AnswersInput[Any],
     *,
     attended: bool = False,
     keep: bool = True,
     store: Store | None = None,
+    ends: bool = False,
 ) -> RunStream[Any, S]:
     """Return the stream of a run that goes on, by its result or by its id in the store.
 
@@ -115,10 +120,14 @@ def resume_run(
         attended: whether the caller iterates the run, as the caller that started it did.
         keep: whether the stream keeps its parts for all readers.
         store: the store of a run that is named by its id; by default that of the terms.
+        ends: whether the caller only ends the run, which calls no function, so needs no `deps`.
     """
     given = Answers.given(answers)
+    deps = answers.get("deps")
 
     async def open_run() -> RunHandle[S]:
+        if not ends and (terms.deps_needs or "deps" in answers):
+            terms.check_deps(answers)
         if isinstance(run, RunResult):
             kept_in, known, added = terms.shared.reopened(run.store), run.run, run.added
             opening = run.opening
@@ -131,7 +140,7 @@ def resume_run(
         if attended:
             refuse_unattended(known)
         approve = approver_alone(terms.approver, known)
-        ports = replace(terms.ports(kept_in, added), attended=attended, approve=approve)
+        ports = replace(terms.ports(kept_in, added, deps), attended=attended, approve=approve)
         tree = await resumption(known, ports, given)
         driver, below = AsyncDriver(terms.graph, ports, known.state), descendants(tree)
         return RunHandle(
@@ -151,18 +160,20 @@ def resume_run(
 
 
 def _read(
-    terms: RunTerms[Any], prompt: str | None, question: QuestionInput
+    terms: RunTerms[Any], prompt: str | None, question: QuestionInput[Any]
 ) -> tuple[tuple[Message, ...], tuple[str, ...], ConversationAnswers | None] | ConfigError:
     """Return the conversation, its repairs, and the answers handed in with it; or the error."""
     run_id, options = question.get("run_id"), terms.options
     is_answered = any(question.get(name) is not None for name in ("approvals", "tool_results"))
     try:
+        if terms.deps_needs or "deps" in question:
+            terms.check_deps(question)
         if run_id is not None:
             check_run_id("run_id", run_id)
         messages, repairs = conversation(
             prompt,
             question.get("messages"),
-            options.instructions,
+            None if callable(options.instructions) else options.instructions,
             keep_open=is_answered,
             may_be_empty=not terms.needs_messages,
             repair=options.on_bad_history == "repair",

@@ -18,7 +18,8 @@ from ..errors import ConfigError
 from ..events import ChildEnded
 from ..limits import ModelPrice
 from ..run import EndReason, Run
-from ..tools import Tool
+from ..states import item_text
+from ..tools import DepsNeed, Tool
 from ..values import Message, UserMessage, evolve
 
 if TYPE_CHECKING:
@@ -74,10 +75,12 @@ class ChildTerms(Protocol):
     """How many tokens one reply may have, in such a run or in its child runs."""
     nesting: Nesting
     """How deep the child runs of such a run go."""
-    final: FinalAnswer | None
-    """Reads the answer of an agent with an `output_type`; None without one."""
     resources: tuple[SharedResources, ...]
     """The resources that the agent, and the agents that it may call, share among their runs."""
+    final: FinalAnswer | None
+    """Reads the typed answer of such a run; None for an agent whose answer is a text."""
+    deps_needs: tuple[DepsNeed, ...]
+    """The parts of such a run that read `deps`."""
     own_resources: tuple[SharedResources, ...]
     """The resources of the agent itself, and of the agents that were made only for its runs."""
 
@@ -92,6 +95,11 @@ class Opener(Protocol):
     @property
     def terms(self) -> ChildTerms:
         """The terms of such a run."""
+        ...
+
+    @property
+    def inherited_deps(self) -> tuple[DepsNeed, ...]:
+        """The parts of such a run that read the `deps` of its parent."""
         ...
 
     def child(
@@ -181,7 +189,7 @@ class AgentTool:
 
         def end(ended: ChildEnded, child: Run[Any]) -> ChildEnded:
             has_value = ended.status == "ok" and ended.end_reason == EndReason.COMPLETED
-            return evolve(ended, content=answer.json_of(child)) if has_value else ended
+            return evolve(ended, content=item_text(answer.answer(child))) if has_value else ended
 
         return replace(opened, end=end)
 

@@ -23,9 +23,9 @@ from ..policy import Policy
 from ..providers import Provider
 from ..states import known_state_type
 from ..stores import Codec, MemoryStore, Store, check_state, open_store, running_loop
-from ..tools import AnyTool, Toolbox
+from ..tools import AnyTool, Toolbox, check_deps, kind_name
 from .answers import ToolApprover
-from .bindings import DEPTH_MAX, needs_messages, nesting_of, runs_one_at_a_time
+from .bindings import DEPTH_MAX, deps_needs, needs_messages, nesting_of, runs_one_at_a_time
 from .final_answer import FinalAnswer
 from .inherited_limits import inherited_rules, reply_max, run_bound
 from .options import Options
@@ -128,7 +128,8 @@ class RunTerms(Generic[S]):
         graph: the graph that runs.
         options: the options of every run.
         world: the models, tools and agents.
-        callbacks: makes the functions that nodes invoke, by name, for a run with this toolbox.
+        callbacks: makes the functions that nodes invoke, by name, for a run with this toolbox
+            and these `deps`.
         own_gates: the rules of the graph's own gates, for the functions of their conditions.
         gates: the gates that hold beside the graph's own gates.
         final: reads the final answer of an agent with an `output_type`.
@@ -143,7 +144,7 @@ class RunTerms(Generic[S]):
         options: Options,
         world: AgentResources,
         *,
-        callbacks: Callable[[Toolbox], Mapping[str, Callback[S]]] | None = None,
+        callbacks: Callable[[Toolbox, object], Mapping[str, Callback[S]]] | None = None,
         own_gates: Policy | None = None,
         gates: tuple[Policy, ...] = (),
         final: FinalAnswer | None = None,
@@ -181,6 +182,7 @@ class RunTerms(Generic[S]):
         self.bound = cache(partial(run_bound, graph, self.setup, world))
         self.price = world.price()
         self._state_type = known_state_type(graph)
+        self.deps_needs = deps_needs(graph, world.toolbox, world.children, options.deps_type)
 
     def _share_resources(self) -> None:
         world = self.world
@@ -190,12 +192,13 @@ class RunTerms(Generic[S]):
         self.resources = tuple(dict.fromkeys([*chain.from_iterable(below), self.shared]))
         self.own_resources: tuple[SharedResources, ...] = (*chain.from_iterable(made), self.shared)
 
-    def ports(self, store: Store, added: Sequence[AnyTool] = ()) -> Ports[S]:
+    def ports(self, store: Store, added: Sequence[AnyTool] = (), deps: object = None) -> Ports[S]:
         """Return the world of a run as its driver sees it.
 
         Args:
             store: where its journal goes.
             added: the tools that earlier legs of the run have added.
+            deps: the caller's object for the user's functions.
         """
         toolbox = self.world.toolbox.copy()
         if added:
@@ -204,7 +207,7 @@ class RunTerms(Generic[S]):
             store=store,
             models=self.world.models,
             toolbox=toolbox,
-            callbacks={} if self._callbacks is None else self._callbacks(toolbox),
+            callbacks={} if self._callbacks is None else self._callbacks(toolbox, deps),
             approve=self.approver,
             children=self.world.children,
             gates=self._gates,
@@ -215,7 +218,29 @@ class RunTerms(Generic[S]):
             step_s=self.options.step_timeout_s,
             price=self.price,
             clock=self.clock,
+            deps=deps,
         )
+
+    def check_deps(self, given: Mapping[str, object]) -> None:
+        """Refuse a start or a resume without the `deps` that the functions of its runs read.
+
+        Raises:
+            ConfigError: `deps` are missing, of another type, or without effect.
+        """
+        check_deps(self.deps_needs, given, repr(self.graph.name))
+
+    def refuse_undeclared_deps(self) -> None:
+        """Refuse an agent without a `deps_type` whose tools or child agents read `deps`.
+
+        Raises:
+            ConfigError: naming the first part that reads `deps`, and its type.
+        """
+        for need in self.deps_needs:
+            kind = kind_name(need.kind)
+            raise ConfigError(
+                f"agent {self.graph.name!r}: expected a `deps_type`, since {need.place} reads "
+                f"`deps` of type {kind}, found none. Fix: Agent(…, deps_type={kind})."
+            )
 
     def run_sync(self, ask: Callable[[], Awaitable[T]], instead: str) -> T:
         """Run `ask` to its end without an event loop, and close everything that it opened.

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from threading import Thread
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ..agent import Agent, RunOptions
 from ..driver import LeftOpen, Pending, unfit
@@ -42,17 +42,18 @@ UNKNOWN: Final = (
 
 
 def with_approver(
-    loop: Loop, options: RunOptions, mode: ApproveMode | None, screen: Screen
-) -> tuple[Loop, RunOptions]:
+    loop: Loop, options: RunOptions[Any], mode: ApproveMode | None, screen: Screen
+) -> tuple[Loop, RunOptions[Any]]:
     """Return an agent or graph and its run options, with the approver that `--approve` selects.
 
     Without `--approve`, an agent keeps its own approver. A returned agent contains all options, so
     the options returned with an agent are empty.
     """
-    own = loop.options if isinstance(loop, Agent) else RunOptions()
+    own: RunOptions[Any] = loop.options if isinstance(loop, Agent) else {}
     if mode is not None or own.get("approve_tool_call") is None:
         options["approve_tool_call"] = _approver(mode, screen, kept="store" in options)
-    return (loop.with_options(**options), {}) if isinstance(loop, Agent) else (loop, options)
+    given: dict[str, Any] = {**options}  # The options of a graph are options of an agent, too.
+    return (loop.with_options(**given), {}) if isinstance(loop, Agent) else (loop, options)
 
 
 def _approver(mode: ApproveMode | None, screen: Screen, *, kept: bool) -> Approver | None:

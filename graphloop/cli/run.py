@@ -12,6 +12,7 @@ A file defines the target:
   PROMPT = "..."     the question, if the command line has none
   TOOLS = [...]      the tools of a graph's model; an agent has its own
   STATE = ...        the first state of a graph that carries one
+  DEPS = ...         the deps of a run, or a function that makes them
 
 In a directory this file is agent.py, topology.py or topology.yaml (a graph as data: graphloop
 schema). Without an API key, a script.yaml beside it gives the replies. Python registers your own
@@ -44,7 +45,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias, cast
+from typing import Annotated, Any, Final, TypeAlias, cast
 
 import typer
 from msgspec.json import encode
@@ -138,7 +139,7 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     loop = limited(loop, max_steps, unbounded)
     kept = store or (loop.options.get("store") if isinstance(loop, Agent) else None)
     origin = None
-    options: RunOptions = {}
+    options: RunOptions[Any] = {}
     if instructions is not None:
         options["instructions"] = instructions
     if kept is not None:
@@ -152,11 +153,12 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     if explain:
         _explain(loop, provider, options, as_json=as_json)
     if isinstance(loop, Agent):
-        stream = loop.stream(question)
+        stream = loop.stream(question, **loaded.given_deps(loop))
     else:
         # `_refuse_state` has checked that a state is given if and only if the graph carries one.
         state = cast("None", loaded.state)
-        stream = loop.stream(state, model=provider, prompt=question or None, **options)
+        given: dict[str, Any] = {**options, **loaded.given_deps(loop)}
+        stream = loop.stream(state, model=provider, prompt=question or None, **given)
     owner = loop if isinstance(loop, Agent) else provider
     asked = None if prompt else loaded.prompt
     return asyncio.run(watch(stream, screen, origin=origin, owner=owner, asked=asked))
@@ -237,7 +239,9 @@ def _refuse_state(graph: Graph[None], state: object) -> None:
         )
 
 
-def _explain(loop: Loop, provider: Provider | None, options: RunOptions, *, as_json: bool) -> None:
+def _explain(
+    loop: Loop, provider: Provider | None, options: RunOptions[Any], *, as_json: bool
+) -> None:
     """Print the upper bound of a run (calls, tokens, cost): on stderr, or as JSON on stdout."""
     bound: Bound = (
         loop.bound() if isinstance(loop, Agent) else loop.run_bound(model=provider, **options)

@@ -132,7 +132,7 @@ class ChildRuns(Struct, eq=False):
         self.refused.pop(key, None)
         try:
             opened = self._open(effect, parent)
-            driver, driving = self._driven(key, opened)
+            driver, driving = await self._driven(key, opened)
         except Exception as error:  # noqa: BLE001 - the effect boundary
             yield self._performer.fail(effect, error)
             return
@@ -237,7 +237,7 @@ class ChildRuns(Struct, eq=False):
             )
         return plan.open(effect, parent, self._ports)
 
-    def _driven(self, key: str, opened: ChildRun[Any]) -> tuple[ChildDriver, Watched]:
+    async def _driven(self, key: str, opened: ChildRun[Any]) -> tuple[ChildDriver, Watched]:
         """Return a child's driver, and the generator that starts or resumes the child run."""
         driver, known = self.drivers.get(key), self.known.get(key)
         if driver is not None and driver.run is not None:
@@ -245,7 +245,7 @@ class ChildRuns(Struct, eq=False):
         if known is not None:
             driver = self.drivers[key] = self._driver_of(opened, None)
             return driver, driver.resume(known.run, known.answers, known.children)
-        started = opened.begin()
+        started = await opened.begin()
         if driver is None:
             driver = self.drivers[key] = self._driver_of(opened, started.state)
         # Reuse a driver whose first append failed: it knows that `Started` may be journaled.

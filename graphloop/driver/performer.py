@@ -241,7 +241,7 @@ class Performer(Struct, Generic[S], eq=False):
                 "to a node that runs tools through a Gate"
             )
         turn, key = run.turn.number, effect.key
-        context = ToolContext(run.id, key, call.id, turn, run.messages, ports.path)
+        context = ToolContext(run.id, key, call.id, turn, run.messages, ports.path, deps=ports.deps)
         outcome: ToolOutcome | Literal["not_done", "unknown"] = "not_done"
         if effect.id in self._started:
             # The process that started the call stopped before it had the result.
@@ -273,7 +273,7 @@ class Performer(Struct, Generic[S], eq=False):
             return ""
         verdict = run.turn.verdicts[call_place(key)]
         turn, path = run.turn.number, self._ports.path
-        context = ToolContext(run.id, key, call.id, turn, run.messages, path)
+        context = ToolContext(run.id, key, call.id, turn, run.messages, path, deps=self._ports.deps)
         for rule in await rules_of(added, tool, call, context, self._ports.wrong):
             if rule.verdict == "deny":
                 return denial(rule.reason)
@@ -338,7 +338,7 @@ class Performer(Struct, Generic[S], eq=False):
         gates, added = self._gates(run)
         gates = gates if own is None else (*gates, own)
         turn, wrong, path = run.turn.number, self._ports.wrong, self._ports.path
-        context = ToolContext(run.id, key, call.id, turn, run.messages, path)
+        context = ToolContext(run.id, key, call.id, turn, run.messages, path, deps=self._ports.deps)
         asked = await answer_of("needs_approval", needed, tool, call, context, wrong)
         answers = [await conditions_of(gate, tool, call, context, wrong) for gate in gates]
         held, unmet = tuple([met for met, _ in answers]), tuple([failed for _, failed in answers])

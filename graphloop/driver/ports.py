@@ -79,6 +79,7 @@ class Ports(Generic[S]):
         step_s: the time limit of a turn in seconds; None for no limit.
         price: returns the cost of a reply in US dollars, or None if the cost is not known.
         clock: returns the time in seconds since the epoch; the run reads no other clock.
+        deps: the caller's object for the user's functions; no journal and no error shows it.
         wrong: warnings about condition functions that raised or did not return a bool, in this run
             and its child runs.
     """
@@ -102,6 +103,7 @@ class Ports(Generic[S]):
     step_s: float | None = None
     price: Price | None = None
     clock: Callable[[], float] = time.time
+    deps: object = field(default=None, repr=False, compare=False)
     wrong: dict[str, None] = field(default_factory=dict[str, None], compare=False)
 
 
@@ -160,7 +162,7 @@ class ChildRun(Generic[S]):
     graph: NodeGraph[S]
     ports: Ports[S]
     run_id: str
-    begin: Callable[[], Started]
+    begin: Callable[[], Awaitable[Started]]
     end: Callable[[ChildEnded, Run[S]], ChildEnded] = as_it_ended
 
 

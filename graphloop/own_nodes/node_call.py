@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, cast, final, get_args
 
 from msgspec import Struct, ValidationError
@@ -38,6 +38,7 @@ class NodeCall:
         writes: the state fields that the function may change; None for all fields.
         timeout_s: the time limit of one call in seconds; None for no limit.
         raises: pairs of an exception type and the node's outcome if the function raises it.
+        deps: the object that the caller gave the run; `with_deps` sets it for one run.
     """
 
     function: Callable[..., object]
@@ -45,6 +46,16 @@ class NodeCall:
     writes: frozenset[str] | None = None
     timeout_s: float | None = None
     raises: tuple[tuple[type[Exception], type[Outcome]], ...] = ()
+    deps: object = field(default=None, repr=False, compare=False)
+
+    @property
+    def deps_type(self) -> object:
+        """The type of `deps` that the function reads; `object` if it reads none."""
+        return self.signature.deps
+
+    def with_deps(self, deps: object) -> NodeCall:
+        """Return the same call for a run with these dependencies."""
+        return replace(self, deps=deps)
 
     async def __call__(self, run: Run[Any]) -> NodeReturned | RequestYielded:
         """Call the function with the run's current state, and return the event of its answer.
@@ -57,7 +68,7 @@ class NodeCall:
         """
         state: object = run.state
         copy = lent(state)
-        context = NodeContext.of(run, run.node)
+        context = NodeContext.of(run, run.node, self.deps)
         arguments = (copy, context) if self.signature.context else (copy,)
         try:
             answer = await self._answer(run, arguments)

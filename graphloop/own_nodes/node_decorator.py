@@ -39,7 +39,7 @@ S = TypeVar("S")
 R = TypeVar("R")
 Out = TypeVar("Out", bound=Outcome)
 
-Body: TypeAlias = Callable[[S], R] | Callable[[S, NodeContext], R]
+Body: TypeAlias = Callable[[S], R] | Callable[[S, NodeContext[Any]], R]
 Mixed: TypeAlias = Out | tuple[Out, S]
 Asks: TypeAlias = Generator[Ask, Any, R]
 

@@ -12,9 +12,10 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Union, final, get_args, get_origin
+from typing import Annotated, Any, Final, Generic, Union, cast, final, get_args, get_origin
 
 from msgspec import Struct, field
+from typing_extensions import TypeVar
 
 from ..conversation import latest_answer
 from ..effects import ASKS, Ask, Invoke, Note
@@ -31,6 +32,7 @@ from ..outcomes import (
     outcome_name,
 )
 from ..run import Run
+from ..tools import deps_of_context
 from ..values import Message, SystemMessage, Usage, UserMessage
 
 __all__ = ["NodeContext", "NodeSignature", "signature_of"]
@@ -39,8 +41,11 @@ ABOUT_CALLS: Final = (AnsweredCalls, Calls, Done, Held, Settled)
 """Outcomes that tell the checker the results of a turn's calls; functions must not return these."""
 
 
+DepsT_co = TypeVar("DepsT_co", default=object, covariant=True)
+
+
 @final
-class NodeContext(Struct, frozen=True):
+class NodeContext(Struct, Generic[DepsT_co], frozen=True):
     """Facts about the run, passed to a node's function as its second argument.
 
     Attributes:
@@ -50,6 +55,7 @@ class NodeContext(Struct, frozen=True):
         messages: the conversation.
         answer: the latest answer, with a person's edits if any; empty before the first answer.
         usage: the tokens that the run has used so far.
+        deps: the object that the caller gave this run, for `NodeContext[Deps]`.
         notes: the messages added by `tell`; None for a generator, which uses `yield from tell(…)`.
     """
 
@@ -60,9 +66,13 @@ class NodeContext(Struct, frozen=True):
     answer: str
     usage: Usage
     notes: list[Note] | None = field(default_factory=list[Note])
+    deps: DepsT_co = cast("DepsT_co", None)
+
+    def __repr__(self) -> str:
+        return f"NodeContext(run_id={self.run_id!r}, key={self.key!r}, turn={self.turn})"
 
     @classmethod
-    def of(cls, run: Run[Any], node: str) -> NodeContext:
+    def of(cls, run: Run[Any], node: str, deps: Any = None) -> NodeContext[Any]:  # noqa: ANN401
         """Return the context for the current visit of `node`.
 
         A generator is run again after each answer; each time, it gets the same context.
@@ -71,7 +81,7 @@ class NodeContext(Struct, frozen=True):
         begun = run.turn.dialogue
         at = next(waiting, run.next_effect) if begun is None else begun.at
         is_longer = begun is not None and begun.messages < len(run.messages)
-        return cls(
+        return NodeContext(
             run_id=run.id,
             key=f"{node}.{at}",
             turn=run.turn.number,
@@ -79,6 +89,7 @@ class NodeContext(Struct, frozen=True):
             answer=latest_answer(run),
             usage=run.spent.usage if begun is None else begun.usage,
             notes=[] if begun is None else None,
+            deps=deps,
         )
 
     def tell(self, *messages: str | Note) -> None:
@@ -126,6 +137,7 @@ class NodeSignature:
         changes: whether the function may return a new state.
         context: whether the function takes a `NodeContext` as well.
         asks: the types of the requests that a generator may yield; None for any other function.
+        deps: the type of the dependencies that the context has; `object` if they are not read.
     """
 
     name: str
@@ -135,6 +147,7 @@ class NodeSignature:
     changes: bool
     context: bool
     asks: frozenset[type[Ask]] | None = None
+    deps: object = object
 
 
 def signature_of(function: Callable[..., object]) -> NodeSignature:
@@ -167,14 +180,16 @@ def signature_of(function: Callable[..., object]) -> NodeSignature:
     changing = frozenset(
         _outcome(member, place, example) for pair in pairs for member in _members(pair[0])
     )
+    contexts = [deps_of_context(hints.get(one.name), NodeContext) for one in parameters[1:]]
     return NodeSignature(
         name=str(name),
         state=state,
         outcomes=stateless | changing,
         stateless=stateless,
         changes=bool(pairs),
-        context=any(hints.get(second.name) is NodeContext for second in parameters[1:]),
+        context=any(is_context for is_context, _ in contexts),
         asks=asks,
+        deps=next((deps for is_context, deps in contexts if is_context), object),
     )
 
 
@@ -218,7 +233,7 @@ def _state(parameters: Sequence[inspect.Parameter], hints: dict[str, object], pl
         fix = "annotate it with the type of the graph's state; `None` where the graph has none"
         raise _error(place, f"parameter {first.name!r} has no annotation", fix)
     state = hints[first.name]
-    if state is NodeContext:
+    if deps_of_context(state, NodeContext)[0]:
         fix = f"put the state first; `(_: None, {first.name}: NodeContext)` if the graph has none"
         raise _error(place, "the context is its first parameter", fix)
     return None if state is NoneType else state

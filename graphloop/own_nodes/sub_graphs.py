@@ -46,6 +46,8 @@ __all__ = ["SubGraph", "sub_graph"]
 
 S = TypeVar("S", default=Any)
 C = TypeVar("C")
+DepsT = TypeVar("DepsT", default=None)
+OutputT = TypeVar("OutputT", default=str)
 
 Prompt = Callable[[S], "str | Sequence[MessageInput]"]
 
@@ -138,11 +140,12 @@ class SubGraph(Generic[S]):
 
 @overload
 def sub_graph(
-    child: Agent[Any, Any],
+    child: Agent[DepsT, OutputT],
     *,
     name: str = "",
     prompt: Prompt[S] | None = None,
-    output: Callable[[S, ChildResult[None]], S] | None = None,
+    output: Callable[[S, ChildResult[OutputT]], S] | None = None,
+    deps: Callable[[Any], DepsT] | None = None,
     gate: Policy | None = None,
     budget: Budget | None = None,
     reads: Collection[str] | None = None,
@@ -157,13 +160,14 @@ def sub_graph(
     model: Model | None = None,
     prompt: Prompt[S] | None = None,
     state: Callable[[S], C] | None = None,
-    output: Callable[[S, ChildResult[C]], S] | None = None,
+    output: Callable[[S, ChildResult[str, C]], S] | None = None,
+    deps: Callable[[Any], object] | None = None,
     gate: Policy | None = None,
     budget: Budget | None = None,
     reads: Collection[str] | None = None,
     writes: Collection[str] | None = None,
     into: str = "",
-    options: RunOptions | None = None,
+    options: RunOptions[Any] | None = None,
 ) -> SubGraph[S]: ...
 def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
     child: Agent[Any, Any] | Graph[Any],
@@ -172,21 +176,22 @@ def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
     model: Model | None = None,
     prompt: Prompt[Any] | None = None,
     state: Callable[[Any], Any] | None = None,
-    output: Callable[[Any, ChildResult[Any]], Any] | None = None,
+    output: Callable[[Any, ChildResult[Any, Any]], Any] | None = None,
+    deps: Callable[[Any], object] | None = None,
     gate: Policy | None = None,
     budget: Budget | None = None,
     reads: Collection[str] | None = None,
     writes: Collection[str] | None = None,
     into: str = "",
-    options: RunOptions | None = None,
+    options: RunOptions[Any] | None = None,
 ) -> SubGraph[Any]:
     """Return a node that runs an agent or a graph as a child.
 
         def ask(essay: Essay) -> str:
             return f"Write about {essay.topic}."
 
-        def keep(essay: Essay, result: ChildResult[None]) -> Essay:
-            return replace(essay, draft=result.text)
+        def keep(essay: Essay, result: ChildResult) -> Essay:
+            return replace(essay, draft=result.output)
 
         draft = sub_graph(writer, prompt=ask, output=keep)
         draft = sub_graph(writer, prompt=ask, into="draft")
@@ -203,6 +208,8 @@ def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
         state: computes a child graph's first state from the parent's state.
         output: computes the parent's new state from its old state and the child's result; by
             default, the parent's state does not change.
+        deps: makes the child's `deps` from those of the parent; by default, the child gets the
+            parent's.
         gate: rules that apply to each call of the child, in addition to the existing gates.
         budget: the most that one child run may spend; the parent's remaining budget limits it, too.
         reads: the fields of the parent's state that the functions read; the checker uses them.
@@ -214,7 +221,7 @@ def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
     Raises:
         ConfigError: an option is invalid or would have no effect.
     """
-    opener, graph = _opened(child, model, state, options)
+    opener, graph = _opened(child, model, state, deps, options)
     title = name or (child.name if isinstance(child, Agent) else graph.name)
     if gate is not None:
         refuse_idle_gate(graph, f"`gate` of node {title!r}")
@@ -234,21 +241,23 @@ def _opened(
     child: Agent[Any, Any] | Graph[Any],
     model: Model | None,
     state: Callable[[Any], Any] | None,
-    options: RunOptions | None,
+    deps: Callable[[Any], object] | None,
+    options: RunOptions[Any] | None,
 ) -> tuple[Opener, NodeGraph[Any]]:
     # `as_tool` requires a name; "child" is never shown, because the node's name is used.
     if isinstance(child, Agent):
-        return child.as_tool(name="child").opener, child.graph
+        return child.as_tool(name="child", deps=deps).opener, child.graph
     if state is None and child.state_type is not None:
         raise ConfigError(
             f"graph {child.name!r} carries a state: say how a child run's begins, with "
             "`state=` (a function of the parent's state)"
         )
-    run_options = options or {}
+    run_options: dict[str, Any] = {**(options or {})}
     for option in ("gate", "budget"):
         if option in run_options:
             raise ConfigError(f"`{option}` has a place of its own: sub_graph(…, {option}=…)")
-    opener = child.as_tool(None, model=model, description="", name="child", **run_options).opener
+    tool = child.as_tool(None, model=model, description="", name="child", deps=deps, **run_options)
+    opener = tool.opener
     return opener, graph_of(opener) or child
 
 

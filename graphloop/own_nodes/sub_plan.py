@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar, cast, final
+from typing import Any, Generic, cast, final
 
-from ..agent import Brief, MessageInput, Opener, messages_of
+from typing_extensions import TypeVar
+
+from ..agent import Brief, MessageInput, Opener, answers_of, messages_of, output_from
 from ..driver import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
@@ -18,18 +20,19 @@ from ..events import ChildEnded
 from ..policy import Policy
 from ..run import EndReason, Run
 from ..spending import Budget
-from ..states import changed_fields, lent, with_result
+from ..states import changed_fields, item_text, lent, with_result
 from ..stores import check_state
 from ..values import Message, Usage, UserMessage, evolve
 
 __all__ = ["ChildResult", "SubPlan"]
 
-C = TypeVar("C")
+OutputT_co = TypeVar("OutputT_co", default=str, covariant=True)
+C = TypeVar("C", default=None)
 
 
 @final
 @dataclass(frozen=True)
-class ChildResult(Generic[C]):
+class ChildResult(Generic[OutputT_co, C]):
     """The result of a child run, which is passed to the `output` function of `sub_graph`.
 
     Attributes:
@@ -38,6 +41,8 @@ class ChildResult(Generic[C]):
         end_reason: the reason why the child run ended.
         messages: the messages that the child run added to its conversation.
         usage: the tokens used by the child run and by its own children.
+        answers: the answer as a value of the child's `output_type`, in a tuple that is empty if the
+            child has no such answer; None for a child without an `output_type`.
     """
 
     text: str
@@ -45,6 +50,16 @@ class ChildResult(Generic[C]):
     end_reason: EndReason
     messages: Sequence[Message]
     usage: Usage
+    answers: tuple[OutputT_co, ...] | None = None
+
+    @property
+    def output(self) -> OutputT_co:
+        """The child run's answer: a value of its `output_type`; without one, the `text`.
+
+        Raises:
+            OutputInvalid: the child run ended before it had an answer of its `output_type`.
+        """
+        return output_from(self.answers, self.text, self.end_reason)
 
 
 @final
@@ -69,7 +84,7 @@ class SubPlan:
     opener: Opener
     prompt: Callable[[Any], str | Sequence[MessageInput]] | None = None
     state: Callable[[Any], object] | None = None
-    output: Callable[[Any, ChildResult[Any]], object] | None = None
+    output: Callable[[Any, ChildResult[Any, Any]], object] | None = None
     gate: Policy | None = None
     budget: Budget | None = None
     writes: frozenset[str] | None = None
@@ -127,6 +142,7 @@ class SubPlan:
             child.ending.reason,
             tuple(child.record.added),
             child.spent.usage,
+            answers_of(self.opener.terms.final, child),
         )
         old: object = run.state
         new, made = self.output(lent(old), result), f"`output` of node {self.name!r} returns"
@@ -147,7 +163,7 @@ class SubPlan:
         """Return the event with the child's answer in a field of the parent's state."""
         old, final = lent(run.state), self.opener.terms.final
         kind = cast("object", type(old)) if ports.state_type in {None, Any} else ports.state_type
-        content = ended.content if final is None else final.json_of(child)
+        content = ended.content if final is None else item_text(final.answer(child))
         new = with_result(old, kind, self.into, content, self.name)
         check_state(new, ports.state_type, f"node {self.name!r} returns", kept=ports.kept)
         return evolve(ended, state=new, changed=True)

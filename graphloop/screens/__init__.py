@@ -5,6 +5,6 @@ Refuses a function without a verdict, so that a forgotten `return` lets nothing 
 Start with `functions.py`.
 """
 
-from .functions import ScreenFunction, ScreenInfo, ScreenVerdict, screen_callback
+from .functions import ScreenCallback, ScreenFunction, ScreenInfo, ScreenVerdict, screen_callback
 
-__all__ = ["ScreenFunction", "ScreenInfo", "ScreenVerdict", "screen_callback"]
+__all__ = ["ScreenCallback", "ScreenFunction", "ScreenInfo", "ScreenVerdict", "screen_callback"]

@@ -3,39 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeAlias, cast, final
+
+from typing_extensions import TypeVar
 
 from ..conversation import unscreened
 from ..errors import ConfigError
 from ..events import AnswerChecked
 from ..outcomes import Blocked, Passed
 from ..run import Run
-from ..tools import accepts, awaited
+from ..tools import accepts, awaited, deps_wanted
 from ..values import Message, TextPart, UserMessage
 
 __all__ = ["ScreenCallback", "ScreenFunction", "ScreenInfo", "ScreenVerdict", "screen_callback"]
 
 
-@dataclass(frozen=True, slots=True)
-class ScreenInfo:
+DepsT_co = TypeVar("DepsT_co", default=object, covariant=True)
+
+
+@dataclass(frozen=True)
+class ScreenInfo(Generic[DepsT_co]):
     """Data about what a user says, passed to a screen function as its second argument.
 
     Attributes:
         said: the messages to judge, with their images and files.
         messages: the conversation, which ends in these messages.
         run_id: the run's id.
+        deps: the object that the caller gave this run, for `ScreenInfo[Deps]`.
     """
 
     said: Sequence[UserMessage]
     messages: Sequence[Message]
     run_id: str
+    deps: DepsT_co = field(default=cast("DepsT_co", None), repr=False)
 
 
 ScreenVerdict: TypeAlias = bool | str | Passed | Blocked
 ScreenFunction: TypeAlias = (
     Callable[[str], ScreenVerdict | Awaitable[ScreenVerdict]]
-    | Callable[[str, ScreenInfo], ScreenVerdict | Awaitable[ScreenVerdict]]
+    | Callable[[str, ScreenInfo[Any]], ScreenVerdict | Awaitable[ScreenVerdict]]
 )
 """A function of the text of the new messages, and perhaps of a `ScreenInfo`.
 
@@ -54,6 +61,12 @@ class ScreenCallback:
 
     function: Callable[..., object]
     takes_info: bool
+    deps_type: object = object
+    deps: object = field(default=None, repr=False, compare=False)
+
+    def with_deps(self, deps: object) -> ScreenCallback:
+        """Return the same callback for a run with these dependencies."""
+        return replace(self, deps=deps)
 
     async def __call__(self, run: Run[Any]) -> AnswerChecked:
         """Return the event of the function's verdict on the messages that are not judged yet.
@@ -63,7 +76,7 @@ class ScreenCallback:
         """
         said = unscreened(run, run.node)
         text = "\n\n".join([_text_of(message) for message in said])
-        info = (ScreenInfo(said, run.messages, run.id),) if self.takes_info else ()
+        info = (ScreenInfo(said, run.messages, run.id, self.deps),) if self.takes_info else ()
         verdict = await awaited(self.function(text, *info))
         if isinstance(verdict, bool | Passed | Blocked):
             return AnswerChecked(verdict is True or isinstance(verdict, Passed))
@@ -96,7 +109,7 @@ def screen_callback(function: ScreenFunction) -> ScreenCallback:
             f"screen {_name_of(function)!r}: expected a function of the user's text and perhaps a "
             f"ScreenInfo, found {function!r:.80}. Fix: give it one or two positional parameters"
         )
-    return ScreenCallback(function, takes_info)
+    return ScreenCallback(function, takes_info, deps_wanted(function, ScreenInfo))
 
 
 def _name_of(function: Callable[..., object]) -> str:

@@ -5,6 +5,7 @@ Refuses, at definition, a signature or schema that no call could satisfy.
 Start with `tool`; `outcome` has the answers that a model reads.
 """
 
+from .dependencies import DepsNeed, check_deps, deps_of_context, deps_wanted, kind_name, uncovered
 from .execution import UNREAD, TooLate, awaited, leave, within, yes_or_no
 from .gates import NO_GATES, Gates, answer_of, conditions_of, gates_of, rules_of
 from .options import NOT_DONE, REPEATABLE, UNKNOWN, Approval, Found, legal_name
@@ -41,6 +42,7 @@ __all__ = [
     "AnyTool",
     "Approval",
     "ArgumentsRejected",
+    "DepsNeed",
     "Found",
     "Gates",
     "JsonSchema",
@@ -54,11 +56,15 @@ __all__ = [
     "answer_of",
     "arguments_parser",
     "awaited",
+    "check_deps",
     "conditions_of",
+    "deps_of_context",
+    "deps_wanted",
     "error_text",
     "gates_of",
     "is_async",
     "join_issues",
+    "kind_name",
     "leave",
     "legal_name",
     "model_parameters",
@@ -72,6 +78,7 @@ __all__ = [
     "schema_text",
     "shorten",
     "tool",
+    "uncovered",
     "unknown_outcome",
     "within",
     "yes_or_no",

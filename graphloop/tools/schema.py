@@ -45,13 +45,15 @@ class Parameters:
 
     `parse` returns checked arguments or raises. With `keywords` they are a dict of keyword
     arguments, else a single value. `context` names the parameter that receives the context, if
-    there is one. `summary` is the first paragraph of the docstring.
+    there is one; `deps` is the type of the dependencies that this parameter expects. `summary` is
+    the first paragraph of the docstring.
     """
 
     schema: str
     parse: Callable[[str], object]
     keywords: bool = False
     context: str = ""
+    deps: object = object
     summary: str = ""
 
 

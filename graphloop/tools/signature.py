@@ -19,6 +19,7 @@ from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict
 
 from ..errors import ToolDefinitionError
+from .dependencies import deps_of_context
 from .schema import JsonSchema, Parameters, arguments_parser, schema_of, schema_text
 
 if typing.TYPE_CHECKING:
@@ -41,16 +42,18 @@ def function_parameters(function: Callable[..., object], injected: type) -> Para
     hints: dict[str, object] = {}
     defaults: dict[str, object] = {}
     context = ""
+    deps: object = object
     for parameter in _signature(function, place).parameters.values():
         here = f"{place}: parameter {parameter.name!r}"
         hint = _hint(function, parameter, here)
-        if hint in (injected, injected | None):
+        is_context, kind = deps_of_context(hint, injected)
+        if is_context:
             if context:
                 raise ToolDefinitionError(
                     f"{here} is a second {injected.__name__}, after {context!r}. "
                     "Fix: keep one of them."
                 )
-            context = parameter.name
+            context, deps = parameter.name, kind
             continue
         hints[parameter.name] = hint
         if parameter.default is not inspect.Parameter.empty:
@@ -67,6 +70,7 @@ def function_parameters(function: Callable[..., object], injected: type) -> Para
         arguments_parser(adapter.validator.validate_json),
         keywords=True,
         context=context,
+        deps=deps,
         summary=summary,
     )
 

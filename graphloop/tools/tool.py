@@ -12,7 +12,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import sha256
 from threading import Event
-from typing import Final, Generic, Literal, TypeAlias, Unpack, cast, final, overload
+from typing import Final, Generic, Literal, Self, TypeAlias, Unpack, cast, final, overload
 
 import pydantic
 from msgspec import Struct
@@ -21,6 +21,7 @@ from typing_extensions import ParamSpec, TypeVar
 
 from ..errors import ToolDefinitionError
 from ..values import Message, ToolKind, ToolSpec, evolve
+from .dependencies import deps_wanted
 from .execution import UNREAD, awaited, caller, execute_call, look_up, raised, yes_or_no
 from .options import (
     NOT_DONE,
@@ -53,6 +54,7 @@ __all__ = [
 ]
 
 P = ParamSpec("P", default=...)
+DepsT_co = TypeVar("DepsT_co", default=object, covariant=True)
 R_co = TypeVar("R_co", default=object, covariant=True)
 Q = ParamSpec("Q")
 T = TypeVar("T")
@@ -61,13 +63,18 @@ NEVER: Final = Event()
 """The `aborted` of calls without a thread: the driver cancels those."""
 
 
-class ToolContext(Struct, frozen=True):
+class ToolContext(Struct, Generic[DepsT_co], frozen=True):
     """The call that a tool serves, for a parameter of this type.
+
+        @tool
+        async def refund(order: int, context: ToolContext[Deps]) -> str:
+            return await context.deps.bank.refund(order)
 
     `key` is graphloop's own key of the call, unique in its run; `call_id` the provider's id, which
     may repeat; `messages` the conversation up to this turn's calls; `path` the keys of the calls,
     outermost first, that started the parent agents of this run. A tool with
     `thread=True`, which cannot be cancelled, finds `aborted` set once its call is given up.
+    `deps` is the object that the caller gave this run; a plain `ToolContext` reads no `deps`.
     """
 
     run_id: str
@@ -77,8 +84,12 @@ class ToolContext(Struct, frozen=True):
     messages: Sequence[Message]
     path: tuple[str, ...] = ()
     aborted: Event = NEVER
+    deps: DepsT_co = cast("DepsT_co", None)
 
-    def of_a_thread(self) -> ToolContext:
+    def __repr__(self) -> str:
+        return f"ToolContext(run_id={self.run_id!r}, key={self.key!r}, turn={self.turn})"
+
+    def of_a_thread(self) -> Self:
         """Return the context for a call in its own thread."""
         return evolve(self, aborted=Event())
 
@@ -162,6 +173,14 @@ class Tool(Generic[P, R_co]):
     def effect(self) -> EffectPolicy:
         """Whether a call that a dead process started may run again."""
         return self.policy.effect
+
+    @property
+    def deps_type(self) -> object:
+        """The type of `deps` that the tool's functions read; `object` if they read none."""
+        kind, asked = self._parameters.deps, self.policy.needs_approval
+        functions = (self._execute if kind is object else None, asked)
+        wanted = [deps_wanted(each, ToolContext) for each in functions if callable(each)]
+        return next((one for one in (kind, *wanted) if one is not object), object)
 
     def renamed(self, name: str) -> Tool[P, R_co]:
         """Return the same tool under another name.

@@ -54,6 +54,11 @@ class Toolbox:
         """Return the tool of this name, or None."""
         return self._tools.get(name)
 
+    @property
+    def tools(self) -> tuple[AnyTool, ...]:
+        """All tools, in order."""
+        return tuple(self._tools.values())
+
     def copy(self) -> Toolbox:
         """Return a toolbox with the same tools, which grows independently."""
         same = object.__new__(Toolbox)

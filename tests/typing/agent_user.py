@@ -107,7 +107,7 @@ def listen(step: StepResult) -> None:
     assert_type(step.usage, Usage)
 
 
-agent = Agent(
+agent: Agent = Agent(
     "anthropic:claude-opus-4-8",
     tools=[get_weather, refund, client, plain],
     max_steps=5,

@@ -154,12 +154,12 @@ def ask(ticket: Ticket) -> str:
     return ticket.text
 
 
-def take(ticket: Ticket, result: ChildResult[None]) -> Ticket:
+def take(ticket: Ticket, result: ChildResult) -> Ticket:
     assert_type(result.text, str)
     return replace(ticket, text=result.text)
 
 
-def take_draft(ticket: Ticket, result: ChildResult[Draft]) -> Ticket:
+def take_draft(ticket: Ticket, result: ChildResult[str, Draft]) -> Ticket:
     return replace(ticket, text=result.state.text)
 
 

@@ -22,6 +22,8 @@ from graphloop import (
     stream_chat,
 )
 from graphloop.agent import json_output
+from graphloop.own_nodes import ChildResult, sub_graph
+from graphloop.own_nodes.sub_graphs import SubGraph
 
 
 class Person(BaseModel):
@@ -83,6 +85,21 @@ async def use(essays: Graph[Essay]) -> None:
     assert_type(result.state, Essay)
 
 
+def keep(essay: Essay, result: ChildResult[Person]) -> Essay:
+    assert_type(result.output, Person)
+    assert_type(result.state, None)
+    return Essay(result.output.name)
+
+
+def keep_text(essay: Essay, result: ChildResult) -> Essay:
+    assert_type(result.output, str)
+    return Essay(result.output)
+
+
+assert_type(sub_graph(typed, output=keep), SubGraph[Essay])
+assert_type(sub_graph(plain, output=keep_text), SubGraph[Essay])
+
+
 # An agent with a narrower output is good wherever one with a wider output is expected.
 wider: Agent[None, BaseModel] = typed
 anything: Agent[None, object] = plain
@@ -92,3 +109,4 @@ Agent("openai:x", output_type=schema)  # type: ignore[arg-type]  # pyright: igno
 age = typed.generate_sync("who?").output.age  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
 wrong: Agent[None, Essay] = typed  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
 narrower: RunResult[Person] = plain.generate_sync("who?")  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+sub_graph(plain, output=keep)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]

@@ -128,6 +128,7 @@ def everything() -> EveryAgentOption:
         "run_ungated": True,
         "fallback_models": [ScriptedModel([], label="spare")],
         "output_type": str,
+        "deps_type": dict,
         "output_mode": "native",
         "max_output_retries": 1,
         "done_when": lambda info: bool(info.text),
@@ -152,7 +153,10 @@ def test_every_option_can_be_given_at_once_and_is_kept() -> None:
     agent = Agent(said, **options)
     again = agent.with_options(instructions="be long")
 
-    assert ("one", "two") == (agent.generate_sync("a").output, again.generate_sync("b").output)
+    assert ("one", "two") == (
+        agent.generate_sync("a", deps={}).output,
+        again.generate_sync("b", deps={}).output,
+    )
     assert ["fetch", "write"] == [tool.name for tool in said.requests[0].tools]
     systems = (SystemMessage("be brief"), SystemMessage("be long"))
     assert systems == tuple(one.messages[0] for one in said.requests)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from graphloop import END, Agent, Graph, agent_tool, budget
-from graphloop.agent.metadata import graph_of
+from graphloop.agent.child_runs import graph_of
 from graphloop.agent.sub_agents import AgentTool
 from graphloop.own_nodes import sub_graph
 from graphloop.proofs.bounds import bound

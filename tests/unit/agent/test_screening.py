@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from graphloop import Agent, EndReason
+from graphloop import END, Agent, EndReason, Graph
 from graphloop.errors import ConfigError, RunFailed
 from graphloop.events import CallbackReturned, Event, ModelReplied
+from graphloop.own_nodes import screen
 from graphloop.parts.parts import Part, StepFinish, TextDelta
 from graphloop.providers.base import Delta, ModelSession
 from graphloop.providers.script import Entry
 from graphloop.rules import never
+from graphloop.screens import ScreenInfo
 from graphloop.stores import open_store
 from graphloop.testing import ScriptedModel
 from graphloop.values import AssistantMessage, ModelRequest, Reply, TextPart
@@ -351,3 +353,35 @@ def test_a_replay_and_a_resume_never_judge_again(parallel: bool, tmp_path: Path)
                 assert (0 if upto > judged else 1) == len(judge.heard), upto
 
     within(work())
+
+
+def test_a_screen_reads_the_dependencies_of_the_run() -> None:
+    def allowed(text: str, info: ScreenInfo[set[str]]) -> bool:
+        return text in info.deps
+
+    agent = Agent(ScriptedModel(["ok", "ok"]), screen=allowed, deps_type=set[str])
+
+    assert "ok" == agent.generate_sync("a", deps={"a"}).text
+    assert EndReason.REFUSAL is agent.generate_sync("b", deps={"a"}).end_reason
+
+
+def test_a_screen_of_a_graph_reads_the_dependencies_of_the_run() -> None:
+    def allowed(text: str, info: ScreenInfo[set[str]]) -> bool:
+        return text in info.deps
+
+    first = screen(allowed)
+    rows: dict[Any, dict[Any, Any]] = {first: {...: END}}
+    graph = Graph("guarded", first, rows)
+
+    assert EndReason.COMPLETED is graph.run_sync(None, prompt="a", deps={"a"}).end_reason
+    with pytest.raises(ConfigError, match="deps"):
+        graph.run_sync(None, prompt="a")
+
+
+def test_an_iterated_run_waits_for_the_verdict() -> None:
+    async def work(question: str) -> list[str]:
+        agent, _, _ = asked(reply(call("read")), "Boil it.", parallel=True)
+        return [turn.text async for turn in agent.iter(question)]
+
+    assert ["", "Boil it."] == within(work("how to cook rice?"))
+    assert [] == within(work("who won?"))

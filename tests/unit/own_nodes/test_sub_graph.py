@@ -40,7 +40,7 @@ def payer(**options: Policy) -> Agent:
     return Agent(ScriptedModel(script), tools=[pay], name="payer", **wrong(options))
 
 
-def keep(ticket: Ticket, result: ChildResult[None]) -> Ticket:
+def keep(ticket: Ticket, result: ChildResult) -> Ticket:
     """Take the answer for a text."""
     return replace(ticket, text=result.text)
 
@@ -222,7 +222,7 @@ def count(pad: Open) -> tuple[Billing, Open]:
     return Billing(), Open(f"{pad.text}!")
 
 
-def take(pad: Open, result: ChildResult[Ticket]) -> Open:
+def take(pad: Open, result: ChildResult[str, Ticket]) -> Open:
     """Make the parent's of its child's."""
     return Open(result.state.text)
 
@@ -234,7 +234,7 @@ def test_a_child_may_answer_by_its_state_alone() -> None:
     def begin(ticket: Ticket) -> Open:
         return Open(ticket.text)
 
-    def take(ticket: Ticket, result: ChildResult[Open]) -> Ticket:
+    def take(ticket: Ticket, result: ChildResult[str, Open]) -> Ticket:
         assert ("", EndReason.COMPLETED, ()) == (result.text, result.end_reason, result.messages)
         return replace(ticket, text=result.state.text)
 
@@ -273,7 +273,7 @@ def test_a_child_that_parks_goes_on_in_another_process(tmp_path: Path) -> None:
     assert Open("all paid") == asyncio.run(Runs(store, nested()).replay(parked.run_id)).state
 
 
-def saying(state: object) -> Callable[[Ticket, ChildResult[None]], Ticket]:
+def saying(state: object) -> Callable[[Ticket, ChildResult], Ticket]:
     """Return an output that makes this of a child's result."""
     return lambda ticket, result: wrong(state)
 
@@ -308,7 +308,7 @@ async def test_output_and_prompt_are_held_to_their_declarations(
     assert (Ticket("x"), EndReason.ERROR) == (kept.state, kept.ending and kept.ending.reason)
 
 
-async def later(ticket: Ticket, result: ChildResult[None] | None = None) -> Ticket:
+async def later(ticket: Ticket, result: ChildResult | None = None) -> Ticket:
     """Return a state, or a question, when it is awaited."""
     return ticket
 
@@ -339,3 +339,18 @@ def test_a_child_begins_with_a_state_of_its_graph_s_type(begun: object, tmp_path
 
     with pytest.raises(ConfigError, match="graph 'kid' begins with a state"):
         asyncio.run(graph.run(None, store=str(tmp_path / "runs.db")))
+
+
+def take_number(ticket: Ticket, result: ChildResult[int]) -> Ticket:
+    """Take a number for a text."""
+    return replace(ticket, text=f"{result.output + 1}")
+
+
+def test_a_child_s_typed_output_reaches_the_parent() -> None:
+    child = Agent(ScriptedModel(['{"value": 41}']), output_type=int, output_mode="native")
+    kid = sub_graph(child, prompt=lambda _: "how many?", output=take_number)
+    graph = Graph("typed", kid, {kid: {...: END}}, state_type=Ticket)
+
+    result = asyncio.run(graph.run(Ticket("")))
+
+    assert "42" == result.state.text

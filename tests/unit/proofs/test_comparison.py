@@ -12,7 +12,7 @@ import pytest
 from typing_extensions import Unpack
 
 from graphloop import Agent, budget, tool
-from graphloop.agent.inputs import AnswerInfo
+from graphloop.agent.hooks import AnswerInfo
 from graphloop.agent.options import AgentOptions
 from graphloop.contract import ChildContract, Contract
 from graphloop.errors import ConfigError

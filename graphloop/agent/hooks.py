@@ -1,0 +1,182 @@
+"""Hooks: what the functions among an agent's options receive and return.
+
+Each receives the facts that its question is about, with the `deps` of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeAlias, cast
+
+from typing_extensions import TypeVar
+
+from ..errors import ConfigError
+from ..limits import StopCondition, StopInfo
+from ..screens import ScreenFunction
+from ..tools import AnyTool, accepts, awaited
+from ..values import Message, Usage
+from .inputs import ChoiceInput, DepsT, MessageInput, Model
+from .sub_agents import NamedAgent
+
+__all__ = [
+    "AnswerInfo",
+    "Compact",
+    "Instructions",
+    "Predicate",
+    "Prepare",
+    "Review",
+    "Screen",
+    "StepChanges",
+    "StepInfo",
+    "StopContext",
+    "StopInput",
+    "instructions_for",
+    "stop_input",
+]
+
+DepsT_co = TypeVar("DepsT_co", default=object, covariant=True)
+
+Screen: TypeAlias = ScreenFunction | NamedAgent
+"""A function of what the user says, or an agent that reads it and answers with a verdict."""
+
+
+@dataclass(frozen=True)
+class StepInfo(Generic[DepsT_co]):
+    """Data about a turn before it starts, passed to `prepare_step` and `compact` functions.
+
+    Attributes:
+        step_index: the turn's index, from 0.
+        messages: the conversation to be sent to the model.
+        usage: the tokens of all turns so far.
+        deps: the object that the caller gave this run.
+    """
+
+    step_index: int
+    messages: Sequence[Message]
+    usage: Usage
+    deps: DepsT_co = field(default=cast("DepsT_co", None), repr=False)
+
+
+class StopContext(StopInfo, Generic[DepsT_co], frozen=True):
+    """`StopInfo` for the functions among `stop_when`, with the object that the caller gave the run.
+
+    def enough(info: StopContext[Deps]) -> bool:
+        return info.spent.cost_usd > info.deps.credit_usd
+    """
+
+    deps: DepsT_co = cast("DepsT_co", None)
+
+    def __repr__(self) -> str:
+        return f"StopContext(step_count={self.step_count}, elapsed_s={self.elapsed_s})"
+
+
+@dataclass(frozen=True, slots=True)
+class StepChanges:
+    """The changes that a `prepare_step` function returns; a default value changes nothing.
+
+    `messages` becomes the history of this and all later turns. `add_tools` and `withdraw_tools`
+    (names) change the tools of this and all later turns. `active_tools`, `tool_choice` and `model`
+    replace the agent's values for this turn only. `tool_choice` must be possible with the tools of
+    the turn. If a turn has `active_tools`, an added tool is offered only if that list names the
+    tool. A journal stores no functions: to resume the run by its id in another process, pass the
+    added tools among the agent's `tools`.
+    """
+
+    messages: Sequence[MessageInput] | None = None
+    add_tools: Sequence[AnyTool | Callable[..., object]] = ()
+    withdraw_tools: Sequence[str] = ()
+    active_tools: Sequence[str] | None = None
+    tool_choice: ChoiceInput | None = None
+    model: Model | None = None
+
+
+@dataclass(frozen=True)
+class AnswerInfo(Generic[DepsT_co]):
+    """Data about a final answer, passed to `done_when` and `verify` functions.
+
+    Attributes:
+        text: the answer as text.
+        output: the answer as a value of the agent's `output_type`; None without an `output_type`.
+        messages: the conversation.
+        usage: the tokens of all turns so far.
+        step_index: the turn's index, from 0.
+        attempt: the number of answers that this check has sent back so far.
+        deps: the object that the caller gave this run.
+    """
+
+    text: str
+    output: object
+    messages: Sequence[Message]
+    usage: Usage
+    step_index: int
+    attempt: int
+    deps: DepsT_co = field(default=cast("DepsT_co", None), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """The result of a `verify` function: whether the answer is good, and how to improve it.
+
+    The model reads `feedback` in its next turn. If `retry` is False, the run accepts the answer
+    even if `ok` is False.
+    """
+
+    ok: bool
+    feedback: str = ""
+    retry: bool = True
+
+
+Predicate: TypeAlias = Callable[[StopContext[DepsT]], bool | Awaitable[bool]]
+StopInput: TypeAlias = StopCondition | Predicate[DepsT] | Sequence[StopCondition | Predicate[DepsT]]
+Compact: TypeAlias = Callable[
+    [StepInfo[DepsT]], Sequence[MessageInput] | Awaitable[Sequence[MessageInput]]
+]
+Prepare: TypeAlias = Callable[[StepInfo[DepsT]], StepChanges | Awaitable[StepChanges | None] | None]
+Says: TypeAlias = str | Awaitable[str]
+Instructions: TypeAlias = str | Callable[[], Says] | Callable[[DepsT], Says]
+
+
+def stop_input(
+    given: StopInput[Any],
+) -> tuple[tuple[StopCondition, ...], tuple[Predicate[Any], ...]]:
+    """Split `stop_when` into stop conditions, which the graph evaluates, and functions.
+
+    Raises:
+        ConfigError: an item is neither a stop condition nor a function.
+    """
+    # isinstance does not narrow the type of the items.
+    items = cast("Sequence[object]", given) if isinstance(given, Sequence) else (given,)
+    conditions: list[StopCondition] = []
+    predicates: list[Predicate[Any]] = []
+    for item in items:
+        if isinstance(item, StopCondition) and not isinstance(item, type):
+            conditions.append(item)
+        elif callable(item) and not isinstance(item, type):
+            # The run checks what the function returns.
+            predicates.append(cast("Predicate[Any]", item))
+        else:
+            raise ConfigError(
+                "`stop_when`: expected conditions (graphloop.limits.stop) and functions of "
+                f"StopInfo, found {item!r}"
+            )
+    return tuple(conditions), tuple(predicates)
+
+
+async def instructions_for(given: Instructions[Any] | None, deps: object) -> str | None:
+    """Return the system message of a run; a function among the options computes it from `deps`.
+
+    Raises:
+        ConfigError: the function returns no text.
+        Exception: the function raised it.
+    """
+    if given is None or isinstance(given, str):
+        return given
+    function = cast("Callable[..., Says]", given)
+    said = await awaited(function(deps) if accepts(function, 1) else function())
+    if not isinstance(said, str):
+        raise ConfigError(
+            f"`instructions`: expected a function that returns a text, found one that returns "
+            f"{type(said).__name__}. Fix: return a str."
+        )
+    return said

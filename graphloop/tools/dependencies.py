@@ -1,0 +1,124 @@
+"""Dependencies: the types of `deps`, the object that a caller gives the functions of one run.
+
+A run never journals or prints its dependencies. Errors about them name types only.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Iterable, Mapping
+
+from msgspec import Struct
+
+from ..errors import ConfigError
+
+__all__ = ["DepsNeed", "check_deps", "deps_of_context", "deps_wanted", "kind_name", "uncovered"]
+
+
+class DepsNeed(Struct, frozen=True):
+    """A part of a program that reads `deps`, and the type that this part expects.
+
+    Attributes:
+        place: the part, in words: "tool 'refund'".
+        kind: the expected type, as an annotation names it.
+    """
+
+    place: str
+    kind: object
+
+
+def deps_of_context(annotation: object, context: type) -> tuple[bool, object]:
+    """Return whether an annotation is `context`, and the type of its dependencies.
+
+    The type is `object` for a plain annotation: such a function reads no dependencies.
+
+        deps_of_context(ToolContext[Deps] | None, ToolContext)  # (True, Deps)
+    """
+    members = [kind for kind in typing.get_args(annotation) if kind is not type(None)]
+    if typing.get_origin(annotation) is not context and len(members) == 1:
+        annotation = members[0]
+    if annotation is context:
+        return True, object
+    if typing.get_origin(annotation) is not context:
+        return False, object
+    (kind,) = typing.get_args(annotation)
+    free = kind is typing.Any or isinstance(kind, typing.TypeVar)
+    return True, object if free else kind
+
+
+def deps_wanted(function: Callable[..., object], context: type) -> object:
+    """Return the type of dependencies that a function expects of its context; `object` for none."""
+    named = getattr(inspect.unwrap(function), "__annotations__", {}).values()
+    if not any(f"{context.__name__}[" in str(annotation) for annotation in named):
+        return object
+    try:
+        hints = typing.get_type_hints(inspect.unwrap(function))
+    except (NameError, AttributeError, SyntaxError, TypeError):
+        return object  # The annotations cannot be resolved; the run checks nothing then.
+    found = [deps_of_context(hint, context)[1] for hint in hints.values()]
+    return next((kind for kind in found if kind is not object), object)
+
+
+def check_deps(needs: Iterable[DepsNeed], given: Mapping[str, object], place: str) -> None:
+    """Refuse a run whose `deps` are missing, have another type, or are not read by any part.
+
+    Args:
+        needs: the parts that read the dependencies.
+        given: the caller's keywords, with `deps` if the caller gives them.
+        place: the agent or graph, in words.
+
+    Raises:
+        ConfigError: naming the parts and the types, never the object.
+    """
+    wanted = tuple(needs)
+    if "deps" not in given:
+        if wanted:
+            raise ConfigError(
+                f"`deps` of {place}: expected {kind_name(wanted[0].kind)}, which {wanted[0].place} "
+                "reads, found none. Fix: pass `deps=…` to each start and each resume of the run."
+            )
+        return
+    found = given["deps"]
+    if not wanted and found is not None:
+        raise ConfigError(
+            f"`deps` of {place} have no effect: no part of it reads them. Fix: declare their type, "
+            f"Agent(…, deps_type={type(found).__name__}), or leave them out."
+        )
+    for need in wanted:
+        if not _fits(found, need.kind):
+            raise ConfigError(
+                f"`deps` of {place}: expected {kind_name(need.kind)}, which {need.place} reads, "
+                f"found an object of type {type(found).__name__}. Fix: pass one of the type."
+            )
+
+
+def uncovered(declared: object, needs: Iterable[DepsNeed]) -> DepsNeed | None:
+    """Return the first part that `deps` of the declared type cannot serve; None if there is none.
+
+    Only plain classes are compared: whether an object keeps a protocol shows at its use.
+    """
+    for need in needs:
+        plain = [typing.cast("type", kind) for kind in (declared, need.kind) if _is_plain(kind)]
+        if len(plain) == 2 and not issubclass(*plain):
+            return need
+    return None
+
+
+def kind_name(kind: object) -> str:
+    """Return a type as an error names it."""
+    return kind.__qualname__ if isinstance(kind, type) else str(kind)
+
+
+def _fits(found: object, kind: object) -> bool:
+    return not _is_plain(kind) or isinstance(found, typing.cast("type", kind))
+
+
+def _is_plain(kind: object) -> bool:
+    """Whether `isinstance` decides about this type: no protocol, no TypedDict, no generic alias."""
+    return (
+        isinstance(kind, type)
+        and typing.get_origin(kind) is None
+        and not getattr(kind, "_is_protocol", False)
+        and not typing.is_typeddict(kind)
+    )

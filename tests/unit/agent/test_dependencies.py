@@ -1,0 +1,473 @@
+"""`deps`: each function of a run reads them, and no journal, repr or error shows them."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from graphloop import (
+    END,
+    Agent,
+    AnswerInfo,
+    Graph,
+    NodeContext,
+    RunResult,
+    StepInfo,
+    Tool,
+    ToolContext,
+    agent_tool,
+    allow,
+    ask,
+    generate_text_sync,
+    node,
+    tool,
+)
+from graphloop.agent import StopContext
+from graphloop.errors import ConfigError
+from graphloop.nodes import Append
+from graphloop.outcomes import Answered, Outcome
+from graphloop.own_nodes import ChildResult, sub_graph
+from graphloop.stores import MemoryStore
+from graphloop.testing import ScriptedModel
+from graphloop.values import ModelRequest, SystemMessage, ToolResult
+from tests.strategies import call, reply
+
+CANARY = "canary-of-the-deps"
+
+
+@dataclass
+class Desk:
+    """The dependencies of a support desk."""
+
+    user: str = CANARY
+    limit: int = 10
+    seen: list[str] = field(default_factory=list[str])
+
+
+@tool
+async def refund(amount: int, context: ToolContext[Desk]) -> str:
+    """Pay back."""
+    context.deps.seen.append(f"tool {amount}")
+    return "paid"
+
+
+@tool
+def plain(amount: int, context: ToolContext) -> str:
+    """Read nothing."""
+    return context.key
+
+
+def paying(amount: int = 5) -> Any:
+    """Return a turn that calls `refund`."""
+    return reply(call("refund", "a", f'{{"amount": {amount}}}'))
+
+
+def test_each_function_of_an_agent_reads_the_deps_of_its_run() -> None:
+    def prepare(info: StepInfo[Desk]) -> None:
+        info.deps.seen.append("prepare_step")
+
+    def enough(info: StopContext[Desk]) -> bool:
+        info.deps.seen.append("stop_when")
+        return info.spent.cost_usd > info.deps.limit
+
+    def verify(info: AnswerInfo[Desk]) -> bool:
+        info.deps.seen.append("verify")
+        return True
+
+    def done(info: AnswerInfo[Desk]) -> bool:
+        info.deps.seen.append("done_when")
+        return True
+
+    def over(arguments: Mapping[str, int], context: ToolContext[Desk]) -> bool:
+        context.deps.seen.append("gate")
+        return arguments["amount"] > context.deps.limit
+
+    model = ScriptedModel([paying(), "done"])
+    agent = Agent(
+        model,
+        deps_type=Desk,
+        tools=[refund],
+        prepare_step=prepare,
+        stop_when=enough,
+        verify=verify,
+        done_when=done,
+        gate=ask("refund", when=over) | allow("*"),
+        instructions=lambda deps: f"You serve user {len(deps.user)}.",
+    )
+    desk = Desk()
+
+    result = agent.generate_sync("go", deps=desk)
+
+    assert "done" == result.output
+    every = ["prepare_step", "gate", "tool 5", "stop_when", "prepare_step", "done_when", "verify"]
+    assert every == desk.seen
+    assert SystemMessage(f"You serve user {len(CANARY)}.") == model.requests[0].messages[0]
+
+
+def test_two_runs_at_once_have_their_own_deps() -> None:
+    def answer(request: ModelRequest) -> Any:
+        return "done" if isinstance(request.messages[-1], ToolResult) else paying(1)
+
+    agent = Agent(ScriptedModel([answer] * 10), deps_type=Desk, tools=[refund])
+    desks = [Desk() for _ in range(5)]
+
+    async def main() -> None:
+        await asyncio.gather(*[agent.generate("go", deps=desk) for desk in desks])
+
+    asyncio.run(main())
+
+    assert [["tool 1"]] * 5 == [desk.seen for desk in desks]
+
+
+@pytest.mark.parametrize("kind", ["text", "nothing", "later"])
+def test_instructions_are_computed_once_from_deps_and_stay_in_the_journal(kind: str) -> None:
+    """A resume in another process, with other deps, sends the model the same prefix."""
+    called: list[str] = []
+
+    def text(deps: Desk) -> str:
+        called.append(deps.user)
+        return f"for {deps.user}"
+
+    async def later(deps: Desk) -> str:
+        return text(deps)
+
+    def nothing() -> str:
+        called.append("nobody")
+        return "for nobody"
+
+    said: Any = {"text": text, "later": later, "nothing": nothing}[kind]
+    store = MemoryStore()
+    model = ScriptedModel([paying(), "done"])
+    asking = tool(refund_unread, name="refund", needs_approval=True)
+    agent = Agent(model, deps_type=Desk, tools=[asking], instructions=said, store=store)
+
+    parked = agent.generate_sync("go", deps=Desk("ada"))
+    approvals = {one.key: True for one in parked.pending}
+    result = agent.resume_sync(parked.run_id, approvals=approvals, deps=Desk("bob"))
+
+    assert "done" == result.text
+    assert 1 == len(called)
+    first, second = (one.messages[0] for one in model.requests)
+    assert SystemMessage("for nobody" if kind == "nothing" else "for ada") == first == second
+
+
+def refund_unread(amount: int) -> str:
+    """Pay back, and read no deps."""
+    return "paid"
+
+
+def refund_parameters() -> Mapping[str, object]:
+    """Return a schema of one amount."""
+    return {"type": "object", "properties": {"amount": {"type": "integer"}}}
+
+
+def test_instructions_that_are_no_text_are_refused() -> None:
+    def itself(deps: Desk) -> Any:
+        return deps
+
+    agent = Agent(ScriptedModel(["hi"]), deps_type=Desk, instructions=itself)
+
+    with pytest.raises(ConfigError, match="returns Desk") as refused:
+        agent.generate_sync("go", deps=Desk())
+
+    assert CANARY not in str(refused.value)
+
+
+def test_a_start_and_a_resume_without_deps_are_refused_before_anything_runs() -> None:
+    store, model = MemoryStore(), ScriptedModel([paying(), "done"])
+
+    @tool(needs_approval=True)
+    def refund(amount: int, context: ToolContext[Desk]) -> str:
+        """Pay back."""
+        context.deps.seen.append(f"paid {amount}")
+        return "paid"
+
+    agent = Agent(model, name="desk", deps_type=Desk, tools=[refund], store=store)
+    missing = r"`deps` of 'desk': expected Desk, which agent 'desk' reads, found none"
+
+    with pytest.raises(ConfigError, match=missing):
+        agent.generate_sync("go")
+    assert not model.requests
+    parked = agent.generate_sync("go", deps=Desk())
+    before = asyncio.run(store.load(parked.run_id))
+    for run in (parked, parked.run_id):
+        with pytest.raises(ConfigError, match=missing):
+            agent.resume_sync(run, approvals={one.key: True for one in parked.pending})
+    assert before == asyncio.run(store.load(parked.run_id))
+    assert "aborted" == asyncio.run(agent.runs.cancel(parked.run_id)).end_reason
+
+
+def test_deps_of_another_type_are_refused_and_not_shown() -> None:
+    agent = Agent(ScriptedModel(["hi"]), deps_type=Desk)
+    wrong: Any = CANARY
+
+    with pytest.raises(
+        ConfigError, match=r"expected Desk.* found an object of type str"
+    ) as refused:
+        agent.generate_sync("go", deps=wrong)
+
+    assert CANARY not in str(refused.value)
+    with pytest.raises(ConfigError, match="have no effect"):
+        Agent(ScriptedModel(["hi"])).generate_sync("go", deps=wrong)
+
+
+class Named(Protocol):
+    """A type that no `isinstance` decides about."""
+
+    user: str
+
+
+def test_a_protocol_takes_every_object() -> None:
+    agent = Agent(ScriptedModel(["hi"]), deps_type=Named, instructions=lambda deps: deps.user)
+
+    assert "hi" == agent.generate_sync("go", deps=Desk()).text
+
+
+def test_an_agent_names_the_part_that_reads_deps_of_another_type() -> None:
+    with pytest.raises(
+        ConfigError, match=r"expected a `deps_type`, since tool 'refund' reads.*Desk"
+    ):
+        Agent(ScriptedModel([]), tools=[refund])
+    with pytest.raises(ConfigError, match=r"`deps` of type Desk, which tool 'refund' reads.*=int"):
+        Agent(ScriptedModel([]), tools=[refund], deps_type=int)
+    Agent(ScriptedModel([]), tools=[plain])
+
+    def over(arguments: object, context: ToolContext[Desk]) -> bool:
+        return True
+
+    asked = Tool(name="pay", parameters=refund_parameters(), execute=print, needs_approval=over)
+    with pytest.raises(ConfigError, match="tool 'pay' reads"):
+        Agent(ScriptedModel([]), tools=[asked])
+
+
+def child(**options: Any) -> Agent[Desk, str]:
+    """Return an agent that calls `refund` once."""
+    return Agent(
+        ScriptedModel([paying(7), "paid it"]),
+        name="cashier",
+        deps_type=Desk,
+        tools=[refund],
+        **options,
+    )
+
+
+def boss(*tools: Any, **options: Any) -> Agent[Any, Any]:
+    """Return an agent that calls the agent `cashier`."""
+    script: list[Any] = [reply(call("cashier", "x", '{"prompt": "pay"}')), "all done"]
+    return Agent(ScriptedModel(script), tools=tools, **options)
+
+
+def test_a_child_gets_the_deps_of_its_parent() -> None:
+    told: list[str] = []
+
+    def instructions(deps: Desk) -> str:
+        told.append(deps.user)
+        return "Pay."
+
+    desk = Desk("ada")
+    top = boss(child(instructions=instructions).as_tool(description="pays"), deps_type=Desk)
+
+    assert "all done" == top.generate_sync("go", deps=desk).text
+    assert ["tool 7"] == desk.seen
+    assert ["ada"] == told
+
+
+def test_a_child_can_be_given_deps_of_its_own() -> None:
+    @dataclass
+    class Office:
+        desk: Desk
+
+    office = Office(Desk())
+    cashier = child().as_tool(description="pays", deps=lambda parent: parent.desk)
+
+    assert "all done" == boss(cashier, deps_type=Office).generate_sync("go", deps=office).text
+    assert ["tool 7"] == office.desk.seen
+    with pytest.raises(ConfigError, match=r"type Desk, which agent 'cashier' reads.*Office"):
+        boss(child().as_tool(description="pays"), deps_type=Office)
+    with pytest.raises(ConfigError, match="agent 'cashier' reads"):
+        boss(agent_tool(ScriptedModel([]), name="cashier", description="pays", deps_type=Desk))
+    wrong: Any = Desk()
+    with pytest.raises(ConfigError, match="expected a function of the parent's deps") as refused:
+        child().as_tool(deps=wrong)
+    assert CANARY not in str(refused.value)
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A state of the user's."""
+
+    text: str = ""
+
+
+class Sent(Outcome):
+    """The ticket was sent."""
+
+
+@node
+async def send(ticket: Ticket, context: NodeContext[Desk]) -> tuple[Sent, Ticket]:
+    context.deps.seen.append(f"node {context.key}")
+    return Sent(), replace(ticket, text=f"{ticket.text}!")
+
+
+def keep(ticket: Ticket, result: ChildResult) -> Ticket:
+    return replace(ticket, text=result.output)
+
+
+def desk_graph() -> Graph[Ticket]:
+    """Return a graph whose node and whose agent read the deps."""
+    cashier, append = sub_graph(child(), prompt=lambda _: "pay", output=keep), Append()
+    return Graph(
+        "desk",
+        cashier,
+        {cashier: {Answered: append, ...: END}, append: {...: send}, send: {...: END}},
+        state_type=Ticket,
+    )
+
+
+def test_nodes_and_agents_of_a_graph_read_the_deps_of_its_run() -> None:
+    desk = Desk()
+
+    result = asyncio.run(desk_graph().run(Ticket(), deps=desk))
+
+    assert Ticket("paid it!") == result.state
+    assert ["tool 7", "node send.2"] == desk.seen
+
+
+def test_a_graph_without_its_deps_is_refused_with_the_part_that_reads_them() -> None:
+    with pytest.raises(ConfigError, match=r"graph 'desk'|'desk'.*expected Desk, which node 'send'"):
+        asyncio.run(desk_graph().run(Ticket()))
+
+
+def test_one_answer_takes_deps_without_a_type() -> None:
+    desk = Desk()
+
+    model = ScriptedModel([paying(3), "done"])
+    result = generate_text_sync(model, "go", tools=[refund], deps=desk)
+
+    assert ("done", ["tool 3"]) == (result.output, desk.seen)
+
+
+def test_contexts_and_results_do_not_show_the_deps() -> None:
+    shown: list[str] = []
+
+    @tool
+    def look(context: ToolContext[Desk]) -> str:
+        """Look."""
+        shown.append(repr(context))
+        return "seen"
+
+    def prepare(info: StepInfo[Desk]) -> None:
+        shown.append(repr(info))
+
+    def verify(info: AnswerInfo[Desk]) -> bool:
+        shown.append(repr(info))
+        return True
+
+    def enough(info: StopContext[Desk]) -> bool:
+        shown.append(repr(info))
+        return False
+
+    agent = Agent(
+        ScriptedModel([reply(call("look", "a")), "done"]),
+        deps_type=Desk,
+        tools=[look],
+        prepare_step=prepare,
+        verify=verify,
+        stop_when=enough,
+    )
+    result: RunResult = agent.generate_sync("go", deps=Desk())
+
+    assert 5 == len(shown)
+    assert CANARY not in "".join([*shown, repr(result), repr(agent), repr(agent.stream("x"))])
+
+
+PROGRAM = """
+import asyncio, sys
+from dataclasses import dataclass
+from graphloop import Agent, ToolContext, tool
+from graphloop.testing import ScriptedModel
+
+@dataclass
+class Desk:
+    user: str
+
+@tool(needs_approval=True)
+def refund(amount: int, context: ToolContext[Desk]) -> str:
+    "Pay back."
+    return f"length {len(context.deps.user)}"
+
+model = ScriptedModel([{"calls": [{"name": "refund", "arguments": {"amount": 1}}]}, "done"])
+agent = Agent(model, deps_type=Desk, tools=[refund], store=sys.argv[1])
+"""
+
+
+def test_another_process_resumes_with_deps_of_its_own(tmp_path: Path) -> None:
+    """The journal has nothing of the first object, so the second alone decides."""
+    store = tmp_path / "runs.db"
+    start = PROGRAM + f"agent.generate_sync('go', run_id='r', deps=Desk({CANARY!r}))\n"
+    resume = PROGRAM + (
+        "found = agent.resume_sync('r', approvals={'c0.0': True}, deps=Desk('bob'))\n"
+        "print(found.steps[0].tool_results[0].content)\n"
+    )
+
+    def run(program: str) -> str:
+        argv = [sys.executable, "-c", program, str(store)]
+        return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+    run(start)
+
+    assert "length 3" == run(resume).strip()
+    files = [path.read_bytes() for path in tmp_path.iterdir()]
+    assert files
+    assert not any(CANARY.encode() in each for each in files)
+
+
+def test_a_thousand_journals_hold_no_byte_of_the_deps(tmp_path: Path) -> None:
+    """Runs that finish, park, fail and start children, with instructions made of deps."""
+
+    @tool
+    def broken(context: ToolContext[Desk]) -> str:
+        """Fail."""
+        raise RuntimeError(f"no luck for {len(context.deps.user)}")
+
+    @tool(needs_approval=True)
+    def asked(context: ToolContext[Desk]) -> str:
+        """Wait."""
+        return "never"
+
+    scripts: list[Any] = [
+        [paying(), "done"],
+        [reply(call("broken", "b")), "done"],
+        [reply(call("asked", "c"))],
+        [reply(call("cashier", "x", '{"prompt": "pay"}')), "done"],
+    ]
+    tools: list[Any] = [refund, broken, asked, child().as_tool(description="pays")]
+
+    async def main() -> None:
+        agents = [
+            Agent(
+                ScriptedModel(script),
+                deps_type=Desk,
+                tools=tools,
+                instructions=lambda deps: f"limit {deps.limit}",
+                store=str(tmp_path / "runs.db"),
+            )
+            for script in scripts
+        ]
+        for agent in agents:
+            async with agent:
+                for _ in range(250):
+                    await agent.stream("go", deps=Desk()).consume()
+
+    asyncio.run(main())
+
+    kept = b"".join([path.read_bytes() for path in tmp_path.iterdir()])
+    assert kept.count(b"limit 10") >= 1_000
+    assert CANARY.encode() not in kept
