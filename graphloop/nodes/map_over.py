@@ -16,13 +16,13 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final, Literal, NoReturn, TypeAlias, TypeVar, cast, get_args
 
-from ..contract import Cap, Contract
+from ..contract import Contract
 from ..conversation import answer_at_hand, reject_answer
 from ..effects import Effect, Invoke
 from ..errors import ConfigError
 from ..events import CallbackReturned, Event, Failure, ItemsListed
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
-from ..outcomes import Aborted, Answered, Failed, Unplanned
+from ..outcomes import Aborted, Answered, Failed, Outcome, Unplanned
 from ..run import Ending, EndReason, Run, ended_by
 from ..spending import whole_number
 from ..turn import BranchRun
@@ -90,7 +90,6 @@ class MapOver(FrozenFields):
     name: str = "map_over"
     kind: Literal["graph"] = "graph"
     into: str = ""
-    outcomes = outcomes_of(MapOverOutcome)
 
     def __post_init__(self) -> None:
         """Check the fields, and choose the join and its reducer if none is given."""
@@ -115,6 +114,11 @@ class MapOver(FrozenFields):
         object.__setattr__(self, "reducer", "" if self.callback else reducer)
 
     @property
+    def outcomes(self) -> frozenset[type[Outcome]]:
+        """The outcomes of a fan-out, and `Unplanned` if the items come from the latest answer."""
+        return outcomes_of(FanOutOutcome if self.into else MapOverOutcome)
+
+    @property
     def contract(self) -> Contract:
         """Promises for the proofs: it opens a turn, and starts at most `max_items` runs."""
         promised = self._fan_out.contract({self.agent: self.max_items})
@@ -124,7 +128,6 @@ class MapOver(FrozenFields):
         children = [replace(child, needs=0) for child in promised.children]
         return replace(
             promised,
-            caps={Unplanned: Cap(0)},
             children=tuple(children),
             functions=(self.lister, *promised.functions),
             reads=frozenset({self.items}) if self.items else None,

@@ -28,7 +28,7 @@ S = TypeVar("S")
 @final
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One of the agents that a `Parallel` node runs at once.
+    """A branch of a `Parallel` node: an agent that runs beside those of the other branches.
 
     Args:
         agent: the name of an agent that the run knows.

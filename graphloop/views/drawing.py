@@ -14,6 +14,7 @@ from ..node_protocol import Kind, Node, turns_direction
 from ..nodes import Child, Gate, MapOver, Parallel, Router, Screen, Screened, Verify
 from ..outcomes import Outcome, outcome_name
 from ..policy import describe
+from ..turn import SCREEN
 from .marks import Way
 
 __all__ = ["Line", "Look", "Role", "lines", "notes", "visible"]
@@ -93,7 +94,8 @@ def _state_notes(node: object) -> tuple[str, ...]:
         case Router(by=by) if by:
             return (f"by {by}",)
         case Screen() | Screened():
-            return (*node.functions, *node.agents)
+            names = (*node.functions, *node.agents)
+            return tuple([name.removeprefix(f"{SCREEN}:") for name in names])
         case _:
             return ()
 
