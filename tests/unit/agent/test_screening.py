@@ -330,7 +330,10 @@ def test_an_option_of_screens_without_a_screen_is_refused() -> None:
 
 
 @pytest.mark.parametrize("parallel", [False, True])
-def test_a_replay_and_a_resume_never_judge_again(parallel: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("question", ["how to cook rice?", "who won?"])
+def test_a_replay_and_a_resume_never_judge_again(
+    parallel: bool, question: str, tmp_path: Path
+) -> None:
     """The verdict is an event: from any prefix of the journal the run ends as it did."""
     path = str(tmp_path / "runs.db")
     agent, judge, _ = asked("Boil it.", parallel=parallel)
@@ -338,7 +341,7 @@ def test_a_replay_and_a_resume_never_judge_again(parallel: bool, tmp_path: Path)
 
     async def work() -> None:
         async with kept:
-            result = await kept.generate("how to cook rice?", run_id="r")
+            result = await kept.generate(question, run_id="r")
             events = await open_store(path).load("r")
             judged = next(at for at, one in enumerate(events) if isinstance(one, CallbackReturned))
             for upto in range(1, len(events) + 1):
@@ -349,7 +352,7 @@ def test_a_replay_and_a_resume_never_judge_again(parallel: bool, tmp_path: Path)
                 )
                 async with again:
                     resumed = await again.resume(fork)
-                assert result.text == resumed.text
+                assert (result.text, result.stopped_by) == (resumed.text, resumed.stopped_by)
                 assert (0 if upto > judged else 1) == len(judge.heard), upto
 
     within(work())
