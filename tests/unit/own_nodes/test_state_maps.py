@@ -16,7 +16,8 @@ import pytest
 
 from graphloop import END, Agent, EndReason, Graph, check, node
 from graphloop.errors import ConfigError, GraphError, RunFailed
-from graphloop.nodes import Append, MapOver, Parallel
+from graphloop.events import ItemsListed
+from graphloop.nodes import Append, Branch, MapOver, Parallel
 from graphloop.outcomes import Answered, Final, Outcome
 from graphloop.own_nodes import map_over, parallel, route_outcome, router, sub_graph
 from graphloop.own_nodes.carrying_node import CarryingNode
@@ -443,3 +444,29 @@ def test_a_graph_runs_without_an_event_loop(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match=r"await Graph\.run"):
         asyncio.run(inside())
+
+
+def test_a_branch_and_its_node_cannot_both_say_where_a_result_goes() -> None:
+    with pytest.raises(ConfigError, match="expected one place for the results"):
+        parallel(Branch("a", into="style"), into="log")
+
+
+def test_as_many_prompts_as_branches_are_listed() -> None:
+    work = Parallel((Branch("a"), Branch("b")), prompts="ask")
+    graph: Graph[None] = Graph("g", work, {work: {...: END}})
+
+    def ask(run: object) -> ItemsListed:
+        return ItemsListed(("one",))
+
+    agents = {"a": says("a", "x"), "b": says("b", "y")}
+    with pytest.raises(RunFailed, match="expected 2 prompts, found 1"):
+        graph.run_sync(None, callbacks={"ask": ask}, agents=agents)
+
+
+def test_a_map_can_stand_under_another_name() -> None:
+    work = map_over(says("w", "x"), 8, items="questions", into="log")
+
+    renamed = work.renamed("again")
+
+    assert ("again", "map_over") == (renamed.name, work.name)
+    assert ["x", "x", "x"] == graph_of(renamed).run_sync(Article()).state.log

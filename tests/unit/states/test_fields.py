@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
@@ -255,3 +256,34 @@ def test_an_annotation_that_cannot_be_resolved_is_an_error() -> None:
 
     with pytest.raises(ConfigError, match="the annotations of Local cannot be resolved"):
         ResultsInto("lines", Local)(run_of(Local([]), "new"))
+
+
+def unsaid(state: Article) -> None:
+    """Return no prompt."""
+
+
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [
+        (lambda: PromptsOf((unsaid,))(run_of(Article())), "a function that returns a text"),
+        (lambda: ItemsOf("x")(run_of({"questions": []})), "(questions), found 'x'"),
+        (lambda: ItemsOf("x")(run_of(7)), "(it has none), found 'x'"),
+        (lambda: with_result({"log": ""}, dict, "lag", "x", "a"), "Did you mean 'log'?"),
+    ],
+)
+def test_errors_name_what_was_found(make: Callable[[], object], found: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        make()
+
+    assert found in str(error.value)
+
+
+def test_a_type_without_fields_has_no_reducers() -> None:
+    class Hidden:
+        """No part of any module."""
+
+    @dataclass
+    class Local:
+        lines: list[Hidden]
+
+    assert frozenset() == reduced_fields(Local) == reduced_fields(int) == reduced_fields(None)
