@@ -14,9 +14,9 @@ from ..providers import Provider, resolve, service_of
 from ..rules import rules_of
 from ..screens import ScreenCallback, screen_callback
 from ..tools import Tool, Toolbox, accepts
-from ..turn import SCREEN
+from ..turn import SCREEN, StepResult
 from ..values import Reply, ToolChoice, ToolSpec
-from .hooks import Screen, instructions_for, stop_input
+from .hooks import Screen, instructions_for, lent_deps, stop_input
 from .inputs import ChoiceInput, Model
 from .options import Options, Tools, strings
 from .sub_agents import AgentPlan, AgentTool, NamedAgent, Plan
@@ -98,6 +98,11 @@ class AgentResources:
             **({"stop_when": predicates} if predicates else {}),
             **{name: given[name] for name in PLAIN if given.get(name) is not None},
         }
+
+    def step_listener(self, deps: object) -> Callable[[StepResult], object] | None:
+        """Return the function that hears each finished turn of a run with these `deps`."""
+        listener = self._options.on_step_finish
+        return None if listener is None else lent_deps(listener, deps)
 
     async def instructions(self, deps: object) -> str | None:
         """Return the system message of a run with these `deps`; None without `instructions`."""

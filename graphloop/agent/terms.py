@@ -182,7 +182,11 @@ class RunTerms(Generic[S]):
         self.bound = cache(partial(run_bound, graph, self.setup, world))
         self.price = world.price()
         self._state_type = known_state_type(graph)
-        self.deps_needs = deps_needs(graph, world.toolbox, world.children, options.deps_type)
+        self._refuses_deps = False
+        calls = None if callbacks is None else callbacks(world.toolbox, None)
+        self.deps_needs = deps_needs(
+            graph.name, calls or {}, world.toolbox, world.children, options.deps_type
+        )
 
     def _share_resources(self) -> None:
         world = self.world
@@ -200,7 +204,9 @@ class RunTerms(Generic[S]):
             added: the tools that earlier legs of the run have added.
             deps: the caller's object for the user's functions.
         """
-        toolbox = self.world.toolbox.copy()
+        toolbox, approve = self.world.toolbox.copy(), self.approver
+        if approve is not None and deps is not None:
+            approve = approve.with_deps(deps)
         if added:
             toolbox.add(added)
         return Ports(
@@ -208,7 +214,7 @@ class RunTerms(Generic[S]):
             models=self.world.models,
             toolbox=toolbox,
             callbacks={} if self._callbacks is None else self._callbacks(toolbox, deps),
-            approve=self.approver,
+            approve=approve,
             children=self.world.children,
             gates=self._gates,
             own=self._own_gates,
@@ -227,7 +233,7 @@ class RunTerms(Generic[S]):
         Raises:
             ConfigError: `deps` are missing, of another type, or without effect.
         """
-        check_deps(self.deps_needs, given, repr(self.graph.name))
+        check_deps(self.deps_needs, given, repr(self.graph.name), refused=self._refuses_deps)
 
     def refuse_undeclared_deps(self) -> None:
         """Refuse an agent without a `deps_type` whose tools or child agents read `deps`.
@@ -235,6 +241,7 @@ class RunTerms(Generic[S]):
         Raises:
             ConfigError: naming the first part that reads `deps`, and its type.
         """
+        self._refuses_deps = True
         for need in self.deps_needs:
             kind = kind_name(need.kind)
             raise ConfigError(

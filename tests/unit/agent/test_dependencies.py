@@ -18,8 +18,10 @@ from graphloop import (
     AnswerInfo,
     Graph,
     NodeContext,
+    Pending,
     RunResult,
     StepInfo,
+    StepResult,
     Tool,
     ToolContext,
     agent_tool,
@@ -31,6 +33,7 @@ from graphloop import (
 )
 from graphloop.agent import StopContext
 from graphloop.errors import ConfigError
+from graphloop.loop import Standard, standard_edges
 from graphloop.nodes import Append
 from graphloop.outcomes import Answered, Outcome
 from graphloop.own_nodes import ChildResult, sub_graph
@@ -111,6 +114,35 @@ def test_each_function_of_an_agent_reads_the_deps_of_its_run() -> None:
     assert SystemMessage(f"You serve user {len(CANARY)}.") == model.requests[0].messages[0]
 
 
+@pytest.mark.parametrize("resumed", [False, True])
+def test_an_approver_and_a_listener_read_the_deps_as_their_second_argument(resumed: bool) -> None:
+    def decide(pending: Pending, deps: Desk) -> bool:
+        deps.seen.append(f"approve {pending.name}")
+        return pending.name == "cashier"
+
+    async def listen(step: StepResult, deps: Desk) -> None:
+        deps.seen.append(f"step {step.index}")
+
+    cashier = child(gate=ask("refund")).as_tool(description="pays", needs_approval=True)
+    top = boss(cashier, deps_type=Desk, approve_tool_call=decide, on_step_finish=listen)
+    first, desk = boss(cashier, deps_type=Desk), Desk()
+    if resumed:
+        top = boss(
+            cashier,
+            model=first.model,
+            deps_type=Desk,
+            approve_tool_call=decide,
+            on_step_finish=listen,
+        )
+        parked = first.generate_sync("go", deps=Desk())
+        result = top.resume_sync(parked, deps=desk)
+    else:
+        result = top.generate_sync("go", deps=desk)
+
+    assert "all done" == result.text
+    assert ["approve cashier", "approve refund", "step 0", "step 1"] == desk.seen
+
+
 def test_two_runs_at_once_have_their_own_deps() -> None:
     def answer(request: ModelRequest) -> Any:
         return "done" if isinstance(request.messages[-1], ToolResult) else paying(1)
@@ -178,6 +210,13 @@ def test_instructions_that_are_no_text_are_refused() -> None:
         agent.generate_sync("go", deps=Desk())
 
     assert CANARY not in str(refused.value)
+
+
+def test_instructions_are_a_text_or_a_function() -> None:
+    wrong: Any = ["Be brief."]
+
+    with pytest.raises(ConfigError, match="`instructions`: expected a text, or a function"):
+        Agent(ScriptedModel(["hi"]), instructions=wrong)
 
 
 def test_a_start_and_a_resume_without_deps_are_refused_before_anything_runs() -> None:
@@ -258,10 +297,10 @@ def child(**options: Any) -> Agent[Desk, str]:
     )
 
 
-def boss(*tools: Any, **options: Any) -> Agent[Any, Any]:
+def boss(*tools: Any, model: Any = None, **options: Any) -> Agent[Any, Any]:
     """Return an agent that calls the agent `cashier`."""
     script: list[Any] = [reply(call("cashier", "x", '{"prompt": "pay"}')), "all done"]
-    return Agent(ScriptedModel(script), tools=tools, **options)
+    return Agent(ScriptedModel(script) if model is None else model, tools=tools, **options)
 
 
 def test_a_child_gets_the_deps_of_its_parent() -> None:
@@ -343,6 +382,32 @@ def test_nodes_and_agents_of_a_graph_read_the_deps_of_its_run() -> None:
 def test_a_graph_without_its_deps_is_refused_with_the_part_that_reads_them() -> None:
     with pytest.raises(ConfigError, match=r"graph 'desk'|'desk'.*expected Desk, which node 'send'"):
         asyncio.run(desk_graph().run(Ticket()))
+
+
+def test_the_gate_and_the_instructions_of_a_graph_read_the_deps_of_its_run() -> None:
+    """No annotation of a node or a tool names their type, so a run takes any."""
+    desk, model = Desk(), ScriptedModel([reply(call("plain", "a", '{"amount": 5}')), "done"])
+
+    def when(arguments: object, context: ToolContext[Desk]) -> bool:
+        context.deps.seen.append("gate")
+        return True
+
+    nodes = Standard()
+    graph: Graph[None] = Graph("loop", nodes.prepare, standard_edges(nodes))
+    result = asyncio.run(
+        graph.run(
+            None,
+            model=model,
+            prompt="go",
+            tools=[plain],
+            gate=allow("plain", when=when),
+            instructions=lambda deps: f"limit {deps.limit}",
+            deps=desk,
+        )
+    )
+
+    assert ("done", ["gate"]) == (result.output, desk.seen)
+    assert SystemMessage("limit 10") == model.requests[0].messages[0]
 
 
 def test_one_answer_takes_deps_without_a_type() -> None:
