@@ -46,6 +46,7 @@ __all__ = [
     "EffectsStarted",
     "Event",
     "Failure",
+    "ItemsListed",
     "ModelReplied",
     "NodeReturned",
     "Queued",
@@ -246,8 +247,9 @@ class NodeReturned(Struct, frozen=True, tag_field="kind", tag="left"):
 
 
 class AnswerChecked(Struct, frozen=True, tag_field="kind", tag="judged", gc=False):
-    """The result of a check of the final answer; `feedback` is for the model to read.
+    """The result of a check of the final answer, or of a screen of the user's messages.
 
+    The model reads the `feedback` of a check; the user reads that of a screen, as the answer.
     `retry` says whether the model may try again; if not, a rejected answer is kept all the same.
     """
 
@@ -264,6 +266,13 @@ class BranchesJoined(Struct, frozen=True, tag_field="kind", tag="joined", gc=Fal
     kind: ClassVar[Literal["joined"]] = "joined"
 
 
+class ItemsListed(Struct, frozen=True, tag_field="kind", tag="items", gc=False):
+    """The prompts of a map's items, one for each item of the state, in order."""
+
+    items: tuple[str, ...]
+    kind: ClassVar[Literal["items"]] = "items"
+
+
 class RequestYielded(Struct, frozen=True, tag_field="kind", tag="asked", gc=False):
     """A node's generator ran from its start to the request `ask`, and waits for the answer."""
 
@@ -272,7 +281,13 @@ class RequestYielded(Struct, frozen=True, tag_field="kind", tag="asked", gc=Fals
 
 
 Answer: TypeAlias = (
-    Changes | StopRequested | NodeReturned | AnswerChecked | BranchesJoined | RequestYielded
+    Changes
+    | StopRequested
+    | NodeReturned
+    | AnswerChecked
+    | BranchesJoined
+    | ItemsListed
+    | RequestYielded
 )
 
 

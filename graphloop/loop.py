@@ -6,7 +6,7 @@ a loop of your own, take the same nodes and write another table.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .graph import END, Edges
 from .nodes import Append, Compact, Execute, Extend, Gate, ModelCall, PrepareStep, StopCheck, Verify
@@ -15,6 +15,7 @@ from .outcomes import (
     Accepted,
     Answered,
     AnsweredCalls,
+    Blocked,
     Calls,
     Cannot,
     Compacted,
@@ -28,6 +29,7 @@ from .outcomes import (
     Go,
     Held,
     Overflow,
+    Passed,
     Paused,
     Ready,
     Refused,
@@ -39,29 +41,46 @@ from .outcomes import (
     Truncated,
 )
 
+if TYPE_CHECKING:
+    # Imported for types only: a loop without screens loads no code of them.
+    from .nodes import Screen, Screened
+
 __all__ = ["Standard", "standard_edges"]
 
 
 class Standard(NamedTuple):
-    """The nodes of the standard loop that have parameters."""
+    """The nodes of the standard loop that have parameters.
+
+    The loop has no `screen` unless one is given. A `Screened` model asks and judges side by side.
+    """
 
     prepare: PrepareStep = PrepareStep()
     compact: Compact = Compact()
-    model: ModelCall = ModelCall()
+    model: ModelCall | Screened[None] = ModelCall()
     gate: Gate = Gate()
     execute: Execute = Execute()
     verify: Verify = Verify()
     stop: StopCheck = StopCheck()
+    screen: Screen | None = None
+
+    @property
+    def start(self) -> PrepareStep | Screen:
+        """The first node of each run, to which every other turn returns."""
+        return self.prepare if self.screen is None else self.screen
 
 
 def standard_edges(nodes: Standard) -> Edges[None]:
     """Return the table of the standard loop with these nodes in it."""
-    prepare, compact, model, gate, execute, verify, stop = nodes
-    extend, append = Extend(), Append()
+    prepare, compact, model, gate, execute, verify, stop, screen = nodes
+    extend, append, start = Extend(), Append(), nodes.start
+    judged: Edges[None] = {}
+    if screen is not None:
+        judged = {screen: {Passed: prepare, Blocked: append, Failed: END, Aborted: END}}
     return {
+        **judged,
         # A conversation may begin with calls that have no result yet: they go to the gate.
         prepare: {Ready: model, Overflow: compact, Calls: gate, Failed: END, Aborted: END},
-        compact: {Compacted: prepare, Cannot: append, Failed: END, Aborted: append},
+        compact: {Compacted: start, Cannot: append, Failed: END, Aborted: append},
         model: {
             Calls: gate,
             Answered: append,
@@ -70,6 +89,7 @@ def standard_edges(nodes: Standard) -> Edges[None]:
             Empty: extend,
             ContextFull: compact,
             Refused: append,
+            **({Blocked: append} if Blocked in model.outcomes else {}),
             Failed: END,
             Aborted: append,
         },
@@ -78,5 +98,5 @@ def standard_edges(nodes: Standard) -> Edges[None]:
         execute: {Done: append, Held: gate, Aborted: append},
         append: {AnsweredCalls: stop, Resend: stop, Final: verify, Refused: END, Aborted: END},
         verify: {Accepted: END, FollowUp: stop, Rejected: append, Failed: END, Aborted: END},
-        stop: {Go: prepare, Stop: END, Failed: END, Aborted: END},
+        stop: {Go: start, Stop: END, Failed: END, Aborted: END},
     }

@@ -16,6 +16,7 @@ __all__ = [
     "Accepted",
     "Answered",
     "AnsweredCalls",
+    "Blocked",
     "Calls",
     "Cannot",
     "Compacted",
@@ -30,6 +31,7 @@ __all__ = [
     "Held",
     "Outcome",
     "Overflow",
+    "Passed",
     "Paused",
     "Ready",
     "Refused",
@@ -52,6 +54,14 @@ class Outcome:
 
 class Ready(Outcome):
     """The turn is prepared, so the model can be asked."""
+
+
+class Passed(Outcome):
+    """The screens let through what the user said."""
+
+
+class Blocked(Outcome):
+    """A screen blocked what the user said; its refusal is the reply."""
 
 
 class Overflow(Outcome):

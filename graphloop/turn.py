@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
-from .effects import Answer, Ask
-from .events import Failure
+from .effects import Answer, Ask, CallModel
+from .events import EffectFailed, Failure, ModelReplied
 from .policy import Rule
 from .values import (
     FinishReason,
@@ -25,14 +25,20 @@ from .values import (
 )
 
 __all__ = [
+    "SCREEN",
     "BranchRun",
     "CallVerdict",
     "Dialogue",
     "Exchange",
     "Queue",
+    "Screening",
     "StepResult",
     "Turn",
 ]
+
+
+SCREEN: Final = "screen"
+"""The `model` of a turn whose reply is the refusal of a screen."""
 
 
 class CallVerdict(Struct, frozen=True, gc=False):
@@ -59,7 +65,8 @@ class BranchRun(Struct, frozen=True, gc=False):
     """A child run in a group that a node waits for together, with the child run's result.
 
     `prompt`, if not empty, is the input of `agent`. `effect` is the id of the effect that started
-    the child run, 0 before its start. `status` is None until the child run has ended.
+    the child run, 0 before its start. `status` is None until the child run has ended. `into`, if
+    not empty, is the field of the state that gets the result.
     """
 
     name: str
@@ -68,6 +75,7 @@ class BranchRun(Struct, frozen=True, gc=False):
     effect: int = 0
     status: ResultStatus | None = None
     content: str = ""
+    into: str = ""
 
 
 class Exchange(Struct, frozen=True, gc=False):
@@ -90,6 +98,18 @@ class Dialogue(Struct, frozen=True, gc=False):
     usage: Usage
     exchanges: tuple[Exchange, ...] = ()
     asked: Ask | None = None
+
+
+class Screening(Struct, frozen=True, gc=False):
+    """The judgement of what the user says, in progress beside a model call.
+
+    `answer` is the end of the model call `asked`, which waits for the verdict. `refusal` is the
+    reply if the screen has blocked the messages, and the model call has not ended yet.
+    """
+
+    asked: CallModel | None = None
+    answer: ModelReplied | EffectFailed | None = None
+    refusal: Reply | None = None
 
 
 class StepResult(Struct, frozen=True, gc=False):
@@ -140,8 +160,9 @@ class Turn(Struct, frozen=True, gc=False):
             as well.
         notes: messages to append after the results, such as feedback or a caller's messages.
         branches: the child runs that answer together in the model's place.
-        abandoned: whether no node waits for the pending branches any longer; the driver ends them.
+        abandoned: whether no node needs the pending effects any longer; the driver ends them.
         dialogue: the requests of the current node's generator.
+        screening: the judgement of what the user says, while a model is asked beside it.
     """
 
     number: int = -1
@@ -170,6 +191,7 @@ class Turn(Struct, frozen=True, gc=False):
     cut: Reply | None = None
     abandoned: bool = False
     dialogue: Dialogue | None = None
+    screening: Screening | None = None
 
     def place_of(self, key: str) -> int | None:
         """Return the position of the call with this key; None if the turn has no such call."""

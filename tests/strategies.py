@@ -45,6 +45,7 @@ from graphloop.events import (
     EffectsStarted,
     Event,
     Failure,
+    ItemsListed,
     ModelReplied,
     NodeReturned,
     Queued,
@@ -242,6 +243,7 @@ answers: st.SearchStrategy[Answer] = st.one_of(
     ),
     st.builds(AnswerChecked, st.booleans(), texts, st.booleans()),
     st.builds(BranchesJoined, texts),
+    st.builds(ItemsListed, st.lists(texts, max_size=3).map(tuple)),
     st.builds(RequestYielded, asks),
 )
 effect_ids = st.integers(1, 9)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import EllipsisType
 from typing import Any, Final, TypeAlias
 
@@ -32,6 +32,8 @@ from graphloop.nodes import (
     ModelCall,
     PrepareStep,
     Router,
+    Screen,
+    Screened,
     StopCheck,
     Verify,
 )
@@ -228,6 +230,8 @@ class Weaver:
             conversation=self.chance(2),
             name=self.name("map"),
         )
+        if self.made % 3 == 0 and not work.callback and not self.inner:
+            work = replace(work, items="questions", into="notes", join=None, reducer="")
         limit, append = Limit(rng.randint(1, 2), self.name("limit")), Append(self.name("append"))
         joined = self.put(Append(self.name("append")), {"final": NEXT})
         self.put(work, {"answered": joined, "unplanned": append.name})
@@ -247,6 +251,11 @@ class Weaver:
         append = self.put(Append(self.name("append")), {"resend": self.again("END"), "final": NEXT})
         return self.put(Approve(self.name("approve")), {"accepted": NEXT, "rejected": append})
 
+    def screens(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the functions and the agents of a screen: at least one of them."""
+        agents = AGENTS[: self.made % 2]
+        return (() if agents and self.made % 3 else (self.name("polite"),)), agents
+
     def loop(self) -> str:
         """Add the loop of an agent, varied, perhaps with another gate."""
         rng = self.rng
@@ -262,6 +271,10 @@ class Weaver:
         model = self.tried(
             ModelCall(self.name("model"), fallbacks=fallbacks), ModelCall(self.name("model"))
         )
+        # The choices of the other nodes stay as they are: nothing is drawn for the screens.
+        beside = not self.inner and self.made % 7 == 0
+        if beside:
+            model = Screened(model, *self.screens(), self.name("screened"))
         extend, append = Extend(self.name("extend")), Append(self.name("append"))
         gates = [Gate(self.name("gate"), rng.choice(RULES), hold=hold) for _ in range(2)]
         gates = gates[: 2 if self.chance(4) else 1]
@@ -282,10 +295,15 @@ class Weaver:
             critique = Critique("Good?", self.name("critique"))
             onward = self.put(critique, {"accepted": NEXT, "rejected": append.name})
         over = append.name
+        start = prepare.name
+        if not self.inner and self.made % 7 == 1:
+            screen = Screen(*self.screens(), self.name("screen"))
+            start = self.put(screen, {"passed": prepare.name, "blocked": over})
         self.put(prepare, {"ready": model.name, "overflow": compact.name, "calls": gates[0].name})
-        self.put(compact, {"compacted": prepare.name, "cannot": over, "aborted": over})
+        self.put(compact, {"compacted": start, "cannot": over, "aborted": over})
         asked = dict.fromkeys(("answered", "paused", "refused", "aborted"), over)
         asked |= {"truncated": extend.name, "empty": extend.name, "context_full": compact.name}
+        asked |= {"blocked": over} if beside else {}
         self.put(model, {**asked, "calls": gates[0].name})
         self.put(extend, {"retry": model.name, "give_up": over})
         afters: list[Node[Any, Outcome]] = [*gates[1:], execute]
@@ -296,8 +314,8 @@ class Weaver:
         more = {"answered_calls": stop.name, "resend": stop.name}
         self.put(append, {**more, "final": verify.name})
         self.put(verify, {"accepted": onward, "rejected": over, "follow_up": stop.name})
-        self.put(stop, {"go": prepare.name, "stop": self.away()})
-        return prepare.name
+        self.put(stop, {"go": start, "stop": self.away()})
+        return start
 
     def woven(
         self, kinds: Iterable[Callable[[], str]], length: int

@@ -23,17 +23,16 @@ from .generate import (
 from .graph import Graph
 from .graph_checks import refuse_idle_gate
 from .graph_terms import GraphOptions, passed_on
-from .hooks import AnswerInfo, Review, StepChanges, StepInfo, StopContext
+from .hooks import AnswerInfo, Review, Screen, StepChanges, StepInfo, StopContext
 from .inputs import MessageInput, Model, messages_of
 from .journals import fork_run, root_of, state_after, typed
 from .options import AgentOptions, EveryAgentOption, RunOptions, ToolInput, Tools
 from .pending_turn import PendingTurn
-from .resources import check_gate, split_tools
+from .resources import check_gate, screens_of, split_tools
 from .result import RunResult
 from .runs import Runs
-from .states import changed_fields, fields_of, lent, same_state, states_fit
 from .stream import RunStream
-from .sub_agents import AgentTool, Brief, Opener, Plan
+from .sub_agents import AgentPlan, AgentTool, Brief, NamedAgent, Opener, Plan
 from .terms import RunTerms
 from .tool_runner import ToolRunner
 
@@ -42,6 +41,7 @@ __all__ = [
     "NOT_TAKEN",
     "Agent",
     "AgentOptions",
+    "AgentPlan",
     "AgentTool",
     "AnswerInfo",
     "Answers",
@@ -54,6 +54,7 @@ __all__ = [
     "GraphOptions",
     "MessageInput",
     "Model",
+    "NamedAgent",
     "ObjectResult",
     "Opener",
     "PendingTurn",
@@ -64,6 +65,7 @@ __all__ = [
     "RunStream",
     "RunTerms",
     "Runs",
+    "Screen",
     "StepChanges",
     "StepInfo",
     "StopContext",
@@ -75,9 +77,7 @@ __all__ = [
     "approval_from",
     "asks_model",
     "carried_by",
-    "changed_fields",
     "check_gate",
-    "fields_of",
     "fork_run",
     "functions_named",
     "generate_object",
@@ -86,17 +86,15 @@ __all__ = [
     "generate_text_sync",
     "graph_of",
     "json_output",
-    "lent",
     "messages_of",
     "output_from",
     "passed_on",
     "path_key",
     "refuse_idle_gate",
     "root_of",
-    "same_state",
+    "screens_of",
     "split_tools",
     "state_after",
-    "states_fit",
     "stream_chat",
     "typed",
 ]

@@ -25,6 +25,7 @@ from ..nodes import (
     StopCheck,
 )
 from ..outcomes import Outcome
+from ..states import FIELD, field_callback, known_state_type
 from ..tools import DepsNeed, Toolbox, kind_name, uncovered
 from .sub_agents import Nesting, Plan
 
@@ -217,6 +218,10 @@ class GraphFacts(Struct, frozen=True):
         nodes = graph.nodes.values()
         asking = [node for node in nodes if _asks(node)]
         carried, named = carried_by(nodes), functions_named(nodes)
+        kind = known_state_type(graph)
+        # The functions that read and write fields of the state are made here, for their nodes.
+        fields = {name: field_callback(name, kind) for name in named if name.startswith(FIELD)}
+        carried = Bindings({**carried.callbacks, **fields}, carried.agents)
         return cls(
             carried=carried,
             models=models_named(nodes),

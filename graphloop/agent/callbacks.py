@@ -15,6 +15,7 @@ from ..errors import ConfigError, OutputInvalid
 from ..events import Answer, AnswerChecked, Changes, StopRequested
 from ..nodes import PrepareStep
 from ..run import Run
+from ..screens import ScreenCallback
 from ..tools import Toolbox, awaited, yes_or_no
 from ..values import Message
 from .final_answer import OUTPUT, FinalAnswer
@@ -58,19 +59,22 @@ def agent_callbacks(
     every_turn: PrepareStep,
     predicates: Sequence[Predicate[Any]],
     final: FinalAnswer | None,
+    screens: Mapping[str, ScreenCallback],
 ) -> Callable[[Toolbox, object], Mapping[str, Callback[None]]]:
     """Return a function that builds a run's callbacks by name from the run's toolbox and `deps`.
 
     Each run has its own toolbox, because `prepare_step` can add tools to it.
     """
-    without = _callbacks(options, predicates, final, None)
-    prepare = options.prepare_step
+
+    def made(deps: object) -> dict[str, Callback[None]]:
+        own = _callbacks(options, predicates, final, deps)
+        return {**{name: screen.with_deps(deps) for name, screen in screens.items()}, **own}
+
+    without, prepare = made(None), options.prepare_step
     if prepare is None:
-        return lambda _, deps: (
-            without if deps is None else _callbacks(options, predicates, final, deps)
-        )
+        return lambda _, deps: without if deps is None else made(deps)
     return lambda box, deps: {
-        **_callbacks(options, predicates, final, deps),
+        **made(deps),
         PREPARE_STEP: _prepare(prepare, world, every_turn, box, deps),
     }
 

@@ -165,7 +165,8 @@ def attach_metadata(graph: NodeGraph[Any], world: AgentResources) -> None:
     """Store the tool names, sub-agents and options of an agent on the agent's graph."""
     graph.tool_names = world.callable_names
     graph.agents = _graphs(world.children)
-    graph.called = frozenset(world.children)
+    # The agents that only screen are run by a node; no model can call them.
+    graph.called = frozenset(world.children) & {spec.name for spec in world.toolbox.specs}
     graph.handoffs = frozenset(_taking_over(world.children))
     graph.run_options = world.run_options
 

@@ -31,7 +31,7 @@ from .graph_terms import (
 from .result import RunResult
 from .stream import RunStream
 from .sub_agents import AgentTool
-from .terms import RunTerms
+from .terms import RunTerms, run_sync
 
 if TYPE_CHECKING:
     from ..proofs import Bound, Comparison, Endless, Ignore, Report
@@ -180,6 +180,14 @@ class Graph(NodeGraph[S]):
         """
         return await self.stream(state, **question).result()
 
+    def run_sync(self, state: S, **question: Unpack[GraphQuestion[S]]) -> RunResult[str, S]:
+        """Run `run` in a new event loop and return its result, for synchronous callers.
+
+        Raises:
+            ConfigError: an event loop is running in this thread; await `Graph.run` there.
+        """
+        return run_sync(self.run(state, **question), "Graph.run")
+
     def resume_stream(
         self, run: str | RunResult[str, S], **answers: Unpack[GraphAnswers[S]]
     ) -> RunStream[str, S]:
@@ -197,6 +205,12 @@ class Graph(NodeGraph[S]):
     ) -> RunResult[str, S]:
         """Resume a run and return its result; the arguments are those of `resume_stream`."""
         return await self.resume_stream(run, **answers).result()
+
+    def resume_sync(
+        self, run: str | RunResult[str, S], **answers: Unpack[GraphAnswers[S]]
+    ) -> RunResult[str, S]:
+        """Run `resume` in a new event loop and return its result, for synchronous callers."""
+        return run_sync(self.resume(run, **answers), "Graph.resume")
 
     def as_tool(
         self,

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from .. import proofs
+from .. import nodes, proofs
 from ..contract import contract_of
 from ..driver import Callback
-from ..errors import ConfigError, nearest
+from ..errors import ConfigError, GraphError, Problem, nearest
 from ..graph import NodeGraph
 from ..limits import HasToolCall, parts_of
 from ..node_protocol import Node, flaw_of, unwrapped
 from ..nodes import Function, Gate, PrepareStep, StopCheck
 from ..outcomes import Outcome
+from ..states import fields_of, state_type_of
 from .bindings import (
     asks_model,
     check_carried,
@@ -29,7 +30,6 @@ from .resources import (
     choice_of,
     offered,
 )
-from .states import state_type_of
 
 if TYPE_CHECKING:
     from ..proofs import Endless, Ignore
@@ -179,7 +179,48 @@ def prepared(
     _refuse_odd_agents(graph.nodes)
     set_aside = _reasoned(ignore or {})
     check_carried(graph)
-    return cast("type[S] | None", state_type_of(graph, state_type)), set_aside
+    kind = cast("type[S] | None", state_type_of(graph, state_type))
+    _refuse_unknown_fields(graph, kind)
+    return kind, set_aside
+
+
+def _refuse_unknown_fields(graph: NodeGraph[Any], kind: object) -> None:
+    """Raise an error for nodes that name fields which the state does not have.
+
+    Raises:
+        GraphError: naming each such node, its option and the nearest field.
+    """
+    known = fields_of(kind)
+    problems = [
+        Problem(
+            f"node {node.name!r}",
+            f"`{option}`: expected a field of the state ({', '.join(sorted(known))}), found "
+            f"{name!r}.{nearest(name, known)}",
+            "name one of its fields.",
+        )
+        for node in (unwrapped(graph.nodes.values()) if known is not None else ())
+        for option, name in _fields_named(node)
+        if known is not None and name not in known
+    ]
+    if problems:
+        raise GraphError(graph.name, list(dict.fromkeys(problems)))
+
+
+def _fields_named(node: Node[Any, Outcome]) -> Iterator[tuple[str, str]]:
+    """Yield the options of a node that name fields of the state, with the fields."""
+    # `node.kind` is tested first: naming these classes imports their modules.
+    if node.kind == "graph" and isinstance(node, nodes.MapOver) and node.into:
+        yield from [("items", node.items)] if node.items else []
+        yield "into", node.into
+    elif node.kind == "graph" and isinstance(node, nodes.Parallel):
+        yield from [
+            ("into", name) for name in (node.into, *[b.into for b in node.branches]) if name
+        ]
+    elif node.kind == "check" and isinstance(node, nodes.Router) and node.by:
+        yield "by", node.by
+    elif (promised := contract_of(node)) is not None and node.kind == "graph":
+        yield from [("reads", name) for name in sorted(promised.reads or ())]
+        yield from [("writes", name) for name in sorted(promised.fields_written)]
 
 
 def reasons_for_cycles(

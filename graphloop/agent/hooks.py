@@ -13,9 +13,11 @@ from typing_extensions import TypeVar
 
 from ..errors import ConfigError
 from ..limits import StopCondition, StopInfo
+from ..screens import ScreenFunction
 from ..tools import AnyTool, accepts, awaited
 from ..values import Message, Usage
 from .inputs import ChoiceInput, DepsT, MessageInput, Model
+from .sub_agents import NamedAgent
 
 __all__ = [
     "AnswerInfo",
@@ -24,6 +26,7 @@ __all__ = [
     "Predicate",
     "Prepare",
     "Review",
+    "Screen",
     "StepChanges",
     "StepInfo",
     "StopContext",
@@ -35,6 +38,9 @@ __all__ = [
 
 T = TypeVar("T")
 DepsT_co = TypeVar("DepsT_co", default=object, covariant=True)
+
+Screen: TypeAlias = ScreenFunction | NamedAgent
+"""A function of what the user says, or an agent that reads it and answers with a verdict."""
 
 
 @dataclass(frozen=True)

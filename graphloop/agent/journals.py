@@ -15,12 +15,12 @@ from ..graph import NodeGraph
 from ..replay import replay, replay_steps
 from ..run import Run
 from ..spending import is_whole
+from ..states import known_state_type
 from ..stores import Catalog, Mailbox, RunRecord, Store, fork, those_within, typed_events
 from ..tools import Toolbox
 from ..values import Message, SystemMessage
 from .answers import Answers
 from .inputs import check_run_id
-from .states import known_state_type
 
 __all__ = [
     "children_at",

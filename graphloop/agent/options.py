@@ -22,7 +22,7 @@ from ..stores import Store
 from ..tools import AnyTool
 from ..turn import StepResult
 from ..values import Settings
-from .hooks import AnswerInfo, Compact, Instructions, Prepare, Review, StopInput
+from .hooks import AnswerInfo, Compact, Instructions, Prepare, Review, Screen, StopInput
 from .inputs import ChoiceInput, DepsT, Model
 from .sub_agents import AgentTool, NamedAgent
 
@@ -142,7 +142,7 @@ class AgentOptions(RunOptions[DepsT], Generic[DepsT], total=False):
 
     `name`: the agent's name in journals and diagrams (default "agent").
     `max_steps`: the maximum number of turns (default 20, at least 1).
-    `stop_when`: stop conditions (`graphloop.stop`) or predicates over `StopInfo`; if any of them
+    `stop_when`: stop conditions (`graphloop.stop`) or functions of `StopContext`; if any of them
     is true, the run stops.
     `max_consecutive_tool_errors`: the run stops after this many turns in which one tool only failed
     and never succeeded in between (default 3).
@@ -162,6 +162,11 @@ class AgentOptions(RunOptions[DepsT], Generic[DepsT], total=False):
     `verify`: a function of `AnswerInfo` that returns a `Review`, or whether the answer is good.
     `max_verify_retries`: how often `verify` sends an answer back (default 2); then the answer is
     accepted, and `stopped_by` contains `unverified`.
+    `screen`: functions (`ScreenFunction`) and agents that judge what the user says before a model
+    reads it. An agent answers by `output_type=bool`, or by a type with `passed` and perhaps
+    `answer`. A blocked run ends by `refusal`, and `stopped_by` names the screen.
+    `screen_in_parallel`: whether the model is asked while the screens judge. Its reply waits for
+    the verdict: until then no tool runs, and no part of the reply reaches a stream.
     `compaction`: when and how a long conversation is made shorter (`Compaction`).
     `compact`: a function of `StepInfo` that returns the shorter conversation.
     `tool_choice`: auto, required, none, or a `ToolChoice` that names one tool, for every turn. The
@@ -184,6 +189,8 @@ class AgentOptions(RunOptions[DepsT], Generic[DepsT], total=False):
     max_done_retries: int
     verify: Callable[[AnswerInfo[DepsT]], bool | Review | Awaitable[bool | Review]] | None
     max_verify_retries: int
+    screen: Screen | Sequence[Screen]
+    screen_in_parallel: bool
     compaction: Compaction | None
     compact: Compact[DepsT] | None
     tool_choice: ChoiceInput
@@ -258,6 +265,8 @@ class Options:
     max_done_retries: int = 2
     verify: Callable[[AnswerInfo], bool | Review | Awaitable[bool | Review]] | None = None
     max_verify_retries: int = 2
+    screen: Screen | Sequence[Screen] = ()
+    screen_in_parallel: bool = False
     compaction: Compaction | None = None
     compact: Compact[Any] | None = None
     tool_choice: ChoiceInput | None = None
@@ -278,6 +287,12 @@ class Options:
             if seconds is not None:
                 positive_number(name, seconds)
         secret_of(self.approval_secret)
+        said = self.instructions
+        if not (said is None or isinstance(said, str) or callable(said)):
+            raise ConfigError(
+                f"`instructions`: expected a text, or a function of `deps`, found {said!r:.80}. "
+                "Fix: pass a str."
+            )
         if self.price is not None and self.prices:
             raise ConfigError(
                 "`prices` has no effect beside `price`, which prices every reply. Fix: give one of "

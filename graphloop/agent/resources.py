@@ -12,13 +12,14 @@ from ..errors import ConfigError, nearest, not_among
 from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
 from ..providers import Provider, resolve, service_of
 from ..rules import rules_of
+from ..screens import ScreenCallback, screen_callback
 from ..tools import Tool, Toolbox, accepts
-from ..turn import StepResult
+from ..turn import SCREEN, StepResult
 from ..values import Reply, ToolChoice, ToolSpec
-from .hooks import instructions_for, lent_deps, stop_input
+from .hooks import Screen, instructions_for, lent_deps, stop_input
 from .inputs import ChoiceInput, Model
 from .options import Options, Tools, strings
-from .sub_agents import AgentTool, Plan
+from .sub_agents import AgentPlan, AgentTool, NamedAgent, Plan
 
 __all__ = [
     "AgentResources",
@@ -30,6 +31,7 @@ __all__ = [
     "choice_of",
     "offered",
     "price_below",
+    "screens_of",
     "split_tools",
 ]
 
@@ -233,6 +235,54 @@ def split_tools(tools: Tools) -> tuple[OwnTools, dict[str, AgentTool]]:
         return cast("OwnTools", tools), {}  # `Toolbox` raises the error.
     own_tools = [tool.tool if isinstance(tool, AgentTool) else tool for tool in tools]
     return own_tools, {tool.name: tool for tool in tools if isinstance(tool, AgentTool)}
+
+
+def screens_of(
+    given: Screen | Sequence[Screen], asked: Mapping[str, object]
+) -> tuple[dict[str, ScreenCallback], dict[str, AgentPlan]]:
+    """Return the callbacks of the screen functions, and the plans of the screen agents, by name.
+
+    Args:
+        given: the functions and agents that judge what the user says.
+        asked: the options of the runs, for agents that use the model of the run.
+
+    Raises:
+        ConfigError: a screen is neither a function nor an agent with an `output_type`, or two
+            screens have one name.
+    """
+    functions: dict[str, ScreenCallback] = {}
+    agents: dict[str, AgentPlan] = {}
+    listed = (given,) if callable(given) or isinstance(given, NamedAgent) else given
+    for screen in listed:
+        if isinstance(screen, NamedAgent):
+            name = screen.name
+        else:
+            name = getattr(screen, "__name__", type(screen).__name__)
+        if name in agents or f"{SCREEN}:{name}" in functions:
+            raise ConfigError(
+                f"`screen`: expected screens of different names, found {name!r} twice. Fix: rename "
+                "one of the functions or agents"
+            )
+        if isinstance(screen, NamedAgent):
+            agents[name] = _guard(screen, asked)
+        else:
+            functions[f"{SCREEN}:{name}"] = screen_callback(screen)
+    return functions, agents
+
+
+def _guard(agent: NamedAgent, asked: Mapping[str, object]) -> AgentPlan:
+    """Return the plan of an agent that screens.
+
+    Raises:
+        ConfigError: the agent has no `output_type`, so its answer is no verdict.
+    """
+    plan = AgentPlan.of(agent, asked)
+    if plan.opener.terms.final is None:
+        raise ConfigError(
+            f"`screen`: expected an agent whose answer is a verdict, found {agent.name!r}, which "
+            "answers by text. Fix: give it output_type=bool, or a type with `passed` and `answer`"
+        )
+    return plan
 
 
 def price_below(options: Options, own: Price | None, above: Price | None) -> Price | None:

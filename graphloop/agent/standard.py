@@ -9,7 +9,18 @@ from ..conversation import Compaction
 from ..errors import ConfigError
 from ..limits import HasToolCall, StopCondition, parts_of
 from ..loop import Standard, standard_edges
-from ..nodes import AnswerCheck, Compact, Execute, Gate, ModelCall, PrepareStep, StopCheck, Verify
+from ..nodes import (
+    AnswerCheck,
+    Compact,
+    Execute,
+    Gate,
+    ModelCall,
+    PrepareStep,
+    Screen,
+    Screened,
+    StopCheck,
+    Verify,
+)
 from ..values import ToolChoice, ToolSpec, evolve
 from .callbacks import (
     COMPACT,
@@ -32,6 +43,7 @@ from .resources import (
     checked_tool_names,
     choice_of,
     offered,
+    screens_of,
 )
 from .terms import RunTerms
 
@@ -42,6 +54,7 @@ LONE: Final = {
     "max_output_retries": "output_type",
     "max_done_retries": "done_when",
     "max_verify_retries": "verify",
+    "screen_in_parallel": "screen",
 }
 """Maps an option that has no effect alone to the option that it needs."""
 
@@ -62,7 +75,8 @@ def agent_terms(
             "`agents` are for the Child nodes of a graph of your own; give an agent the agents "
             "that it may call among its `tools`"
         )
-    world = AgentResources(model, options)
+    screens, guards = screens_of(options.screen, kept)
+    world = AgentResources(model, options, guards)
     fallbacks = tuple([world.add_model(fallback) for fallback in options.fallback_models])
     final = None
     if options.output_type is not None:
@@ -76,13 +90,15 @@ def agent_terms(
             world.answer_by(final.tool)
     conditions, predicates = stop_input(options.stop_when)
     nodes = _nodes(options, world, fallbacks, conditions, has_predicates=bool(predicates))
-    graph: Graph[None] = Graph(options.name, nodes.prepare, standard_edges(nodes))
+    if screens or guards:
+        nodes = _with_screen(nodes, tuple(screens), tuple(guards), options)
+    graph: Graph[None] = Graph(options.name, nodes.start, standard_edges(nodes))
     attach_metadata(graph, world)
     terms = RunTerms(
         graph,
         options,
         world,
-        callbacks=agent_callbacks(options, world, nodes.prepare, predicates, final),
+        callbacks=agent_callbacks(options, world, nodes.prepare, predicates, final, screens),
         own_gates=options.gate,
         final=final,
     )
@@ -138,6 +154,15 @@ def _nodes(
             callback=STOP_WHEN if has_predicates else "",
         ),
     )
+
+
+def _with_screen(
+    nodes: Standard, functions: tuple[str, ...], agents: tuple[str, ...], options: Options
+) -> Standard:
+    """Return the nodes with a screen before the first turn, or beside the model call."""
+    if options.screen_in_parallel:
+        return nodes._replace(model=Screened(nodes.model, functions, agents))
+    return nodes._replace(screen=Screen(functions, agents))
 
 
 def _refuse_idle(

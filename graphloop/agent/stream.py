@@ -348,7 +348,7 @@ class RunStream(Generic[OutputT_co, S]):
         if isinstance(seen, ChildStep):
             self._parts += view.see_child(seen.key, seen.agent, seen.graph, seen.seen)
         elif self._talking:
-            self._show((view.live(seen),))
+            self._show(view.live(seen))
 
     def _show(self, parts: Sequence[Part]) -> None:
         """Add parts of the run itself, each followed by its new partial values of the answer."""

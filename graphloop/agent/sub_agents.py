@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
 
 from ..driver import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
+from ..events import ChildEnded
 from ..limits import ModelPrice
-from ..run import Run
+from ..run import EndReason, Run
+from ..states import item_text
 from ..tools import DepsNeed, Tool
-from ..values import Message, UserMessage
+from ..values import Message, UserMessage, evolve
 
 if TYPE_CHECKING:
     from ..proofs import Bound
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from .terms import SharedResources
 
 __all__ = [
+    "AgentPlan",
     "AgentTool",
     "Brief",
     "ChildTerms",
@@ -123,8 +126,14 @@ class Plan(Protocol):
         ...
 
 
+@runtime_checkable
 class NamedAgent(Protocol):
     """An agent or a graph in the `agents` of a run (`agents={"writer": writer}`)."""
+
+    @property
+    def name(self) -> str:
+        """The name of the agent or graph, where its user gives no other."""
+        ...
 
     def as_sub_agent(self, name: str, options: Mapping[str, object]) -> AgentTool:
         """Return the agent as a tool for one run; a graph uses the `model` of the run's options."""
@@ -166,7 +175,10 @@ class AgentTool:
         return AgentTool(self.tool.renamed(name), self.opener, self.takes_over)
 
     def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
-        """Return the child run that a call of the tool, or a `Child` node, starts."""
+        """Return the child run that a call or a node starts.
+
+        A run that a node starts ends with the value of the agent's `output_type`, as JSON.
+        """
         messages = tuple(effect.messages)
         if effect.arguments and not self.takes_over:
             prompt = json.loads(effect.arguments).get("prompt")
@@ -174,4 +186,39 @@ class AgentTool:
                 raise ConfigError(f"agent {self.name!r} takes a `prompt`; found {prompt!r:.80}")
             messages = (UserMessage(prompt),)
         brief = Brief(messages)
-        return self.opener.child(lambda: brief, effect, run, ports)
+        opened = self.opener.child(lambda: brief, effect, run, ports)
+        answer = self.opener.terms.final
+        if effect.arguments or answer is None:
+            return opened
+
+        def end(ended: ChildEnded, child: Run[Any]) -> ChildEnded:
+            has_value = ended.status == "ok" and ended.end_reason == EndReason.COMPLETED
+            return evolve(ended, content=item_text(answer.answer(child))) if has_value else ended
+
+        return replace(opened, end=end)
+
+
+@final
+@dataclass(frozen=True)
+class AgentPlan:
+    """An agent that a node carries, under the name that the node has for it.
+
+    Nodes that carry the same agent under one name carry equal plans.
+    """
+
+    agent: NamedAgent
+    tool: AgentTool = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, agent: NamedAgent, options: Mapping[str, object] | None = None) -> AgentPlan:
+        """Return the plan of an agent; a graph asks the `model` of these options."""
+        return cls(agent, agent.as_sub_agent(agent.name, options or {}))
+
+    @property
+    def opener(self) -> Opener:
+        """The opener of the child runs."""
+        return self.tool.opener
+
+    def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
+        """Return the child run that the effect starts."""
+        return self.tool.open(effect, run, ports)

@@ -22,6 +22,7 @@ from ..events import ChatSoFar, Setup
 from ..graph import NodeGraph
 from ..policy import Policy
 from ..providers import Provider
+from ..states import known_state_type
 from ..stores import Codec, MemoryStore, Store, check_state, open_store, running_loop
 from ..tools import AnyTool, Toolbox, check_deps, kind_name
 from .answers import ToolApprover
@@ -30,7 +31,6 @@ from .final_answer import FinalAnswer
 from .inherited_limits import inherited_rules, reply_max, run_bound
 from .options import Options
 from .resources import AgentResources
-from .states import known_state_type
 
 __all__ = ["RunTerms", "SharedResources", "run_sync"]
 

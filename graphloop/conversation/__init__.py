@@ -16,7 +16,17 @@ from .compaction import (
     to_summarize,
 )
 from .repair import Repaired, open_calls, repaired
-from .steering import add_notes, adopt_open_calls, apply_steering, hand_over, steered, unanswered
+from .steering import (
+    add_notes,
+    adopt_open_calls,
+    apply_steering,
+    hand_over,
+    mark_screened,
+    steered,
+    unanswered,
+    unscreened,
+    with_screens,
+)
 from .tokens import Calibration, estimate
 
 __all__ = [
@@ -33,6 +43,7 @@ __all__ = [
     "estimate",
     "hand_over",
     "latest_answer",
+    "mark_screened",
     "open_calls",
     "prune",
     "reject_answer",
@@ -43,4 +54,6 @@ __all__ = [
     "summary_request",
     "to_summarize",
     "unanswered",
+    "unscreened",
+    "with_screens",
 ]

@@ -10,13 +10,13 @@ while a turn is in progress, and are appended after its results.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from ..effects import AwaitCaller, Note
 from ..errors import IllegalEvent
 from ..events import Setup, Steered
 from ..node_protocol import Wait
-from ..run import Run, evolve, with_conversation, with_messages
+from ..run import Run, evolve, with_conversation, with_count, with_messages
 from ..turn import Turn
 from ..values import (
     AssistantMessage,
@@ -24,6 +24,7 @@ from ..values import (
     Message,
     Reply,
     ToolResult,
+    UserMessage,
     call_key,
     call_place,
 )
@@ -34,8 +35,11 @@ __all__ = [
     "adopt_open_calls",
     "apply_steering",
     "hand_over",
+    "mark_screened",
     "steered",
     "unanswered",
+    "unscreened",
+    "with_screens",
 ]
 
 S = TypeVar("S")
@@ -46,12 +50,54 @@ def hand_over(run: Run[S], *, tools_ran: bool = False) -> Wait[S]:
     return Wait(run, (AwaitCaller(run.next_effect, tools_ran),))
 
 
-def apply_steering(run: Run[S]) -> Run[S]:
-    """Return the run with its inbox's steering messages at the end of the conversation."""
-    if not run.inbox.steering:
+SCREENS: Final = "screens"
+"""The counter that marks a run whose screens alone read the inbox."""
+
+CALLERS: Final = frozenset({"", "steering", "follow_up"})
+"""The origins of messages that a caller adds to a run; a node's notes have the node's name."""
+
+
+def apply_steering(run: Run[S], *, screens: bool = False) -> Run[S]:
+    """Return the run with its inbox's steering messages at the end of the conversation.
+
+    In a run with a screen, only the screen (`screens`) reads the inbox, so no node can add a
+    message that no screen has judged.
+    """
+    if not run.inbox.steering or (not screens and SCREENS in run.counters.by_node):
         return run
     run = with_messages(run, *run.inbox.steering)
     return evolve(run, inbox=evolve(run.inbox, steering=()))
+
+
+def with_screens(run: Run[S]) -> Run[S]:
+    """Return the run as one whose screens alone read the inbox."""
+    return run if SCREENS in run.counters.by_node else with_count(run, SCREENS, 1)
+
+
+def mark_screened(run: Run[S], node: str) -> Run[S]:
+    """Return the run with all messages of the user marked as judged by the screen `node`."""
+    return with_count(run, f"screened:{node}", len(run.record.added))
+
+
+def unscreened(run: Run[S], node: str) -> tuple[UserMessage, ...]:
+    """Return the messages of the user that the screen `node` has not judged yet.
+
+    Before its first verdict these are the messages since the last answer.
+    """
+    seen = run.counters.by_node.get(f"screened:{node}")
+    if seen is not None:
+        added = run.record.added[seen:]
+        return tuple(
+            [one for one in added if isinstance(one, UserMessage) and one.origin in CALLERS]
+        )
+    said: list[UserMessage] = []
+    for at in range(len(run.messages) - 1, -1, -1):
+        message = run.messages[at]
+        if isinstance(message, AssistantMessage):
+            break
+        if isinstance(message, UserMessage):
+            said.insert(0, message)
+    return tuple(said)
 
 
 def steered(run: Run[S], event: Steered) -> Run[S]:

@@ -342,14 +342,15 @@ class AsyncDriver(Generic[S]):
         return self._ahead.pop(run)
 
     async def _catch_up(self, run: Run[S]) -> Event | None:
-        """Refill `todo` after a resume; end one abandoned child, and return its event or None."""
+        """Refill `todo` after a resume; end one abandoned effect, and return its event or None."""
         if self._todo_is_stale:
             self._todo_is_stale = False
             self._in_flight.todo = self._performer.performable(run.pending.values(), run)
         if not run.turn.abandoned:
             return None
         now, drop = self._ports.clock(), self._in_flight.drop
-        return await self.children.end_unwanted(run, now, drop)
+        ended = await self._models.end_unwanted(run, now, drop)
+        return ended or await self.children.end_unwanted(run, now, drop)
 
     async def _stopped(self) -> Event | None:
         if self._abort is None:

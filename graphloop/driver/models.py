@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from math import isfinite
 from typing import Any, Final, Generic, TypeVar
 
@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from ..effects import CallModel
 from ..errors import BadReply, ConfigError
-from ..events import EffectFailed, EffectsStarted, Event, ModelReplied
+from ..events import EffectFailed, EffectsStarted, Event, Failure, ModelReplied
 from ..providers import (
     Live,
     ModelSession,
@@ -22,6 +22,7 @@ from ..providers import (
     ToolCallDelta,
     UsageSoFar,
 )
+from ..run import Run
 from ..spending import Spent
 from ..values import AssistantMessage, FinishReason, Reply, evolve
 from .cancellation import cancelled_inside
@@ -33,6 +34,8 @@ __all__ = ["DELTAS", "ModelCallInFlight", "Models"]
 S = TypeVar("S")
 
 DELTAS: Final = (TextDelta, ReasoningDelta, ToolCallDelta, Restarted)
+
+UNWANTED: Final = Failure("Unwanted", "the reply was not needed any more")
 
 NOTHING_YET: Final = Reply(AssistantMessage(()), FinishReason.OTHER)
 """A placeholder for the reply of a call whose server has not reported any usage yet."""
@@ -99,6 +102,24 @@ class Models(Struct, Generic[S], eq=False):
                     self.calls.pop(effect, None)
                 case _:
                     pass
+
+    async def end_unwanted(
+        self, run: Run[S], at: float, drop: Callable[[CallModel], Awaitable[None]]
+    ) -> EffectFailed | None:
+        """End the abandoned model call of a run, and return its end with its usage, or None.
+
+        Args:
+            run: the run, which waits for effects that no node needs any longer.
+            at: the current time, in seconds since the epoch.
+            drop: ends the call in the run's driver.
+        """
+        for effect in run.pending.values():
+            if isinstance(effect, CallModel):
+                await drop(effect)
+                call = self.calls.get(effect.id)
+                spent = Spent() if call is None else call.spent
+                return EffectFailed(at, effect.id, UNWANTED, spent)
+        return None
 
     def unfinished(self) -> Spent:
         """Return the usage of all unfinished calls, as far as reported, and clear `calls`."""

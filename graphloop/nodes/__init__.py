@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .parallel import Branch, Parallel
     from .retrying import Retrying
     from .router import Router
+    from .screen import Screen, Screened
 
 __all__ = [
     "ASKS_MAX",
@@ -62,6 +63,8 @@ __all__ = [
     "Reducer",
     "Retrying",
     "Router",
+    "Screen",
+    "Screened",
     "StopCheck",
     "Verify",
     "recorded",
@@ -94,5 +97,9 @@ __getattr__ = front_door(
         ),
         ".retrying": ("Retrying",),
         ".router": ("Router",),
+        ".screen": (
+            "Screen",
+            "Screened",
+        ),
     },
 )

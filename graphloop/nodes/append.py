@@ -19,7 +19,7 @@ from ..limits import answer
 from ..node_protocol import Leave, Reaction, outcomes_of
 from ..outcomes import Aborted, AnsweredCalls, Final, Refused, Resend
 from ..run import Counters, Ending, EndReason, Measured, Run, ended_by, evolve
-from ..turn import StepResult, Turn
+from ..turn import SCREEN, StepResult, Turn
 from ..values import (
     AssistantMessage,
     FinishReason,
@@ -145,7 +145,9 @@ class Append(FrozenFields):
         if run.ending is not None:
             return Leave(run, _over(run.ending))
         if finish in {FinishReason.REFUSAL, FinishReason.CONTENT_FILTER}:
-            return Leave(ended_by(run, Ending(ENDS[finish])), Refused())
+            # A screen names itself where a server gives its own word for the reason.
+            by = (reply.raw_finish_reason,) if reply.model == SCREEN else ()
+            return Leave(ended_by(run, Ending(ENDS[finish], by)), Refused())
         waiting = bool(turn.notes or run.inbox.steering)
         if turn.verdicts and (waiting or not ends):
             return Leave(run, AnsweredCalls())

@@ -11,13 +11,22 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar, final
+from typing import Final, TypeAlias, TypeVar, cast, final
 
 from ..contract import ChildContract, Contract
 from ..conversation import apply_steering, clear_ending
 from ..effects import Effect, Invoke, StartRun
 from ..errors import MISTAKES
-from ..events import BranchesJoined, CallbackReturned, ChildEnded, EffectFailed, Event, Failure
+from ..events import (
+    Answer,
+    BranchesJoined,
+    CallbackReturned,
+    ChildEnded,
+    EffectFailed,
+    Event,
+    Failure,
+    NodeReturned,
+)
 from ..limits import budget_remaining, no_start
 from ..node_protocol import Leave, Reaction, Wait
 from ..outcomes import Aborted, Answered, Failed
@@ -49,7 +58,8 @@ class FanOut:
         join: the answers to wait for.
         reducer: the rule that joins the answers into one text, if there is no callback.
         callback: the name of a function that joins the answers instead. It reads
-            `run.turn.branches` and returns `BranchesJoined`.
+            `run.turn.branches` and returns `BranchesJoined`, or `NodeReturned` with a new state;
+            then the reducer makes the text.
         concurrency: the most branches that run at once.
         alone: whether a child reads only its own prompt, without the conversation.
     """
@@ -95,17 +105,27 @@ class FanOut:
                 usage = run.turn.usage + event.spent.usage
                 run = evolve(run, turn=evolve(ended, usage=usage))
                 return self._broken_off(run) if _is_mistake(ended, event) else self._go_on(run)
-            case CallbackReturned(answer=BranchesJoined(text=text)), Invoke():
-                return self._answered(run, text)
             case CallbackReturned(answer=answer), Invoke():
-                found = (
-                    f"{self.callback!r} answers with BranchesJoined; found {type(answer).__name__}"
-                )
-                return _failed(run, Failure("ConfigError", found))
+                return self._joined(run, answer)
             case EffectFailed(failure=failure), Invoke():
                 return _failed(run, failure)
             case _:
                 return Leave(run, Aborted())
+
+    def _joined(self, run: Run[S], answer: Answer) -> Reaction[S, FanOutOutcome]:
+        """Leave with the text, or with the new state, that the callback made of the answers."""
+        match answer:
+            case BranchesJoined(text=text):
+                return self._answered(run, text)
+            case NodeReturned(state=state, changed=changed):
+                branches = run.turn.branches
+                text = joined(branches, self.reducer) if branches else ""
+                # The driver has checked the state's type.
+                run = evolve(run, state=cast("S", state)) if changed else run
+                return self._answered(run, text)
+            case _:
+                found = f"{self.callback!r} answers with BranchesJoined; found "
+                return _failed(run, Failure("ConfigError", f"{found}{type(answer).__name__}"))
 
     def _ended(self, run: Run[S], event: ChildEnded) -> Turn:
         """Return the turn with a branch's result; a result after the decision counts as not run."""
@@ -181,7 +201,7 @@ class FanOut:
             if one.status == "error" and one.content.startswith(BY_MISTAKE):
                 error, _, message = one.content.partition(": ")
                 return _failed(run, Failure(error, f"{one.name}: {message}"))
-        if len(bad) == len(branches) or (bad and self.join == "fail_fast"):
+        if bad and (len(bad) == len(branches) or self.join == "fail_fast"):
             bad.sort(key=lambda one: one.status == "not_run")  # Report failures first.
             return _failed(run, Failure("RunFailed", f"{bad[0].name}: {bad[0].content}"))
         if self.callback:

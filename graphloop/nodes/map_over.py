@@ -3,6 +3,10 @@
 The plan is the latest answer, a list of items. For a plan that is unreadable, empty or too long the
 node leaves by `Unplanned`, with a note for the model that wrote it. The list is parsed strictly, so
 that no item is silently dropped or invented.
+
+With `into`, the items come from a field of the user's state, and the results go into another one,
+in the order of the items. The journal keeps the items and each result: a resumed run goes on with
+the items that have none.
 """
 
 from __future__ import annotations
@@ -14,12 +18,12 @@ from typing import Final, Literal, NoReturn, TypeAlias, TypeVar, cast, get_args
 
 from ..contract import Contract
 from ..conversation import answer_at_hand, reject_answer
-from ..effects import Effect
+from ..effects import Effect, Invoke
 from ..errors import ConfigError
-from ..events import Event
-from ..node_protocol import Leave, Reaction, outcomes_of
-from ..outcomes import Aborted, Unplanned
-from ..run import Run
+from ..events import CallbackReturned, Event, Failure, ItemsListed
+from ..node_protocol import Leave, Reaction, Wait, outcomes_of
+from ..outcomes import Aborted, Answered, Failed, Outcome, Unplanned
+from ..run import Ending, EndReason, Run, ended_by
 from ..spending import whole_number
 from ..turn import BranchRun
 from .fan_out import FanOut, FanOutOutcome
@@ -46,17 +50,24 @@ ASKED: Final[dict[ItemForm, str]] = {
 
 @dataclass(frozen=True)
 class MapOver(FrozenFields):
-    """Run one agent for each item of the latest answer, several at once.
+    """Run one agent for each item of the latest answer or of the state, several at once.
 
     Place the node after the node that appended the answer. Lead `Unplanned` to an `append` node,
     which adds the error as a user message. Lead that node to a stop check or a limit.
 
+    With `into`, the node leaves by `Answered` with a new state, and by `Failed` for more items than
+    `max_items`. The text of all results is the reply, for an `append` node if one is wanted.
+
     Args:
         agent: the name of an agent that the run knows.
         max_items: the most items of a plan; a longer plan is refused as a whole.
-        items: "json" for an array of texts, "lines" for one item a line.
+        items: "json" for an array of texts, "lines" for one item a line; with `into`, the field of
+            the state that holds the items.
+        into: the field of the state that gets the results as a list; empty for none. The agent's
+            `output_type` is the type of one result. A field with a `reduce` keeps its old value.
         prompt: a text that the agent reads before its item.
-        join: the answers to wait for, as for `Parallel`.
+        join: the answers to wait for, as for `Parallel`; by default "collect", and with `into`
+            "fail_fast". With "collect", `into` gets only the results of agents that succeeded.
         reducer: the rule that joins the answers into one text, as for `Parallel`.
         callback: the name of a function that joins the answers instead, and returns `Joined`.
         concurrency: the most agents that run at once.
@@ -69,51 +80,86 @@ class MapOver(FrozenFields):
 
     agent: str
     max_items: int
-    items: ItemForm = "json"
+    items: str = "json"
     prompt: str = ""
-    join: BranchJoin = "collect"
+    join: BranchJoin | None = None
     reducer: str = ""
     callback: str = ""
     concurrency: int = 5
     conversation: bool = False
     name: str = "map_over"
     kind: Literal["graph"] = "graph"
-    outcomes = outcomes_of(MapOverOutcome)
+    into: str = ""
 
     def __post_init__(self) -> None:
-        """Check the fields, and choose the join's default reducer if none is given."""
+        """Check the fields, and choose the join and its reducer if none is given."""
         super().__post_init__()
         whole_number("max_items", self.max_items)
         whole_number("concurrency", self.concurrency)
-        if self.items not in get_args(ItemForm):
-            raise ConfigError(f"`items` are 'json' or 'lines'; found {self.items!r}")
+        if not self.into and self.items not in get_args(ItemForm):
+            raise ConfigError(
+                f"`items` are 'json' or 'lines', or a field of the state beside `into`; found "
+                f"{self.items!r}. Fix: give `into` the field that gets the results"
+            )
         if not self.agent:
             raise ConfigError("`agent` names the agent that works on each item; found ''")
-        reducer = check_join(self.join, self.reducer, self.callback)
+        if self.into and self.callback:
+            raise ConfigError(
+                f"`callback` {self.callback!r} and `into` {self.into!r} both take the results. "
+                "Fix: give one of them; a field with a `reduce` combines results by a function"
+            )
+        join = self.join or ("fail_fast" if self.into else "collect")
+        object.__setattr__(self, "join", join)
+        reducer = check_join(join, self.reducer, self.callback)
         object.__setattr__(self, "reducer", "" if self.callback else reducer)
+
+    @property
+    def outcomes(self) -> frozenset[type[Outcome]]:
+        """The outcomes of a fan-out, and `Unplanned` if the items come from the latest answer."""
+        return outcomes_of(FanOutOutcome if self.into else MapOverOutcome)
 
     @property
     def contract(self) -> Contract:
         """Promises for the proofs: it opens a turn, and starts at most `max_items` runs."""
         promised = self._fan_out.contract({self.agent: self.max_items})
-        return replace(promised, moves={**promised.moves, Unplanned: frozenset({"note"})})
+        if not self.into:
+            return replace(promised, moves={**promised.moves, Unplanned: frozenset({"note"})})
+        # A list without items is answered by no run.
+        children = [replace(child, needs=0) for child in promised.children]
+        return replace(
+            promised,
+            children=tuple(children),
+            functions=(self.lister, *promised.functions),
+            reads=frozenset({self.items}) if self.items else None,
+            # The node writes the results of all its runs at once: none writes beside another.
+            writes={Answered: frozenset({self.into})},
+        )
+
+    @property
+    def lister(self) -> str:
+        """The name of the function that lists the items of the state."""
+        return f"field:items:{self.items}" if self.items else f"{self.name}:items"
 
     @property
     def _fan_out(self) -> FanOut:
+        join: BranchJoin = self.join or "collect"
         return FanOut(
             self.name,
-            self.join,
-            check_join(self.join, self.reducer, self.callback),
-            self.callback,
+            join,
+            check_join(join, self.reducer, self.callback),
+            f"field:into:{self.into}" if self.into else self.callback,
             self.concurrency,
             alone=not self.conversation,
         )
 
     def enter(self, run: Run[S], /) -> Reaction[S, MapOverOutcome]:
-        """Parse the plan and start its first items; leave by `Aborted` if the run was stopped."""
+        """Read the plan and start its first items; leave by `Aborted` if the run was stopped."""
         if run.was_stopped:
             return Leave(run, Aborted())
-        items = read_items(answer_at_hand(run), self.items, self.max_items)
+        if self.into:
+            return Wait(run, (Invoke(run.next_effect, self.lister),))
+        form: ItemForm = "lines" if self.items == "lines" else "json"
+        items = read_items(answer_at_hand(run), form, self.max_items)
         if isinstance(items, str):
             return Leave(reject_answer(run, items, self.name), Unplanned())
         return self._fan_out.start(run, tuple([self._branch(item) for item in items]))
@@ -122,14 +168,25 @@ class MapOver(FrozenFields):
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, MapOverOutcome]:
         """Store an item's answer and start the next item; after the last, join all answers."""
+        if isinstance(event, CallbackReturned) and isinstance(event.answer, ItemsListed):
+            return self._begun(run, event.answer.items)
         return self._fan_out.on(run, event, answered)
+
+    def _begun(self, run: Run[S], items: tuple[str, ...]) -> Reaction[S, MapOverOutcome]:
+        """Start the first items of the state's field, if there are not too many of them."""
+        if len(items) <= self.max_items:
+            return self._fan_out.start(run, tuple([self._branch(item) for item in items]))
+        found = f"`items` {self.items!r}: expected at most {self.max_items} items, found "
+        message = f"node {self.name!r}: {found}{len(items)}. Fix: raise `max_items`, or list fewer"
+        failure = Failure("ConfigError", message)
+        return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Failed())
 
     def _branch(self, item: str) -> BranchRun:
         name = item.strip().splitlines()[0]
         if len(name) > NAME_CHARS_MAX:
             name = f"{name[: NAME_CHARS_MAX - 1]}…"
         prompt = f"{self.prompt}\n\n{item}" if self.prompt else item
-        return BranchRun(name, self.agent, prompt)
+        return BranchRun(name, self.agent, prompt, into=self.into)
 
 
 def read_items(text: str, form: ItemForm, most: int) -> tuple[str, ...] | str:

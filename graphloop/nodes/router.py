@@ -1,4 +1,4 @@
-"""router: a node that lets a model choose the outcome by which it leaves.
+"""router: a node that leaves by the outcome that the state names, or that a model chooses.
 
 The model must call the tool `route`, whose one argument is the name of a route. The node leaves by
 `Unrouted` if the choice is missing, cut short, unreadable or unknown, or if two choices differ. So
@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeVar
+from enum import Enum
+from typing import Final, Literal, TypeVar, cast
 
 from ..contract import BROKEN, Contract
 from ..conversation import clear_ending
@@ -33,13 +34,15 @@ OWN: Final = (Unrouted, Failed, Aborted)
 
 @dataclass(frozen=True)
 class Router(FrozenFields):
-    """Ask a model once, after the whole conversation, to choose one of several outcomes.
+    """Choose one of several outcomes: by a field of the state, or by asking a model once.
 
     Args:
         routes: the outcomes to choose from, each with a description that the model reads.
         prompt: the question to the model, sent as a user message after the conversation.
         name: the node's name.
         model: the label of the model to ask; empty for the run's own model.
+        by: the field of the state whose value is the name of a route (a text, or an enum of texts);
+            then no model is asked. Empty to ask the model.
 
     Raises:
         ConfigError: there is no route; or a route is no outcome type without fields, has no
@@ -47,15 +50,21 @@ class Router(FrozenFields):
     """
 
     routes: Mapping[type[Outcome], str] = field(hash=False)
-    prompt: str
+    prompt: str = ""
     name: str = "router"
     model: str = ""
+    by: str = ""
     kind: Literal["check"] = "check"
 
     def __post_init__(self) -> None:
         """Check the routes, and copy the mapping, so that later changes of it have no effect."""
         super().__post_init__()
         _check(self.routes)
+        if bool(self.prompt) == bool(self.by):
+            raise ConfigError(
+                f"node {self.name!r}: expected `prompt`, the question to a model, or `by`, a field "
+                f"of the state; found {self.prompt!r:.40} and {self.by!r}. Fix: give one of them"
+            )
         object.__setattr__(self, "routes", dict(self.routes))
 
     @property
@@ -65,8 +74,12 @@ class Router(FrozenFields):
 
     @property
     def contract(self) -> Contract:
-        """Promises for the proofs: a visit asks one model and changes nothing."""
-        return Contract(moves={Failed: BROKEN, Aborted: BROKEN}, model_calls=1)
+        """Promises for the proofs: a visit asks at most one model, and changes nothing."""
+        return Contract(
+            moves={Failed: BROKEN, Aborted: BROKEN},
+            model_calls=0 if self.by else 1,
+            reads=frozenset({self.by} if self.by else ()),
+        )
 
     @property
     def tool(self) -> ToolSpec:
@@ -84,7 +97,9 @@ class Router(FrozenFields):
         return ToolSpec("route", f"Choose one route:\n{listed}", json.dumps(parameters))
 
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
-        """Request the model's choice of a route."""
+        """Leave by the route that the state names, or request the model's choice of a route."""
+        if self.by:
+            return Leave(clear_ending(run), self._named(_value(run.state, self.by)))
         asked = forced_choice(run, self.tool, self.prompt, origin=self.name, model=self.model)
         return Wait(run, (asked,))
 
@@ -100,7 +115,6 @@ class Router(FrozenFields):
                 return Leave(run, Aborted())
 
     def _chosen(self, reply: Reply) -> Outcome:
-        named = {outcome_name(route): route for route in self.routes}
         chosen: set[str | None] = set()
         for choice in choices(reply, self.tool):
             match choice:
@@ -108,8 +122,23 @@ class Router(FrozenFields):
                     chosen.add(name)
                 case _:
                     chosen.add(None)
-        route = named.get(chosen.pop() or "") if len(chosen) == 1 else None
+        return self._named(chosen.pop() if len(chosen) == 1 else None)
+
+    def _named(self, name: object) -> Outcome:
+        """Return the outcome of the route with this name; `Unrouted` if there is none."""
+        named = {outcome_name(route): route for route in self.routes}
+        route = named.get(name) if isinstance(name, str) else None
         return Unrouted() if route is None else route()
+
+
+def _value(state: object, name: str) -> object:
+    """Return the value of a state's field; that of an enum's member is the text it stands for."""
+    if isinstance(state, Mapping):
+        # isinstance leaves the types of keys and values open.
+        found = cast("Mapping[str, object]", state).get(name)
+    else:
+        found = cast("object", getattr(state, name, None))
+    return cast("object", found.value) if isinstance(found, Enum) else found
 
 
 def _check(routes: Mapping[type[Outcome], str]) -> None:

@@ -12,6 +12,7 @@ from .compose import fallback, loop_until, map_over, parallel, retry, router
 from .node_decorator import node
 from .node_signature import NodeContext
 from .route_outcomes import route_outcome
+from .screens import screen, screened
 from .sub_graphs import sub_graph
 from .sub_plan import ChildResult
 
@@ -32,6 +33,8 @@ __all__ = [
     "retry",
     "route_outcome",
     "router",
+    "screen",
+    "screened",
     "sub_graph",
     "tell",
 ]

@@ -1,4 +1,4 @@
-"""Compose: functions that make nodes from other nodes and agents.
+"""Compose: functions that make nodes from other nodes, functions and agents.
 
 Each function returns a node of `graphloop.nodes` or rows of a table. A composed node is therefore
 drawn and checked, and has a bound, like any other node.
@@ -6,14 +6,16 @@ drawn and checked, and has a bound, like any other node.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from types import EllipsisType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast, overload
 
 from typing_extensions import TypeVar
 
+from ..agent import NamedAgent
 from ..contract import needs_turn
-from ..errors import ConfigError
+from ..errors import ConfigError, not_among
 from ..graph import END, Edges, EndType, Row
 from ..node_protocol import Node
 from ..nodes import (
@@ -39,34 +41,50 @@ from ..outcomes import (
     Stop,
     outcome_name,
 )
+from ..states import ItemsOf, PromptsOf
+from .carrying_node import CarryingNode, plans_of
 from .route_outcomes import route_outcomes
 
-__all__ = ["fallback", "loop_until", "map_over", "parallel", "retry", "router"]
+__all__ = [
+    "fallback",
+    "loop_until",
+    "map_over",
+    "parallel",
+    "retry",
+    "router",
+]
 
 # Library nodes accept any state. The default types a graph of library nodes as one without state.
 S = TypeVar("S", default=None)
 R = TypeVar("R", bound="type[Outcome] | str")
 
+V = TypeVar("V", default=Any)
+
+StatePrompt: TypeAlias = str | Callable[[Any], str]
 Target: TypeAlias = Node[S, Outcome] | Literal[EndType.END]
 
 
 def router(
     routes: Mapping[R, str],
-    prompt: str = "Which of the routes fits best?",
+    prompt: str = "",
     *,
+    by: str = "",
     model: str = "",
     name: str = "router",
 ) -> Router:
-    """Return a node that asks a model to choose one of several routes.
+    """Return a node that leaves by one of several routes, as a model or the state says.
 
         desk = router({Billing: "invoices and refunds", Technical: "errors and outages"})
+        desk = router({"billing": "invoices", "technical": "errors"}, by="topic")
 
-    The node leaves by the outcome of the chosen route, by `Unrouted` if the model's choice is not
-    clear, by `Failed`, or by `Aborted`.
+    The node leaves by the outcome of the chosen route, by `Unrouted` if the choice is not clear or
+    names no route, by `Failed`, or by `Aborted`.
 
     Args:
         routes: for each outcome type or outcome name, a description of the route for the model.
         prompt: the question that the model gets after the whole conversation.
+        by: the field of the state whose value is the name of a route, such as a `Literal` or an
+            enum of texts that an agent's `output_type` filled; then no model is asked.
         model: the label of the model; empty for the run's own model.
         name: the node's name.
 
@@ -78,40 +96,203 @@ def router(
     by_type: dict[type[Outcome], str] = {
         types[route] if isinstance(route, str) else route: words for route, words in routes.items()
     }
-    return Router(by_type, prompt, name, model)
+    asked = prompt or ("" if by else "Which of the routes fits best?")
+    return Router(by_type, asked, name, model, by)
 
 
+@overload
 def parallel(
     *branches: str | Branch,
-    join: BranchJoin = "collect",
+    join: BranchJoin | None = None,
     reducer: str = "",
     callback: str = "",
     concurrency: int = 5,
+    into: str | Mapping[str, str] = "",
     name: str = "parallel",
-) -> Parallel:
+) -> Parallel: ...
+@overload
+def parallel(
+    first: NamedAgent,
+    /,
+    *branches: str | Branch | NamedAgent,
+    join: BranchJoin | None = None,
+    reducer: str = "",
+    callback: str = "",
+    concurrency: int = 5,
+    into: str | Mapping[str, str] = "",
+    prompt: StatePrompt | Mapping[str, StatePrompt] = "",
+    reads: Collection[str] | None = None,
+    name: str = "parallel",
+) -> CarryingNode[Any]: ...
+def parallel(  # noqa: PLR0913 - the fields of the node
+    *branches: str | Branch | NamedAgent,
+    join: BranchJoin | None = None,
+    reducer: str = "",
+    callback: str = "",
+    concurrency: int = 5,
+    into: str | Mapping[str, str] = "",
+    prompt: StatePrompt | Mapping[str, StatePrompt] = "",
+    reads: Collection[str] | None = None,
+    name: str = "parallel",
+) -> Parallel | CarryingNode[Any]:
     """Return a node that runs agents concurrently and joins their answers.
 
         vote = parallel("judge", "judge", "judge", join="majority")
+        review = parallel(critic, checker, into={"critic": "style", "checker": "facts"})
 
     Args:
-        branches: agent names; a `Branch` gives its agent a separate prompt.
-        join: when to stop waiting for answers: "collect", "fail_fast", "first" or "majority".
+        branches: agents, or names of agents; a `Branch` gives a named agent a separate prompt.
+        join: when to stop waiting for answers: "collect", "fail_fast", "first" or "majority"; by
+            default "collect", and "fail_fast" with `into`.
         reducer: how to join the answers: "concat", "majority" or "first"; the default depends on
             `join`.
         callback: the name of a function that joins the answers in place of `reducer`.
         concurrency: the largest number of agents that run at the same time.
+        into: the field of the state that gets all results as a list, in branch order; or, by the
+            name of a branch, the field that gets its result. The results have the type of the
+            agent's `output_type`.
+        prompt: a text, or a pure function of the state, that makes the prompt of every branch; or
+            such a prompt by the name of a branch.
+        reads: the fields of the state that these functions read; the checker uses them.
         name: the node's name.
 
     Raises:
-        ConfigError: see `graphloop.nodes.Parallel`.
+        ConfigError: see `graphloop.nodes.Parallel`; or `into` or `prompt` names no branch.
     """
-    listed = [Branch(branch) if isinstance(branch, str) else branch for branch in branches]
-    return Parallel(tuple(listed), join, reducer, callback, concurrency, name)
+    given = [one for one in branches if not isinstance(one, Branch)]
+    plans = plans_of(name, given)
+    listed = [
+        one if isinstance(one, Branch) else Branch(one if isinstance(one, str) else one.name)
+        for one in branches
+    ]
+    field = into if isinstance(into, str) else ""
+    node = Parallel(tuple(listed), join, reducer, callback, concurrency, name, into=field)
+    known = [one.name for one in node.branches]
+    functions: dict[str, PromptsOf] = {}
+    if prompt:
+        by_name: dict[str, StatePrompt] = _by_branch("prompt", prompt, known, name)
+        asked = [by_name.get(one.name, one.prompt) for one in node.branches]
+        functions[f"{name}:prompts"] = PromptsOf(tuple(asked))
+    if not isinstance(into, str):
+        fields = _by_branch("into", into, known, name)
+        led = [replace(one, into=fields.get(one.name, one.into)) for one in node.branches]
+        node = replace(node, branches=tuple(led), join=join, reducer=reducer)
+    if functions:
+        node = replace(node, prompts=next(iter(functions)), join=node.join)
+    return CarryingNode.of(node, functions, plans, reads) if plans or functions else node
 
 
-map_over = MapOver
-"""Makes a node that runs an agent for each item of the latest answer: `map_over("w", max_items=8)`.
-"""
+def _by_branch(
+    option: str, given: V | Mapping[str, V], known: Sequence[str], node: str
+) -> dict[str, V]:
+    """Return the values of an option by branch; one value that is no mapping is for all of them.
+
+    Raises:
+        ConfigError: the option names no branch of the node.
+    """
+    if not isinstance(given, Mapping):
+        return dict.fromkeys(known, given)
+    # isinstance leaves the types of keys and values open.
+    named = cast("Mapping[str, V]", given)
+    if unknown := [one for one in named if one not in known]:
+        raise ConfigError(
+            f"node {node!r}: `{option}`: expected names of branches ({', '.join(known)}), found "
+            f"{not_among(unknown, known)} Fix: name the branches"
+        )
+    return dict(named)
+
+
+@overload
+def map_over(
+    agent: str,
+    max_items: int,
+    *,
+    items: str = "json",
+    prompt: str = "",
+    join: BranchJoin | None = None,
+    reducer: str = "",
+    callback: str = "",
+    concurrency: int = 5,
+    conversation: bool = False,
+    into: str = "",
+    name: str = "map_over",
+) -> MapOver: ...
+@overload
+def map_over(
+    agent: NamedAgent,
+    max_items: int,
+    *,
+    items: str | Callable[[Any], Sequence[object]] = "json",
+    prompt: str | Callable[[Any], str] = "",
+    join: BranchJoin | None = None,
+    reducer: str = "",
+    concurrency: int = 5,
+    conversation: bool = False,
+    into: str = "",
+    reads: Collection[str] | None = None,
+    name: str = "map_over",
+) -> CarryingNode[Any]: ...
+def map_over(  # noqa: PLR0913 - the fields of the node
+    agent: str | NamedAgent,
+    max_items: int,
+    *,
+    items: str | Callable[[Any], Sequence[object]] = "json",
+    prompt: str | Callable[[Any], str] = "",
+    join: BranchJoin | None = None,
+    reducer: str = "",
+    callback: str = "",
+    concurrency: int = 5,
+    conversation: bool = False,
+    into: str = "",
+    reads: Collection[str] | None = None,
+    name: str = "map_over",
+) -> MapOver | CarryingNode[Any]:
+    """Return a node that runs an agent for each item of the state or of the latest answer.
+
+        research = map_over(researcher, max_items=8, items="questions", into="notes")
+        again = map_over("worker", max_items=8)  # the items of the latest answer
+
+    With `into`, the results are values of the agent's `output_type`, in the order of the items. An
+    item that is no text reaches the agent as JSON.
+
+    Args:
+        agent: the agent that works on each item, or the name of an agent that the run knows.
+        max_items: the most items; a longer list is refused as a whole.
+        items: with `into` the field of the state that holds the items, or a pure function of the
+            state; else "json" or "lines", the form of the latest answer.
+        prompt: a text that the agent reads before its item; with `into`, also a pure function of
+            the item that returns the agent's prompt.
+        join: as for `parallel`.
+        reducer: as for `parallel`; the text of all results is the turn's reply.
+        callback: the name of a function that joins the answers; not beside `into`.
+        concurrency: the largest number of agents that run at the same time.
+        conversation: whether an agent reads the conversation before its item.
+        into: the field of the state that gets the results as a list; empty for none.
+        reads: the fields of the state that a function `items` reads; the checker uses them.
+        name: the node's name.
+
+    Raises:
+        ConfigError: see `graphloop.nodes.MapOver`; or a function stands where `into` is missing.
+    """
+    by_function = callable(items) or callable(prompt)
+    if by_function and not into:
+        raise ConfigError(
+            f"node {name!r}: functions of `items` and `prompt` read the state, and `into` is "
+            "missing. Fix: give `into` the field that gets the results"
+        )
+    text = prompt if isinstance(prompt, str) else ""
+    field = "" if by_function else cast("str", items)
+    known = agent if isinstance(agent, str) else agent.name
+    node = MapOver(
+        *(known, max_items, field, text, join, reducer, callback, concurrency, conversation),
+        name=name,
+        into=into,
+    )
+    functions: dict[str, ItemsOf] = {}
+    if by_function:
+        functions[node.lister] = ItemsOf(items, prompt if callable(prompt) else None)
+    plans = plans_of(name, [agent])
+    return CarryingNode.of(node, functions, plans, reads) if plans or functions else node
 
 
 def retry(

@@ -9,12 +9,12 @@ from typing import Any, cast, final, get_args
 from msgspec import Struct, ValidationError
 from msgspec.json import Decoder, Encoder, encode
 
-from ..agent import changed_fields, lent, same_state
 from ..effects import Ask, Note
 from ..errors import MISTAKES, AskFailed, ConfigError, NotDeterministic
 from ..events import Failure, NodeReturned, RequestYielded
 from ..outcomes import Outcome
 from ..run import Run
+from ..states import changed_fields, lent, same_state
 from ..stores import check_state
 from ..tools import TooLate, within
 from ..turn import Exchange

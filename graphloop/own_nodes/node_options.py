@@ -8,12 +8,12 @@ from typing import TypeAlias, cast, final
 
 from msgspec.json import schema
 
-from ..agent import fields_of
 from ..effects import AskAgent, AskModel
 from ..errors import NodeDefinitionError, nearest
 from ..nodes import ASKS_MAX, Asks
 from ..outcomes import Outcome, outcome_name
 from ..spending import is_whole, positive_number
+from ..states import fields_of
 from ..tools import is_async
 from .node_signature import NodeSignature
 
@@ -154,7 +154,8 @@ class NodeOptions:
 
     def _error(self, problem: str, fix: str) -> NodeDefinitionError:
         name = self.signature.name
-        return NodeDefinitionError(f"node function {name!r}: {problem}. Fix: {fix}.")
+        end = "" if problem.endswith("?") else "."
+        return NodeDefinitionError(f"node function {name!r}: {problem}{end} Fix: {fix}.")
 
 
 def _name(outcome: object) -> str:

@@ -95,6 +95,8 @@ class SubGraph(Generic[S]):
         mapped = (plan.prompt, plan.state, plan.output)
         reads = self.reads if any(function is not None for function in mapped) else frozenset[str]()
         writes = frozenset[str]() if plan.output is None else plan.writes
+        if plan.into:
+            writes = frozenset({plan.into})
         child = ChildContract(
             name=self.name,
             graph=self.graph,
@@ -148,6 +150,7 @@ def sub_graph(
     budget: Budget | None = None,
     reads: Collection[str] | None = None,
     writes: Collection[str] | None = None,
+    into: str = "",
 ) -> SubGraph[S]: ...
 @overload
 def sub_graph(
@@ -163,6 +166,7 @@ def sub_graph(
     budget: Budget | None = None,
     reads: Collection[str] | None = None,
     writes: Collection[str] | None = None,
+    into: str = "",
     options: RunOptions[Any] | None = None,
 ) -> SubGraph[S]: ...
 def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
@@ -178,6 +182,7 @@ def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
     budget: Budget | None = None,
     reads: Collection[str] | None = None,
     writes: Collection[str] | None = None,
+    into: str = "",
     options: RunOptions[Any] | None = None,
 ) -> SubGraph[Any]:
     """Return a node that runs an agent or a graph as a child.
@@ -189,6 +194,7 @@ def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
             return replace(essay, draft=result.output)
 
         draft = sub_graph(writer, prompt=ask, output=keep)
+        draft = sub_graph(writer, prompt=ask, into="draft")
 
     The functions must be pure: they compute values and have no side effects. Each function is
     called once for each child run. An exception in a function ends the run.
@@ -208,6 +214,8 @@ def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
         budget: the most that one child run may spend; the parent's remaining budget limits it, too.
         reads: the fields of the parent's state that the functions read; the checker uses them.
         writes: the state fields that `output` may change; a change of another field is an error.
+        into: the field of the parent's state that gets the child's answer, instead of `output`: a
+            value of the agent's `output_type`, or a text. A field's `reduce` combines it.
         options: further options for runs of a child graph, such as `tools`; see `RunOptions`.
 
     Raises:
@@ -218,8 +226,13 @@ def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
     if gate is not None:
         refuse_idle_gate(graph, f"`gate` of node {title!r}")
         check_gate(gate, opener.terms.tool_names)
+    if into and (output is not None or writes is not None):
+        raise ConfigError(
+            f"node {title!r}: `into` {into!r} says where the answer goes, and `output` or `writes` "
+            "would, too. Fix: give `into` alone, or leave it out"
+        )
     written = None if writes is None else frozenset(writes)
-    plan = SubPlan(title, opener, prompt, state, output, gate, budget, written)
+    plan = SubPlan(title, opener, prompt, state, output, gate, budget, written, into)
     read = None if reads is None else frozenset(reads)
     return SubGraph(Child(title), plan, graph, read)
 

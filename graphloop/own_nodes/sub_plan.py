@@ -12,16 +12,7 @@ from typing import Any, Generic, cast, final
 
 from typing_extensions import TypeVar
 
-from ..agent import (
-    Brief,
-    MessageInput,
-    Opener,
-    answers_of,
-    changed_fields,
-    lent,
-    messages_of,
-    output_from,
-)
+from ..agent import Brief, MessageInput, Opener, answers_of, messages_of, output_from
 from ..driver import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
@@ -29,6 +20,7 @@ from ..events import ChildEnded
 from ..policy import Policy
 from ..run import EndReason, Run
 from ..spending import Budget
+from ..states import changed_fields, item_text, lent, with_result
 from ..stores import check_state
 from ..values import Message, Usage, UserMessage, evolve
 
@@ -85,6 +77,7 @@ class SubPlan:
         gate: rules that apply to the child's calls, in addition to the existing gates.
         budget: the most that one child run may spend.
         writes: the fields of the parent's state that `output` may change; None for all fields.
+        into: the field of the parent's state that gets the child's answer; empty for none.
     """
 
     name: str
@@ -95,6 +88,7 @@ class SubPlan:
     gate: Policy | None = None
     budget: Budget | None = None
     writes: frozenset[str] | None = None
+    into: str = ""
 
     def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
         """Open the child run for a `StartRun` effect, with this plan's functions and limits."""
@@ -136,7 +130,11 @@ class SubPlan:
         if child.ending.reason is EndReason.COMPLETED and ended.status == "error":
             # A child graph that completes without an answer has succeeded: its state is the result.
             ended = evolve(ended, content="", status="ok")
-        if self.output is None or ended.status != "ok":
+        if ended.status != "ok":
+            return ended
+        if self.into:
+            return self._into_field(ended, child, run, ports)
+        if self.output is None:
             return ended
         result = ChildResult(
             ended.content,
@@ -157,4 +155,15 @@ class SubPlan:
                 f"node {self.name!r} writes {', '.join(sorted(writes)) or 'nothing'}, as it "
                 f"declares; its `output` changed {', '.join(changed)}: add it to `writes=`"
             )
+        return evolve(ended, state=new, changed=True)
+
+    def _into_field(
+        self, ended: ChildEnded, child: Run[Any], run: Run[Any], ports: Ports[Any]
+    ) -> ChildEnded:
+        """Return the event with the child's answer in a field of the parent's state."""
+        old, final = lent(run.state), self.opener.terms.final
+        kind = cast("object", type(old)) if ports.state_type in {None, Any} else ports.state_type
+        content = ended.content if final is None else item_text(final.answer(child))
+        new = with_result(old, kind, self.into, content, self.name)
+        check_state(new, ports.state_type, f"node {self.name!r} returns", kept=ports.kept)
         return evolve(ended, state=new, changed=True)

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from ..conversation import estimate
-from ..events import ChildEnded, Event, Started, Steered
+from ..events import CallbackReturned, ChildEnded, Event, Started, Steered
 from ..graph import NodeGraph
 from ..nodes import Compact
-from ..run import Run
-from ..turn import StepResult
+from ..run import EndReason, Run
+from ..turn import SCREEN, StepResult
 from ..values import Message, ToolCall, ToolResult, call_key, call_place
 
 __all__ = [
@@ -26,10 +26,14 @@ __all__ = [
     "cost_of",
     "edit_of",
     "exceeded",
+    "has_other_results",
     "latest_turn",
+    "let_pass",
     "new_messages",
     "new_notes",
+    "refusal_of",
     "results_of",
+    "still_judging",
     "turn_record",
 ]
 
@@ -84,6 +88,32 @@ def answer_of(before: Run[S], run: Run[S], turn: int) -> str | None:
     return None if reply is None else reply.message.text
 
 
+def refusal_of(before: Run[S] | None, run: Run[S]) -> StepResult | None:
+    """Return the turn in which a screen refused what the user said, if this step ended it."""
+    steps = run.record.steps
+    known = 0 if before is None else len(before.record.steps)
+    return steps[-1] if len(steps) > known and steps[-1].model == SCREEN else None
+
+
+def still_judging(before: Run[S] | None, run: Run[S]) -> bool:
+    """Whether a screen that judged beside a model call before this step judges it after it, too."""
+    return (
+        before is not None
+        and before.turn.screening is not None
+        and run.turn.screening is not None
+        and run.turn.number == before.turn.number
+    )
+
+
+def let_pass(before: Run[S], event: Event, run: Run[S]) -> bool:
+    """Whether a screen that judged beside a model call lets the reply through in this step."""
+    if before.turn.screening is None or still_judging(before, run):
+        return False
+    failed = run.ending is not None and run.ending.reason is EndReason.ERROR
+    verdict = isinstance(event, CallbackReturned | ChildEnded)
+    return verdict and not failed and refusal_of(before, run) is None
+
+
 def cost_of(event: Event) -> float | None:
     """Return the cost of the child run that this event ends; None if the cost is unknown."""
     if not isinstance(event, ChildEnded) or event.spent.unpriced_calls:
@@ -125,6 +155,11 @@ def results_of(run: Run[S], turn: int) -> Iterator[ToolResult]:
         for message in run.record.added:
             if isinstance(message, ToolResult) and message.key.startswith(SETTLED):
                 yield message
+
+
+def has_other_results(before: Run[S], run: Run[S]) -> bool:
+    """Whether a step may have added results, to the turn in progress or to the record."""
+    return before.turn.results is not run.turn.results or before.record is not run.record
 
 
 def new_notes(before: Run[S] | None, event: Event, run: Run[S]) -> tuple[Message, ...]:

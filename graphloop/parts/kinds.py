@@ -6,17 +6,20 @@ fields. Deltas are parts too, defined in `providers.base`.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from ..providers import Delta
+from ..graph import NodeGraph
+from ..providers import Delta, Live
 from ..run import EndReason, Run
+from ..step import Step
 from ..values import FinishReason, Message, ToolResult, Usage
 
 __all__ = [
     "BudgetExceeded",
     "CallState",
+    "ChildSeen",
     "CompactionPart",
     "Cost",
     "ErrorPart",
@@ -272,3 +275,27 @@ def finish_of(run: Run[Any]) -> Finish:
         spent.told_usage,
         None if spent.unpriced_calls else spent.cost_usd,
     )
+
+
+class ChildSeen(Protocol):
+    """A step or a delta of a child run, or of a run nested in that child."""
+
+    @property
+    def key(self) -> str:
+        """The child's key in its parent: the key of a call or of a node."""
+        ...
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent that the child runs."""
+        ...
+
+    @property
+    def graph(self) -> NodeGraph[Any]:
+        """The child's graph."""
+        ...
+
+    @property
+    def seen(self) -> Step[Any] | Live | ChildSeen:
+        """The child's step or delta, or a `ChildSeen` of the child's own child."""
+        ...

@@ -9,7 +9,7 @@ error. Callers must ignore unknown kinds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, Generic, Literal, Protocol, TypeVar, cast
+from typing import Any, Final, Generic, Literal, TypeVar, cast
 
 from ..effects import (
     AskHuman,
@@ -42,14 +42,8 @@ from ..node_protocol import Kind
 from ..providers import Delta, Live, ReasoningDelta, Restarted, TextDelta, ToolCallDelta
 from ..run import Run
 from ..step import Step
-from ..values import (
-    FinishReason,
-    ToolCall,
-    ToolResult,
-    UserMessage,
-    call_key,
-    evolve,
-)
+from ..turn import Screening
+from ..values import FinishReason, ToolCall, ToolResult, UserMessage, call_key, evolve
 from .changes import (
     answer_of,
     calls_of,
@@ -57,15 +51,20 @@ from .changes import (
     cost_of,
     edit_of,
     exceeded,
+    has_other_results,
     latest_turn,
+    let_pass,
     new_messages,
     new_notes,
+    refusal_of,
     results_of,
+    still_judging,
     turn_record,
 )
 from .kinds import (
     BudgetExceeded,
     CallState,
+    ChildSeen,
     CompactionPart,
     Cost,
     ErrorPart,
@@ -128,30 +127,6 @@ UNSEEN_EFFECTS: Final = frozenset({CallModel, CheckCalls, Invoke, AwaitCaller})
 """Effect types that yield no parts, because they do not concern a single call."""
 
 
-class ChildSeen(Protocol):
-    """A step or a delta of a child run, or of a run nested in that child."""
-
-    @property
-    def key(self) -> str:
-        """The child's key in its parent: the key of a call or of a node."""
-        ...
-
-    @property
-    def agent(self) -> str:
-        """The name of the agent that the child runs."""
-        ...
-
-    @property
-    def graph(self) -> NodeGraph[Any]:
-        """The child's graph."""
-        ...
-
-    @property
-    def seen(self) -> Step[Any] | Live | ChildSeen:
-        """The child's step or delta, or a `ChildSeen` of the child's own child."""
-        ...
-
-
 class PartView(Generic[S]):
     """Converts the steps of one run into parts; `live` converts the model's deltas.
 
@@ -169,7 +144,9 @@ class PartView(Generic[S]):
         self._shown: dict[str, ToolResult] = {}
         self._following: tuple[UserMessage, ...] = ()
         self._children: dict[str, PartView[Any]] = {}
+        self._unjudged: list[Part] | None = None
         if resumed is not None:
+            self._unjudged = None if resumed.turn.screening is None else []
             self._turn = latest_turn(graph, resumed)
             self._shown = {result.key: result for result in results_of(resumed, self._turn)}
 
@@ -188,7 +165,8 @@ class PartView(Generic[S]):
             parts.append(RunStart(run.id))
         elif type(event) not in SILENT:
             parts += self._event(before, event, run)
-        if before is None or _has_other_results(before, run):
+        parts += self._judged(before, event, run)
+        if before is None or has_other_results(before, run):
             parts += self._results(run)
         if isinstance(event, Steered) or (before is not None and before.turn.notes):
             parts += [MessageInjected(note, "caller") for note in new_notes(before, event, run)]
@@ -224,9 +202,16 @@ class PartView(Generic[S]):
             del self._children[key]
             yield _wrapped(key, agent, finish_of(seen.run))
 
-    def live(self, said: Live) -> Part:
-        """Return the part for a model's delta, or for a restart of the model call."""
-        return StepRetry(self._turn, FinishReason.OTHER) if isinstance(said, Restarted) else said
+    def live(self, said: Live) -> tuple[Part, ...]:
+        """Return the part for a model's delta, or for a restart of the model call.
+
+        While a screen judges beside the call, the part waits for the verdict.
+        """
+        part = StepRetry(self._turn, FinishReason.OTHER) if isinstance(said, Restarted) else said
+        if self._unjudged is None:
+            return (part,)
+        self._unjudged.append(part)
+        return ()
 
     def _as_child(self, seen: Step[S] | Live | ChildSeen) -> Iterator[Part]:
         """Yield the parts that this run, as a child, passes to its parent for a step or a delta."""
@@ -235,7 +220,7 @@ class PartView(Generic[S]):
         elif not isinstance(seen, TextDelta | ReasoningDelta | ToolCallDelta | Restarted):
             yield from self.see_child(seen.key, seen.agent, seen.graph, seen.seen)
         elif self._run is not None and self.shows_deltas(self._run):
-            yield self.live(seen)
+            yield from self.live(seen)
 
     def _kind(self, run: Run[S]) -> Kind | None:
         """Return the kind of the node at which a run waits."""
@@ -263,8 +248,26 @@ class PartView(Generic[S]):
             case _:
                 return ()
 
+    def _judged(self, before: Run[S] | None, event: Event, run: Run[S]) -> list[Part]:
+        """Return the parts that waited for the verdict of a screen, once it has let all pass."""
+        waiting = self._unjudged or []
+        if not still_judging(before, run):
+            self._unjudged = None if run.turn.screening is None else []
+        if before is None or not let_pass(before, event, run):
+            return []
+        match before.turn.screening:
+            case Screening(answer=ModelReplied(reply=reply, cost_usd=cost_usd)):
+                replied = self._replied(run, reply.finish_reason, cost_usd, reply.message.calls)
+                return [*waiting, *replied]
+            case Screening(answer=EffectFailed(content_seen=True)):
+                return [*waiting, StepRetry(self._turn, FinishReason.OTHER)]
+            case _:
+                return waiting
+
     def _answers_model(self, before: Run[S], effect: int) -> bool:
-        """Whether an effect is a call of the run's own model."""
+        """Whether an effect is a call of the run's own model, whose answer no screen keeps."""
+        if before.turn.screening is not None:
+            return False
         return self.shows_deltas(before) and isinstance(before.pending.get(effect), CallModel)
 
     def _replied(
@@ -323,7 +326,7 @@ class PartView(Generic[S]):
         return parts
 
     def _turns(self, before: Run[S] | None, event: Event, run: Run[S]) -> list[Part]:
-        """Return the step-start, compaction and queued messages of each turn that starts here."""
+        """Return the step-start, compaction and messages of each new turn, and any refusal."""
         parts: list[Part] = []
         latest = latest_turn(self._graph, run)
         while self._turn < latest:
@@ -337,6 +340,9 @@ class PartView(Generic[S]):
             parts += [MessageInjected(message, "steering") for message in read]
         elif before is not None and before.inbox is not run.inbox:
             parts += self._from_queues(before, run)
+        if (refused := refusal_of(before, run)) is not None:
+            parts.append(TextDelta(refused.text))
+            parts.append(StepFinish(refused.index, refused.finish_reason, refused.usage))
         return parts
 
     def _from_queues(self, before: Run[S], run: Run[S]) -> Iterator[Part]:
@@ -365,11 +371,6 @@ class PartView(Generic[S]):
                 return (ToolState(key, agent, "executing", arguments=edit_of(run, key)),)
             case _:
                 return ()
-
-
-def _has_other_results(before: Run[Any], run: Run[Any]) -> bool:
-    """Whether a step may have added results, to the turn in progress or to the record."""
-    return before.turn.results is not run.turn.results or before.record is not run.record
 
 
 def _called(key: str, call: ToolCall) -> ToolCallPart:

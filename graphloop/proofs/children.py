@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from ..contract import ChildContract, Contract
 from ..policy import Rule, decide
 from ..spending import Budget
+from ..states import reduced_fields
 from .nested import gate_rules
 from .proof_graph import ProofGraph, quote_names
 from .report import Finding, Unknown
@@ -42,11 +43,12 @@ def find_child_conflicts(
         yield from graph.unknown_without_contracts(code)
     own = gate_rules([graph.nodes[name] for name in graph.reached])
     rules = tuple(dict.fromkeys((*own, *gates)))
+    reduced = reduced_fields(getattr(graph.node_graph, "state_type", None))
     for name in graph.reached:
         contract = graph.contracts[name]
         if contract is None:
             continue
-        yield from _parallel_writes(graph, name, contract)
+        yield from _parallel_writes(graph, name, contract, reduced)
         for child in contract.children:
             for code, message, fix in (*_starving_join(child), *_budget_claims(child, budget)):
                 yield graph.finding(code, message, fix, node=name, path=graph.run_to(name))
@@ -54,9 +56,12 @@ def find_child_conflicts(
 
 
 def _parallel_writes(
-    graph: ProofGraph[S], name: str, contract: Contract
+    graph: ProofGraph[S], name: str, contract: Contract, reduced: frozenset[str]
 ) -> Iterator[Finding | Unknown]:
-    """Yield a finding for each field that parallel children of one node may both write (GL7)."""
+    """Yield a finding for each field that parallel children of one node may both write (GL7).
+
+    Fields with a reducer (`reduced`) are left out: the results are combined in branch order.
+    """
     parallel = [child for child in contract.children if child.many]
     silent = tuple(child.name for child in parallel if child.writes is None)
     if silent:
@@ -64,13 +69,18 @@ def _parallel_writes(
         yield Unknown("GL7", reason)
     writers: dict[str, list[str]] = {}
     for child in parallel:
-        for field in sorted(child.writes or ()):
-            writers.setdefault(field, []).append(child.name)
+        for field in sorted((child.writes or frozenset()) - reduced):
+            # Several runs of one child write side by side, too.
+            writers.setdefault(field, []).extend([child.name] * (2 if child.runs != 1 else 1))
     for field, names in writers.items():
+        if len(names) == 1:
+            continue
+        words = quote_names(tuple(dict.fromkeys(names)))
         yield graph.finding(
             "GL7",
-            f"{quote_names(tuple(names))} may write {field!r} of the state side by side.",
-            f"declare a reducer for {field!r}, or let only one child write it.",
+            f"{words} may write {field!r} of the state side by side.",
+            f"declare a reducer for {field!r} (`Annotated[…, reduce(…)]`), or let only one child "
+            "write it.",
             node=name,
             path=graph.run_to(name),
         )

@@ -18,6 +18,7 @@ from pydantic.errors import PydanticUserError
 
 from ..contract import Contract
 from ..outcomes import Aborted, Failed
+from ..states import reduced_fields
 from ..stores import Codec
 from .proof_graph import END, Arc, ProofGraph, TablePath, breadth_first, quote_names, shortest_path
 from .report import Finding, Unknown
@@ -40,7 +41,8 @@ def find_field_faults(graph: ProofGraph[S]) -> Iterator[Finding | Unknown]:
     state_type = _state_type(graph)
     if state_type is None:
         return
-    known = {name: graph.contracts[name] for name in graph.reached}
+    reduced = reduced_fields(state_type)
+    known = {name: _reducing(graph.contracts[name], reduced) for name in graph.reached}
     contracts = {
         name: contract
         for name, contract in known.items()
@@ -64,6 +66,14 @@ def find_field_faults(graph: ProofGraph[S]) -> Iterator[Finding | Unknown]:
                     node=name,
                     severity="warning",
                 )
+
+
+def _reducing(contract: Contract | None, reduced: frozenset[str]) -> Contract | None:
+    """Return a contract that also reads the fields whose old value its writes are combined with."""
+    if contract is None or contract.reads is None:
+        return contract
+    combined = contract.fields_written & reduced if contract.children else frozenset[str]()
+    return replace(contract, reads=contract.reads | combined) if combined else contract
 
 
 def _state_type(graph: ProofGraph[S]) -> object:

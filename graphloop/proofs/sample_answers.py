@@ -107,6 +107,8 @@ CALLBACK_ANSWERS: Final[tuple[events.Answer, ...]] = (
     events.AnswerChecked(accepted=False, feedback="no"),
     events.AnswerChecked(accepted=False, feedback="no", retry=False),
     events.BranchesJoined("all"),
+    events.ItemsListed(("a", "b")),
+    events.NodeReturned("Answered"),
 )
 
 

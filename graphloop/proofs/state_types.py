@@ -36,6 +36,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, RootModel
 
+from ..states import Reduce
 from .report import Finding, Unknown
 
 __all__ = ["enum_of", "field_types", "is_record", "type_name", "unsafe_parts", "unserialisable"]
@@ -211,8 +212,8 @@ def _is_process_bound(of: object) -> bool:
 
 
 def _is_harmless(note: object) -> bool:
-    """Return whether `Annotated` metadata is only a text or a limit, which change no value."""
-    return isinstance(note, str) or type(note).__module__ == "annotated_types"
+    """Return whether `Annotated` metadata is a text, a limit or a reducer: none changes a value."""
+    return isinstance(note, str | Reduce) or type(note).__module__ == "annotated_types"
 
 
 def _keys(key: object, place: str) -> _Found:

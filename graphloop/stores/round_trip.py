@@ -8,22 +8,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Coroutine
 from functools import lru_cache
 from inspect import isawaitable
-from typing import Final, cast
+from typing import Final, cast, get_args
 
 from msgspec import ValidationError
 from msgspec.json import Decoder, Encoder
 from pydantic.errors import PydanticUserError
 
 from ..errors import ConfigError
-from ..events import (
-    Answer,
-    AnswerChecked,
-    BranchesJoined,
-    Changes,
-    NodeReturned,
-    RequestYielded,
-    StopRequested,
-)
+from ..events import Answer, NodeReturned
 from ..values import evolve
 from .codec import Codec
 
@@ -41,13 +33,10 @@ def check_callback_answer(answer: object, callback: str) -> Answer:
     Raises:
         ConfigError: the value is not an answer, or one of its fields has the wrong type.
     """
-    if not isinstance(
-        answer,
-        Changes | StopRequested | NodeReturned | AnswerChecked | BranchesJoined | RequestYielded,
-    ):
+    if not isinstance(answer, Answer):
+        *names, last = [kind.__name__ for kind in get_args(Answer)]
         raise ConfigError(
-            f"callback {callback!r} returns Changes, StopRequested, NodeReturned, AnswerChecked, "
-            "BranchesJoined or RequestYielded; "
+            f"callback {callback!r} returns {', '.join(names)} or {last}; "
             f"found {type(answer).__name__}"
         )
     bare = evolve(answer, state=None) if isinstance(answer, NodeReturned) else answer

@@ -33,6 +33,7 @@ from ..values import (
     AssistantMessage,
     FinishReason,
     Message,
+    Reply,
     ResultStatus,
     ToolResult,
     UserPart,
@@ -59,9 +60,18 @@ def lost_calls(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
     """Yield a violation for the first reply whose calls the record lacks at the next request."""
     nodes = subject.graph.nodes
     owed: AssistantMessage | None = None
+    unjudged: Reply | None = None
     since = known = 0
     for number, step in enumerate(trace.steps, 1):
+        turn = step.run.turn
+        if unjudged is not None and turn.screening is None:
+            # A reply that waited for the verdict of a screen counts from then on, or not at all.
+            if turn.reply is unjudged and unjudged.message.calls:
+                owed, since = unjudged.message, known
+            unjudged = None
         match step.event:
+            case ModelReplied(reply=reply) if turn.screening is not None:
+                unjudged = reply if reply.finish_reason in CALLING else None
             case ModelReplied(reply=reply) if nodes[step.node].kind == "model":
                 if reply.message.calls and reply.finish_reason in CALLING:
                     owed, since = reply.message, known

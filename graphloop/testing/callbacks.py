@@ -18,12 +18,13 @@ from ..events import (
     AnswerChecked,
     BranchesJoined,
     Changes,
+    ItemsListed,
     NodeReturned,
     RequestYielded,
     StopRequested,
 )
 from ..node_protocol import Node, unwrapped
-from ..nodes import Asks, Function
+from ..nodes import Asks, Function, MapOver, Parallel
 from ..outcomes import Aborted, Failed, Outcome
 from ..values import ToolChoice, UserMessage
 from .choices import Choices
@@ -79,11 +80,26 @@ def answered_by_a_callback(node: Node[Any, Outcome], callback: str, choices: Cho
         case "check":
             return AnswerChecked(choices.chance(2), "Do better.", retry=not choices.chance(4))
         case "graph":
-            return BranchesJoined(choices.pick(("All.", "")))
+            return _of_a_fan_out(node, callback, choices)
         case _:
             asks = None if own is None else own.asks
             asks_on = asks is not None and not choices.chance(3)
             return RequestYielded(_ask(asks, choices)) if asks and asks_on else _left(node, choices)
+
+
+def _of_a_fan_out(node: Node[Any, Outcome], callback: str, choices: Choices) -> Answer:
+    """Return the items of a map, the prompts of a parallel, or the answers joined."""
+    inner = [one for one in unwrapped([node]) if isinstance(one, MapOver | Parallel)]
+    for one in inner:
+        if isinstance(one, MapOver) and one.into and callback == one.lister:
+            return ItemsListed(
+                tuple([f"item {at}" for at in range(choices.draw(one.max_items + 2))])
+            )
+        if isinstance(one, Parallel) and callback == one.prompts:
+            return ItemsListed(tuple([f"prompt {at}" for at in range(len(one.branches))]))
+    if callback.startswith("field:into"):
+        return NodeReturned("Answered")
+    return BranchesJoined(choices.pick(("All.", "")))
 
 
 def _ask(asks: Asks, choices: Choices) -> Ask:

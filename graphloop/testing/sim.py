@@ -37,8 +37,10 @@ from ..events import (
     Cancelled,
     ChildEnded,
     Decided,
+    EffectFailed,
     EffectsStarted,
     Event,
+    Failure,
     ModelReplied,
     Queued,
     Resumed,
@@ -276,11 +278,12 @@ class _Process(Generic[S]):
             self.perform(run.pending.values())
 
     def _unwanted(self, effect_id: int) -> Event:
-        """Return the event that ends an abandoned child; the seed decides whether it had costs."""
+        """Return the event that ends an abandoned effect; the seed decides on a child's costs."""
         self._waiting = [wait for wait in self._waiting if wait.id != effect_id]
         self._in_flight = [pair for pair in self._in_flight if pair[1].id != effect_id]
         effect, spent = self._simulation.run.pending[effect_id], Spent()
-        assert isinstance(effect, StartRun), "a fan-out waits for child runs only"
+        if not isinstance(effect, StartRun):
+            return EffectFailed(self._clock, effect_id, Failure("Unwanted", "not needed any more"))
         with suppress(Exception):
             ended = self._world.child(effect) if self._rng.random() < 0.5 else None
             spent = spent if ended is None else ended[2]

@@ -5,7 +5,7 @@ Refuses a signature or schema that no call could satisfy, when the tool is defin
 Start with `tool`; `outcome` has the texts that a model reads about its calls.
 """
 
-from .dependencies import DepsNeed, check_deps, deps_of_context, kind_name, uncovered
+from .dependencies import DepsNeed, check_deps, deps_of_context, deps_wanted, kind_name, uncovered
 from .execution import UNREAD, TooLate, awaited, leave, within, yes_or_no
 from .gates import NO_GATES, Gates, answer_of, conditions_of, gates_of, rules_of
 from .options import NOT_DONE, REPEATABLE, UNKNOWN, Approval, Found, legal_name
@@ -59,6 +59,7 @@ __all__ = [
     "check_deps",
     "conditions_of",
     "deps_of_context",
+    "deps_wanted",
     "error_text",
     "gates_of",
     "is_async",

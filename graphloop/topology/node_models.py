@@ -304,6 +304,7 @@ Part: TypeAlias = Annotated[Any, PlainValidator(_node), reference("node")]
 FORMS: Final[Mapping[str, Form]] = {
     "after": Tools,
     "agent": AgentName,
+    "agents": tuple[AgentName, ...],
     "callback": FunctionName,
     "capped": OR[OutcomeName, None],
     "caps": CapsForm,
@@ -312,6 +313,7 @@ FORMS: Final[Mapping[str, Form]] = {
     "context_window": Annotated[Positive, Field(ge=1_000)],
     "fallbacks": tuple[Said, ...],
     "first": Part,
+    "functions": tuple[FunctionName, ...],
     "keep_recent_turns": Positive,
     "kind": OwnKind,
     "leaves_by": Annotated[frozenset[OutcomeName], Field(min_length=1)],

@@ -11,9 +11,10 @@ from typing import Final, Literal, TypeAlias, TypeVar, final
 
 from ..graph import NodeGraph
 from ..node_protocol import Kind, Node, turns_direction
-from ..nodes import Child, Gate, Verify
+from ..nodes import Child, Gate, MapOver, Parallel, Router, Screen, Screened, Verify
 from ..outcomes import Outcome, outcome_name
 from ..policy import describe
+from ..turn import SCREEN
 from .marks import Way
 
 __all__ = ["Line", "Look", "Role", "lines", "notes", "visible"]
@@ -79,7 +80,24 @@ def notes(node: Node[S, Outcome]) -> tuple[str, ...]:
         )
     if isinstance(node, Child) and node.agent != node.name:
         return (f"agent {node.agent}",)
-    return ()
+    return _state_notes(getattr(node, "kernel", node))
+
+
+def _state_notes(node: object) -> tuple[str, ...]:
+    """Return what a node does with fields of the state, and which screens judge in it."""
+    match node:
+        case MapOver(into=into) if into:
+            return (f"{node.items or 'items'} → {node.agent} → {into}",)
+        case Parallel(branches=branches, into=into):
+            led = [(one.name, one.into or into) for one in branches]
+            return tuple([f"{name} → {field}" for name, field in led if field])
+        case Router(by=by) if by:
+            return (f"by {by}",)
+        case Screen() | Screened():
+            names = (*node.functions, *node.agents)
+            return tuple([name.removeprefix(f"{SCREEN}:") for name in names])
+        case _:
+            return ()
 
 
 def visible(text: str) -> str:

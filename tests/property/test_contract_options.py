@@ -149,6 +149,8 @@ CASES: Mapping[str, Case] = {
     "max_done_retries": Case(0, ("no",), {"done_when": never}),
     "verify": Case(Telling(True)),
     "max_verify_retries": Case(0, ("no",), {"verify": never}),
+    "screen": Case(never),
+    "screen_in_parallel": Case(True, ("x",), {"screen": never}),
     "compaction": Case(SMALL, (LONG, LONG, LONG, "summary")),
     "compact": Case(shortened, (LONG, LONG, LONG, "summary"), {"compaction": SMALL}),
     "tool_choice": Case("required"),

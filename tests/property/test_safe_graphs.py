@@ -49,7 +49,7 @@ WORLDS = 4
 KINDS = {
     *("Append", "Approve", "Child", "Compact", "Critique", "Execute", "Extend", "Fallback"),
     *("Function", "Gate", "Limit", "MapOver", "ModelCall", "Parallel", "PrepareStep", "Retrying"),
-    *("Router", "StopCheck", "SubGraph", "Verify"),
+    *("Router", "Screen", "Screened", "StopCheck", "SubGraph", "Verify"),
 }
 
 KEY: Final = re.compile(r"c-?\d+\.\d+")

@@ -212,6 +212,13 @@ def test_instructions_that_are_no_text_are_refused() -> None:
     assert CANARY not in str(refused.value)
 
 
+def test_instructions_are_a_text_or_a_function() -> None:
+    wrong: Any = ["Be brief."]
+
+    with pytest.raises(ConfigError, match="`instructions`: expected a text, or a function"):
+        Agent(ScriptedModel(["hi"]), instructions=wrong)
+
+
 def test_a_start_and_a_resume_without_deps_are_refused_before_anything_runs() -> None:
     store, model = MemoryStore(), ScriptedModel([paying(), "done"])
 

@@ -135,6 +135,8 @@ def everything() -> EveryAgentOption:
         "max_done_retries": 1,
         "verify": lambda info: info.output in {"one", "two"},
         "max_verify_retries": 1,
+        "screen": bool,
+        "screen_in_parallel": True,
         "compaction": Compaction(10**6),
         "compact": lambda info: info.messages,
         "tool_choice": "auto",

@@ -37,7 +37,7 @@ def test_each_word_makes_the_node_of_its_name() -> None:
     assert Parallel((Branch("a"),), "first", "first", "", 2, "n") == parallel(
         "a", join="first", concurrency=2, name="n"
     )
-    assert MapOver is map_over
+    assert MapOver("a", 3, "lines", "!") == map_over("a", 3, items="lines", prompt="!")
     assert Retrying(a, 2) == retry(a, 2)
     assert Retrying(ModelCall(), 2, frozenset({Empty}), "n") == retry(
         ModelCall(), 2, on=(Empty,), name="n"

@@ -19,14 +19,6 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr
 
 from graphloop import END, Agent, EndReason, Graph, RunResult, Runs, Tool, node
 from graphloop import graph as kernel
-from graphloop.agent.states import (
-    changed_fields,
-    fields_of,
-    is_frozen,
-    known_state_type,
-    lent,
-    same_state,
-)
 from graphloop.effects import Effect
 from graphloop.errors import ConfigError, GraphError, GraphloopError
 from graphloop.events import Event
@@ -37,6 +29,14 @@ from graphloop.nodes.gate import Gate
 from graphloop.outcomes import Answered, AnsweredCalls, Calls, Outcome, Ready, Settled
 from graphloop.providers.script import Entry
 from graphloop.run import Run, evolve
+from graphloop.states.state import (
+    changed_fields,
+    fields_of,
+    is_frozen,
+    known_state_type,
+    lent,
+    same_state,
+)
 from graphloop.stores.base import Store
 from graphloop.stores.opening import open_store
 from graphloop.stores.sqlite import SqliteStore

@@ -1,0 +1,353 @@
+"""Fields: items that nodes read from the user's state, and results that they write into it.
+
+A node names a field, and the run calls one of these callbacks. The journal keeps what they return:
+the items that a map begins with, and the new state. A replay calls none of them again.
+"""
+
+from __future__ import annotations
+
+import copy
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
+from dataclasses import replace as dataclass_replace
+from functools import lru_cache
+from typing import Annotated, Any, Final, cast, final, get_args, get_origin
+
+import pydantic
+from msgspec import Struct, structs
+from pydantic import BaseModel
+from pydantic_core import to_json
+
+from ..errors import ConfigError, nearest
+from ..events import ItemsListed, NodeReturned
+from ..outcomes import Answered
+from ..run import Run
+from ..turn import BranchRun
+from .state import fields_of, lent
+
+__all__ = [
+    "FIELD",
+    "ItemsOf",
+    "PromptsOf",
+    "Reduce",
+    "ResultsInto",
+    "field_callback",
+    "item_text",
+    "reduce",
+    "reduced_fields",
+    "with_result",
+]
+
+FIELD: Final = "field:"
+"""The prefix of the names of these callbacks, which no caller has to give."""
+
+LISTS: Final = (list, tuple, Sequence)
+
+
+@final
+@dataclass(frozen=True)
+class Reduce:
+    """The function that combines a field's value with a new result; `reduce` makes it."""
+
+    function: Callable[[Any, Any], object]
+
+
+def reduce(function: Callable[[Any, Any], object]) -> Reduce:
+    """Return the mark of a state's field whose results are combined instead of replaced.
+
+        @dataclass(frozen=True)
+        class Article:
+            notes: Annotated[list[str], reduce(operator.add)]
+
+    A node that writes results into the field calls `function(value, results)`. Several branches of
+    a `parallel` may write into such a field: their results are combined in branch order.
+
+    Args:
+        function: a pure function of the field's value and the results, such as `operator.add`.
+    """
+    return Reduce(function)
+
+
+def reduced_fields(kind: object) -> frozenset[str]:
+    """Return the names of the fields of a state type that have a `reduce`.
+
+    Without annotations that can be resolved there are none: a run would be refused there.
+    """
+    names = fields_of(kind) or frozenset()
+    try:
+        return frozenset([name for name in names if _reducer(_annotation(kind, name)) is not None])
+    except ConfigError:
+        return frozenset()
+
+
+def field_callback(name: str, kind: object) -> ItemsOf | ResultsInto:
+    """Return the callback that a node names: `field:items:FIELD` or `field:into:FIELD`.
+
+    Args:
+        name: the name of the callback.
+        kind: the type of the state; None if it is unknown.
+    """
+    form, _, field = name.removeprefix(FIELD).partition(":")
+    return ItemsOf(field) if form == "items" else ResultsInto(field, kind)
+
+
+@final
+@dataclass(frozen=True)
+class ItemsOf:
+    """Lists the items of a map, from a field of the state or by the user's own function.
+
+    Args:
+        items: the name of the field, or a pure function of the state that returns the items.
+        prompt: a pure function that makes the prompt of an item; by default its text.
+    """
+
+    items: str | Callable[[Any], object]
+    prompt: Callable[[Any], object] | None = None
+
+    def __call__(self, run: Run[Any]) -> ItemsListed:
+        """Return the prompt of each item.
+
+        Raises:
+            ConfigError: the state has no such field, or it holds no list.
+        """
+        state = lent(run.state)
+        found = _value(state, self.items) if isinstance(self.items, str) else self.items(state)
+        if not isinstance(found, Sequence) or isinstance(found, str | bytes):
+            raise ConfigError(
+                f"{self._place}: expected a list of items, found {found!r:.80}. Fix: have the "
+                "state hold a list or a tuple there"
+            )
+        return ItemsListed(tuple([self._text(item) for item in cast("Sequence[object]", found)]))
+
+    @property
+    def _place(self) -> str:
+        return f"`items` {self.items!r}" if isinstance(self.items, str) else "`items`"
+
+    def _text(self, item: object) -> str:
+        text = item_text(item) if self.prompt is None else self.prompt(item)
+        if isinstance(text, str) and text.strip():
+            return text
+        raise ConfigError(
+            f"{self._place}: expected a text for each item, found {text!r:.80} for {item!r:.80}. "
+            "Fix: leave empty items out, or give `prompt` a function that returns a text"
+        )
+
+
+@final
+@dataclass(frozen=True)
+class PromptsOf:
+    """Lists the prompts of a parallel's branches, made from the state by the user's functions.
+
+    Args:
+        prompts: for each branch, a pure function of the state, or the prompt itself.
+    """
+
+    prompts: tuple[str | Callable[[Any], object], ...]
+
+    def __call__(self, run: Run[Any]) -> ItemsListed:
+        """Return the prompt of each branch.
+
+        Raises:
+            ConfigError: a function returns no text.
+        """
+        return ItemsListed(tuple([self._asked(prompt, run) for prompt in self.prompts]))
+
+    def _asked(self, prompt: str | Callable[[Any], object], run: Run[Any]) -> str:
+        text = prompt if isinstance(prompt, str) else prompt(lent(run.state))
+        if isinstance(text, str):
+            return text
+        raise ConfigError(
+            f"`prompt`: expected a function that returns a text, found {text!r:.80}. Fix: return "
+            "the text that the agent reads"
+        )
+
+
+def item_text(item: object) -> str:
+    """Return an item as an agent reads it: a text as it is, every other value as JSON."""
+    return item if isinstance(item, str) else to_json(item).decode()
+
+
+@final
+@dataclass(frozen=True)
+class ResultsInto:
+    """Writes the results of a turn's branches into the state, in branch order.
+
+    Args:
+        field: the field that gets all results as a list; empty if each branch has its own field.
+        kind: the type of the state; None if it is unknown.
+    """
+
+    field: str
+    kind: object = None
+
+    def __call__(self, run: Run[Any]) -> NodeReturned:
+        """Return the new state.
+
+        Raises:
+            ConfigError: a result does not fit the type of its field, or a reducer failed.
+        """
+        branches = [branch for branch in run.turn.branches if branch.status == "ok"]
+        state: object = lent(run.state)
+        kind = type(state) if self.kind in {None, Any} else self.kind
+        if self.field:
+            state = self._listed(state, kind, branches)
+        else:
+            for branch in branches:
+                if branch.into:
+                    state = with_result(state, kind, branch.into, branch.content, branch.name)
+        return NodeReturned(Answered.__name__, state, changed=True)
+
+    def _listed(self, state: object, kind: object, branches: Sequence[BranchRun]) -> object:
+        annotation = _annotation(kind, self.field)
+        bare = _bare(annotation)
+        origin, inner = get_origin(bare) or bare, get_args(bare)
+        if origin not in LISTS and bare is not Any:
+            raise ConfigError(
+                f"`into`: expected a field that holds a list or a tuple, found {self.field!r} of "
+                f"type {bare}. Fix: make it list[…], the type of one result in the brackets"
+            )
+        each = inner[0] if inner else Any
+        results = [_decoded(each, one.content, self.field, one.name) for one in branches]
+        made: object = tuple(results) if origin is tuple else results
+        return _combined(state, self.field, annotation, made)
+
+
+def with_result(state: object, kind: object, field: str, content: str, source: str) -> object:
+    """Return the state with one result in a field, combined by the field's reducer if it has one.
+
+    Args:
+        state: the state; it is not changed.
+        kind: the type of the state.
+        field: the name of the field.
+        content: the result: JSON for the value of an `output_type`, or text.
+        source: the agent or branch that gave the result, for messages.
+
+    Raises:
+        ConfigError: the result does not fit the type of the field, or the state has no such field.
+    """
+    annotation = _annotation(kind, field)
+    bare = _bare(annotation)
+    inner = get_args(bare)
+    if _reducer(annotation) is None or (get_origin(bare) not in LISTS) or not inner:
+        return _combined(state, field, annotation, _decoded(bare, content, field, source))
+    try:
+        made = _decoded(bare, content, field, source)
+    except ConfigError:
+        one = _decoded(inner[0], content, field, source)
+        made = (one,) if get_origin(bare) is tuple else [one]
+    return _combined(state, field, annotation, made)
+
+
+def _combined(state: object, field: str, annotation: object, result: object) -> object:
+    reducer = _reducer(annotation)
+    if reducer is not None:
+        try:
+            result = reducer.function(_value(state, field), result)
+        except Exception as error:
+            raise ConfigError(
+                f"the reducer of field {field!r} raised {type(error).__name__}: {error}. Fix: give "
+                "the field a default that the reducer can begin with"
+            ) from error
+    return _with_value(state, field, result)
+
+
+def _decoded(kind: object, content: str, field: str, source: str) -> object:
+    """Return a result as a value of a field's type: a text as it is, every other type from JSON."""
+    if kind is str or kind is Any or kind is object:
+        return content
+    adapter = _adapter(kind)
+    try:
+        return adapter.validate_json(content)
+    except pydantic.ValidationError as error:
+        try:
+            return adapter.validate_python(content)
+        except pydantic.ValidationError:
+            found = error.errors(include_url=False)[0]["msg"]
+            raise ConfigError(
+                f"`into` {field!r}: expected a result of type {_word(kind)}, found {content!r:.80} "
+                f"of {source!r} ({found}). Fix: give the agent output_type={_word(kind)}"
+            ) from error
+
+
+@lru_cache(maxsize=256)
+def _adapter(kind: object) -> pydantic.TypeAdapter[object]:
+    return pydantic.TypeAdapter(cast("type[object]", kind))
+
+
+def _value(state: object, field: str) -> object:
+    if isinstance(state, Mapping):
+        # isinstance leaves the types of keys and values open.
+        values = cast("Mapping[str, object]", state)
+        if field in values:
+            return values[field]
+        known_fields: Iterable[str] = values
+    elif hasattr(state, field):
+        return cast("object", getattr(state, field))
+    else:
+        known_fields = fields_of(type(state)) or ()
+    raise ConfigError(
+        f"expected a field of the state ({', '.join(sorted(known_fields)) or 'it has none'}), "
+        f"found {field!r}.{nearest(field, known_fields)} Fix: name one of its fields"
+    )
+
+
+def _with_value(state: object, field: str, value: object) -> object:
+    _value(state, field)
+    if isinstance(state, Mapping):
+        return {**cast("Mapping[str, object]", state), field: value}
+    if isinstance(state, BaseModel):
+        return state.model_copy(update={field: value})
+    if isinstance(state, Struct):
+        return structs.replace(state, **{field: value})
+    if is_dataclass(state) and not isinstance(state, type):
+        return dataclass_replace(state, **{field: value})
+    if isinstance(state, tuple):
+        changed: object = cast("Any", state)._replace(**{field: value})  # A named tuple.
+        return changed
+    changed = copy.copy(state)
+    setattr(changed, field, value)
+    return changed
+
+
+def _annotation(kind: object, field: str) -> object:
+    """Return the annotation of a field with its metadata; `Any` where the type has none.
+
+    Raises:
+        ConfigError: an annotation names a type that cannot be found.
+    """
+    if not isinstance(kind, type):
+        return Any
+    try:
+        return _hints(kind).get(field, Any)
+    except (NameError, TypeError) as error:
+        raise ConfigError(
+            f"the annotations of {kind.__name__} cannot be resolved: {error}. Fix: define or "
+            "import the types at module level, outside `if TYPE_CHECKING`"
+        ) from error
+
+
+@lru_cache(maxsize=64)
+def _hints(kind: type[object]) -> Mapping[str, object]:
+    return typing.get_type_hints(kind, include_extras=True)
+
+
+def _bare(annotation: object) -> object:
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    return annotation
+
+
+def _notes(annotation: object) -> Iterator[object]:
+    if get_origin(annotation) is Annotated:
+        inner, *notes = get_args(annotation)
+        yield from notes
+        yield from _notes(inner)
+
+
+def _reducer(annotation: object) -> Reduce | None:
+    return next((note for note in _notes(annotation) if isinstance(note, Reduce)), None)
+
+
+def _word(kind: object) -> str:
+    return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
