@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         ToolCallDelta,
         UsageSoFar,
     )
+    from .live_requests import allow_requests, check_request, refuse_requests
     from .openai_chat.messages import CHAT_REASONING, CHAT_WIRE
     from .prices import price, price_with
     from .registry import Service, resolve, service_of, usual_model
@@ -52,14 +53,17 @@ __all__ = [
     "Timeouts",
     "ToolCallDelta",
     "UsageSoFar",
+    "allow_requests",
     "anthropic_code_execution",
     "anthropic_web_fetch",
     "anthropic_web_search",
+    "check_request",
     "is_list",
     "is_object",
     "json_text",
     "price",
     "price_with",
+    "refuse_requests",
     "resolve",
     "service_of",
     "usual_model",
@@ -84,6 +88,11 @@ __getattr__ = front_door(
             "TextDelta",
             "ToolCallDelta",
             "UsageSoFar",
+        ),
+        ".live_requests": (
+            "allow_requests",
+            "check_request",
+            "refuse_requests",
         ),
         ".openai_chat.messages": (
             "CHAT_REASONING",

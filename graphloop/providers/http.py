@@ -25,6 +25,7 @@ from ..errors import ConfigError, ProviderError
 from ..values import ModelRequest, Reply, Usage, evolve
 from .base import Decoder, Restarted, ServerEvent, StreamItem, UsageSoFar, Wire
 from .exchange import HttpExchange
+from .live_requests import check_request
 from .retries import Retries
 from .timeouts import Timeouts, Watch
 
@@ -140,6 +141,10 @@ class HttpProvider:
         if client is not None:
             await client.keeper.aclose()
 
+    def check(self) -> None:
+        """Raise a ConfigError if this process must not send a request to the server."""
+        check_request(self.label, self._url.host)
+
     async def post(self, exchange: HttpExchange, body: bytes) -> None:
         """Send `body` to this provider's endpoint as the request of `exchange`.
 
@@ -228,7 +233,12 @@ class HttpSession:
         self._encoder = provider.wire.encoder()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
-        """Send `request`, and retry as `Retries` allows (see `ModelSession.stream`)."""
+        """Send `request`, and retry as `Retries` allows (see `ModelSession.stream`).
+
+        Raises:
+            ConfigError: `check_request` refuses requests to this server.
+        """
+        self._provider.check()
         attempts = _Attempts(self._provider, b"".join(self._encoder.encode(request)))
         try:
             while True:  # `Retries.attempts_max` bounds this loop.

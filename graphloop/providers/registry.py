@@ -87,6 +87,25 @@ SERVICES: Final[dict[str, Service]] = {
 }
 """The services by name, which is the part of the label `"service:model"` before the colon."""
 
+SPEAK_CHAT: Final[Mapping[str, str]] = {
+    "deepseek": "https://api.deepseek.com/v1",
+    "fireworks": "https://api.fireworks.ai/inference/v1",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
+    "google": "https://generativelanguage.googleapis.com/v1beta/openai",
+    "groq": "https://api.groq.com/openai/v1",
+    "lmstudio": "http://localhost:1234/v1",
+    "mistral": "https://api.mistral.ai/v1",
+    "ollama": "http://localhost:11434/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+    "together": "https://api.together.xyz/v1",
+    "vllm": "http://localhost:8000/v1",
+    "xai": "https://api.x.ai/v1",
+}
+"""Services without a row of their own that speak chat completions, with the URL to ask them at.
+
+The URLs are those that each service's own page on its OpenAI-compatible API names.
+"""
+
 SCRIPT: Final = "script"
 
 
@@ -174,9 +193,15 @@ def _unknown(model: str) -> ConfigError:
     prefix = model.partition(":")[0]
     prefixes = (*SERVICES, SCRIPT)
     forms = ", ".join([*[f"'{name}:NAME'" for name in SERVICES], f"'{SCRIPT}:PATH'"])
+    found = f"model: expected a provider or one of {forms}, found {model!r}."
+    if (url := SPEAK_CHAT.get(prefix)) is not None:
+        name = model.partition(":")[2] or "NAME"
+        return ConfigError(
+            f"{found} {prefix!r} speaks chat completions. Fix: model='openai:{name}', "
+            f"base_url='{url}', and api_key=... if the server needs a key."
+        )
     hint = " The name is empty." if prefix in prefixes else nearest(prefix, prefixes)
     return ConfigError(
-        f"model: expected a provider or one of {forms}, found {model!r}.{hint} Fix: name one of "
-        "them. Many other services speak chat completions: 'openai:NAME' with base_url=... asks "
-        "them."
+        f"{found}{hint} Fix: name one of them. Many other services speak chat completions: "
+        "'openai:NAME' with base_url=... asks them."
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..lazy import front_door
 
 if TYPE_CHECKING:
-    from ..providers import ScriptedModel
+    from ..providers import ScriptedModel, allow_requests, refuse_requests
     from .fuzzing import fuzz, replay_token
     from .report import FuzzReport
     from .safety import assert_safe
@@ -20,8 +20,10 @@ __all__ = [
     "ScriptedModel",
     "Simulation",
     "World",
+    "allow_requests",
     "assert_safe",
     "fuzz",
+    "refuse_requests",
     "replay_token",
     "simulate",
 ]
@@ -29,7 +31,11 @@ __all__ = [
 __getattr__ = front_door(
     __name__,
     {
-        "..providers": ("ScriptedModel",),
+        "..providers": (
+            "ScriptedModel",
+            "allow_requests",
+            "refuse_requests",
+        ),
         ".fuzzing": (
             "fuzz",
             "replay_token",
