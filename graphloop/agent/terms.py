@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
+from contextvars import ContextVar
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Generic, TypeVar, final
+from typing import Any, Final, Generic, TypeVar, final
 from weakref import WeakKeyDictionary
 
 from .. import stores
@@ -31,10 +32,15 @@ from .options import Options
 from .resources import AgentResources
 from .states import known_state_type
 
-__all__ = ["RunTerms", "SharedResources", "run_sync"]
+__all__ = ["OVERRIDES", "RunTerms", "SharedResources", "run_sync"]
 
 S = TypeVar("S")
 T = TypeVar("T")
+
+OVERRIDES: Final[ContextVar[Mapping[RunTerms[Any], RunTerms[Any]] | None]] = ContextVar(
+    "graphloop_overrides", default=None
+)
+"""The terms that tests put in place of others, in this task and the tasks that it starts."""
 
 
 @final
@@ -182,6 +188,10 @@ class RunTerms(Generic[S]):
         self.bound = cache(partial(run_bound, graph, self.setup, world))
         self.price = world.price()
         self._state_type = known_state_type(graph)
+        self.recast: Callable[[Mapping[str, object]], RunTerms[S]] | None = None
+        """Makes the terms of a call with options of its own; None if a call can have none."""
+        self.test_deps: Mapping[str, object] = {}
+        """The `deps` that a test gives all runs on these terms; empty for none."""
         self.deps_needs = deps_needs(graph, world.toolbox, world.children, options.deps_type)
 
     def _share_resources(self) -> None:
@@ -191,6 +201,17 @@ class RunTerms(Generic[S]):
         made = [plan.opener.terms.own_resources for plan in world.made]
         self.resources = tuple(dict.fromkeys([*chain.from_iterable(below), self.shared]))
         self.own_resources: tuple[SharedResources, ...] = (*chain.from_iterable(made), self.shared)
+
+    def share(self, terms: RunTerms[S]) -> None:
+        """Use the store of other terms, which also close what runs on these terms open."""
+        self.shared, self.resources = terms.shared, terms.resources
+        self.own_resources, self.test_deps = terms.own_resources, terms.test_deps
+
+    @property
+    def current(self) -> RunTerms[S]:
+        """The terms that `Agent.override` puts in place of these; without it, these."""
+        overrides = OVERRIDES.get()
+        return self if overrides is None else overrides.get(self, self)
 
     def ports(self, store: Store, added: Sequence[AnyTool] = (), deps: object = None) -> Ports[S]:
         """Return the world of a run as its driver sees it.

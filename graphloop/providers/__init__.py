@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .live_requests import allow_requests, check_request, refuse_requests
     from .openai_chat.messages import CHAT_REASONING, CHAT_WIRE
     from .prices import price, price_with
-    from .registry import Service, resolve, service_of, usual_model
+    from .registry import Service, accessed, resolve, service_of, usual_model
     from .retries import Retries
     from .script import ScriptedModel
     from .timeouts import Timeouts
@@ -53,6 +53,7 @@ __all__ = [
     "Timeouts",
     "ToolCallDelta",
     "UsageSoFar",
+    "accessed",
     "allow_requests",
     "anthropic_code_execution",
     "anthropic_web_fetch",
@@ -104,6 +105,7 @@ __getattr__ = front_door(
         ),
         ".registry": (
             "Service",
+            "accessed",
             "resolve",
             "service_of",
             "usual_model",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # These modules import httpx, which is slow.
     from .script import ScriptedModel
     from .timeouts import Timeouts
 
-__all__ = ["SERVICES", "Service", "resolve", "service_of", "usual_model"]
+__all__ = ["SERVICES", "Service", "accessed", "resolve", "service_of", "usual_model"]
 
 ANTHROPIC: Final = ".anthropic.wire:AnthropicMessages"
 OPENAI_CHAT: Final = ".openai_chat.wire:OpenAIChat"
@@ -127,13 +127,14 @@ def usual_model(environ: Mapping[str, str], *, own_server: bool = False) -> str:
     return ""
 
 
-def resolve(
+def resolve(  # noqa: PLR0913 - one parameter for each option about access to a model
     model: str | Provider,
     *,
     api_key: str | None = None,
     base_url: str | None = None,
     timeouts: Timeouts | None = None,
     retries: Retries | None = None,
+    headers: Mapping[str, str] | None = None,
     environ: Mapping[str, str],
 ) -> Provider:
     """Return the provider for a model label, or `model` itself if it is a provider.
@@ -145,13 +146,20 @@ def resolve(
             than the service's own needs no key, but gets the environment's key if there is one.
         timeouts: the time limits of a model call; `Timeouts()` by default.
         retries: the retry rules of a model call; `Retries()` by default.
+        headers: further HTTP headers of each request.
         environ: the environment variables, usually `os.environ`.
 
     Raises:
         ConfigError: the label is unknown, the key is missing, or an option would have no effect.
         ScriptError: the script file cannot be read, or is not a valid script.
     """
-    options = {"api_key": api_key, "base_url": base_url, "timeouts": timeouts, "retries": retries}
+    options: dict[str, object] = {
+        "api_key": api_key,
+        "base_url": base_url,
+        "timeouts": timeouts,
+        "retries": retries,
+    }
+    options["headers"] = headers
     if not isinstance(model, str):
         _refuse(options, "a ready provider has its own")
         return model
@@ -170,11 +178,25 @@ def resolve(
             "or pass api_key=..., or run without a key: model='script:replies.yaml' answers from a "
             "file, base_url='http://localhost:8080/...' asks a server of your own."
         )
-    endpoint = _load(".http:Endpoint")(url, key)
+    endpoint = _load(".http:Endpoint")(url, key, {**(headers or {})})
     provider = _load(".http:HttpProvider")(
         service.model(name), endpoint, label=model, timeouts=timeouts, retries=retries
     )
     return cast("Provider", provider)
+
+
+def accessed(provider: Provider, access: Mapping[str, object]) -> Provider:
+    """Return a provider with other `timeouts` or `headers`, and the same connections.
+
+    Raises:
+        ConfigError: the provider sends no HTTP requests of graphloop, so both would have no effect.
+    """
+    changed = getattr(provider, "accessed", None)
+    if changed is None:
+        _refuse(access, f"{provider.label!r} is no model of graphloop's own HTTP client")
+    return cast("Callable[..., Provider]", changed)(
+        timeouts=access.get("timeouts"), headers=access.get("headers")
+    )
 
 
 def _load(place: str) -> Callable[..., Any]:
