@@ -68,8 +68,8 @@ def tree(
     ]
     leaf = Agent(model, tools=own, name="leaf")
     below: AgentOptions = {"tools": [*own, leaf.as_tool(description="deepest")], "name": "kid"}
-    below = {**below, **(kid or {})}
+    below = {**below, **kid} if kid else below
     child = Agent(model, **below)
     above: AgentOptions = {"tools": [*own, child.as_tool(description="below")], "store": store}
-    above = {**above, **(root or {})}
+    above = {**above, **root} if root else above
     return Agent(model, **above)

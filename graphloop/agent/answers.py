@@ -10,12 +10,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, final
+from typing import Any, Final, cast, final
 
 from msgspec import Struct
 from msgspec.json import Decoder, Encoder
 
-from ..driver import Approver, LeftOpen, ask_key, bad_edit, capability_of, question_of
+from ..driver import Approver, LeftOpen, Pending, ask_key, bad_edit, capability_of, question_of
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError, StoreError, nearest
 from ..events import Decided, Event, ToolReturned
@@ -23,8 +23,9 @@ from ..policy import AS_IT_WAS, Approval, Policy, Rule, may_ask, refuse_edit, ve
 from ..run import Run
 from ..tools import Toolbox, ToolOutcome, error_text, result_content
 from ..values import ResultStatus, UserPart
+from .hooks import lent_deps
 from .inputs import AnswersInput
-from .options import Decide
+from .options import Decide, Decision
 
 __all__ = [
     "Answers",
@@ -267,10 +268,14 @@ class ToolApprover:
         above: the current rules of the parent runs' gates; None for a run without a parent.
     """
 
-    decide: Decide
+    decide: Decide[Any]
     agents: tuple[str, ...] = ()
     own: tuple[tuple[Rule, ...], ...] = ()
     above: tuple[tuple[Rule, ...], ...] | None = None
+
+    def with_deps(self, deps: object) -> ToolApprover:
+        """Return the approver of a run with these dependencies."""
+        return replace(self, decide=lent_deps(self.decide, deps))
 
     async def __call__(self, effect: AskHuman, run: Run[Any]) -> Approval:
         """Call `decide` for one pending call and return its answer as an `Approval`.
@@ -286,7 +291,8 @@ class ToolApprover:
             if any(may_ask(rules, effect.call.name) for rules in (*recorded, *self.above)):
                 raise LeftOpen
         pending = question_of(run, effect, path_key(run, effect), self.agents)
-        answer = self.decide(pending)
+        # `with_deps` has lent a second argument to a function that needs one.
+        answer = cast("Callable[[Pending], Decision]", self.decide)(pending)
         if inspect.isawaitable(answer):
             answer = await answer
         approval = approval_from(answer)
@@ -296,7 +302,7 @@ class ToolApprover:
 
 def approver_below(
     inherited: Approver[Any] | None,
-    own: ToolApprover | None,
+    own: Approver[Any] | None,
     agent: str,
     parent: Run[Any],
     gates: Iterable[Policy],
@@ -311,22 +317,23 @@ def approver_below(
         gates: the gates of the parents, which also apply to the child.
     """
     rules = tuple([gate.rules for gate in gates])
-    match inherited or own:
-        case ToolApprover(above=above) as approver:
-            if inherited is None:
-                approver = replace(approver, above=rules)
-            elif above is not None:
-                known = {*parent.setup.rules, *above}
-                new = tuple([listed for listed in rules if listed not in known])
-                approver = replace(approver, own=(*approver.own, *new))
-            return replace(approver, agents=(*approver.agents, agent))
-        case approver:
-            return approver
+    approver: object = inherited or own  # A callable's type is no pattern for a class.
+    if not isinstance(approver, ToolApprover):
+        return inherited or own
+    if inherited is None:
+        approver = replace(approver, above=rules)
+    elif approver.above is not None:
+        known = {*parent.setup.rules, *approver.above}
+        new = tuple([listed for listed in rules if listed not in known])
+        approver = replace(approver, own=(*approver.own, *new))
+    return replace(approver, agents=(*approver.agents, agent))
 
 
-def approver_alone(own: ToolApprover | None, run: Run[Any]) -> ToolApprover | None:
+def approver_alone(own: Approver[Any] | None, run: Run[Any]) -> Approver[Any] | None:
     """Return the approver of a run that is resumed without its parents.
 
     Questions that the parents' gates ask in a child run still wait for the parents' approvers.
     """
-    return replace(own, above=()) if own is not None and run.setup.depth else own
+    if isinstance(own, ToolApprover) and run.setup.depth:
+        return replace(own, above=())
+    return own

@@ -77,7 +77,7 @@ class ChildOpener(Generic[S]):
         setup = setup_below(terms.setup, effect, parent, above)
         child_ports = replace(
             own,
-            approve=approver_below(ports.approve, terms.approver, effect.agent, parent, above),
+            approve=approver_below(ports.approve, own.approve, effect.agent, parent, above),
             gates=(*above, *own.gates),
             secret=ports.secret,
             path=(*ports.path, effect.key),

@@ -14,6 +14,7 @@ import inspect
 import re
 import types
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, Literal, TypeVar, cast, final
 
 import pydantic
@@ -68,7 +69,7 @@ def json_output(schema: Mapping[str, object]) -> TypeForm[Any]:
 
         Agent(model, output_type=json_output({"type": "object", "properties": …}))
 
-    At run time this is the schema itself. A type checker knows no type for a JSON Schema.
+    At run time this is the schema itself.
     """
     return cast("TypeForm[Any]", schema)
 
@@ -150,6 +151,23 @@ class FinalAnswer:
         arguments = None if self._native else _arguments(run)
         return latest_answer(run) if arguments is None else arguments
 
+    def refusal(self, run: Run[Any], told: str) -> OutputInvalid:
+        """Return the error of a failed run for its developer; the model was `told` why."""
+        said, times = self.said(run), run.counters.rejections.get(OUTPUT, 0)
+        fix = "raise `max_output_retries`, or make the type simpler"
+        called = "one that does not fit"
+        if not self._native and _arguments(run) is None:
+            called = "a text in place of a call of the tool that takes the answer"
+            with suppress(OutputInvalid):
+                self._output.parse(said)
+                fix = "say output_mode='native': the model's text fits the type"
+        return OutputInvalid(
+            f"`output_type`: expected an answer of form {self._output.title!r}, found {called}, "
+            f"{shorten(repr(said), SAID_CHARS_MAX)}, in reply {len(run.record.steps)} after "
+            f"{times} correction(s). Fix: {fix}. The model was told: {told}",
+            text=said,
+        )
+
     def _fit_servers(
         self, kind: object, mode: Literal["auto", "native", "tool"], services: Sequence[Service]
     ) -> None:
@@ -182,22 +200,17 @@ def failure_of(run: Run[Any], final: FinalAnswer | None) -> Exception:
         return RunFailed("unknown")
     if failure.error != OutputInvalid.__name__:
         return RunFailed(f"{failure.error}: {failure.message}")
-    said = "" if final is None or not run.record.steps else final.said(run)
-    times = run.counters.rejections.get(OUTPUT, 0)
-    return OutputInvalid(
-        f"`output_type`: expected an answer of this type, found none; it was sent back "
-        f"{times} time(s). As the model reads it: {failure.message}",
-        text=said,
-    )
+    if final is None or not run.record.steps:
+        return OutputInvalid(f"`output_type`: {failure.message}")
+    return final.refusal(run, failure.message)
 
 
 def answers_of(final: FinalAnswer | None, run: Run[Any]) -> tuple[Any, ...] | None:
     """Return a run's typed answer in a tuple, empty without one; None without an `output_type`."""
     if final is None:
         return None
-    ending = run.ending if run.ended else None
-    completed = ending is not None and ending.reason is EndReason.COMPLETED
-    return (final.answer(run),) if completed else ()
+    reason = run.ending.reason if run.ended and run.ending else None
+    return (final.answer(run),) if reason is EndReason.COMPLETED else ()
 
 
 def output_from(answers: tuple[OutputT, ...] | None, text: str, reason: EndReason) -> OutputT:
@@ -230,6 +243,7 @@ PLACE = "output type"
 NAME_CHARS_MAX = 64
 FINDING_CHARS_MAX = 3_500
 FOUND_CHARS_MAX = 80
+SAID_CHARS_MAX = 300
 
 
 @final
@@ -244,6 +258,7 @@ class Output:
     Attributes:
         spec: the name, the schema and the description for the model; the description is the
             docstring of the type.
+        title: the name of the type, for the developer.
 
     Raises:
         ConfigError: the type has no JSON Schema, or the given schema is not valid.
@@ -254,7 +269,7 @@ class Output:
             form, self._wraps, title = _of_schema(cast("Mapping[str, object]", kind))
         else:
             form, self._wraps, title = _of_type(kind)
-        self._parse = form.parse
+        self._parse, self.title = form.parse, title or "output"
         self.spec = OutputSpec(_legal(name or title), form.schema, _description(form.schema))
 
     def parse(self, text: str) -> object:

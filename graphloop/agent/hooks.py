@@ -28,9 +28,11 @@ __all__ = [
     "StopContext",
     "StopInput",
     "instructions_for",
+    "lent_deps",
     "stop_input",
 ]
 
+T = TypeVar("T")
 DepsT_co = TypeVar("DepsT_co", default=object, covariant=True)
 
 
@@ -171,3 +173,14 @@ async def instructions_for(given: Instructions[Any] | None, deps: object) -> str
             f"{type(said).__name__}. Fix: return a str."
         )
     return said
+
+
+def lent_deps(function: Callable[..., T], deps: object) -> Callable[..., T]:
+    """Return a function of one argument; one that needs a second argument gets `deps` for it."""
+    if accepts(function, 1) or not accepts(function, 2):
+        return function
+
+    def lent(first: object) -> T:
+        return function(first, deps)
+
+    return lent

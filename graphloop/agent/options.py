@@ -36,6 +36,7 @@ __all__ = [
     "PLAIN_TEXT",
     "AgentOptions",
     "Decide",
+    "Decision",
     "EveryAgentOption",
     "Options",
     "RunOptions",
@@ -47,7 +48,9 @@ __all__ = [
 
 ToolInput: TypeAlias = AnyTool | AgentTool | Callable[..., object]
 Tools: TypeAlias = Sequence[ToolInput] | Mapping[str, ToolInput]
-Decide: TypeAlias = Callable[[Pending], bool | Approval | Awaitable[bool | Approval]]
+Decision: TypeAlias = bool | Approval | Awaitable[bool | Approval]
+Decide: TypeAlias = Callable[[Pending], Decision] | Callable[[Pending, DepsT], Decision]
+Listener: TypeAlias = Callable[[StepResult], object] | Callable[[StepResult, DepsT], object]
 
 PASSED_ON: Final = frozenset(
     {"model", "api_key", "base_url", "timeouts", "retries", "headers", "price", "prices"}
@@ -78,7 +81,8 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     `gate`: which calls may run: `allow(…) | ask(…) | deny(…)`. The first rule that matches decides;
     a call that no rule matches is denied. The gate also applies to child runs.
     `approve_tool_call`: a function that decides calls which need approval: it returns True, False
-    or an `Approval`. Without this function, such a call parks the run.
+    or an `Approval`. Without this function, such a call parks the run. A second argument of the
+    function gets the run's `deps`, as in `on_step_finish`.
     `approval_ttl_s`: the seconds within which a call can be approved (default: no limit).
     `approval_secret`: the key that signs approval tokens, so that an approval counts only for the
     recorded question. A party that can write to the store can still approve calls.
@@ -116,7 +120,7 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     seed: int | None
     provider_options: Mapping[str, object]
     gate: Policy | None
-    approve_tool_call: Decide | None
+    approve_tool_call: Decide[DepsT] | None
     approval_ttl_s: float | None
     approval_secret: str | bytes | None
     budget: Budget | None
@@ -125,7 +129,7 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     step_timeout_s: float | None
     on_bad_history: Literal["repair", "refuse"]
     agents: Mapping[str, NamedAgent]
-    on_step_finish: Callable[[StepResult], object] | None
+    on_step_finish: Listener[DepsT] | None
     store: Store | str | None
     api_key: str | None
     base_url: str | None
@@ -224,7 +228,7 @@ class Options:
     seed: int | None = None
     provider_options: Mapping[str, object] | None = None
     gate: Policy | None = None
-    approve_tool_call: Decide | None = None
+    approve_tool_call: Decide[Any] | None = None
     approval_ttl_s: float | None = None
     approval_secret: str | bytes | None = field(default=None, repr=False)
     budget: Budget | None = None
@@ -233,7 +237,7 @@ class Options:
     step_timeout_s: float | None = None
     on_bad_history: Literal["repair", "refuse"] = "repair"
     agents: Mapping[str, NamedAgent] = field(default_factory=dict[str, NamedAgent])
-    on_step_finish: Callable[[StepResult], object] | None = None
+    on_step_finish: Listener[Any] | None = None
     store: Store | str | None = None
     api_key: str | None = field(default=None, repr=False)
     base_url: str | None = None

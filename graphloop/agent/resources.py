@@ -14,8 +14,9 @@ from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
 from ..providers import Provider, accessed, resolve, service_of
 from ..rules import rules_of
 from ..tools import Tool, Toolbox, accepts
+from ..turn import StepResult
 from ..values import Reply, ToolChoice, ToolSpec
-from .hooks import instructions_for, stop_input
+from .hooks import instructions_for, lent_deps, stop_input
 from .inputs import ChoiceInput, Model
 from .options import Options, Tools, strings
 from .sub_agents import AgentTool, Plan
@@ -105,6 +106,11 @@ class AgentResources:
             **({"stop_when": predicates} if predicates else {}),
             **{name: given[name] for name in PLAIN if given.get(name) is not None},
         }
+
+    def step_listener(self, deps: object) -> Callable[[StepResult], object] | None:
+        """Return the function that hears each finished turn of a run with these `deps`."""
+        listener = self._options.on_step_finish
+        return None if listener is None else lent_deps(listener, deps)
 
     async def instructions(self, deps: object) -> str | None:
         """Return the system message of a run with these `deps`; None without `instructions`."""

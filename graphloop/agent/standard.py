@@ -98,7 +98,7 @@ def agent_terms(
     )
     if options.deps_type is None:
         terms.refuse_undeclared_deps()
-    variants: dict[tuple[Model, int], RunTerms[None]] = {}
+    variants: dict[str, RunTerms[None]] = {}
     terms.recast = partial(_call_terms, model, kept, terms, variants)
     if base is not None:
         terms.share(base)
@@ -145,7 +145,7 @@ def _call_terms(
     model: Model,
     kept: EveryAgentOption[Any],
     own: RunTerms[None],
-    known: dict[tuple[Model, int], RunTerms[None]],
+    known: dict[str, RunTerms[None]],
     given: Mapping[str, object],
 ) -> RunTerms[None]:
     """Return the terms of one call, whose options replace those of the agent.
@@ -157,14 +157,14 @@ def _call_terms(
         model: the agent's model.
         kept: the agent's options.
         own: the terms of the agent's runs.
-        known: the terms of earlier calls with a graph of their own, by model and limit of turns.
+        known: the terms of earlier calls with a graph of their own, by their limit of turns.
         given: the options of the call.
 
     Raises:
         ConfigError: an option is invalid.
     """
     now, options = merged_options(model, kept, given)
-    terms, max_steps = own, cast("int", given.get("max_steps", 0))
+    terms, most = own, given.get("max_steps", 0)
     output = own.final is not None and (now is not model or "provider_options" in given)
     if output:
         plain: dict[str, object] = {**options}
@@ -173,13 +173,15 @@ def _call_terms(
                 plain.pop(name)
         _, terms, _ = agent_terms(now, cast("EveryAgentOption[Any]", plain), own)
     elif "max_steps" in given:
-        if not isinstance(max_steps, int) or (model, max_steps) not in known:
-            _, terms, _ = agent_terms(model, {**kept, "max_steps": max_steps}, own)
+        limit = repr(most)  # `StopCheck` refuses what is no number.
+        if limit not in known:
+            limited: dict[str, object] = {**kept, "max_steps": most}
+            _, terms, _ = agent_terms(model, cast("EveryAgentOption[Any]", limited), own)
             if len(known) >= VARIANTS_MAX:
                 known.clear()
-            known[model, max_steps] = terms
-        terms = known[model, max_steps]
-    return _changed(terms, Options.read(options), given, max_steps)
+            known[limit] = terms
+        terms = known[limit]
+    return _changed(terms, Options.read(options), given, cast("int", most))
 
 
 def _changed(

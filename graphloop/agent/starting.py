@@ -103,6 +103,7 @@ def start_run(
         terms.check_start(state, kept=ports.kept)
         setup = evolve(terms.setup, attended=True) if attended else terms.setup
         run_id = uuid4().hex if run_id is None else run_id
+        listener = terms.options.on_step_finish
         started = Started(ports.clock(), run_id, terms.graph.name, messages, setup, state)
         driver = AsyncDriver(terms.graph, ports, state)
         return RunHandle(
@@ -110,7 +111,7 @@ def start_run(
             ports,
             driver,
             driver.start(started),
-            on_step_finish=terms.options.on_step_finish,
+            on_step_finish=None if listener is None else terms.world.step_listener(deps),
             warnings=warnings,
             final=terms.final,
             opening=messages,
@@ -162,9 +163,10 @@ def resume_run(  # noqa: PLR0913 - the two ways to name a run, and how it goes o
         refuse_other_rules(known, terms.setup.watch)
         if attended:
             refuse_unattended(known)
-        approve = approver_alone(terms.approver, known)
-        ports = replace(terms.ports(kept_in, added, deps), attended=attended, approve=approve)
-        tree = await resumption(known, ports, given)
+        ports = terms.ports(kept_in, added, deps)
+        approve = approver_alone(ports.approve, known)
+        ports = replace(ports, attended=attended, approve=approve)
+        tree, listener = await resumption(known, ports, given), terms.options.on_step_finish
         driver, below = AsyncDriver(terms.graph, ports, known.state), descendants(tree)
         return RunHandle(
             terms.graph,
@@ -173,7 +175,7 @@ def resume_run(  # noqa: PLR0913 - the two ways to name a run, and how it goes o
             driver.resume(tree.run, tree.answers, tree.children),
             spent_by(tree.run, below),
             len(tree.run.record.steps),
-            on_step_finish=terms.options.on_step_finish,
+            on_step_finish=None if listener is None else terms.world.step_listener(deps),
             children=below,
             final=terms.final,
             opening=opening,

@@ -221,7 +221,9 @@ class RunTerms(Generic[S]):
             added: the tools that earlier legs of the run have added.
             deps: the caller's object for the user's functions.
         """
-        toolbox = self.world.toolbox.copy()
+        toolbox, approve = self.world.toolbox.copy(), self.approver
+        if approve is not None and deps is not None:
+            approve = approve.with_deps(deps)
         if added:
             toolbox.add(added)
         return Ports(
@@ -229,7 +231,7 @@ class RunTerms(Generic[S]):
             models=self.world.models,
             toolbox=toolbox,
             callbacks={} if self._callbacks is None else self._callbacks(toolbox, deps),
-            approve=self.approver,
+            approve=approve,
             children=self.world.children,
             gates=self._gates,
             own=self._own_gates,

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from typing import Any
 
 from ..agent import Agent
 from ..errors import ConfigError, StoreError
@@ -80,10 +81,11 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
     loop = limited(loaded.loop(provider), start.max_steps, start.unbounded)
     loop, options = with_approver(loop, {"store": origin.store}, approve, screen)
     if isinstance(loop, Agent):
-        stream = loop.resume_stream(journal.run_id)
+        stream = loop.resume_stream(journal.run_id, **loaded.given_deps(loop))
     else:
         options["tools"] = loaded.tools
-        stream = loop.resume_stream(journal.run_id, model=provider, **options)
+        given: dict[str, Any] = {**options, **loaded.given_deps(loop)}
+        stream = loop.resume_stream(journal.run_id, model=provider, **given)
     owner = loop if isinstance(loop, Agent) else provider
     return asyncio.run(watch(stream, screen, origin=origin, owner=owner))
 

@@ -12,6 +12,7 @@ A file defines the target:
   PROMPT = "..."     the question, if the command line has none
   TOOLS = [...]      the tools of a graph's model; an agent has its own
   STATE = ...        the first state of a graph that carries one
+  DEPS = ...         the deps of a run, or a function that makes them
 
 In a directory this file is agent.py, topology.py or topology.yaml (a graph as data: graphloop
 schema). Without an API key, a script.yaml beside it gives the replies. Python registers your own
@@ -152,11 +153,11 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     if explain:
         _explain(loop, provider, options, as_json=as_json)
     if isinstance(loop, Agent):
-        stream = loop.stream(question)
+        stream = loop.stream(question, **loaded.given_deps(loop))
     else:
         # `_refuse_state` has checked that a state is given if and only if the graph carries one.
         state = cast("None", loaded.state)
-        given: dict[str, Any] = {**options}
+        given: dict[str, Any] = {**options, **loaded.given_deps(loop)}
         stream = loop.stream(state, model=provider, prompt=question or None, **given)
     owner = loop if isinstance(loop, Agent) else provider
     asked = None if prompt else loaded.prompt

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
-from typing import Final, TextIO, TypeAlias, TypeVar, final
+from typing import Any, Final, TextIO, TypeAlias, TypeVar, final
 
 from msgspec import to_builtins
 from msgspec.json import encode
@@ -106,7 +106,7 @@ class JsonScreen:
         else:
             self._write(encode(part))
 
-    def finish(self, result: RunResult, kept: str) -> None:
+    def finish(self, result: RunResult[Any], kept: str) -> None:
         """Do nothing: `show` has already written the result with the `finish` part."""
 
     def _write(self, line: bytes) -> None:
@@ -181,7 +181,7 @@ class TextScreen:
             case _:
                 pass
 
-    def finish(self, result: RunResult, kept: str) -> None:
+    def finish(self, result: RunResult[Any], kept: str) -> None:
         """Show the answer if it was not streamed, the state, and the reason why the run ended."""
         answer = clean(result.text).strip()
         if result.end_reason is EndReason.COMPLETED and answer not in self._answer:
@@ -324,7 +324,7 @@ def tokens_text(usage: Usage | None) -> str:
     return f"{usage.total_tokens:,} tokens" if usage else "tokens unknown"
 
 
-def _end_facts(result: RunResult[S]) -> Iterator[str]:
+def _end_facts(result: RunResult[Any, S]) -> Iterator[str]:
     """Yield texts about a run's end: the reason, rules, steps, tokens and cost."""
     reason = result.end_reason
     named = [name for name in result.stopped_by if name != reason]

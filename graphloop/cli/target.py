@@ -7,6 +7,7 @@ defines these names:
     PROMPT = "…"                            # the question, if the command line has none
     STATE = Ticket(…)                       # the first state of a Graph that carries one
     TOOLS = [...]                           # the tools of a Graph's model; an Agent has its own
+    DEPS = Deps(…)                          # the run's `deps`, or a function that makes them
 
 Instead of `build`, a file may define a ready `agent` or `graph`, which runs with its own model. A
 topology file can use names that a .py file of `--with` registers. In a directory, the file is
@@ -21,14 +22,14 @@ import sys
 import traceback
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import module_from_spec
 from pathlib import Path
-from types import CodeType, ModuleType
-from typing import Final, TypeAlias, cast, final
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, Final, TypeAlias, cast, final
 
 from ..agent import Agent, Graph, Model, Tools, asks_model
 from ..errors import ConfigError, GraphloopError, nearest
@@ -50,7 +51,7 @@ __all__ = [
     "register",
 ]
 
-Loop: TypeAlias = Agent | Graph[None]
+Loop: TypeAlias = Agent[Any, Any] | Graph[None]
 
 SUFFIXES: Final = (".py", *TOPOLOGIES)
 FILES: Final = ("agent.py", "topology.py", *(f"topology{suffix}" for suffix in TOPOLOGIES))
@@ -77,6 +78,7 @@ class Target:
     tools: Tools = ()
     script: Path | None = None
     state: object = None
+    deps: tuple[object, ...] = field(default=(), repr=False)
 
     @property
     def takes_model(self) -> bool:
@@ -90,6 +92,19 @@ class Target:
                 return self.ready.needs_model
             case _:
                 return asks_model(self.ready)
+
+    def given_deps(self, loop: Loop) -> dict[str, Any]:
+        """Return `{"deps": …}` for a run of `loop` if the file defines DEPS; else an empty dict.
+
+        A function in DEPS is called now. An agent without a `deps_type` is given no `deps`.
+        """
+        if not self.deps or (isinstance(loop, Agent) and "deps_type" not in loop.options):
+            return {}
+        (deps,) = self.deps
+        if isinstance(deps, FunctionType | type):
+            with _told(self.place):
+                deps = cast("Callable[[], object]", deps)()
+        return {"deps": deps}
 
     def loop(self, model: Model | None = None) -> Loop:
         """Return the ready agent or graph, or build it with `model`."""
@@ -308,6 +323,8 @@ def _from_name(place: str, module: ModuleType, name: str) -> Target:
         prompt = value.prompt or None
     tools = cast("Tools", getattr(module, "TOOLS", ()))  # Toolbox checks each tool.
     target = Target(place, prompt=prompt, tools=tools, state=getattr(module, "STATE", None))
+    if hasattr(module, "DEPS"):
+        target = replace(target, deps=(module.DEPS,))
     if isinstance(value, Agent | Graph):
         return replace(target, ready=cast("Loop", value))  # The state's type is not known.
     if callable(value) and not isinstance(value, type):

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AsyncExitStack, aclosing, contextmanager
 from types import FrameType
-from typing import Final, final
+from typing import Any, Final, final
 
 from ..agent import Agent, RunResult, RunStream
 from ..parts import ErrorPart, RunStart
@@ -33,11 +33,11 @@ SHOW_CURSOR: Final = b"\x1b[?25h"
 
 
 async def watch(
-    stream: RunStream,
+    stream: RunStream[Any],
     screen: Screen,
     *,
     origin: Origin | None,
-    owner: Agent | Provider | None,
+    owner: Agent[Any, Any] | Provider | None,
     asked: str | None = None,
 ) -> Status:
     """Show a run until it ends or parks, and return the exit status.
@@ -77,7 +77,7 @@ async def watch(
 
 
 async def _shown(
-    stream: RunStream,
+    stream: RunStream[Any],
     screen: Screen,
     origin: Origin | None,
     asked: str | None,
@@ -99,14 +99,14 @@ async def _shown(
     return failure
 
 
-def _print_unfinished(stream: RunStream, origin: Origin | None, why: str) -> None:
+def _print_unfinished(stream: RunStream[Any], origin: Origin | None, why: str) -> None:
     """Print the command that resumes a run, if a store keeps the run and it has not ended."""
     run = stream.run
     if origin is not None and origin.path and run is not None and not run.ended:
         tell_error(f"interrupted: run {run.id} {why}. Go on with: {origin.resume_command(run.id)}")
 
 
-async def _finished(stream: RunStream, origin: Origin | None, screen: Screen) -> Status:
+async def _finished(stream: RunStream[Any], origin: Origin | None, screen: Screen) -> Status:
     """Show the result of a run that ended or parked, and return the exit status."""
     result = await stream.result()
     kept = origin if origin is not None and origin.path else None
@@ -122,7 +122,7 @@ async def _finished(stream: RunStream, origin: Origin | None, screen: Screen) ->
     return Status.FAILED if failed else Status.OK
 
 
-def _pending_lines(result: RunResult, origin: Origin | None) -> Iterator[str]:
+def _pending_lines(result: RunResult[Any], origin: Origin | None) -> Iterator[str]:
     """Yield the questions that a parked run waits for, and the commands to answer and resume."""
     yield f"parked: the run waits for {counted(len(result.pending), 'answer')}"
     for pending in result.pending:

@@ -20,7 +20,8 @@ from .script_form import ReadyReply, load_script, ready_reply
 
 __all__ = ["Entry", "ScriptSession", "ScriptedModel"]
 
-Answer: TypeAlias = str | Mapping[str, object] | Reply
+Json: TypeAlias = "str | float | bool | Sequence[Json] | Mapping[str, Json] | None"
+Answer: TypeAlias = str | Mapping[str, Json] | Mapping[str, object] | Reply
 Entry: TypeAlias = Answer | Exception | Callable[[ModelRequest], Answer]
 """A script entry: a text, a mapping of fields, a `Reply`, an exception, or a function."""
 
@@ -60,7 +61,8 @@ class ScriptedModel:
 
     def __init__(
         self,
-        replies: Iterable[Entry],
+        # Type checkers infer `list[object]` for a variable with entries of several forms.
+        replies: Iterable[Entry] | Iterable[object],
         *,
         label: str = "script",
         model: str = "scripted",
@@ -86,8 +88,7 @@ class ScriptedModel:
             ScriptError: the file cannot be read, or is not a valid script.
         """
         entries, model = load_script(Path(path))
-        replies = cast("list[Entry]", entries)  # The constructor checks every entry.
-        return cls(replies, label=f"script:{path}", model=model, restart=True)
+        return cls(entries, label=f"script:{path}", model=model, restart=True)
 
     def after(self, replies: int) -> ScriptedModel:
         """Return a copy of this script for runs that already received `replies` replies."""
@@ -137,12 +138,14 @@ class ScriptedModel:
             "an entry whose `to` was said, or one without `to` at the end, for all else."
         )
 
-    def _item(self, entry: Entry, place: str) -> _Item:
+    def _item(self, entry: object, place: str) -> _Item:
         if isinstance(entry, Exception):
             return ReadyReply((), entry)
-        return entry if callable(entry) else self._ready(entry, place)
+        if callable(entry):
+            return cast("Callable[[ModelRequest], Answer]", entry)
+        return self._ready(entry, place)
 
-    def _ready(self, entry: Answer, place: str) -> ReadyReply:
+    def _ready(self, entry: object, place: str) -> ReadyReply:
         ready = ready_reply(entry, place, self._model)
         reply = ready.end
         if not self._mark or isinstance(reply, Exception) or reply.message.extra:

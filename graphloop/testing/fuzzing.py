@@ -45,7 +45,7 @@ OTHER_RULES: Final = "other rules than this token was made with: give the same o
 
 
 def fuzz(  # noqa: PLR0913 - each keyword is one dial
-    subject: Agent | NodeGraph[Any],  # The state may be of any type.
+    subject: Agent[Any, Any] | NodeGraph[Any],  # The state may be of any type.
     *,
     seeds: int = 200,
     first_seed: int = 0,
@@ -80,7 +80,7 @@ def fuzz(  # noqa: PLR0913 - each keyword is one dial
 
 
 def replay_token(
-    subject: Agent | NodeGraph[Any],
+    subject: Agent[Any, Any] | NodeGraph[Any],
     token: str,
     *,
     rules: Rules | Iterable[Rules] = (),

@@ -62,7 +62,7 @@ def fuzz_graph(request: pytest.FixtureRequest) -> Callable[..., FuzzReport]:
     # `getoption` returns Any; `pytest_addoption` declares this option as an int.
     seeds = cast("int", request.config.getoption(OPTION))
 
-    def fuzzed(graph: Agent | NodeGraph[Any], **options: object) -> FuzzReport:
+    def fuzzed(graph: Agent[Any, Any] | NodeGraph[Any], **options: object) -> FuzzReport:
         fuzzing = import_module("graphloop.testing.fuzzing")
         report: FuzzReport = fuzzing.fuzz(graph, **{"seeds": seeds, **options})
         if not report.ok:

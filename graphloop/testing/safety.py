@@ -14,7 +14,7 @@ __all__ = ["assert_safe"]
 
 
 def assert_safe(
-    graph: NodeGraph[Any] | Agent,  # The state may be of any type.
+    graph: NodeGraph[Any] | Agent[Any, Any],  # The state may be of any type.
     rules: Rules | Iterable[Rules] = (),
     *,
     ignore: Ignore | None = None,

@@ -53,7 +53,7 @@ def replies(tools: Sequence[ToolSpec] = ()) -> st.SearchStrategy[Reply]:
 
 
 def simulations(
-    graph: Agent | NodeGraph[Any],  # The state may be of any type.
+    graph: Agent[Any, Any] | NodeGraph[Any],  # The state may be of any type.
     *,
     tools: Tools = (),
     state: object = None,

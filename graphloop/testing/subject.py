@@ -80,7 +80,7 @@ class Subject(Generic[S]):
 
 
 def subject_of(
-    subject: Agent | NodeGraph[Any],  # The state may be of any type.
+    subject: Agent[Any, Any] | NodeGraph[Any],  # The state may be of any type.
     tools: Tools = (),
     state: object = None,
     rules: Rules | Iterable[Rules] = (),
@@ -134,7 +134,7 @@ def _state(graph: NodeGraph[Any]) -> object:
     return made
 
 
-def furnished(agent: Agent) -> Agent:
+def furnished(agent: Agent[Any, Any]) -> Agent[Any, Any]:
     """Return the agent; if it has no tools, return a copy with sample tools and option defaults.
 
     Most decisions of the standard loop concern tool calls: denials, approvals, client tools and

@@ -31,11 +31,11 @@ S = TypeVar("S")
 
 def with_agents(
     graph: Graph[S],
-    agents: Mapping[str, NodeGraph[None] | Agent],
+    agents: Mapping[str, NodeGraph[Any] | Agent[Any, Any]],
     *,
     rules: Rules | Iterable[Rules] = (),
     registry: Registry | None = None,
-) -> Topology:
+) -> Topology[S]:
     """Return `graph` as a topology that contains the agents named by its nodes.
 
     A loaded topology keeps its rules, tools, instructions, prompt and other file content. An agent

@@ -15,6 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast, final
 
+from typing_extensions import TypeVar
+
 from ..agent import (
     Agent,
     AgentTool,
@@ -47,11 +49,13 @@ __all__ = ["Topology", "dump", "fingerprint", "load"]
 NO_PATH: Final = ("\n", "\r", "\0")
 """A string with one of these characters is read as the text of a topology, and not as a path."""
 
-OwnAgents: TypeAlias = "Mapping[str, Agent | Topology]"
+S = TypeVar("S", default=Any)
+
+OwnAgents: TypeAlias = "Mapping[str, Agent[Any, Any] | Topology]"
 
 
 @final
-class Topology(Graph[Any]):
+class Topology(Graph[S]):
     """A graph loaded from a file; `load` makes it.
 
     Attributes:
@@ -302,7 +306,7 @@ def _agent_graph(
     document: Document,
     registry: Registry,
     made: dict[int, Topology],
-    own: Agent | Topology | None,
+    own: Agent[Any, Any] | Topology | None,
 ) -> Topology:
     """Return the topology for an agent's document; `made` caches one topology per document."""
     if id(document) not in made:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 
 from graphloop import Agent, RunResult, RunStream, Tool, Usage
+from graphloop.agent.options import AgentOptions
 from graphloop.parts.parts import Part, SubAgent
 from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel
@@ -77,10 +78,12 @@ class World:
         """Return a tool that another process executes."""
         return _tool(name, None, {})
 
-    def agent(self, *script: Entry, **options: Any) -> Agent[None, Any]:
+    def agent(
+        self, *script: Entry, output_type: Any = None, **options: Unpack[AgentOptions]
+    ) -> Agent[None, Any]:
         """Return an agent whose model follows the script; its clock stands still."""
         options.setdefault("clock", standing)
-        return Agent(self.model(*script), **options)
+        return Agent(self.model(*script), output_type=output_type, **options)
 
     def asked(self, label: str, request: ModelRequest) -> None:
         """Record a request."""

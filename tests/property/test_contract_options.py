@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from graphloop import Agent, AnswerInfo, Compaction, RunResult, StepChanges, Tool, budget, deny
-from graphloop.agent.options import AgentOptions
+from graphloop.agent.options import EveryAgentOption
 from graphloop.errors import ConfigError, GraphloopError, Overloaded
 from graphloop.limits import stop
 from graphloop.limits.model_price import ModelPrice
@@ -140,6 +140,7 @@ CASES: Mapping[str, Case] = {
     "max_tool_concurrency": Case(1),
     "run_ungated": Case(True, (BOTH,)),
     "fallback_models": Case([ScriptedModel(["fine"], label="other")], (Overloaded("full"),)),
+    "deps_type": Case(int),
     "output_type": Case(Number, ('{"n": 1}',)),
     "output_mode": Case("native", ('{"n": 1}',), {"output_type": Number}),
     "max_output_retries": Case(
@@ -181,7 +182,7 @@ def observed(case: Case, **options: object) -> object:
         model.requests,
         result.run,
         result.pending,
-        result.output,
+        result.answers,
         result.cost_usd,
         [one.asked for one in functions],
         asyncio.run(journals(given["store"])),
@@ -221,7 +222,7 @@ def test_a_scenario_without_a_change_shows_no_difference(option: str) -> None:
 
 def test_every_option_has_a_case() -> None:
     """A new option comes with the proof that it does something."""
-    assert AgentOptions.__annotations__.keys() == CASES.keys()
+    assert EveryAgentOption.__annotations__.keys() == CASES.keys()
 
 
 @given(name=st.text("abcdefghijklmnopqrstuvwxyz_", min_size=1, max_size=20))

@@ -19,7 +19,7 @@ DOORS = ("generate", "stream", "iter")
 def agent(*replies: object, tool: Tool | None = None) -> Agent:
     """Return an agent with a tool that waits, and one that runs."""
     waits = counting([], needs_approval=True) if tool is None else tool
-    script = ScriptedModel(replies)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    script = ScriptedModel(replies)
     return Agent(script, tools=[waits, counting([], "look")])
 
 

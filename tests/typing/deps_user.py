@@ -10,6 +10,7 @@ from graphloop import (
     Agent,
     AnswerInfo,
     NodeContext,
+    Pending,
     RunResult,
     StepChanges,
     StepInfo,
@@ -79,6 +80,10 @@ def verify(info: AnswerInfo[Deps]) -> bool:
     return True
 
 
+def decide(pending: Pending, deps: Deps) -> bool:
+    return deps.credit_usd > 1 and pending.name == "refund"
+
+
 async def instructions(deps: Deps) -> str:
     return deps.user
 
@@ -92,6 +97,8 @@ agent = Agent(
     stop_when=[enough, lambda info: info.deps.credit_usd > 2],
     verify=verify,
     instructions=instructions,
+    approve_tool_call=decide,
+    on_step_finish=lambda step, deps: (step.index, deps.user),
 )
 assert_type(agent, Agent[Deps, str])
 typed = Agent("openai:x", deps_type=Deps, output_type=int, instructions=lambda deps: deps.user)

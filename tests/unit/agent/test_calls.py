@@ -67,12 +67,13 @@ async def test_instructions_and_settings_hold_for_one_run() -> None:
 def test_a_call_with_the_same_limit_of_turns_builds_no_graph() -> None:
     """Instructions that name the customer differ in every call."""
     agent = Agent(ScriptedModel(["Hi."] * 3), tools=[look])
-    recast = agent._terms.recast
+    own = agent._terms  # pyright: ignore[reportPrivateUsage]
+    recast = own.recast
     assert recast is not None
 
     for given in ({"instructions": "For Ada.", "seed": 1}, {"model": ScriptedModel(())}):
         assert recast(given).graph is agent.graph
-        assert recast(given).world.toolbox is agent._terms.world.toolbox
+        assert recast(given).world.toolbox is own.world.toolbox
     assert recast({"max_steps": 3}).graph is recast({"max_steps": 3, "seed": 1}).graph
 
 

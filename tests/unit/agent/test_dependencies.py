@@ -18,8 +18,10 @@ from graphloop import (
     AnswerInfo,
     Graph,
     NodeContext,
+    Pending,
     RunResult,
     StepInfo,
+    StepResult,
     Tool,
     ToolContext,
     agent_tool,
@@ -109,6 +111,35 @@ def test_each_function_of_an_agent_reads_the_deps_of_its_run() -> None:
     every = ["prepare_step", "gate", "tool 5", "stop_when", "prepare_step", "done_when", "verify"]
     assert every == desk.seen
     assert SystemMessage(f"You serve user {len(CANARY)}.") == model.requests[0].messages[0]
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_an_approver_and_a_listener_read_the_deps_as_their_second_argument(resumed: bool) -> None:
+    def decide(pending: Pending, deps: Desk) -> bool:
+        deps.seen.append(f"approve {pending.name}")
+        return pending.name == "cashier"
+
+    async def listen(step: StepResult, deps: Desk) -> None:
+        deps.seen.append(f"step {step.index}")
+
+    cashier = child(gate=ask("refund")).as_tool(description="pays", needs_approval=True)
+    top = boss(cashier, deps_type=Desk, approve_tool_call=decide, on_step_finish=listen)
+    first, desk = boss(cashier, deps_type=Desk), Desk()
+    if resumed:
+        top = boss(
+            cashier,
+            model=first.model,
+            deps_type=Desk,
+            approve_tool_call=decide,
+            on_step_finish=listen,
+        )
+        parked = first.generate_sync("go", deps=Desk())
+        result = top.resume_sync(parked, deps=desk)
+    else:
+        result = top.generate_sync("go", deps=desk)
+
+    assert "all done" == result.text
+    assert ["approve cashier", "approve refund", "step 0", "step 1"] == desk.seen
 
 
 def test_two_runs_at_once_have_their_own_deps() -> None:
@@ -258,10 +289,10 @@ def child(**options: Any) -> Agent[Desk, str]:
     )
 
 
-def boss(*tools: Any, **options: Any) -> Agent[Any, Any]:
+def boss(*tools: Any, model: Any = None, **options: Any) -> Agent[Any, Any]:
     """Return an agent that calls the agent `cashier`."""
     script: list[Any] = [reply(call("cashier", "x", '{"prompt": "pay"}')), "all done"]
-    return Agent(ScriptedModel(script), tools=tools, **options)
+    return Agent(ScriptedModel(script) if model is None else model, tools=tools, **options)
 
 
 def test_a_child_gets_the_deps_of_its_parent() -> None:

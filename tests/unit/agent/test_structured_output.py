@@ -77,7 +77,8 @@ def asked(
     model: ScriptedModel, kind: object = City, **options: Any
 ) -> tuple[RunResult[Any], ScriptedModel]:
     """Run an agent with this output type."""
-    one: Agent[None, Any] = Agent(model, **{"output_type": kind, "tools": [read], **options})
+    given: dict[str, Any] = {"output_type": kind, "tools": [read], **options}
+    one: Agent[None, Any] = Agent(model, **given)
     return one.generate_sync("go"), model
 
 
@@ -191,6 +192,22 @@ def test_a_run_that_ends_without_its_output_says_why() -> None:
         _ = cut.output
     assert ("there is no `output`: the run ended by `length` before it had one",) == cut.warnings
     assert () == whole.warnings
+
+
+@pytest.mark.parametrize(
+    ("entry", "found"),
+    [
+        (json.dumps(OSLO), r"'City', found a text in place of a call .*output_mode='native'"),
+        ("Oslo!", r"found a text in place of a call .*'Oslo!', in reply 3 after 2 correction"),
+        (final({"name": "Oslo"}), r"found one that does not fit, .*raise `max_output_retries`"),
+    ],
+)
+def test_an_error_about_an_answer_speaks_to_the_developer(entry: Entry, found: str) -> None:
+    """The message names the type, the answer, the number of replies, and the way out."""
+    with pytest.raises(OutputInvalid, match=found) as raised:
+        asked(ScriptedModel([entry] * 9), output_mode="tool", max_output_retries=2)
+
+    assert "as the model reads it" not in str(raised.value)
 
 
 def test_the_answering_tool_is_forced_where_it_is_the_only_way() -> None:
