@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         anthropic_web_fetch,
         anthropic_web_search,
     )
+    from .asked import entry_text
     from .base import (
         Delta,
         Live,
@@ -59,6 +60,7 @@ __all__ = [
     "anthropic_web_fetch",
     "anthropic_web_search",
     "check_request",
+    "entry_text",
     "is_list",
     "is_object",
     "json_text",
@@ -78,6 +80,7 @@ __getattr__ = front_door(
             "anthropic_web_fetch",
             "anthropic_web_search",
         ),
+        ".asked": ("entry_text",),
         ".base": (
             "Delta",
             "Live",

@@ -11,18 +11,21 @@ from ..lazy import front_door
 if TYPE_CHECKING:
     from ..providers import ScriptedModel, allow_requests, refuse_requests
     from .fuzzing import fuzz, replay_token
+    from .recording import RecordedModel, recorded
     from .report import FuzzReport
     from .safety import assert_safe
     from .sim import Simulation, World, simulate
 
 __all__ = [
     "FuzzReport",
+    "RecordedModel",
     "ScriptedModel",
     "Simulation",
     "World",
     "allow_requests",
     "assert_safe",
     "fuzz",
+    "recorded",
     "refuse_requests",
     "replay_token",
     "simulate",
@@ -39,6 +42,10 @@ __getattr__ = front_door(
         ".fuzzing": (
             "fuzz",
             "replay_token",
+        ),
+        ".recording": (
+            "RecordedModel",
+            "recorded",
         ),
         ".report": ("FuzzReport",),
         ".safety": ("assert_safe",),

@@ -14,7 +14,7 @@ from graphloop.agent import Runs
 from graphloop.agent.standard import VARIANTS_MAX
 from graphloop.errors import ConfigError, ProviderError
 from graphloop.events import Started
-from graphloop.providers import Timeouts
+from graphloop.providers import ModelSession, Timeouts
 from graphloop.run import EndReason
 from graphloop.stores import open_store
 from graphloop.testing import ScriptedModel, refuse_requests
@@ -262,8 +262,21 @@ def test_headers_that_would_break_a_request_are_refused(headers: dict[str, str])
     assert "b: y" not in str(raised.value)
 
 
+class PlainModel:
+    """A provider of the user's own."""
+
+    label = "plain:m"
+
+    def session(self) -> ModelSession:
+        raise AssertionError("nothing is asked")
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
 async def test_access_without_effect_is_refused() -> None:
-    agent = Agent(ScriptedModel(["Hi."]))
+    """A model of another library has access of its own."""
+    agent = Agent(PlainModel())
 
     with pytest.raises(ConfigError, match="headers would have no effect"):
         await agent.generate("Hello", headers={"a": "b"})
