@@ -333,12 +333,17 @@ def with_deps(callbacks: Mapping[str, Callback[S]], deps: object) -> Mapping[str
 
 
 def deps_needs(
-    graph: NodeGraph[Any], toolbox: Toolbox, plans: Mapping[str, Plan], declared: object
+    name: str,
+    callbacks: Mapping[str, object],
+    toolbox: Toolbox,
+    plans: Mapping[str, Plan],
+    declared: object,
 ) -> tuple[DepsNeed, ...]:
     """Return the parts of a graph's runs that read `deps`, or the agent that declares their type.
 
     Args:
-        graph: the graph that runs.
+        name: the name of the graph that runs.
+        callbacks: the functions that its nodes invoke, by name.
         toolbox: the tools of its runs.
         plans: the agents that its runs may start, by name.
         declared: the agent's `deps_type`; None without one.
@@ -346,14 +351,13 @@ def deps_needs(
     Raises:
         ConfigError: a part reads `deps` of another type than the agent declares.
     """
-    carried: Mapping[str, object] = facts_of(graph).carried.callbacks
-    calls = [(name, it.deps_type) for name, it in carried.items() if isinstance(it, ReadsDeps)]
+    calls = [(node, it.deps_type) for node, it in callbacks.items() if isinstance(it, ReadsDeps)]
     needs = [
         *[DepsNeed(f"tool {tool.name!r}", tool.deps_type) for tool in toolbox.tools],
-        *[DepsNeed(f"node {name!r}", kind) for name, kind in calls],
+        *[DepsNeed(f"node {node!r}", kind) for node, kind in calls],
         *[
-            DepsNeed(f"agent {name!r}", need.kind)
-            for name, plan in plans.items()
+            DepsNeed(f"agent {child!r}", need.kind)
+            for child, plan in plans.items()
             for need in plan.opener.inherited_deps
         ],
     ]
@@ -362,8 +366,8 @@ def deps_needs(
         return read
     if (misled := uncovered(declared, read)) is not None:
         raise ConfigError(
-            f"agent {graph.name!r}: expected `deps` of type {kind_name(misled.kind)}, which "
+            f"agent {name!r}: expected `deps` of type {kind_name(misled.kind)}, which "
             f"{misled.place} reads, found deps_type={kind_name(declared)}. Fix: declare that type, "
             "or give a child agent its own: as_tool(deps=…)."
         )
-    return (DepsNeed(f"agent {graph.name!r}", declared),)
+    return (DepsNeed(f"agent {name!r}", declared),)

@@ -146,7 +146,7 @@ class AgentOptions(RunOptions[DepsT], Generic[DepsT], total=False):
 
     `name`: the agent's name in journals and diagrams (default "agent").
     `max_steps`: the maximum number of turns (default 20, at least 1).
-    `stop_when`: stop conditions (`graphloop.stop`) or predicates over `StopInfo`; if any of them
+    `stop_when`: stop conditions (`graphloop.stop`) or functions of `StopContext`; if any of them
     is true, the run stops.
     `max_consecutive_tool_errors`: the run stops after this many turns in which one tool only failed
     and never succeeded in between (default 3).
@@ -283,6 +283,12 @@ class Options:
             if seconds is not None:
                 positive_number(name, seconds)
         secret_of(self.approval_secret)
+        said = self.instructions
+        if not (said is None or isinstance(said, str) or callable(said)):
+            raise ConfigError(
+                f"`instructions`: expected a text, or a function of `deps`, found {said!r:.80}. "
+                "Fix: pass a str."
+            )
         if self.price is not None and self.prices:
             raise ConfigError(
                 "`prices` has no effect beside `price`, which prices every reply. Fix: give one of "

@@ -200,6 +200,8 @@ def _changed(
         own_gates=options.gate,
         final=terms.final,
     )
+    if options.deps_type is None:
+        changed.refuse_undeclared_deps()
     changed.share(terms)
     changed.setup = evolve(changed.setup, max_steps=max_steps)
     return changed

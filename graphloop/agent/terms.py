@@ -192,7 +192,11 @@ class RunTerms(Generic[S]):
         """Makes the terms of a call with options of its own; None if a call can have none."""
         self.test_deps: Mapping[str, object] = {}
         """The `deps` that a test gives all runs on these terms; empty for none."""
-        self.deps_needs = deps_needs(graph, world.toolbox, world.children, options.deps_type)
+        self._refuses_deps = False
+        calls = None if callbacks is None else callbacks(world.toolbox, None)
+        self.deps_needs = deps_needs(
+            graph.name, calls or {}, world.toolbox, world.children, options.deps_type
+        )
 
     def _share_resources(self) -> None:
         world = self.world
@@ -250,7 +254,7 @@ class RunTerms(Generic[S]):
         Raises:
             ConfigError: `deps` are missing, of another type, or without effect.
         """
-        check_deps(self.deps_needs, given, repr(self.graph.name))
+        check_deps(self.deps_needs, given, repr(self.graph.name), refused=self._refuses_deps)
 
     def refuse_undeclared_deps(self) -> None:
         """Refuse an agent without a `deps_type` whose tools or child agents read `deps`.
@@ -258,6 +262,7 @@ class RunTerms(Generic[S]):
         Raises:
             ConfigError: naming the first part that reads `deps`, and its type.
         """
+        self._refuses_deps = True
         for need in self.deps_needs:
             kind = kind_name(need.kind)
             raise ConfigError(

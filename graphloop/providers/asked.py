@@ -91,7 +91,9 @@ def _settings(settings: Settings) -> Mapping[str, object]:
     for name in Settings.__struct_fields__:
         value: object = getattr(settings, name)
         if value != getattr(plain, name):
-            kept[name] = list(value) if isinstance(value, tuple) else value
+            kept[name] = value
+    if settings.stop_sequences:
+        kept["stop_sequences"] = [*settings.stop_sequences]
     if "options" in kept:
         kept["options"] = _digest([settings.options])
     return kept

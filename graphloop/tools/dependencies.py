@@ -6,6 +6,7 @@ A run never journals or prints its dependencies. Errors about them name types on
 from __future__ import annotations
 
 import inspect
+import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 
@@ -35,9 +36,9 @@ def deps_of_context(annotation: object, context: type) -> tuple[bool, object]:
 
         deps_of_context(ToolContext[Deps] | None, ToolContext)  # (True, Deps)
     """
-    members = [kind for kind in typing.get_args(annotation) if kind is not type(None)]
-    if typing.get_origin(annotation) is not context and len(members) == 1:
-        annotation = members[0]
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        members = [kind for kind in typing.get_args(annotation) if kind is not type(None)]
+        annotation = members[0] if len(members) == 1 else annotation
     if annotation is context:
         return True, object
     if typing.get_origin(annotation) is not context:
@@ -60,13 +61,16 @@ def deps_wanted(function: Callable[..., object], context: type) -> object:
     return next((kind for kind in found if kind is not object), object)
 
 
-def check_deps(needs: Iterable[DepsNeed], given: Mapping[str, object], place: str) -> None:
-    """Refuse a run whose `deps` are missing, have another type, or are not read by any part.
+def check_deps(
+    needs: Iterable[DepsNeed], given: Mapping[str, object], place: str, *, refused: bool = False
+) -> None:
+    """Refuse a run whose `deps` are missing, have another type, or are undeclared.
 
     Args:
         needs: the parts that read the dependencies.
         given: the caller's keywords, with `deps` if the caller gives them.
         place: the agent or graph, in words.
+        refused: whether it declares no `deps`, as an agent without a `deps_type` does.
 
     Raises:
         ConfigError: naming the parts and the types, never the object.
@@ -80,9 +84,9 @@ def check_deps(needs: Iterable[DepsNeed], given: Mapping[str, object], place: st
             )
         return
     found = given["deps"]
-    if not wanted and found is not None:
+    if refused and found is not None:
         raise ConfigError(
-            f"`deps` of {place} have no effect: no part of it reads them. Fix: declare their type, "
+            f"`deps` of {place} have no effect: it declares none. Fix: declare their type, "
             f"Agent(…, deps_type={type(found).__name__}), or leave them out."
         )
     for need in wanted:

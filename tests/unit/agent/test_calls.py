@@ -293,6 +293,28 @@ def test_with_options_takes_a_model() -> None:
     assert agent.with_options(model="openai:n").options.get("base_url") == "http://localhost:1"
 
 
+async def test_a_call_with_options_refuses_deps_that_the_agent_does_not_declare() -> None:
+    """The call's own options change nothing about what the agent reads."""
+    deps: Any = 3
+
+    with pytest.raises(ConfigError, match="`deps` of 'agent'"):
+        await Agent(ScriptedModel(["Hi."])).generate("Hello", deps=deps, seed=1)
+
+
+def test_an_override_gives_deps() -> None:
+    """The program under test passes the deps of production."""
+
+    def greet(deps: int) -> str:
+        return f"Customer {deps}."
+
+    model = ScriptedModel(["Hi."])
+    agent = Agent("openai:gpt-5", api_key="k", deps_type=int, instructions=greet)
+
+    with agent.override(model=model, deps=7):
+        agent.generate_sync("Hello", deps=1)
+        assert model.requests[0].messages[0] == SystemMessage("Customer 7.")
+
+
 AGENT = Agent("openai:gpt-5", api_key="k", tools=[look], instructions="Be kind.")
 
 

@@ -33,6 +33,7 @@ from graphloop import (
 )
 from graphloop.agent import StopContext
 from graphloop.errors import ConfigError
+from graphloop.loop import Standard, standard_edges
 from graphloop.nodes import Append
 from graphloop.outcomes import Answered, Outcome
 from graphloop.own_nodes import ChildResult, sub_graph
@@ -211,6 +212,13 @@ def test_instructions_that_are_no_text_are_refused() -> None:
     assert CANARY not in str(refused.value)
 
 
+def test_instructions_are_a_text_or_a_function() -> None:
+    wrong: Any = ["Be brief."]
+
+    with pytest.raises(ConfigError, match="`instructions`: expected a text, or a function"):
+        Agent(ScriptedModel(["hi"]), instructions=wrong)
+
+
 def test_a_start_and_a_resume_without_deps_are_refused_before_anything_runs() -> None:
     store, model = MemoryStore(), ScriptedModel([paying(), "done"])
 
@@ -374,6 +382,32 @@ def test_nodes_and_agents_of_a_graph_read_the_deps_of_its_run() -> None:
 def test_a_graph_without_its_deps_is_refused_with_the_part_that_reads_them() -> None:
     with pytest.raises(ConfigError, match=r"graph 'desk'|'desk'.*expected Desk, which node 'send'"):
         asyncio.run(desk_graph().run(Ticket()))
+
+
+def test_the_gate_and_the_instructions_of_a_graph_read_the_deps_of_its_run() -> None:
+    """No annotation of a node or a tool names their type, so a run takes any."""
+    desk, model = Desk(), ScriptedModel([reply(call("plain", "a", '{"amount": 5}')), "done"])
+
+    def when(arguments: object, context: ToolContext[Desk]) -> bool:
+        context.deps.seen.append("gate")
+        return True
+
+    nodes = Standard()
+    graph: Graph[None] = Graph("loop", nodes.prepare, standard_edges(nodes))
+    result = asyncio.run(
+        graph.run(
+            None,
+            model=model,
+            prompt="go",
+            tools=[plain],
+            gate=allow("plain", when=when),
+            instructions=lambda deps: f"limit {deps.limit}",
+            deps=desk,
+        )
+    )
+
+    assert ("done", ["gate"]) == (result.output, desk.seen)
+    assert SystemMessage("limit 10") == model.requests[0].messages[0]
 
 
 def test_one_answer_takes_deps_without_a_type() -> None:

@@ -82,6 +82,7 @@ async def test_a_failure_is_replayed_with_its_class(tmp_path: Path) -> None:
     path = tmp_path / "talk.yaml"
     refusal = json_answer(429, '{"error": {"message": "slow down"}}', retry_after="0")
     async with WireServer([refusal] * 9) as server:
+        asked = 0
         for _ in range(2):
             agent = Agent(recorded("openai:m", path, api_key="k", base_url=server.url))
             with pytest.raises(RateLimited, match="slow down") as raised:
