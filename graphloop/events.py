@@ -79,6 +79,7 @@ class Setup(Struct, frozen=True, gc=False):
         approval_ttl_s: the number of seconds in which an approval is accepted; None for no limit.
         watch: the temporal rules of the run, with their names resolved.
         own: the names of the loop's own tools, which temporal rules ignore.
+        max_steps: the caller's limit on the turns of this run; 0 leaves the limit to the nodes.
     """
 
     model: str = ""
@@ -95,6 +96,7 @@ class Setup(Struct, frozen=True, gc=False):
     approval_ttl_s: float | None = None
     watch: tuple[TemporalRule, ...] = ()
     own: tuple[str, ...] = ()
+    max_steps: int = 0
 
     def __post_init__(self) -> None:
         """Index the tools by name, once for all turns."""

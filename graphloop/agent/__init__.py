@@ -24,7 +24,15 @@ from .graph import Graph
 from .graph_checks import refuse_idle_gate
 from .graph_terms import GraphOptions, passed_on
 from .hooks import AnswerInfo, Review, Screen, StepChanges, StepInfo, StopContext
-from .inputs import MessageInput, Model, messages_of
+from .inputs import (
+    CallInput,
+    CallOptions,
+    IteratedInput,
+    MessageInput,
+    Model,
+    ResumeInput,
+    messages_of,
+)
 from .journals import fork_run, root_of, state_after, typed
 from .options import AgentOptions, EveryAgentOption, RunOptions, ToolInput, Tools
 from .pending_turn import PendingTurn
@@ -47,11 +55,14 @@ __all__ = [
     "Answers",
     "Bindings",
     "Brief",
+    "CallInput",
+    "CallOptions",
     "Chat",
     "ChatOptions",
     "EveryAgentOption",
     "Graph",
     "GraphOptions",
+    "IteratedInput",
     "MessageInput",
     "Model",
     "NamedAgent",
@@ -59,6 +70,7 @@ __all__ = [
     "Opener",
     "PendingTurn",
     "Plan",
+    "ResumeInput",
     "Review",
     "RunOptions",
     "RunResult",

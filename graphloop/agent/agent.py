@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, cast, final, overload
 
@@ -15,24 +16,37 @@ from ..tools import Approval as NeedsApproval
 from ..tools import legal_name
 from .chats.chat import Chat, ChatOptions
 from .child_runs import as_agent_tool
-from .inputs import AnswersInput, ConversationInput, Model, QuestionInput
+from .inputs import (
+    CallInput,
+    CallOptions,
+    DepsInput,
+    DepsT,
+    IteratedInput,
+    Model,
+    ResumeInput,
+)
 from .options import NO_DEPS, PLAIN_TEXT, AgentOptions, EveryAgentOption
 from .result import RunResult
 from .runs import Questions, Runs, StoreInput
-from .standard import agent_terms
-from .starting import resume_run, start_run
+from .standard import agent_terms, merged_options
+from .starting import for_call, resume_run, start_run
 from .stream import RunStream
 from .sub_agents import AgentTool
+from .terms import OVERRIDES
 from .tool_runner import ToolRunner
 
 if TYPE_CHECKING:
     from ..proofs import Bound
 
-__all__ = ["Agent"]
+__all__ = ["Agent", "OverrideOptions"]
 
 DepsT_contra = TypeVar("DepsT_contra", default=None, contravariant=True)
 OutputT_co = TypeVar("OutputT_co", default=str, covariant=True)
 T = TypeVar("T")
+
+
+class OverrideOptions(AgentOptions[DepsT], DepsInput[DepsT], Generic[DepsT], total=False):
+    """The options that a test replaces, and the `deps` of its runs."""
 
 
 @final
@@ -85,22 +99,69 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         shown = self._options.copy()
         shown.pop("api_key", None)
         shown.pop("approval_secret", None)
+        shown.pop("headers", None)
         return shown
 
     @overload
-    def with_options(self, **options: Unpack[AgentOptions[DepsT_contra]]) -> Self: ...
+    def with_options(
+        self, *, model: Model | None = None, **options: Unpack[AgentOptions[DepsT_contra]]
+    ) -> Self: ...
     @overload
     def with_options(
-        self, *, output_type: TypeForm[T], **options: Unpack[AgentOptions[DepsT_contra]]
+        self,
+        *,
+        output_type: TypeForm[T],
+        model: Model | None = None,
+        **options: Unpack[AgentOptions[DepsT_contra]],
     ) -> Agent[DepsT_contra, T]: ...
-    def with_options(self, **options: Unpack[EveryAgentOption[Any]]) -> Agent[DepsT_contra, Any]:
+    def with_options(
+        self, *, model: Model | None = None, **options: Unpack[EveryAgentOption[Any]]
+    ) -> Agent[DepsT_contra, Any]:
         """Return a new agent in which these options replace the agent's earlier values.
+
+        Args:
+            model: the model in place of the agent's. Access to the agent's model (`base_url`,
+                `api_key`, …) does not apply to a model of another service, or to a provider.
+            options: see `AgentOptions`.
 
         Raises:
             ConfigError: an option is invalid.
         """
-        merged: dict[str, Any] = {**self._options, **options}
-        return Agent(self.model, **merged)
+        now, merged = merged_options(self.model, self._options, {**options, "model": model})
+        return Agent(now, **cast("dict[str, Any]", merged))
+
+    @contextmanager
+    def override(
+        self, *, model: Model | None = None, **options: Unpack[OverrideOptions[DepsT_contra]]
+    ) -> Generator[None]:
+        """Replace options of this agent in the runs that a test starts inside the `with` block.
+
+            with agent.override(model=ScriptedModel(["Sunny."])):
+                assert answer_customer("What's the weather?") == "Sunny."
+
+        The agent may be a global of the tested module, or a tool of another agent. Other tasks and
+        threads do not see the change; the tasks that start inside the block do. Inner blocks begin
+        with the options of the agent, not with those of outer blocks.
+
+        Args:
+            model: the model in place of the agent's and of its `fallback_models`.
+            options: the options to replace, and the `deps` of all runs.
+
+        Raises:
+            ConfigError: an option is invalid.
+        """
+        given: dict[str, Any] = {**options}
+        deps = {"deps": given.pop("deps")} if "deps" in given else {}
+        if model is not None:
+            given = {"fallback_models": (), **given, "model": model}
+        now, merged = merged_options(self.model, self._options, given)
+        _, terms, _ = agent_terms(now, merged, None if "store" in given else self._terms)
+        terms.test_deps = deps
+        token = OVERRIDES.set({**(OVERRIDES.get() or {}), self._terms: terms})
+        try:
+            yield
+        finally:
+            OVERRIDES.reset(token)
 
     def as_tool(
         self,
@@ -142,23 +203,31 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         """Return this agent, with its own model, as a tool for nodes that run it by `name`."""
         return self.as_tool(name=legal_name(name))
 
-    def bound(self, *, context_window: int | None = None, price: ModelPrice | None = None) -> Bound:
+    def bound(
+        self,
+        *,
+        context_window: int | None = None,
+        price: ModelPrice | None = None,
+        **options: Unpack[CallOptions[DepsT_contra]],
+    ) -> Bound:
         """Return the upper bounds on model calls, tokens, tool calls and cost of one run.
 
         Args:
             context_window: the largest context window among the models, in tokens.
             price: the price of the most expensive model.
+            options: the run's own options; see `CallOptions`.
         """
-        return self._terms.bound(context_window, price)
+        terms, _ = for_call(self._terms, options)
+        return terms.bound(context_window, price)
 
     def stream(
-        self, prompt: str | None = None, **question: Unpack[QuestionInput[DepsT_contra]]
+        self, prompt: str | None = None, **question: Unpack[CallInput[DepsT_contra]]
     ) -> RunStream[OutputT_co]:
         """Return the stream of a new run, which starts when the stream is first read.
 
         Args:
             prompt: the question; it follows `messages`, which may also end in the question.
-            question: see `QuestionInput`.
+            question: see `CallInput`; the run's own options replace those of the agent.
         """
         return start_run(self._terms, None, prompt, question)
 
@@ -167,7 +236,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         prompt: str | None = None,
         *,
         signal: asyncio.Event | None = None,
-        **question: Unpack[QuestionInput[DepsT_contra]],
+        **question: Unpack[CallInput[DepsT_contra]],
     ) -> RunResult[OutputT_co]:
         """Start a new run and return its result; setting `signal` aborts the run.
 
@@ -183,7 +252,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         return await (stream.result() if signal is None else _until(stream, signal))
 
     def generate_sync(
-        self, prompt: str | None = None, **question: Unpack[QuestionInput[DepsT_contra]]
+        self, prompt: str | None = None, **question: Unpack[CallInput[DepsT_contra]]
     ) -> RunResult[OutputT_co]:
         """Run `generate` in a new event loop and return its result, for synchronous callers."""
         ask = partial(self.generate, prompt, **question)
@@ -194,7 +263,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         prompt: str | None = None,
         *,
         on_part: Callable[[Part], object] | None = None,
-        **conversation: Unpack[ConversationInput[DepsT_contra]],
+        **conversation: Unpack[IteratedInput[DepsT_contra]],
     ) -> ToolRunner[OutputT_co]:
         """Return a `ToolRunner`, which iterates a new run turn by turn and can change each turn.
 
@@ -204,27 +273,26 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
             prompt: the question; it follows `messages`, which may also end in the question.
             on_part: called with each part of the run as it arrives, including deltas. An error
                 that the function raises becomes a warning.
-            conversation: see `ConversationInput`.
+            conversation: see `IteratedInput`.
         """
         keep = on_part is not None
-        # This cast is safe: with `attended=True`, `start_run` refuses answers to calls.
-        question = cast("QuestionInput", conversation)
-        stream = start_run(self._terms, None, prompt, question, attended=True, keep=keep)
-        return ToolRunner(self._terms, stream, on_part)
+        terms, question = for_call(self._terms, conversation, attended=True)
+        stream = start_run(terms, None, prompt, question, attended=True, keep=keep)
+        return ToolRunner(terms, stream, on_part)
 
     def resume_stream(
-        self, run: str | RunResult[Any], **answers: Unpack[AnswersInput[DepsT_contra]]
+        self, run: str | RunResult[Any], **answers: Unpack[ResumeInput[DepsT_contra]]
     ) -> RunStream[OutputT_co]:
         """Return the stream of a run that is resumed after it parked or its process died.
 
         Args:
             run: the run's id in this agent's store, or the `RunResult` of the parked run.
-            answers: see `AnswersInput`.
+            answers: see `ResumeInput`.
         """
         return resume_run(self._terms, run, answers)
 
     async def resume(
-        self, run: str | RunResult[Any], **answers: Unpack[AnswersInput[DepsT_contra]]
+        self, run: str | RunResult[Any], **answers: Unpack[ResumeInput[DepsT_contra]]
     ) -> RunResult[OutputT_co]:
         """Resume a run and return its result; the arguments are those of `resume_stream`.
 
@@ -235,7 +303,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         return await resume_run(self._terms, run, answers).result()
 
     def resume_sync(
-        self, run: str | RunResult[Any], **answers: Unpack[AnswersInput[DepsT_contra]]
+        self, run: str | RunResult[Any], **answers: Unpack[ResumeInput[DepsT_contra]]
     ) -> RunResult[OutputT_co]:
         """Run `resume` in a new event loop and return its result, for synchronous callers."""
         return self._terms.run_sync(partial(self.resume, run, **answers), "Agent.resume")
@@ -245,7 +313,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         run: str | RunResult[Any],
         *,
         on_part: Callable[[Part], object] | None = None,
-        **answers: Unpack[AnswersInput[DepsT_contra]],
+        **answers: Unpack[ResumeInput[DepsT_contra]],
     ) -> ToolRunner[OutputT_co]:
         """Return a `ToolRunner` that continues a run which `iter` started.
 

@@ -65,11 +65,12 @@ class ChildOpener(Generic[S]):
         `brief` returns the initial conversation and state. It is called only if the child run has
         not started yet.
         """
-        terms = self.terms
+        terms = self.terms.current
         deps = ports.deps
         if self.deps is not None:
             deps = self.deps(deps)
             terms.check_deps({"deps": deps})
+        deps = terms.test_deps.get("deps", deps)
         own = terms.ports(ports.store, deps=deps)
         above = gates_below(effect, parent, ports)
         above += beyond_watch(parent.setup, above)

@@ -16,13 +16,12 @@ from ..limits import StopCondition, StopInfo
 from ..screens import ScreenFunction
 from ..tools import AnyTool, accepts, awaited
 from ..values import Message, Usage
-from .inputs import ChoiceInput, DepsT, MessageInput, Model
+from .inputs import ChoiceInput, DepsT, Instructions, MessageInput, Model
 from .sub_agents import NamedAgent
 
 __all__ = [
     "AnswerInfo",
     "Compact",
-    "Instructions",
     "Predicate",
     "Prepare",
     "Review",
@@ -135,8 +134,6 @@ Compact: TypeAlias = Callable[
     [StepInfo[DepsT]], Sequence[MessageInput] | Awaitable[Sequence[MessageInput]]
 ]
 Prepare: TypeAlias = Callable[[StepInfo[DepsT]], StepChanges | Awaitable[StepChanges | None] | None]
-Says: TypeAlias = str | Awaitable[str]
-Instructions: TypeAlias = str | Callable[[], Says] | Callable[[DepsT], Says]
 
 
 def stop_input(
@@ -174,7 +171,7 @@ async def instructions_for(given: Instructions[Any] | None, deps: object) -> str
     """
     if given is None or isinstance(given, str):
         return given
-    function = cast("Callable[..., Says]", given)
+    function = cast("Callable[..., str | Awaitable[str]]", given)
     said = await awaited(function(deps) if accepts(function, 1) else function())
     if not isinstance(said, str):
         raise ConfigError(

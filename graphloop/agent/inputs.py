@@ -6,8 +6,8 @@ converts messages to new frozen values, and changes no object of the caller.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final, Generic, Literal, TypeAlias, TypedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypedDict
 
 from typing_extensions import TypeVar
 
@@ -17,15 +17,25 @@ from ..policy import Approval
 from ..providers import Provider
 from ..values import ToolChoice
 
+if TYPE_CHECKING:
+    # Imported for types only: an agent without an HTTP model loads no HTTP code.
+    from ..providers import Timeouts
+
 __all__ = [
+    "AccessOptions",
     "AnswersInput",
+    "CallInput",
+    "CallOptions",
     "ChoiceInput",
     "ConversationInput",
     "DepsInput",
     "DepsT",
+    "Instructions",
+    "IteratedInput",
     "MessageInput",
     "Model",
     "QuestionInput",
+    "ResumeInput",
     "check_run_id",
     "messages_of",
 ]
@@ -33,6 +43,8 @@ __all__ = [
 DepsT = TypeVar("DepsT", default=None)
 
 Model: TypeAlias = str | Provider
+Says: TypeAlias = str | Awaitable[str]
+Instructions: TypeAlias = str | Callable[[], Says] | Callable[[DepsT], Says]
 ChoiceInput: TypeAlias = Literal["auto", "required", "none"] | ToolChoice
 
 RUN_ID_CHARS_MAX: Final = 200
@@ -78,6 +90,47 @@ class QuestionInput(ConversationInput[DepsT], AnswersInput[DepsT], Generic[DepsT
     a token. A `store` accepts a conversation with approvals only once, unless `run_id` is given.
     `tool_results`: the results of client tools by the id of the call.
     """
+
+
+class AccessOptions(TypedDict, total=False):
+    """The options of one start or resume about access to its model.
+
+    `model`: the model of this run. A resume names the model that the run began with.
+    `timeouts`, `headers`: as in `RunOptions`, until the run ends or parks; a journal keeps neither.
+    """
+
+    model: Model | None
+    timeouts: Timeouts | None
+    headers: Mapping[str, str] | None
+
+
+class CallOptions(AccessOptions, Generic[DepsT], total=False):
+    """The options of one run, which replace those of its agent.
+
+    `instructions`, `max_steps` and the sampling settings are as in `AgentOptions`. The journal
+    keeps them, so a resume, a replay and a fork go by the same values.
+    """
+
+    instructions: Instructions[DepsT] | None
+    max_steps: int
+    max_tokens: int | None
+    temperature: float | None
+    top_p: float | None
+    stop_sequences: Sequence[str]
+    seed: int | None
+    provider_options: Mapping[str, object]
+
+
+class CallInput(QuestionInput[DepsT], CallOptions[DepsT], Generic[DepsT], total=False):
+    """The conversation of a new run, answers to the calls at its end, and the run's own options."""
+
+
+class IteratedInput(ConversationInput[DepsT], CallOptions[DepsT], Generic[DepsT], total=False):
+    """The conversation of a new run that the caller iterates, and the run's own options."""
+
+
+class ResumeInput(AnswersInput[DepsT], AccessOptions, Generic[DepsT], total=False):
+    """Answers to the calls that a run waits for, and access to the run's model."""
 
 
 def check_run_id(name: str, run_id: str) -> None:

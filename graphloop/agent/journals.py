@@ -30,6 +30,7 @@ __all__ = [
     "opening_of",
     "record_of",
     "refuse_edits",
+    "refuse_other_model",
     "refuse_unattended",
     "resumption",
     "root_of",
@@ -248,6 +249,19 @@ def refuse_unattended(run: Run[Any]) -> None:
         )
 
 
+def refuse_other_model(run: Run[Any], label: str) -> None:
+    """Raise an error if a run would be resumed with another model than it began with.
+
+    Raises:
+        ConfigError: the message names both models.
+    """
+    if run.setup.model != label and not run.ended:
+        raise ConfigError(
+            f"`model`: run {run.id!r} asks {run.setup.model!r} since it began, found {label!r}. "
+            "Fix: resume it with that model, or start a new run with its messages."
+        )
+
+
 async def not_over(known: Run[S], store: Store, graph: NodeGraph[S]) -> None:
     """Raise an error if the run has events after this result, so the result is out of date.
 
@@ -350,7 +364,7 @@ def _check_resumable(run: Run[Any], ports: Ports[Any]) -> None:
     for label in sorted(labels - ports.models.keys() - {""}):
         raise ConfigError(
             f"run {run.id!r} asks model {label!r}, which is not here "
-            f"(here: {', '.join(map(repr, ports.models))}). Fix: resume it with that model."
+            f"(here: {', '.join(map(repr, ports.models))}). Fix: resume it with model=…."
         )
     missing = [
         repr(spec.name)

@@ -22,8 +22,8 @@ from ..stores import Store
 from ..tools import AnyTool
 from ..turn import StepResult
 from ..values import Settings
-from .hooks import AnswerInfo, Compact, Instructions, Prepare, Review, Screen, StopInput
-from .inputs import ChoiceInput, DepsT, Model
+from .hooks import AnswerInfo, Compact, Prepare, Review, Screen, StopInput
+from .inputs import ChoiceInput, DepsT, Instructions, Model
 from .sub_agents import AgentTool, NamedAgent
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ Decide: TypeAlias = Callable[[Pending], Decision] | Callable[[Pending, DepsT], D
 Listener: TypeAlias = Callable[[StepResult], object] | Callable[[StepResult, DepsT], object]
 
 PASSED_ON: Final = frozenset(
-    {"model", "api_key", "base_url", "timeouts", "retries", "price", "prices", "clock"}
+    {"model", "api_key", "base_url", "timeouts", "retries", "headers", "price", "prices"}
+    | {"clock"}
 )
 """The options about access to models, which also apply to graphs that a run starts by name."""
 
@@ -102,6 +103,8 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     `api_key`, `base_url`: access to a model given by name; by default read from the environment.
     `timeouts`, `retries`: the time limits of one model call and its retries, for a model given by
     name.
+    `headers`: further HTTP headers of each request, for a model given by name. A journal and an
+    error never contain them.
     `price`: a function that returns the cost of a reply in US dollars; the default uses the table
     of genai-prices. The function also applies to child runs without a price of their own.
     `prices`: prices by model name, which override that table; cannot be combined with `price`.
@@ -132,6 +135,7 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     base_url: str | None
     timeouts: Timeouts | None
     retries: Retries | None
+    headers: Mapping[str, str] | None
     price: Price
     prices: Mapping[str, ModelPrice]
     clock: Callable[[], float]
@@ -246,6 +250,7 @@ class Options:
     base_url: str | None = None
     timeouts: Timeouts | None = None
     retries: Retries | None = None
+    headers: Mapping[str, str] | None = field(default=None, repr=False)
     price: Price | None = None
     prices: Mapping[str, ModelPrice] = field(default_factory=dict[str, ModelPrice])
     clock: Callable[[], float] | None = None

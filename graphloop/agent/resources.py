@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from os import environ
 from typing import Final, TypeAlias, cast
 
@@ -10,7 +11,7 @@ from .. import providers
 from ..driver import Price
 from ..errors import ConfigError, nearest, not_among
 from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
-from ..providers import Provider, resolve, service_of
+from ..providers import Provider, accessed, resolve, service_of
 from ..rules import rules_of
 from ..screens import ScreenCallback, screen_callback
 from ..tools import Tool, Toolbox, accepts
@@ -45,6 +46,9 @@ PLAIN: Final = (
 )
 """The options that are copied to a graph unchanged; its nodes hold the others, except secrets."""
 
+ACCESS: Final = ("timeouts", "headers")
+"""The options of a call about the requests to its model."""
+
 OwnTools: TypeAlias = Mapping[str, Callable[..., object]] | Sequence[Callable[..., object]]
 
 
@@ -55,15 +59,21 @@ class AgentResources:
         model: the default model; None for a graph whose nodes call no model.
         options: the options with the tools, the agents for `Child` nodes, and access to models.
         carried: the agents that the graph's nodes carry.
+        known: open models by label, which models given by name share.
 
     Raises:
         ConfigError: a model or a tool is invalid, or two agents have the same name.
     """
 
     def __init__(
-        self, model: Model | None, options: Options, carried: Mapping[str, Plan] | None = None
+        self,
+        model: Model | None,
+        options: Options,
+        carried: Mapping[str, Plan] | None = None,
+        *,
+        known: Mapping[str, Provider] | None = None,
     ) -> None:
-        self._options = options
+        self._options, self._known = options, known or {}
         self._final = ""
         self.models: dict[str, Provider] = {}
         self.named: set[str] = set()
@@ -111,18 +121,20 @@ class AgentResources:
     def add_model(self, model: Model) -> str:
         """Add a model that runs may call, and return the model's label.
 
-        The options `api_key` and `base_url` apply only to models of the default model's provider.
+        The options `api_key`, `base_url` and `headers` apply only to models of the default model's
+        provider.
         """
         options, first = self._options, next(iter(self.models), None)
         label = model if isinstance(model, str) else ""
         same = first is None or (label and _prefix(label) == _prefix(first))
         over_http = first is None or (label and _prefix(label) != "script")
-        provider = resolve(
+        provider = self._known.get(label) or resolve(
             model,
             api_key=options.api_key if same else None,
             base_url=options.base_url if same else None,
             timeouts=options.timeouts if over_http else None,
             retries=options.retries if over_http else None,
+            headers=options.headers if same else None,
             environ=environ,
         )
         if label and provider.label not in self.models:
@@ -134,6 +146,33 @@ class AgentResources:
                 "tell them apart. Fix: give one of them another label."
             )
         return provider.label
+
+    def for_call(self, options: Options, given: Mapping[str, object]) -> AgentResources:
+        """Return these resources for one call, with the model and the access that it gives.
+
+        A model given by name stays known here, so that later calls share its connections.
+
+        Args:
+            options: the options of the agent, with those of the call.
+            given: the options of the call.
+
+        Raises:
+            ConfigError: the model is invalid, or `timeouts` or `headers` would have no effect.
+        """
+        changed = copy(self)
+        changed._options, model = options, cast("Model | None", given.get("model"))
+        if isinstance(model, str):
+            changed.label = self.add_model(model)
+        changed.models = {**self.models}
+        if model is not None and not isinstance(model, str):
+            changed.label = model.label
+            changed.models[model.label] = model
+        access = {name: given[name] for name in ACCESS if given.get(name) is not None}
+        if access:
+            own = [label for label in changed.models if _prefix(label) == _prefix(changed.label)]
+            for label in own:
+                changed.models[label] = accessed(changed.models[label], access)
+        return changed
 
     def answer_by(self, tool: Tool[..., object]) -> None:
         """Add the tool that the model calls with its final answer; no option can remove it.

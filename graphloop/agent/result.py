@@ -18,7 +18,7 @@ from ..effects import AwaitCaller, StartRun
 from ..events import Steered
 from ..graph import NodeGraph
 from ..limits import CostExceeds, TotalTokensExceed, parts_of
-from ..nodes import PrepareStep, StopCheck, recorded
+from ..nodes import PrepareStep, StopCheck, step_result
 from ..rules import TemporalRule, describe_rule
 from ..run import EndReason, Run, Spent
 from ..stores import Store
@@ -141,7 +141,7 @@ class RunResult(Generic[OutputT_co, S]):
         if self.run.ended or reply is None or turn.dropped or turn.number < 0:
             return ()
         finished = tuple([result for result in turn.results if result is not None])
-        return (recorded(turn, reply, finished, (reply.message, *finished)),)
+        return (step_result(turn, reply, finished, (reply.message, *finished)),)
 
     @property
     def total_usage(self) -> Usage | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from functools import partial
+from typing import Any, Final, cast
 
 from ..conversation import Compaction
 from ..errors import ConfigError
@@ -47,7 +48,10 @@ from .resources import (
 )
 from .terms import RunTerms
 
-__all__ = ["agent_terms"]
+__all__ = ["agent_terms", "merged_options"]
+
+VARIANTS_MAX: Final = 16
+"""How many limits of turns an agent keeps a graph for."""
 
 LONE: Final = {
     "output_mode": "output_type",
@@ -60,9 +64,14 @@ LONE: Final = {
 
 
 def agent_terms(
-    model: Model, given: EveryAgentOption
+    model: Model, given: EveryAgentOption, base: RunTerms[None] | None = None
 ) -> tuple[Graph[None], RunTerms[None], EveryAgentOption]:
     """Return an agent's graph, the terms of its runs, and a copy of its options.
+
+    Args:
+        model: the model.
+        given: the options.
+        base: the terms of another agent, whose store and connections these terms share.
 
     Raises:
         ConfigError: an option, the model or a tool is not valid.
@@ -75,8 +84,9 @@ def agent_terms(
             "`agents` are for the Child nodes of a graph of your own; give an agent the agents "
             "that it may call among its `tools`"
         )
+    known = {} if base is None or _has_other_access(kept, base) else base.world.models
     screens, guards = screens_of(options.screen, kept)
-    world = AgentResources(model, options, guards)
+    world = AgentResources(model, options, guards, known=known)
     fallbacks = tuple([world.add_model(fallback) for fallback in options.fallback_models])
     final = None
     if options.output_type is not None:
@@ -104,7 +114,113 @@ def agent_terms(
     )
     if options.deps_type is None:
         terms.refuse_undeclared_deps()
+    variants: dict[str, RunTerms[None]] = {}
+    terms.recast = partial(_call_terms, model, kept, terms, variants)
+    if base is not None:
+        terms.share(base)
     return graph, terms, kept
+
+
+ACCESS: Final = ("api_key", "base_url", "headers", "timeouts", "retries")
+"""The options about access to the agent's own model."""
+
+
+def _has_other_access(kept: EveryAgentOption[Any], base: RunTerms[None]) -> bool:
+    own = base.options.given
+    return any(name in kept and kept.get(name) != own.get(name) for name in ACCESS)
+
+
+def merged_options(
+    model: Model, kept: EveryAgentOption[Any], given: Mapping[str, object]
+) -> tuple[Model, EveryAgentOption[Any]]:
+    """Return a model and options in which the given ones replace those of an agent.
+
+    Access to the agent's model does not apply to a model of another service, or to a provider.
+
+    Args:
+        model: the agent's model.
+        kept: the agent's options.
+        given: the options that replace them, and perhaps `model`.
+    """
+    changes, now = {**given}, cast("Model | None", given.get("model"))
+    changes.pop("model", None)
+    before: dict[str, object] = {**kept}
+    if now is not None and now is not model:
+        ready = not isinstance(now, str) or now.startswith("script:")
+        same = isinstance(model, str) and isinstance(now, str) and _service(model) == _service(now)
+        for name in ACCESS if ready else () if same else ACCESS[:3]:
+            before.pop(name, None)
+    return now or model, cast("EveryAgentOption[Any]", {**before, **changes})
+
+
+def _service(model: str) -> str:
+    return model.partition(":")[0]
+
+
+def _call_terms(
+    model: Model,
+    kept: EveryAgentOption[Any],
+    own: RunTerms[None],
+    known: dict[str, RunTerms[None]],
+    given: Mapping[str, object],
+) -> RunTerms[None]:
+    """Return the terms of one call, whose options replace those of the agent.
+
+    The graph is built again only if it differs: for another limit of turns, and for another model
+    or other provider options of an agent with an `output_type`.
+
+    Args:
+        model: the agent's model.
+        kept: the agent's options.
+        own: the terms of the agent's runs.
+        known: the terms of earlier calls with a graph of their own, by their limit of turns.
+        given: the options of the call.
+
+    Raises:
+        ConfigError: an option is invalid.
+    """
+    now, options = merged_options(model, kept, given)
+    terms, most = own, given.get("max_steps", 0)
+    output = own.final is not None and (now is not model or "provider_options" in given)
+    if output:
+        plain: dict[str, object] = {**options}
+        for name in ("timeouts", "headers"):
+            if name in given:  # `for_call` applies them, to share the connections.
+                plain.pop(name)
+        _, terms, _ = agent_terms(now, cast("EveryAgentOption[Any]", plain), own)
+    elif "max_steps" in given:
+        limit = repr(most)  # `StopCheck` refuses what is no number.
+        if limit not in known:
+            limited: dict[str, object] = {**kept, "max_steps": most}
+            _, terms, _ = agent_terms(model, cast("EveryAgentOption[Any]", limited), own)
+            if len(known) >= VARIANTS_MAX:
+                known.clear()
+            known[limit] = terms
+        terms = known[limit]
+    return _changed(terms, Options.read(options), given, cast("int", most))
+
+
+def _changed(
+    terms: RunTerms[None], options: Options, given: Mapping[str, object], max_steps: int
+) -> RunTerms[None]:
+    """Return terms on the same graph, with other instructions, settings, model or access."""
+    prepare = next(one for one in terms.graph.nodes.values() if isinstance(one, PrepareStep))
+    world = terms.world.for_call(options, given)
+    _, predicates = stop_input(options.stop_when)
+    screens, _ = screens_of(options.screen, options.given)
+    changed = RunTerms(
+        terms.graph,
+        options,
+        world,
+        callbacks=agent_callbacks(options, world, prepare, predicates, terms.final, screens),
+        own_gates=options.gate,
+        final=terms.final,
+    )
+    if options.deps_type is None:
+        changed.refuse_undeclared_deps()
+    changed.share(terms)
+    changed.setup = evolve(changed.setup, max_steps=max_steps)
+    return changed
 
 
 def _kept(given: EveryAgentOption) -> EveryAgentOption:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 from uuid import uuid4
 
 from ..conversation import Repaired, repaired
@@ -17,22 +17,41 @@ from .answers import Answers, approver_alone
 from .conversation_answers import ConversationAnswers
 from .inherited_limits import refuse_other_rules
 from .inputs import (
+    AccessOptions,
     AnswersInput,
+    CallInput,
+    CallOptions,
     ConversationInput,
+    IteratedInput,
     MessageInput,
     QuestionInput,
+    ResumeInput,
     check_run_id,
     messages_of,
 )
-from .journals import descendants, not_over, opening_of, refuse_unattended, resumption, state_after
+from .journals import (
+    descendants,
+    not_over,
+    opening_of,
+    refuse_other_model,
+    refuse_unattended,
+    resumption,
+    state_after,
+)
 from .options import reject_unknown_options
 from .result import RunHandle, RunResult, spent_by
 from .stream import RunStream
-from .terms import RunTerms
+from .terms import OVERRIDES, RunTerms
 
-__all__ = ["conversation", "resume_run", "start_run"]
+__all__ = ["conversation", "for_call", "resume_run", "start_run"]
 
 S = TypeVar("S")
+
+
+QUESTION: Final = frozenset(QuestionInput.__annotations__)
+ANSWERS: Final = frozenset(AnswersInput.__annotations__)
+CALL: Final = frozenset(CallOptions.__annotations__)
+ACCESS: Final = frozenset(AccessOptions.__annotations__)
 
 
 def start_run(
@@ -56,10 +75,9 @@ def start_run(
         attended: whether the caller iterates the run turn by turn.
         keep: whether the stream keeps its parts, so that every reader gets all of them.
     """
-    known = ConversationInput if attended else QuestionInput
-    if not question.keys() <= known.__annotations__.keys():
-        reject_unknown_options(question, known, "a run")
-    # `_read` returns an error instead of raising it: the stream raises it, like every failure.
+    if OVERRIDES.get() is not None or not question.keys() <= QUESTION:
+        terms, question = for_call(terms, question, attended=attended)
+    # The stream shows the error, like every failure of a run.
     read = _read(terms, prompt, question)
 
     async def open_run() -> RunHandle[S]:
@@ -123,6 +141,9 @@ def resume_run(
         keep: whether the stream keeps its parts, so that every reader gets all of them.
         ends: whether the caller only ends the run, which calls no function, so needs no `deps`.
     """
+    terms, asked = terms.current, answers.get("model")
+    if terms.test_deps or not answers.keys() <= ANSWERS:
+        terms, answers = _for_resume(terms, answers)
     given = Answers.given(answers)
     deps = answers.get("deps")
 
@@ -138,6 +159,8 @@ def resume_run(
             events = await kept_in.load(run)
             known = state_after(terms.graph, events)
             opening = opening_of(events, instructed=bool(terms.options.instructions))
+        if asked is not None:
+            refuse_other_model(known, terms.setup.model)
         refuse_other_rules(known, terms.setup.watch)
         if attended:
             refuse_unattended(known)
@@ -160,6 +183,50 @@ def resume_run(
         )
 
     return RunStream(open_run, terms.graph, keep=keep, has_objects=terms.final is not None)
+
+
+def for_call(
+    terms: RunTerms[S], question: Mapping[str, Any], *, attended: bool = False
+) -> tuple[RunTerms[S], QuestionInput[Any]]:
+    """Return the terms of a new run with options of its own, and its question without them.
+
+    Raises:
+        ConfigError: an option is unknown or invalid; no request has been sent.
+    """
+    terms = terms.current
+    asked = {**question, **terms.test_deps}
+    given = {name: asked.pop(name) for name in CALL if name in asked}
+    takes: type[object] = IteratedInput if attended else CallInput
+    if terms.recast is None:
+        takes = ConversationInput if attended else QuestionInput
+        reject_unknown_options(question, takes, "a run")
+    reject_unknown_options(asked, takes, "a run")
+    if given and terms.recast is not None:
+        terms = terms.recast(given)
+    return terms, cast("QuestionInput[Any]", asked)
+
+
+def _for_resume(
+    terms: RunTerms[S], answers: Mapping[str, Any]
+) -> tuple[RunTerms[S], AnswersInput[Any]]:
+    """Return the terms of a resume with access of its own, and its answers without it.
+
+    Raises:
+        ConfigError: an option is unknown, invalid, or one that a run keeps from its start.
+    """
+    asked = {**answers, **terms.test_deps}
+    kept = sorted(asked.keys() & (CALL - ACCESS))
+    if kept:
+        raise ConfigError(
+            f"a resume: expected answers, or {', '.join(sorted(ACCESS))}, found "
+            f"{', '.join(kept)}, which a run keeps from its start. Fix: leave it out; in a run "
+            "that `iter` started, `turn.set_params` changes its settings."
+        )
+    given = {name: asked.pop(name) for name in ACCESS if name in asked}
+    reject_unknown_options(asked, ResumeInput, "a resume")
+    if given and terms.recast is not None:
+        terms = terms.recast(given)
+    return terms, cast("AnswersInput[Any]", asked)
 
 
 def _read(

@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
+from contextvars import ContextVar
 from copy import copy
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Generic, TypeVar, final
+from typing import Any, Final, Generic, TypeVar, final
 from weakref import WeakKeyDictionary
 
 from .. import stores
@@ -32,10 +33,15 @@ from .inherited_limits import inherited_rules, reply_max, run_bound
 from .options import Options
 from .resources import AgentResources
 
-__all__ = ["RunTerms", "SharedResources", "run_sync"]
+__all__ = ["OVERRIDES", "RunTerms", "SharedResources", "run_sync"]
 
 S = TypeVar("S")
 T = TypeVar("T")
+
+OVERRIDES: Final[ContextVar[Mapping[RunTerms[Any], RunTerms[Any]] | None]] = ContextVar(
+    "graphloop_overrides", default=None
+)
+"""The terms that tests put in place of others, in this task and the tasks that it starts."""
 
 
 @final
@@ -191,6 +197,10 @@ class RunTerms(Generic[S]):
         self.bound = cache(partial(run_bound, graph, self.setup, world))
         self.price = world.price()
         self._state_type = known_state_type(graph)
+        self.recast: Callable[[Mapping[str, object]], RunTerms[S]] | None = None
+        """Makes the terms of a call with options of its own; None if a call can have none."""
+        self.test_deps: Mapping[str, object] = {}
+        """The `deps` that a test gives all runs on these terms; empty for none."""
         self._refuses_deps = False
         calls = None if callbacks is None else callbacks(world.toolbox, None)
         self.deps_needs = deps_needs(
@@ -210,6 +220,17 @@ class RunTerms(Generic[S]):
         terms = copy(self)
         terms.shared = shared
         return terms
+
+    def share(self, terms: RunTerms[S]) -> None:
+        """Use the store of other terms, which also close what runs on these terms open."""
+        self.shared, self.resources = terms.shared, terms.resources
+        self.own_resources, self.test_deps = terms.own_resources, terms.test_deps
+
+    @property
+    def current(self) -> RunTerms[S]:
+        """The terms that `Agent.override` puts in place of these; without it, these."""
+        overrides = OVERRIDES.get()
+        return self if overrides is None else overrides.get(self, self)
 
     def in_chat(self, setup: Setup, so_far: ChatSoFar | None) -> RunTerms[S]:
         """Return these terms for one question of a chat.

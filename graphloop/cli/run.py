@@ -26,6 +26,9 @@ no.
 --store keeps the run's journal in a database (runs.db), or as JSON lines in a directory. graphloop
 runs, approve, resume, replay and fork read it, with the same --store or with GRAPHLOOP_STORE.
 
+--record writes the model's replies to a YAML script, with the requests that they answer; --script
+replays them. The file holds no key and no header.
+
 --explain prints the worst case of the run (model calls, tool calls, tokens, cost) and its reasons
 on stderr, then runs the graph; with --json it is the first line. A graph with an unbounded cycle
 runs only with --unbounded REASON, or with the reason in its `ignore`. --json prints one JSON object
@@ -54,6 +57,7 @@ from ..agent import Agent, Graph, RunOptions
 from ..errors import ConfigError
 from ..proofs import Bound
 from ..providers import Provider, resolve, usual_model
+from ..testing import recorded
 from .approval import with_approver
 from .errors import Status, tell_error
 from .options import (
@@ -100,6 +104,10 @@ ModelName: TypeAlias = Annotated[
 Script: TypeAlias = Annotated[
     Text, typer.Option(metavar="FILE", help="Replay recorded replies instead of a model.")
 ]
+Record: TypeAlias = Annotated[
+    Text,
+    typer.Option(metavar="FILE", help="Write the model's replies to a script, for --script."),
+]
 Instructions: TypeAlias = Annotated[Text, typer.Option(metavar="TEXT", help="The system message.")]
 Explain: TypeAlias = Annotated[
     bool, typer.Option("--explain", help="First print the worst case of the run.")
@@ -112,6 +120,7 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     *,
     model: ModelName = None,
     script: Script = None,
+    record: Record = None,
     base_url: BaseUrl = None,
     instructions: Instructions = None,
     max_steps: MaxSteps = None,
@@ -131,6 +140,7 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     loaded, question = _target(target, prompt)
     screen = screen_for(as_json=as_json)
     provider, notice = _provider(loaded, model, script, base_url)
+    provider = _recorded(loaded, provider, record)
     if notice:
         screen.note(notice)
     loop = loaded.loop(provider)
@@ -197,6 +207,20 @@ def _provider(
     named = f"{SCRIPT}{script}" if script is not None else model
     name, notice = _choice(named, base_url, os.environ, loaded.script)
     return resolve(name, base_url=base_url, environ=os.environ), notice
+
+
+def _recorded(loaded: Target, provider: Provider | None, file: str | None) -> Provider | None:
+    """Return the model of the run; with a `file`, its replies are written to the file."""
+    if file is None:
+        return provider
+    if provider is None:
+        raise ConfigError(
+            f"--record: expected a target that takes a model, and {loaded.place} has its own "
+            "already, or asks none. Fix: write a function build(model)."
+        )
+    if not file.endswith((".yaml", ".yml")):
+        raise ConfigError(f"--record: expected a .yaml file, found {file!r}. Fix: name one.")
+    return recorded(provider, file, mode="record")
 
 
 def _choice(

@@ -31,7 +31,7 @@ from ..values import (
 )
 from .frozen_fields import FrozenFields
 
-__all__ = ["Append", "AppendOutcome", "recorded"]
+__all__ = ["Append", "AppendOutcome", "step_result"]
 
 S = TypeVar("S")
 
@@ -85,7 +85,7 @@ class Append(FrozenFields):
             (reply.message, *results, *answer, *turn.notes) if reply.message.parts else turn.notes
         )
         new = _new(turn, results, kept) if turn.number < 0 else kept
-        step = () if turn.number < 0 else (recorded(turn, reply, results, kept),)
+        step = () if turn.number < 0 else (step_result(turn, reply, results, kept),)
         counters, record = run.counters, run.record
         failed = [one for one in results if one.status != "ok"]
         if failed or counters.tool_errors or counters.denials:
@@ -116,7 +116,7 @@ class Append(FrozenFields):
         dropped = turn.reply if turn.dropped and turn.number >= 0 else None
         # The record keeps the results of calls that ran, although the conversation lost them.
         ran = tuple([one for one in turn.results if one is not None]) if turn.dropped else ()
-        step = () if dropped is None else (recorded(turn, dropped, ran, turn.notes),)
+        step = () if dropped is None else (step_result(turn, dropped, ran, turn.notes),)
         record = run.record
         run = evolve(
             run,
@@ -217,7 +217,7 @@ def _ends(ending: Sequence[ToolSpec], results: tuple[ToolResult, ...]) -> bool:
     return bool(ran) and all(result.status == "ok" and result.name in names for result in ran)
 
 
-def recorded(
+def step_result(
     turn: Turn, reply: Reply, results: tuple[ToolResult, ...], added: tuple[Message, ...]
 ) -> StepResult:
     """Return the turn's `StepResult`; `added` are the messages that it adds to the conversation."""

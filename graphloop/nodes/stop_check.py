@@ -41,7 +41,8 @@ class StopCheck(FrozenFields):
     """End the run at a limit or by a stop condition; otherwise let the loop take another turn.
 
     Args:
-        max_steps: the most turns of the run, at least 1.
+        max_steps: the most turns of the run, at least 1; a run with a limit of its own
+            (`Setup.max_steps`) has that limit instead.
         max_tool_errors: the run ends when one tool only failed in this many turns since its last
             success.
         max_denials: the run ends when all calls were denied in this many turns since the last
@@ -130,7 +131,7 @@ class StopCheck(FrozenFields):
             tripped.append((EndReason.DENIALS, "denials"))
         # A turn without a reply is not in the record, but counts as a turn.
         steps = len(run.record.steps)
-        if max(steps, run.turn.number + 1) >= self.max_steps:
+        if max(steps, run.turn.number + 1) >= (run.setup.max_steps or self.max_steps):
             tripped.append((EndReason.MAX_STEPS, "max_steps"))
         if limits := run.setup.budget.tripped(run.spent):
             tripped += [(EndReason.BUDGET, limit) for limit in limits]

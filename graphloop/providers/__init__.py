@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         anthropic_web_fetch,
         anthropic_web_search,
     )
+    from .asked import entry_text
     from .base import (
         Delta,
         Live,
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
         ToolCallDelta,
         UsageSoFar,
     )
+    from .live_requests import allow_requests, check_request, refuse_requests
     from .openai_chat.messages import CHAT_REASONING, CHAT_WIRE
     from .prices import price, price_with
-    from .registry import Service, resolve, service_of, usual_model
+    from .registry import Service, accessed, resolve, service_of, usual_model
     from .retries import Retries
     from .script import ScriptedModel
     from .timeouts import Timeouts
@@ -54,14 +56,19 @@ __all__ = [
     "Timeouts",
     "ToolCallDelta",
     "UsageSoFar",
+    "accessed",
+    "allow_requests",
     "anthropic_code_execution",
     "anthropic_web_fetch",
     "anthropic_web_search",
+    "check_request",
+    "entry_text",
     "is_list",
     "is_object",
     "json_text",
     "price",
     "price_with",
+    "refuse_requests",
     "resolve",
     "service_of",
     "usual_model",
@@ -76,6 +83,7 @@ __getattr__ = front_door(
             "anthropic_web_fetch",
             "anthropic_web_search",
         ),
+        ".asked": ("entry_text",),
         ".base": (
             "Delta",
             "Live",
@@ -88,6 +96,11 @@ __getattr__ = front_door(
             "ToolCallDelta",
             "UsageSoFar",
         ),
+        ".live_requests": (
+            "allow_requests",
+            "check_request",
+            "refuse_requests",
+        ),
         ".openai_chat.messages": (
             "CHAT_REASONING",
             "CHAT_WIRE",
@@ -98,6 +111,7 @@ __getattr__ = front_door(
         ),
         ".registry": (
             "Service",
+            "accessed",
             "resolve",
             "service_of",
             "usual_model",

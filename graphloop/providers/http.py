@@ -12,12 +12,13 @@ import random
 import re
 import ssl
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from itertools import chain
-from typing import final
+from typing import Final, final
 
 import httpx
 
@@ -25,12 +26,20 @@ from ..errors import ConfigError, ProviderError
 from ..values import ModelRequest, Reply, Usage, evolve
 from .base import Decoder, Restarted, ServerEvent, StreamItem, UsageSoFar, Wire
 from .exchange import HttpExchange
+from .live_requests import check_request
 from .retries import Retries
 from .timeouts import Timeouts, Watch
 
 __all__ = ["Endpoint", "HttpEnvironment", "HttpProvider", "HttpSession", "Retries", "Timeouts"]
 
 _UNTOLD = Usage(untold_attempts=1)
+
+_OWN_HEADERS: Final = frozenset(
+    {"accept", "accept-encoding", "content-length", "content-type", "host", "transfer-encoding"}
+)
+"""The headers that only the transport sets."""
+
+_FITS_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[ -~]*").fullmatch
 
 _KEY_PART_MIN = 8
 """The shortest beginning of a key to hide in texts; a shorter key is hidden as a whole word."""
@@ -39,10 +48,11 @@ _KEY_PART_MIN = 8
 @final
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The base URL of a server, and its API key, which is never shown."""
+    """The base URL of a server, with its API key and further headers, which are never shown."""
 
     base_url: str
     api_key: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
     def __post_init__(self) -> None:
         try:
@@ -65,16 +75,25 @@ class Endpoint:
                 "or another character that cannot stand in a header. Strip it where it is read."
             )
 
+        for name, value in self.headers.items():
+            if name.lower() in _OWN_HEADERS or not _FITS_HEADER(f"{name}:{value}"):
+                raise ConfigError(
+                    f"headers: expected names and values of printable ASCII, and none of "
+                    f"{', '.join(sorted(_OWN_HEADERS))}, found another at {name!r:.80}. Fix: leave "
+                    "it out, or correct it."
+                )
+
     def hide_key(self, error: ProviderError) -> None:
-        """Remove the API key from the messages of `error` and its causes.
+        """Remove the API key and the values of headers from `error` and its causes.
 
         Some servers quote the key in an error, and journals store errors.
         """
-        link: BaseException | None = error if self.api_key else None
+        link: BaseException | None = error
         while link is not None:
-            link.args = tuple(
-                _without(self.api_key, arg) if isinstance(arg, str) else arg for arg in link.args
-            )
+            for secret in filter(None, (self.api_key, *self.headers.values())):
+                link.args = tuple(
+                    _without(secret, arg) if isinstance(arg, str) else arg for arg in link.args
+                )
             link = link.__cause__
 
 
@@ -140,6 +159,25 @@ class HttpProvider:
         if client is not None:
             await client.keeper.aclose()
 
+    def accessed(
+        self, *, timeouts: Timeouts | None, headers: Mapping[str, str] | None
+    ) -> HttpProvider:
+        """Return this provider with other time limits or headers, and the same connections.
+
+        Args:
+            timeouts: the time limits of a model call; None keeps the provider's.
+            headers: the further headers of a request; None keeps the provider's.
+        """
+        changed = copy(self)
+        changed.timeouts = timeouts or self.timeouts
+        if headers is not None:
+            changed.endpoint = replace(self.endpoint, headers=headers)
+        return changed
+
+    def check(self) -> None:
+        """Raise a ConfigError if this process must not send a request to the server."""
+        check_request(self.label, self._url.host)
+
     async def post(self, exchange: HttpExchange, body: bytes) -> None:
         """Send `body` to this provider's endpoint as the request of `exchange`.
 
@@ -157,7 +195,10 @@ class HttpProvider:
             "accept-encoding": "identity",
             **self.wire.headers(self.endpoint.api_key),
         }
-        return client.build_request("POST", self._url, content=body, headers=headers)
+        sent = httpx.Headers(headers)
+        sent.update(self.endpoint.headers)  # Header names differ in case only.
+        limit = httpx.Timeout(None, connect=self.timeouts.connect_s or None)
+        return client.build_request("POST", self._url, content=body, headers=sent, timeout=limit)
 
     async def _client(self) -> httpx.AsyncClient:
         loop = asyncio.get_running_loop()
@@ -178,7 +219,6 @@ class HttpProvider:
             # Plain HTTP does not load the trust store (15 ms). If a proxy demands TLS after all,
             # the empty context refuses its certificate.
             verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else _trust_store(),
-            timeout=httpx.Timeout(None, connect=self.timeouts.connect_s or None),
             # No limit: a run that waits for a free connection would look like a slow server.
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
             # A cookie of one run must not reach another.
@@ -228,7 +268,12 @@ class HttpSession:
         self._encoder = provider.wire.encoder()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
-        """Send `request`, and retry as `Retries` allows (see `ModelSession.stream`)."""
+        """Send `request`, and retry as `Retries` allows (see `ModelSession.stream`).
+
+        Raises:
+            ConfigError: `check_request` refuses requests to this server.
+        """
+        self._provider.check()
         attempts = _Attempts(self._provider, b"".join(self._encoder.encode(request)))
         try:
             while True:  # `Retries.attempts_max` bounds this loop.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # These modules import httpx, which is slow.
     from .script import ScriptedModel
     from .timeouts import Timeouts
 
-__all__ = ["SERVICES", "Service", "resolve", "service_of", "usual_model"]
+__all__ = ["SERVICES", "Service", "accessed", "resolve", "service_of", "usual_model"]
 
 ANTHROPIC: Final = ".anthropic.wire:AnthropicMessages"
 OPENAI_CHAT: Final = ".openai_chat.wire:OpenAIChat"
@@ -87,6 +87,25 @@ SERVICES: Final[dict[str, Service]] = {
 }
 """The services by name, which is the part of the label `"service:model"` before the colon."""
 
+SPEAK_CHAT: Final[Mapping[str, str]] = {
+    "deepseek": "https://api.deepseek.com/v1",
+    "fireworks": "https://api.fireworks.ai/inference/v1",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
+    "google": "https://generativelanguage.googleapis.com/v1beta/openai",
+    "groq": "https://api.groq.com/openai/v1",
+    "lmstudio": "http://localhost:1234/v1",
+    "mistral": "https://api.mistral.ai/v1",
+    "ollama": "http://localhost:11434/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+    "together": "https://api.together.xyz/v1",
+    "vllm": "http://localhost:8000/v1",
+    "xai": "https://api.x.ai/v1",
+}
+"""Services without a row of their own that speak chat completions, with the URL to ask them at.
+
+The URLs are those that each service's own page on its OpenAI-compatible API names.
+"""
+
 SCRIPT: Final = "script"
 
 
@@ -108,13 +127,14 @@ def usual_model(environ: Mapping[str, str], *, own_server: bool = False) -> str:
     return ""
 
 
-def resolve(
+def resolve(  # noqa: PLR0913 - one parameter for each option about access to a model
     model: str | Provider,
     *,
     api_key: str | None = None,
     base_url: str | None = None,
     timeouts: Timeouts | None = None,
     retries: Retries | None = None,
+    headers: Mapping[str, str] | None = None,
     environ: Mapping[str, str],
 ) -> Provider:
     """Return the provider for a model label, or `model` itself if it is a provider.
@@ -126,13 +146,20 @@ def resolve(
             than the service's own needs no key, but gets the environment's key if there is one.
         timeouts: the time limits of a model call; `Timeouts()` by default.
         retries: the retry rules of a model call; `Retries()` by default.
+        headers: further HTTP headers of each request.
         environ: the environment variables, usually `os.environ`.
 
     Raises:
         ConfigError: the label is unknown, the key is missing, or an option would have no effect.
         ScriptError: the script file cannot be read, or is not a valid script.
     """
-    options = {"api_key": api_key, "base_url": base_url, "timeouts": timeouts, "retries": retries}
+    options: dict[str, object] = {
+        "api_key": api_key,
+        "base_url": base_url,
+        "timeouts": timeouts,
+        "retries": retries,
+    }
+    options["headers"] = headers
     if not isinstance(model, str):
         _refuse(options, "a ready provider has its own")
         return model
@@ -151,11 +178,25 @@ def resolve(
             "or pass api_key=..., or run without a key: model='script:replies.yaml' answers from a "
             "file, base_url='http://localhost:8080/...' asks a server of your own."
         )
-    endpoint = _load(".http:Endpoint")(url, key)
+    endpoint = _load(".http:Endpoint")(url, key, {**(headers or {})})
     provider = _load(".http:HttpProvider")(
         service.model(name), endpoint, label=model, timeouts=timeouts, retries=retries
     )
     return cast("Provider", provider)
+
+
+def accessed(provider: Provider, access: Mapping[str, object]) -> Provider:
+    """Return a provider with other `timeouts` or `headers`, and the same connections.
+
+    Raises:
+        ConfigError: the provider sends no HTTP requests of graphloop, so both would have no effect.
+    """
+    changed = getattr(provider, "accessed", None)
+    if changed is None:
+        _refuse(access, f"{provider.label!r} is no model of graphloop's own HTTP client")
+    return cast("Callable[..., Provider]", changed)(
+        timeouts=access.get("timeouts"), headers=access.get("headers")
+    )
 
 
 def _load(place: str) -> Callable[..., Any]:
@@ -174,9 +215,15 @@ def _unknown(model: str) -> ConfigError:
     prefix = model.partition(":")[0]
     prefixes = (*SERVICES, SCRIPT)
     forms = ", ".join([*[f"'{name}:NAME'" for name in SERVICES], f"'{SCRIPT}:PATH'"])
+    found = f"model: expected a provider or one of {forms}, found {model!r}."
+    if (url := SPEAK_CHAT.get(prefix)) is not None:
+        name = model.partition(":")[2] or "NAME"
+        return ConfigError(
+            f"{found} {prefix!r} speaks chat completions. Fix: model='openai:{name}', "
+            f"base_url='{url}', and api_key=... if the server needs a key."
+        )
     hint = " The name is empty." if prefix in prefixes else nearest(prefix, prefixes)
     return ConfigError(
-        f"model: expected a provider or one of {forms}, found {model!r}.{hint} Fix: name one of "
-        "them. Many other services speak chat completions: 'openai:NAME' with base_url=... asks "
-        "them."
+        f"{found}{hint} Fix: name one of them. Many other services speak chat completions: "
+        "'openai:NAME' with base_url=... asks them."
     )

@@ -13,8 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, TypeAlias, cast, final
 
-from ..errors import ScriptExhausted
+from ..errors import ScriptError, ScriptExhausted
 from ..values import AssistantMessage, Message, ModelRequest, Reply, UserMessage, evolve
+from .asked import asked_of, asked_text, request_difference
 from .base import StreamItem
 from .script_form import ReadyReply, load_script, ready_reply
 
@@ -49,6 +50,9 @@ class ScriptedModel:
     the first entry whose `to` texts all occur in its conversation, any number of times. So one
     script can answer several agents in any order, and resumed runs.
 
+    An entry with `asked`, as `graphloop.testing.recorded` writes it, answers only the request that
+    it was recorded for. The n-th of equal requests gets the n-th of their replies, or the last.
+
     Args:
         replies: the entries of the script.
         label: the provider's name in journals and diagrams.
@@ -76,25 +80,34 @@ class ScriptedModel:
         )
         self._cursor = None if restart else _Cursor(0)
         self._begins: int | None = None
+        self._times: dict[str, int] = {}
         self.requests: list[ModelRequest] = []
 
     @classmethod
-    def from_file(cls, path: str | Path) -> ScriptedModel:
+    def from_file(cls, path: str | Path, *, label: str = "") -> ScriptedModel:
         """Return a scripted model with the replies of a YAML or JSON file.
 
         Each run starts with the first reply.
+
+        Args:
+            path: the file.
+            label: the provider's name; by default `script:` and the path.
 
         Raises:
             ScriptError: the file cannot be read, or is not a valid script.
         """
         entries, model = load_script(Path(path))
-        return cls(entries, label=f"script:{path}", model=model, restart=True)
+        return cls(entries, label=label or f"script:{path}", model=model, restart=True)
 
     def after(self, replies: int) -> ScriptedModel:
         """Return a copy of this script for runs that already received `replies` replies."""
         rest = ScriptedModel((), label=self.label, model=self._model, restart=True)
         rest._items, rest._begins = self._items, replies
         return rest
+
+    def accessed(self, **access: object) -> ScriptedModel:  # noqa: ARG002 - no request is sent
+        """Return this model: a program under test may pass `headers` and `timeouts`."""
+        return self
 
     def session(self) -> ScriptSession:
         """Return a new session for the model calls of one run."""
@@ -107,6 +120,8 @@ class ScriptedModel:
         """Record `request` and return the scripted reply to it."""
         self.requests.append(request)
         count = len(self._items)
+        if self._recorded:
+            return self._asked(request)
         if self._has_questions:
             return self._fitting(request)
         if cursor.at is None:
@@ -127,6 +142,24 @@ class ScriptedModel:
     def _has_questions(self) -> bool:
         """Whether any entry has `to`, so that the conversation selects replies, not their order."""
         return any(isinstance(item, ReadyReply) and item.to is not None for item in self._items)
+
+    @cached_property
+    def _recorded(self) -> Sequence[ReadyReply]:
+        """The replies to recorded requests, which only these requests get."""
+        return [each for each in self._items if isinstance(each, ReadyReply) and each.asked]
+
+    def _asked(self, request: ModelRequest) -> ReadyReply:
+        asked = asked_of(request)
+        found = [reply for reply in self._recorded if reply.asked == asked]
+        if not found:
+            changed = request_difference([reply.asked or {} for reply in self._recorded], asked)
+            raise ScriptError(
+                f"{self.label}: expected a request that was recorded, found another:\n{changed}\n"
+                "Fix: record the talk again (delete its file), or change the program back."
+            )
+        text = asked_text(asked)
+        self._times[text] = times = self._times.get(text, 0) + 1
+        return found[min(times, len(found)) - 1]
 
     def _fitting(self, request: ModelRequest) -> ReadyReply:
         for item in self._items:

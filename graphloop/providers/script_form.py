@@ -16,7 +16,8 @@ from typing import Final, TypeVar, cast, final
 import yaml
 from msgspec import Struct, ValidationError, convert
 
-from ..errors import BadReply, ScriptError
+from .. import errors
+from ..errors import BadReply, ProviderError, ScriptError
 from ..values import (
     AssistantMessage,
     AssistantPart,
@@ -50,6 +51,15 @@ class _Call(Struct, forbid_unknown_fields=True):
     id: str | None = None
 
 
+class _Error(Struct, forbid_unknown_fields=True):
+    """A recorded failure: the class in `graphloop.errors`, and what the server said."""
+
+    message: str
+    type: str = "BadReply"
+    status: int = 0
+    retry_after_s: float | None = None
+
+
 class _Entry(Struct, forbid_unknown_fields=True):
     """A script entry in mapping form; the other forms are a text and a `Reply`."""
 
@@ -58,9 +68,11 @@ class _Entry(Struct, forbid_unknown_fields=True):
     calls: list[_Call] = []
     finish_reason: FinishReason | None = None
     usage: dict[str, int] | None = None
-    error: str | None = None
+    error: str | _Error | None = None
     deltas: list[str] | None = None
     to: str | list[str] | None = None
+    asked: dict[str, object] | None = None
+    model: str = ""
 
 
 class _Script(Struct, forbid_unknown_fields=True):
@@ -79,6 +91,8 @@ class ReadyReply:
     end: Reply | Exception
     to: tuple[str, ...] | None = None
     """The texts that a conversation must contain to get this reply; None without `to`."""
+    asked: Mapping[str, object] | None = None
+    """The recorded request that this reply answers (`asked_of`); None if it answers any."""
 
     def fits(self, request: ModelRequest) -> bool:
         """Whether the request's conversation contains all texts in `to`."""
@@ -153,7 +167,7 @@ def _ready(entry: _Entry, place: str, model: str) -> ReadyReply:
                 f"{place}: expected neither 'usage' nor 'finish_reason' beside 'error', found one. "
                 "Fix: leave it out, for a reply that fails has none."
             )
-        return ReadyReply(deltas, BadReply(entry.error), to)
+        return ReadyReply(deltas, _failure(entry.error, place), to, entry.asked)
     parts: list[AssistantPart] = [ReasoningPart(entry.reasoning)] if entry.reasoning else []
     parts += [TextPart(text)] if text else []
     parts += calls
@@ -163,7 +177,23 @@ def _ready(entry: _Entry, place: str, model: str) -> ReadyReply:
         usage = _usage(entry.usage, place)
     reason = entry.finish_reason or (FinishReason.TOOL_CALLS if calls else FinishReason.STOP)
     message = AssistantMessage(tuple(parts), WIRE)
-    return ReadyReply(deltas, Reply(message, reason, usage, reason.value, model), to)
+    return ReadyReply(
+        deltas, Reply(message, reason, usage, reason.value, entry.model or model), to, entry.asked
+    )
+
+
+def _failure(error: str | _Error, place: str) -> ProviderError:
+    if isinstance(error, str):
+        return BadReply(error)
+    kind: object = getattr(errors, error.type, None)
+    if not (isinstance(kind, type) and issubclass(kind, ProviderError)):
+        raise ScriptError(
+            f"{place}, error: expected the name of a ProviderError as 'type', found "
+            f"{error.type!r}. Fix: name one of graphloop.errors, such as RateLimited."
+        )
+    failure = kind(error.message)
+    failure.status, failure.retry_after_s = error.status, error.retry_after_s
+    return failure
 
 
 def _usage(counts: dict[str, int], place: str) -> Usage:

@@ -9,19 +9,24 @@ from typing import TYPE_CHECKING
 from ..lazy import front_door
 
 if TYPE_CHECKING:
-    from ..providers import ScriptedModel
+    from ..providers import ScriptedModel, allow_requests, refuse_requests
     from .fuzzing import fuzz, replay_token
+    from .recording import RecordedModel, recorded
     from .report import FuzzReport
     from .safety import assert_safe
     from .sim import Simulation, World, simulate
 
 __all__ = [
     "FuzzReport",
+    "RecordedModel",
     "ScriptedModel",
     "Simulation",
     "World",
+    "allow_requests",
     "assert_safe",
     "fuzz",
+    "recorded",
+    "refuse_requests",
     "replay_token",
     "simulate",
 ]
@@ -29,10 +34,18 @@ __all__ = [
 __getattr__ = front_door(
     __name__,
     {
-        "..providers": ("ScriptedModel",),
+        "..providers": (
+            "ScriptedModel",
+            "allow_requests",
+            "refuse_requests",
+        ),
         ".fuzzing": (
             "fuzz",
             "replay_token",
+        ),
+        ".recording": (
+            "RecordedModel",
+            "recorded",
         ),
         ".report": ("FuzzReport",),
         ".safety": ("assert_safe",),

@@ -97,3 +97,24 @@ def _is_code(path: str) -> bool:
 
 def _module_name(path: str) -> str:
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def test_a_door_gives_away_no_name_that_type_checkers_refuse(
+    trees: Mapping[str, ast.Module],
+) -> None:
+    """A name that works at run time and is "not exported" for pyright misleads its finder.
+
+    The command line is a program, whose names its users never import.
+    """
+    leaked = [
+        f"{path}: {name}"
+        for path, tree in trees.items()
+        if not _is_code(path) and "/cli/" not in path
+        for name, value in vars(import_module(_module_name(path))).items()
+        if not name.startswith("_")
+        and name not in (_exports(tree) or ())
+        and str(getattr(value, "__module__", "")).startswith("graphloop.")
+        and name != "front_door"
+    ]
+
+    assert not leaked

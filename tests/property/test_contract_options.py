@@ -128,6 +128,7 @@ CASES: Mapping[str, Case] = {
     "base_url": Case("http://127.0.0.1:9"),
     "timeouts": Case(Timeouts()),
     "retries": Case(Retries()),
+    "headers": Case({"X-Team": "a"}),
     "price": Case(Telling(2.0)),
     "prices": Case({"scripted": ModelPrice(input_usd=1.0, output_usd=1.0)}, ("done",)),
     "clock": Case(Telling(77.0)),

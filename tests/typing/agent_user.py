@@ -56,6 +56,7 @@ from graphloop.limits.stop import StopInfo
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep, StopCheck
 from graphloop.outcomes import Answered, AnsweredCalls, Calls, Go, Ready, Settled
 from graphloop.parts.parts import Part
+from graphloop.providers import Timeouts
 from graphloop.run import Run
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
@@ -338,14 +339,29 @@ async def use_graphs() -> None:
     assert_type(loop.stream(None, model=ScriptedModel([]), prompt="hi"), RunStream)
 
 
+async def options_of_one_call(model: ScriptedModel) -> None:
+    """A call takes options of its own; a test replaces those of a global agent."""
+    limits = Timeouts(total_s=3)
+    result = await agent.generate("hi", model=model, max_steps=3, temperature=0.1, timeouts=limits)
+    assert_type(result, RunResult[str])
+    assert_type(agent.stream("hi", headers={"x-team": "a"}, seed=1), RunStream[str])
+    assert_type(agent.with_options(model="openai:x"), Agent[None, str])
+    await agent.resume("run", model="openai:x", headers={"x-team": "a"})
+    with agent.override(model=model, tools=[], temperature=0.0) as nothing:
+        assert_type(nothing, None)
+
+
 # What is wrong must be said before it is run.
+agent.stream("hi", max_steps="3")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+agent.resume_stream("run", seed=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+agent.override(modle="openai:x")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 Agent("openai:x", max_step=5)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 Agent("openai:x", max_steps="5")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Agent(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Agent("openai:x", tool_choice="requird")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Agent("openai:x", stop_when=3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Agent("openai:x", prepare_step=enough)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-agent.stream("hi", max_steps=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+agent.stream("hi", max_step=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 agent.stream(["hi"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 agent.generate("hi")  # type: ignore[unused-coroutine]  # pyright: ignore[reportUnusedCoroutine]
 agent.resume_stream("run", approvals=["c0.0"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -116,6 +116,7 @@ def everything() -> EveryAgentOption:
         "base_url": None,
         "timeouts": None,
         "retries": None,
+        "headers": None,
         "price": lambda _: 0.0,
         "prices": {},
         "clock": ticking(),

@@ -36,6 +36,19 @@ def test_a_question_without_target_is_asked_without_tools() -> None:
     assert (done.stdout, done.stderr) == ("Hi.\ncompleted · 1 step · 11 tokens\n", "")
 
 
+@pytest.mark.usefixtures("desk")
+def test_a_recorded_talk_is_replayed_and_answers_no_other_question() -> None:
+    """The talk is a script like any other, and knows what it was asked."""
+    write(HI)
+
+    asked = shown("run", "Hello there", *SCRIPT, "--record", "talk.yaml")
+
+    assert shown("run", "Hello there", "--script", "talk.yaml") == asked
+    other = here("run", "Hello you", "--script", "talk.yaml")
+    assert other.returncode != Status.OK
+    assert "-- 'user: Hello there'\n+- 'user: Hello you'" in other.stderr
+
+
 @pytest.mark.usefixtures("pay_desk")
 def test_a_question_of_the_command_line_replaces_the_prompt() -> None:
     """The PROMPT of the file is printed."""
@@ -126,6 +139,8 @@ PREPARES = "Graph('g', prepare, {prepare: {...: END}}"
         (("Why so?",), "found no API key. Fix: set ANTHROPIC_API_KEY"),
         (("Why so?", "--model", "a:b", *SCRIPT), "--script: expected it or --model, found both"),
         (("Why so?", "--script", "none.yaml"), "cannot be read"),
+        (("Why so?", *SCRIPT, "--record", "talk.json"), "expected a .yaml file"),
+        (("Why so?", *SCRIPT, "--record", "none/talk.yaml"), "expected a folder"),
         (("Why so?", "--store", "no/runs.db"), "expected a folder at 'no'"),
         (("Why so?", "--model", "opneai:m"), "Did you mean 'openai'?"),
         (("Why so?", "--base-url", "u", *SCRIPT), "base_url would"),

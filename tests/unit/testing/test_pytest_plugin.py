@@ -24,6 +24,25 @@ def test_broken(fuzz_graph):
     fuzz_graph(BUGS["no gate at all"][1](), seeds=50)
 """
 
+REQUESTS = """
+import pytest
+from graphloop.errors import ConfigError
+from graphloop.providers import check_request
+
+def ask():
+    check_request("openai:gpt-5", "api.openai.com")
+
+def test_plain():
+    ask()
+
+def test_refusing(no_model_requests):
+    with pytest.raises(ConfigError):
+        ask()
+
+def test_allowing(model_requests):
+    ask()
+"""
+
 
 def python(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run Python with graphloop on its path."""
@@ -37,28 +56,37 @@ def python(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_fixture_fails_a_test_with_what_was_found(tmp_path: Path) -> None:
-    """The report is the message: its story, and how to see it again."""
-    (tmp_path / "test_own.py").write_text(TESTS, encoding="utf-8")
+def run_tests(tests: str, *options: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run pytest, with the plugin, on a file of these tests."""
+    (cwd / "test_own.py").write_text(tests, encoding="utf-8")
     installed = entry_points(group="pytest11", name="graphloop")
     plugin = () if installed else ("-p", "graphloop.testing.pytest_plugin")
+    quiet = ("-p", "no:anyio", "-p", "no:cacheprovider")
+    return python("-m", "pytest", *quiet, *plugin, *options, cwd=cwd)
 
-    done = python(
-        "-m",
-        "pytest",
-        "-p",
-        "no:anyio",
-        "-p",
-        "no:cacheprovider",
-        *plugin,
-        "--graphloop-seeds",
-        "30",
-        cwd=tmp_path,
-    )
+
+def test_the_fixture_fails_a_test_with_what_was_found(tmp_path: Path) -> None:
+    """The report is the message: its story, and how to see it again."""
+    done = run_tests(TESTS, "--graphloop-seeds", "30", cwd=tmp_path)
 
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     assert "no gate has checked this call" in done.stdout
     assert 'again: replay_token(graph, "f1-' in done.stdout
+
+
+def test_requests_are_refused_where_a_test_asks_for_it(tmp_path: Path) -> None:
+    """Without the ini option nothing changes for a test that uses no fixture."""
+    done = run_tests(REQUESTS, cwd=tmp_path)
+
+    assert "3 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_ini_option_refuses_requests_everywhere(tmp_path: Path) -> None:
+    """One line protects a whole suite; a test of the real model says so by its fixture."""
+    done = run_tests(REQUESTS, "-o", "graphloop_refuse_requests=true", cwd=tmp_path)
+
+    assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
+    assert "test_own.py::test_plain - graphloop.errors.ConfigError" in done.stdout
 
 
 def test_loading_the_plugin_loads_nothing_but_pytest(tmp_path: Path) -> None:
@@ -75,7 +103,7 @@ def test_loading_the_plugin_loads_nothing_but_pytest(tmp_path: Path) -> None:
     assert expected == done.stdout.split(), done.stderr
 
 
-@pytest.mark.parametrize("word", ["fuzz_graph", "--graphloop-seeds"])
+@pytest.mark.parametrize("word", ["fuzz_graph", "--graphloop-seeds", "model_requests"])
 def test_the_plugin_is_an_entry_point_of_the_package(word: str) -> None:
     """So that nobody has to ask for it."""
     declared = (ROOT / "pyproject.toml").read_text(encoding="utf-8")

@@ -1,0 +1,170 @@
+"""Recording: the replies of a real model, kept as a script, and replayed without a network.
+
+    agent = Agent(recorded("anthropic:claude-opus-4-8", "tests/talks/weather.yaml"))
+
+The first run asks the model and writes the file; later runs read it. Each entry of the file is an
+entry of a script with the request that it answers (`asked`), so `graphloop run --script` and
+`ScriptedModel.from_file` read the file, too. A request that was not recorded is an error that shows
+the difference. The file never holds a key, a header or provider options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from copy import copy
+from os import environ
+from pathlib import Path
+from typing import Final, Literal, TypeAlias, final
+
+from ..errors import ConfigError, ProviderError
+from ..providers import (
+    ModelSession,
+    Provider,
+    Restarted,
+    ScriptedModel,
+    StreamItem,
+    TextDelta,
+    accessed,
+    entry_text,
+    resolve,
+)
+from ..values import ModelRequest, Reply, Usage
+
+__all__ = ["RecordedModel", "recorded"]
+
+Mode: TypeAlias = Literal["auto", "record", "replay"]
+
+HEAD: Final = "# Recorded by graphloop: delete this file to record it again.\n"
+
+
+def recorded(
+    model: str | Provider,
+    path: str | Path,
+    *,
+    mode: Mode = "auto",
+    api_key: str | None = None,
+    base_url: str | None = None,
+) -> Provider:
+    """Return a model whose replies are recorded in a file, or replayed from it.
+
+        agent = Agent(recorded("openai:gpt-5", "talk.yaml"), tools=[get_weather])
+
+    A replay needs no API key. Equal requests get their replies in the recorded order; further
+    equal requests get the last of these replies. The text of a reply streams again word by word.
+    Server-tool blocks and signatures of reasoning are not recorded. Give each model its own file.
+
+    Args:
+        model: `"provider:model"`, or a provider.
+        path: the YAML file.
+        mode: `"record"` asks the model and replaces the file, `"replay"` only reads the file, and
+            `"auto"` replays a file that exists, and records otherwise.
+        api_key: access to a model given by name, for a recording.
+        base_url: access to a model given by name, for a recording.
+
+    Raises:
+        ConfigError: the mode, the model or the folder of the file is wrong.
+        ScriptError: the file cannot be read, or is not a valid script.
+    """
+    if mode not in {"auto", "record", "replay"}:
+        raise ConfigError(f"`mode`: expected auto, record or replay, found {mode!r}.")
+    file = Path(path)
+    if mode == "replay" or (mode == "auto" and file.exists()):
+        label = model if isinstance(model, str) else model.label
+        return ScriptedModel.from_file(file, label=label)
+    if not file.absolute().parent.is_dir():
+        raise ConfigError(
+            f"a recording: expected a folder at {str(file.parent)!r}, found none. Fix: create it."
+        )
+    asked = resolve(model, api_key=api_key, base_url=base_url, environ=environ)
+    return RecordedModel(asked, file)
+
+
+@final
+class RecordedModel:
+    """A model that writes each of its replies and failures to a file; make one with `recorded`.
+
+    A reply that the caller cuts short, such as by an abort, is not recorded.
+
+    Args:
+        model: the model that answers.
+        path: the file, which the first reply replaces.
+    """
+
+    def __init__(self, model: Provider, path: Path) -> None:
+        self.label = model.label
+        self._model, self._path = model, path
+        self._begun: list[Path] = []  # A list, which copies of this model share.
+
+    def accessed(self, **access: object) -> RecordedModel:
+        """Return this model with other `timeouts` or `headers`, writing to the same file."""
+        changed = copy(self)
+        changed._model = accessed(self._model, access)
+        return changed
+
+    def session(self) -> ModelSession:
+        """Return a new session for the model calls of one run."""
+        return _Session(self, self._model.session())
+
+    async def aclose(self) -> None:
+        """Close the connections of the model that answers."""
+        await self._model.aclose()
+
+    def write(self, request: ModelRequest, reply: Mapping[str, object]) -> None:
+        """Append a reply and its request to the file."""
+        text = entry_text(request, reply)
+        with self._path.open("a" if self._begun else "w", encoding="utf-8") as file:
+            file.write(text if self._begun else HEAD + text)
+        self._begun.append(self._path)
+
+
+@final
+class _Session:
+    def __init__(self, owner: RecordedModel, session: ModelSession) -> None:
+        self._owner, self._session = owner, session
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        """Yield the items of the model's stream, and write its reply before the caller reads it."""
+        said: list[str] = []
+        try:
+            async with aclosing(self._session.stream(request)) as items:
+                async for item in items:
+                    if isinstance(item, TextDelta):
+                        said.append(item.text)
+                    elif isinstance(item, Restarted):
+                        said.clear()
+                    elif isinstance(item, Reply):
+                        self._owner.write(request, _entry(item))
+                    yield item
+        except ProviderError as error:
+            self._owner.write(request, _failure("".join(said), error))
+            raise
+
+
+def _entry(reply: Reply) -> Mapping[str, object]:
+    """Return a reply as an entry of a script, without what is at its default."""
+    message = reply.message
+    calls = [
+        {"name": call.name, "arguments": call.arguments, "id": call.id} for call in message.calls
+    ]
+    counts = {name: getattr(reply.usage, name) for name in Usage.__struct_fields__}
+    fields: dict[str, object] = {
+        "reasoning": message.reasoning,
+        "text": message.text,
+        "calls": calls,
+        "model": reply.model,
+    }
+    return {
+        **{name: value for name, value in fields.items() if value},
+        "finish_reason": reply.finish_reason.value,
+        "usage": {name: count for name, count in counts.items() if count},
+    }
+
+
+def _failure(said: str, error: ProviderError) -> Mapping[str, object]:
+    details: dict[str, object] = {"type": type(error).__name__, "message": str(error)}
+    if error.status:
+        details["status"] = error.status
+    if error.retry_after_s is not None:
+        details["retry_after_s"] = error.retry_after_s
+    return {**({"text": said} if said else {}), "error": details}
