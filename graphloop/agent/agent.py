@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Self, Unpack, cast, final
 
+from ..lazy import notebook_display
 from ..limits import ModelPrice
 from ..parts import Part
 from ..tools import Approval as NeedsApproval
@@ -51,6 +52,15 @@ class Agent:
         self.model = model
         self.name = options.get("name", "agent")
         self.graph, self._terms, self._options = agent_terms(model, options)
+
+    def __repr__(self) -> str:
+        model = self.model if isinstance(self.model, str) else self.model.label
+        tools = len(self._terms.tool_names)
+        return f"<Agent {self.name!r}: {model}, {tools} {'tool' if tools == 1 else 'tools'}>"
+
+    def _repr_mimebundle_(self, **_: object) -> Mapping[str, str]:
+        """Return the picture of the agent's graph, for notebooks."""
+        return {**notebook_display(self.graph), "text/plain": repr(self)}
 
     @property
     def options(self) -> AgentOptions:

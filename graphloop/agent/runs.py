@@ -81,6 +81,11 @@ class Runs(Generic[S]):
         self._terms: RunTerms[S] | None = terms
         self._graph = graph if isinstance(graph, NodeGraph) else terms.graph if terms else None
 
+    def __repr__(self) -> str:
+        is_path = isinstance(self._store, str | Path)
+        where = repr(str(self._store)) if is_path else type(self._store).__name__
+        return f"<Runs of {where if self._store is not None else 'the store of the agent'}>"
+
     async def list(self) -> Sequence[RunRecord]:
         """Return the record of each run, in the order of their creation.
 

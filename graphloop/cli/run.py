@@ -42,7 +42,6 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias, cast
 
@@ -51,7 +50,7 @@ from msgspec.json import encode
 
 from ..agent import Agent, Graph, RunOptions
 from ..errors import ConfigError
-from ..proofs import Bound
+from ..proofs import Bound, result_data
 from ..providers import Provider, resolve, usual_model
 from .approval import with_approver
 from .errors import Status, tell_error
@@ -243,7 +242,7 @@ def _explain(loop: Loop, provider: Provider | None, options: RunOptions, *, as_j
         loop.bound() if isinstance(loop, Agent) else loop.run_bound(model=provider, **options)
     )
     if as_json:
-        sys.stdout.write(safe_json(encode({"type": "bound", **asdict(bound)}).decode()) + "\n")
+        sys.stdout.write(safe_json(encode({"type": "bound", **result_data(bound)}).decode()) + "\n")
         sys.stdout.flush()
     else:
         tell_error(str(bound))

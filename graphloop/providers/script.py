@@ -95,6 +95,9 @@ class ScriptedModel:
         rest._items, rest._begins = self._items, replies
         return rest
 
+    def __repr__(self) -> str:
+        return f"<ScriptedModel {self.label!r}>"
+
     def session(self) -> ScriptSession:
         """Return a new session for the model calls of one run."""
         return ScriptSession(self, self._cursor or _Cursor(self._begins))
