@@ -27,7 +27,7 @@ S = TypeVar("S")
 @final
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One of the agents that a `Parallel` node runs at once.
+    """An agent that a `Parallel` node runs beside others.
 
     Args:
         agent: the name of an agent that the run knows.

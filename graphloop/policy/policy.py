@@ -61,7 +61,7 @@ class Named(Protocol):
 
 
 class Rule(Struct, frozen=True, gc=False):
-    """One rule of a policy: the verdict on the calls of some tools.
+    """A rule of a policy: the verdict on the calls of some tools.
 
     `tools` holds names or shell patterns (`db_*`), which are case-sensitive. `condition` names a
     function that must return True as well. `ttl_s` is the number of seconds in which a person may

@@ -15,7 +15,6 @@ from typing import Any, Final, NamedTuple, TypeVar, final
 
 from ..contract import contract_of
 from ..graph import NodeGraph
-from ..lazy import notebook_display
 from ..nodes import Execute
 from ..spending import Budget
 from .nested import GraphUse, runs_unknown
@@ -73,7 +72,7 @@ class Bound:
     each_call: int | None = None
     subject: PicturedGraphs = field(default_factory=PicturedGraphs, compare=False)
 
-    _repr_mimebundle_ = notebook_display
+    _repr_mimebundle_ = PicturedGraphs.display
 
     @classmethod
     def unknown(cls, agent: str) -> Bound:

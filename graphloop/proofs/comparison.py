@@ -15,7 +15,6 @@ from typing import Any, Final, TypeAlias, TypeVar, cast, final
 from ..contract import ChildContract
 from ..errors import ConfigError
 from ..graph import Edge, NodeGraph, names_of
-from ..lazy import notebook_display
 from ..nodes import Gate
 from ..rules import AtMost, Rules, TemporalRule, describe_rule, resolve_words, rules_of
 from ..values import evolve
@@ -67,7 +66,7 @@ class Comparison:
     children: Mapping[str, Comparison] = field(default_factory=dict[str, "Comparison"])
     subject: PicturedGraphs = field(default_factory=PicturedGraphs, compare=False)
 
-    _repr_mimebundle_ = notebook_display
+    _repr_mimebundle_ = PicturedGraphs.display
 
     @property
     def weaker(self) -> bool:

@@ -150,6 +150,8 @@ class PicturedGraphs:
     A copy or a pickle has no graphs, because a graph holds functions, which cannot be pickled.
     """
 
+    display = staticmethod(notebook_display)
+
     def __init__(self, *graphs: NodeGraph[Any]) -> None:
         self.graphs = graphs
 
@@ -178,7 +180,7 @@ class Report:
     suppressed: tuple[Suppressed, ...] = ()
     subject: PicturedGraphs = field(default_factory=PicturedGraphs, compare=False)
 
-    _repr_mimebundle_ = notebook_display
+    _repr_mimebundle_ = PicturedGraphs.display
 
     @classmethod
     def from_error(cls, error: GraphError) -> Report:

@@ -52,7 +52,7 @@ QUOTE_BYTES = 200
 
 @final
 class HttpExchange:
-    """One attempt at a model call over HTTP; the caller must close it.
+    """An attempt at a model call over HTTP; the caller must close it.
 
     Attributes:
         decoder: the wire's decoder for this response.
