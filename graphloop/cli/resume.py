@@ -8,9 +8,11 @@ Answers of graphloop approve are applied; at a terminal, you are asked for the o
 its options and the model are those of graphloop run. A call that has ended never runs again. A
 run that is over is shown again, and does nothing.
 
-Exit status: 0 the run ended, 1 it failed, has no whole answer (incomplete, length, context_window,
-empty_response), was aborted by an earlier Ctrl-C, or broke or owes a temporal rule, 2 wrong usage,
-3 it is parked and waits for an answer, 130 it was interrupted now.
+Exit status: 0 the run completed, 1 it failed, has no whole answer (incomplete, length, refusal,
+content_filter, context_window, empty_response), was aborted by an earlier Ctrl-C, or broke or owes
+a temporal rule, 2 wrong usage, 3 it is parked and waits for an answer, 4 a limit stopped it
+(max_steps, max_pauses, budget, stop_condition, tool_errors, denials, timeout), 130 it was
+interrupted now.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from ..errors import ConfigError, StoreError
 from ..events import ModelReplied, Started
 from ..providers import Provider, ScriptedModel, resolve
 from .approval import with_approver
+from .driving import drive
 from .errors import Status
 from .options import (
     BaseUrl,
@@ -38,7 +41,6 @@ from .options import (
 from .screen import screen_for
 from .stored import Journal, Start, origin_of, read
 from .target import limited, load_target, refuse_options, register
-from .watch import watch
 
 __all__ = ["resume_command"]
 
@@ -85,7 +87,7 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
         options["tools"] = loaded.tools
         stream = loop.resume_stream(journal.run_id, model=provider, **options)
     owner = loop if isinstance(loop, Agent) else provider
-    return asyncio.run(watch(stream, screen, origin=origin, owner=owner))
+    return asyncio.run(drive(stream, screen, origin=origin, owner=owner))
 
 
 def _provider(journal: Journal, base_url: str | None) -> Provider | None:

@@ -30,9 +30,10 @@ on stderr, then runs the graph; with --json it is the first line. A graph with a
 runs only with --unbounded REASON, or with the reason in its `ignore`. --json prints one JSON object
 for each part of the stream.
 
-Exit status: 0 the run ended, 1 it failed, has no whole answer (incomplete, length, context_window,
-empty_response), or broke or owes a temporal rule, 2 wrong usage, 3 it is parked and waits for an
-answer, 130 it was interrupted.
+Exit status: 0 the run completed, 1 it failed, has no whole answer (incomplete, length, refusal,
+content_filter, context_window, empty_response), or broke or owes a temporal rule, 2 wrong usage,
+3 it is parked and waits for an answer, 4 a limit stopped it (max_steps, max_pauses, budget,
+stop_condition, tool_errors, denials, timeout), 130 it was interrupted.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ from ..errors import ConfigError
 from ..proofs import Bound, result_data
 from ..providers import Provider, resolve, usual_model
 from .approval import with_approver
+from .driving import drive
 from .errors import Status, tell_error
 from .options import (
     BaseUrl,
@@ -77,7 +79,6 @@ from .target import (
     register,
 )
 from .text import safe_json
-from .watch import watch
 
 __all__ = ["run_command"]
 
@@ -158,7 +159,7 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
         stream = loop.stream(state, model=provider, prompt=question or None, **options)
     owner = loop if isinstance(loop, Agent) else provider
     asked = None if prompt else loaded.prompt
-    return asyncio.run(watch(stream, screen, origin=origin, owner=owner, asked=asked))
+    return asyncio.run(drive(stream, screen, origin=origin, owner=owner, asked=asked))
 
 
 def _target(target: str, prompt: str | None) -> tuple[Target, str]:
