@@ -39,6 +39,7 @@ from .options import (
     Unbounded,
 )
 from .screen import screen_for
+from .settings import EnvFile, load_env_file
 from .stored import Journal, Start, origin_of, read
 from .target import limited, load_target, refuse_options, register
 
@@ -52,12 +53,14 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
     target: TargetOption = None,
     base_url: BaseUrl = None,
     max_steps: MaxSteps = None,
+    env_file: EnvFile = None,
     approve: Decision = None,
     unbounded: Unbounded = None,
     registers: Registers = None,
     as_json: Json = False,
 ) -> Status:
     """Resume a run and show it; without `--target`, use the target and options from the store."""
+    load_env_file(env_file)
     journal = asyncio.run(read(store, run))
     root, slash, _ = journal.run_id.partition("/")
     if slash:

@@ -18,9 +18,9 @@ schema). Without an API key, a script.yaml beside it gives the replies. Python r
 names of a topology: --with desk.py.
 
 Without --model, the environment decides: GRAPHLOOP_MODEL, ANTHROPIC_API_KEY, then OPENAI_API_KEY or
-OPENAI_BASE_URL. Ctrl-C ends the run with all calls answered, a second Ctrl-C kills the process. If
-you are asked about a call, Ctrl-D leaves the question open if --store keeps the run; else it means
-no.
+OPENAI_BASE_URL; --env-file reads them from a file. Ctrl-C ends the run with all calls answered, a
+second Ctrl-C kills the process. If you are asked about a call, Ctrl-D leaves the question open if
+--store keeps the run; else it means no.
 
 --store keeps the run's journal in a database (runs.db), or as JSON lines in a directory. graphloop
 runs, approve, resume, replay and fork read it, with the same --store or with GRAPHLOOP_STORE.
@@ -49,7 +49,7 @@ from typing import Annotated, Final, TypeAlias, cast
 import typer
 from msgspec.json import encode
 
-from ..agent import Agent, Graph, RunOptions
+from ..agent import Agent, Graph, RunOptions, RunStream
 from ..errors import ConfigError
 from ..proofs import Bound, result_data
 from ..providers import Provider, resolve, usual_model
@@ -67,6 +67,14 @@ from .options import (
     Unbounded,
 )
 from .screen import screen_for
+from .settings import (
+    EnvFile,
+    MaxTokens,
+    OwnOptions,
+    Temperature,
+    load_env_file,
+    run_options,
+)
 from .stored import Start, origin_of, refuse_unreachable
 from .target import (
     STANDARD,
@@ -113,6 +121,10 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     script: Script = None,
     base_url: BaseUrl = None,
     instructions: Instructions = None,
+    temperature: Temperature = None,
+    max_tokens: MaxTokens = None,
+    option: OwnOptions = None,
+    env_file: EnvFile = None,
     max_steps: MaxSteps = None,
     store: StorePath = None,
     approve: Decision = None,
@@ -122,6 +134,7 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     as_json: Json = False,
 ) -> Status:
     """Run a target, or the standard agent if `target` is a question; return the exit status."""
+    load_env_file(env_file)
     register(registers)
     if store is not None:
         refuse_unreachable(store)
@@ -138,9 +151,7 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     loop = limited(loop, max_steps, unbounded)
     kept = store or (loop.options.get("store") if isinstance(loop, Agent) else None)
     origin = None
-    options: RunOptions = {}
-    if instructions is not None:
-        options["instructions"] = instructions
+    options = run_options(instructions, temperature, max_tokens, option)
     if kept is not None:
         named = target if names_target(target) else STANDARD
         start = Start(named, base_url, max_steps, unbounded, registers or ())
@@ -151,15 +162,21 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
         options["tools"] = loaded.tools
     if explain:
         _explain(loop, provider, options, as_json=as_json)
-    if isinstance(loop, Agent):
-        stream = loop.stream(question)
-    else:
-        # `_refuse_state` has checked that a state is given if and only if the graph carries one.
-        state = cast("None", loaded.state)
-        stream = loop.stream(state, model=provider, prompt=question or None, **options)
+    stream = _stream(loop, loaded, provider, question, options)
     owner = loop if isinstance(loop, Agent) else provider
     asked = None if prompt else loaded.prompt
     return asyncio.run(drive(stream, screen, origin=origin, owner=owner, asked=asked))
+
+
+def _stream(
+    loop: Loop, loaded: Target, provider: Provider | None, question: str, options: RunOptions
+) -> RunStream[None]:
+    """Return the stream of a new run; an agent has its options already."""
+    if isinstance(loop, Agent):
+        return loop.stream(question)
+    # `_refuse_state` has checked that a state is given if and only if the graph carries one.
+    state = cast("None", loaded.state)
+    return loop.stream(state, model=provider, prompt=question or None, **options)
 
 
 def _target(target: str, prompt: str | None) -> tuple[Target, str]:
