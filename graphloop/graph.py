@@ -16,7 +16,7 @@ from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast, final
 from msgspec import Struct
 
 from .errors import GraphError, Problem, nearest
-from .lazy import called_from
+from .lazy import called_from, notebook_display
 from .node_protocol import NAME_MAX, Kind, Node, control_in, escaped, node_flaw_of
 from .outcomes import Outcome, outcome_name
 from .rules import Rules, Vocabulary, spelled_tools
@@ -152,6 +152,8 @@ class NodeGraph(Generic[S]):
 
     def __repr__(self) -> str:
         return f"<Graph {self.name!r}: {len(self.nodes)} nodes, {len(self.edges)} edges>"
+
+    _repr_mimebundle_ = notebook_display
 
 
 def _complete(node: Node[S, Outcome], row: Row[S]) -> dict[type[Outcome], str]:

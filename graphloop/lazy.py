@@ -1,4 +1,4 @@
-"""Lazy loading of public names, and the file and line of a caller's program."""
+"""Lazy loading: public names and notebook displays, and the place in a caller's program."""
 
 import sys
 import typing
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Final
 
-__all__ = ["called_from", "front_door"]
+__all__ = ["called_from", "front_door", "notebook_display"]
 
 PASSED: Final = (__file__.removesuffix("lazy.py"), str(typing.__file__))
 """Path prefixes of files that `called_from` skips: this package, and the `typing` module.
@@ -42,3 +42,13 @@ def called_from() -> tuple[str, int] | None:
         frame = frame.f_back
     file = frame.f_code.co_filename
     return None if file.startswith("<") else (file, frame.f_lineno)
+
+
+def notebook_display(value: object, **_: object) -> Mapping[str, str]:
+    """Return a value as text and as a picture, each by its MIME type; IPython shows the best.
+
+    Classes of lower rooms take this function as their method `_repr_mimebundle_`. It loads the room
+    that draws on first use, so none of these classes imports that room.
+    """
+    shown: Mapping[str, str] = import_module(".views", __package__).notebook_bundle(value)
+    return shown

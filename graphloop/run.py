@@ -291,6 +291,9 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
     record: Record = field(default_factory=Record)
     ending: Ending | None = None
 
+    def __repr__(self) -> str:
+        return f"<Run {self.id!r}: at {self.node}, event {self.seq}>"
+
     @property
     def ended(self) -> bool:
         """Whether the run is over; only then is `ending` final."""

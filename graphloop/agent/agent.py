@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, cast, final, overl
 
 from typing_extensions import TypeForm, TypeVar
 
+from ..lazy import notebook_display
 from ..limits import ModelPrice
 from ..parts import Part
 from ..tools import Approval as NeedsApproval
@@ -92,6 +93,15 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         if deps_type is not NO_DEPS:
             given = cast("EveryAgentOption", {**given, "deps_type": deps_type})
         self.graph, self._terms, self._options = agent_terms(model, given)
+
+    def __repr__(self) -> str:
+        model = self.model if isinstance(self.model, str) else self.model.label
+        tools = len(self._terms.tool_names)
+        return f"<Agent {self.name!r}: {model}, {tools} {'tool' if tools == 1 else 'tools'}>"
+
+    def _repr_mimebundle_(self, **_: object) -> Mapping[str, str]:
+        """Return the picture of the agent's graph, for notebooks."""
+        return {**notebook_display(self.graph), "text/plain": repr(self)}
 
     @property
     def options(self) -> EveryAgentOption[Any]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import uuid4
 
+from .. import views
 from ..driver import Pending, Ports, Resumption, pending_of
 from ..effects import AskHuman, CallModel, StartRun
 from ..errors import ConfigError, StoreError, UnknownRun, nearest
@@ -34,6 +35,7 @@ __all__ = [
     "refuse_unattended",
     "resumption",
     "root_of",
+    "run_display",
     "state_after",
     "typed",
     "waiting",
@@ -69,6 +71,13 @@ def state_after(graph: NodeGraph[S], events: Sequence[Event], upto: int | None =
             f"the journal has events 1 to {len(events)}: it cannot be replayed up to {upto}"
         )
     return replay(graph, typed(graph, events[:number]))
+
+
+def run_display(
+    words: str, graph: NodeGraph[S] | None, store: Store, run_id: str
+) -> Mapping[str, str]:
+    """Return words and the picture of a run over its graph, by MIME type, for notebooks."""
+    return views.run_bundle(words, graph, store, run_id, typed)
 
 
 def children_at(graph: NodeGraph[S], events: Sequence[Event], at: int) -> tuple[str, ...]:

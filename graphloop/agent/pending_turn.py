@@ -90,6 +90,10 @@ class PendingTurn:
         self._begun = tools_ran
         self._over = ""
 
+    def __repr__(self) -> str:
+        calls = ", ".join(call.name for call in self._calls) or "none"
+        return f"<PendingTurn {self.index}: {self.finish_reason}, calls: {calls}>"
+
     @property
     def text(self) -> str:
         """The text of the model's reply in this turn."""

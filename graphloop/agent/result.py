@@ -13,12 +13,11 @@ from msgspec.structs import astuple
 from typing_extensions import TypeVar
 
 from ..conversation import latest_answer
-from ..driver import AsyncDriver, Pending, Ports, Seen, cancelled_inside, pending_of
+from ..driver import AsyncDriver, Pending, Ports, Seen, cancelled_inside, pending_of, unseen_costs
 from ..effects import AwaitCaller, StartRun
 from ..events import Steered
 from ..graph import NodeGraph
-from ..limits import CostExceeds, TotalTokensExceed, parts_of
-from ..nodes import PrepareStep, StopCheck, step_result
+from ..nodes import step_result
 from ..rules import TemporalRule, describe_rule
 from ..run import EndReason, Run, Spent
 from ..stores import Store
@@ -27,8 +26,9 @@ from ..turn import StepResult
 from ..values import FinishReason, Message, Usage
 from .conversation_answers import bind_token, conversation_digest
 from .final_answer import FinalAnswer, answers_of, failure_of, output_from
+from .journals import run_display
 
-__all__ = ["RunHandle", "RunResult", "inform", "shortfalls", "spent_by", "unseen_costs"]
+__all__ = ["RunHandle", "RunResult", "inform", "shortfalls", "spent_by"]
 
 OutputT_co = TypeVar("OutputT_co", default=str, covariant=True)
 S = TypeVar("S", default=None)
@@ -57,6 +57,7 @@ class RunResult(Generic[OutputT_co, S]):
         secret: the key that signs approval tokens, or None.
         added: the tools that were added during the run.
         opening: the conversation that the run began with, without the agent's instructions.
+        graph: the graph of the run, for its picture in a notebook.
     """
 
     run: Run[S]
@@ -68,10 +69,16 @@ class RunResult(Generic[OutputT_co, S]):
     secret: bytes | None = field(default=None, compare=False)
     added: tuple[AnyTool, ...] = field(default=(), compare=False)
     opening: tuple[Message, ...] = field(default=(), compare=False)
+    graph: NodeGraph[S] | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         steps = len(self.run.record.steps)
         return f"<RunResult {self.run_id!r}: {self.end_reason}, {steps} steps>"
+
+    def _repr_mimebundle_(self, **_: object) -> Mapping[str, str]:
+        """Return the answer, and the run laid over its graph, for notebooks."""
+        words = f"{self!r}\n\n{self.text}".strip()
+        return run_display(words, self.graph, self.store, self.run_id)
 
     @property
     def run_id(self) -> str:
@@ -304,6 +311,7 @@ class RunHandle(Generic[S]):
             secret=ports.secret,
             added=ports.toolbox.added,
             opening=self.opening,
+            graph=self.graph,
         )
         reason = run.ending.reason if run.ending is not None and run.ended else None
         if reason is EndReason.ERROR:
@@ -330,36 +338,6 @@ def shortfalls(run: Run[Any]) -> tuple[str, ...]:
             f"{step.raw_finish_reason!r}. The answer may be cut, so its calls did not run"
             for step in cut
         ],
-    )
-
-
-def unseen_costs(graph: NodeGraph[S], run: Run[S]) -> tuple[str, ...]:
-    """Return a warning for each cost or token limit that cannot count all model calls of a run.
-
-    A cost limit cannot count calls without a known price. A token limit cannot count calls without
-    reported usage.
-    """
-    spent, limit = run.spent, run.setup.budget
-    unpriced, untold = spent.unpriced_calls, spent.unreported_calls
-    bounds = [(f"budget(usd={limit.usd or 0:g})", limit.usd is not None and unpriced)]
-    bounds += [(f"budget(tokens={limit.tokens})", limit.tokens is not None and untold)]
-    for node in graph.nodes.values() if unpriced or untold else ():
-        if isinstance(node, PrepareStep) and node.compaction is not None:
-            bounds += [(f"Compaction(context_window={node.compaction.context_window})", untold)]
-        for condition in node.conditions if isinstance(node, StopCheck) else ():
-            for part in parts_of(condition):
-                if isinstance(part, CostExceeds):
-                    bounds += [(f"stop.cost_exceeds({part.usd_max:g})", unpriced)]
-                elif isinstance(part, TotalTokensExceed):
-                    bounds += [(f"stop.total_tokens_exceed({part.tokens_max})", untold)]
-    why = "a server told no usage" if untold else "a price is not known"
-    fix = "bound the run by steps or seconds" if untold else "give `prices=` or `price=`"
-    if not limit.refuse_uncounted:
-        fix += ", or end such a run by budget(refuse_uncounted=True)"
-    return tuple(
-        f"{bound} cannot count all model calls: {why}. Fix: {fix}"
-        for bound, unseen in bounds
-        if unseen
     )
 
 

@@ -95,6 +95,11 @@ class Runs(Generic[O_co, S]):
         """
         return Runs(store, self._graph if self._terms is None else None, terms=self._terms)
 
+    def __repr__(self) -> str:
+        is_path = isinstance(self._store, str | Path)
+        where = repr(str(self._store)) if is_path else type(self._store).__name__
+        return f"<Runs of {where if self._store is not None else 'the store of the agent'}>"
+
     async def list(self) -> Sequence[RunRecord]:
         """Return a record of each run in the store, oldest first.
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from dataclasses import replace
 from typing import Final, Generic, final
 
-from ..driver import AsyncDriver, ChildStep, DriverState
+from ..driver import AsyncDriver, ChildStep, DriverState, unseen_costs
 from ..errors import ConfigError, RunFailed
 from ..events import Steered
 from ..graph import NodeGraph
@@ -20,7 +20,7 @@ from ..providers import Live, TextDelta
 from ..run import EndReason, Run
 from ..step import Step
 from ..values import UserMessage
-from .result import OutputT_co, RunHandle, RunResult, S, inform, unseen_costs
+from .result import OutputT_co, RunHandle, RunResult, S, inform
 
 __all__ = ["RunStream"]
 
@@ -71,6 +71,9 @@ class RunStream(Generic[OutputT_co, S]):
         self._warnings: list[str] = []
         self._error: Exception | None = None
         self._result: RunResult[OutputT_co, S] | None = None
+
+    def __repr__(self) -> str:
+        return f"<RunStream of {self.run or 'a run that has not started'}>"
 
     @property
     def full_stream(self) -> AsyncIterator[Part]:
@@ -241,13 +244,12 @@ class RunStream(Generic[OutputT_co, S]):
 
     async def _look(self) -> AsyncGenerator[Part, None]:
         at = 0
-        while True:
-            while at < len(self._parts):
+        while at < len(self._parts) or not self._over:
+            if at == len(self._parts):
+                await self._pull(at)
+            else:
                 yield self._parts[at]
                 at += 1
-            if self._over:
-                return
-            await self._pull(at)
 
     async def _texts(self) -> AsyncGenerator[str, None]:
         async for part in self._look():
@@ -260,8 +262,7 @@ class RunStream(Generic[OutputT_co, S]):
         async for part in self._look():
             if isinstance(part, ObjectDelta):
                 yield part.object
-        result = await self.result()
-        if result.end_reason is EndReason.COMPLETED:
+        if (result := await self.result()).end_reason is EndReason.COMPLETED:
             yield result.output
 
     async def _until_rest(self) -> None:
@@ -337,9 +338,8 @@ class RunStream(Generic[OutputT_co, S]):
             self._uncounted = uncounted
             if unseen := unseen_costs(opened.graph, run):
                 self._warn(*unseen)
-        listener, reported = opened.on_step_finish, self._reported
-        if listener is not None:
-            self._reported = len(run.record.steps)
+        if (listener := opened.on_step_finish) is not None:
+            reported, self._reported = self._reported, len(run.record.steps)
             for result in run.record.steps[reported:]:
                 self._warn(*await inform("on_step_finish", listener, result))
 

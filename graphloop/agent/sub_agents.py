@@ -157,6 +157,9 @@ class AgentTool:
     opener: Opener
     takes_over: bool = False
 
+    def __repr__(self) -> str:
+        return f"<AgentTool {self.name!r}{', takes over' if self.takes_over else ''}>"
+
     @property
     def name(self) -> str:
         """The name by which the model calls the tool."""

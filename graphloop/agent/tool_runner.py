@@ -64,6 +64,9 @@ class ToolRunner(Generic[OutputT_co]):
         self._turn: PendingTurn | None = None
         self._iterated = False
 
+    def __repr__(self) -> str:
+        return f"<ToolRunner of {self.run or 'a run that has not started'}>"
+
     @property
     def run(self) -> Run[None] | None:
         """The present state of the run; None before it has started."""

@@ -34,6 +34,8 @@ COMMANDS: Final = {
     "resume": "Resume a run of a store, and watch it.",
     "replay": "Print the events of a run.",
     "fork": "Copy the first events of a run to a new run.",
+    "watch": "Follow a run that another process drives.",
+    "init": "Write a first agent, a test and a topology.",
 }
 MAY_BE_BLANK: Final = ("instructions", "reason")
 HELP: Final = """Agents as explicit graphs: run an agent, see it, prove it, resume it.
@@ -87,7 +89,6 @@ def _help(text: str | None) -> str:
 app = typer.Typer(
     cls=_Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings=_settings(),

@@ -24,6 +24,7 @@ class Status(IntEnum):
     FAILED = 1
     USAGE = 2
     PARKED = 3
+    STOPPED = 4
     INTERRUPTED = 130
 
 

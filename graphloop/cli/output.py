@@ -6,11 +6,15 @@ If a picture goes to stdout, the report goes to stderr, so that stdout can be re
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
+
+from rich.console import Console
+from rich.text import Text
 
 from ..errors import ConfigError
 from ..views import LIGHT, Picture, Theme, in_signs_of, is_machine, rendered, save_picture
@@ -26,6 +30,17 @@ __all__ = [
     "print_report",
     "refuse_mixed",
 ]
+
+STYLES: Final[Mapping[str, str]] = {
+    r"graph .*: (no problem found|no difference|not weaker)$": "bold green",
+    r"graph .*: .*(problems? found|weaker)$": "bold red",
+    r" *(error|weaker|- )": "red",
+    r" *(warning|unknown|not bounded|~ )": "yellow",
+    r" *(proven|stronger|\+ )": "green",
+    r" *(fix|witness):": "cyan",
+    r" *(written|defined|reason|suppressed)": "dim",
+}
+"""The colour of a report's line on a terminal, by its beginning; the first match counts."""
 
 PICTURES: Final = (".mmd", ".dot", ".txt", ".svg")
 """The file formats of pictures that are text; the first is the default on stdout."""
@@ -129,4 +144,19 @@ def print_report(text: str, json: str, *, as_json: bool, beside: Destination | N
     elif beside is not None and beside.suffix is not None:
         tell_error(text)
     else:
-        sys.stdout.write(f"{wrapped(text, sys.stdout)}\n")
+        _print_lines(text.split("\n"))
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    """Print the lines of a report to stdout; on a terminal, in colour and wrapped between words."""
+    if not sys.stdout.isatty():
+        sys.stdout.writelines(f"{line}\n" for line in lines)
+        return
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    for line in lines:
+        console.print(Text(wrapped(line, sys.stdout), _style(line)))
+
+
+def _style(line: str) -> str:
+    """Return the colour of a report's line; the words alone say the same."""
+    return next((style for pattern, style in STYLES.items() if re.match(pattern, line)), "")

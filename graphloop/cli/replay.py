@@ -16,6 +16,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated, Final, TypeAlias
 
 import typer
@@ -45,7 +46,7 @@ from .stored import Journal, read
 from .target import register
 from .text import call_text, counted, one_line, safe_json, time_text, wrapped
 
-__all__ = ["replay_command"]
+__all__ = ["event_lines", "replay_command"]
 
 TEXT_MAX: Final = 200
 DENIED: Final = {"deny", "invalid", "unknown"}
@@ -111,6 +112,13 @@ def _known(journal: Journal, target: str | None, number: int) -> _Known | None:
             raise
         tell_error(f"the state is not shown: {error}")
         return None
+
+
+def event_lines(events: Sequence[Event], after: int, *, as_json: bool) -> Iterator[str]:
+    """Yield the lines of the events that follow number `after`, without the run's graph."""
+    lines = _json_lines(events, None) if as_json else _text_lines(events, None)
+    for line in islice(lines, after, None):
+        yield safe_json(line) if as_json else wrapped(line, sys.stdout)
 
 
 def _json_lines(events: Sequence[Event], known: _Known | None) -> Iterator[str]:

@@ -8,9 +8,11 @@ Answers of graphloop approve are applied; at a terminal, you are asked for the o
 its options and the model are those of graphloop run. A call that has ended never runs again. A
 run that is over is shown again, and does nothing.
 
-Exit status: 0 the run ended, 1 it failed, has no whole answer (incomplete, length, context_window,
-empty_response), was aborted by an earlier Ctrl-C, or broke or owes a temporal rule, 2 wrong usage,
-3 it is parked and waits for an answer, 130 it was interrupted now.
+Exit status: 0 the run completed, 1 it failed, has no whole answer (incomplete, length, refusal,
+content_filter, context_window, empty_response), was aborted by an earlier Ctrl-C, or broke or owes
+a temporal rule, 2 wrong usage, 3 it is parked and waits for an answer, 4 a limit stopped it
+(max_steps, max_pauses, budget, stop_condition, tool_errors, denials, timeout), 130 it was
+interrupted now.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from ..errors import ConfigError, StoreError
 from ..events import ModelReplied, Started
 from ..providers import Provider, ScriptedModel, resolve
 from .approval import with_approver
+from .driving import drive
 from .errors import Status
 from .options import (
     BaseUrl,
@@ -37,9 +40,9 @@ from .options import (
     Unbounded,
 )
 from .screen import screen_for
+from .settings import EnvFile, load_env_file
 from .stored import Journal, Start, origin_of, read
 from .target import limited, load_target, refuse_options, register
-from .watch import watch
 
 __all__ = ["resume_command"]
 
@@ -51,12 +54,14 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
     target: TargetOption = None,
     base_url: BaseUrl = None,
     max_steps: MaxSteps = None,
+    env_file: EnvFile = None,
     approve: Decision = None,
     unbounded: Unbounded = None,
     registers: Registers = None,
     as_json: Json = False,
 ) -> Status:
     """Resume a run and show it; without `--target`, use the target and options from the store."""
+    load_env_file(env_file)
     journal = asyncio.run(read(store, run))
     root, slash, _ = journal.run_id.partition("/")
     if slash:
@@ -87,7 +92,7 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
         given: dict[str, Any] = {**options, **loaded.given_deps(loop)}
         stream = loop.resume_stream(journal.run_id, model=provider, **given)
     owner = loop if isinstance(loop, Agent) else provider
-    return asyncio.run(watch(stream, screen, origin=origin, owner=owner))
+    return asyncio.run(drive(stream, screen, origin=origin, owner=owner))
 
 
 def _provider(journal: Journal, base_url: str | None) -> Provider | None:

@@ -19,9 +19,9 @@ schema). Without an API key, a script.yaml beside it gives the replies. Python r
 names of a topology: --with desk.py.
 
 Without --model, the environment decides: GRAPHLOOP_MODEL, ANTHROPIC_API_KEY, then OPENAI_API_KEY or
-OPENAI_BASE_URL. Ctrl-C ends the run with all calls answered, a second Ctrl-C kills the process. If
-you are asked about a call, Ctrl-D leaves the question open if --store keeps the run; else it means
-no.
+OPENAI_BASE_URL; --env-file reads them from a file. Ctrl-C ends the run with all calls answered, a
+second Ctrl-C kills the process. If you are asked about a call, Ctrl-D leaves the question open if
+--store keeps the run; else it means no.
 
 --store keeps the run's journal in a database (runs.db), or as JSON lines in a directory. graphloop
 runs, approve, resume, replay and fork read it, with the same --store or with GRAPHLOOP_STORE.
@@ -34,9 +34,10 @@ on stderr, then runs the graph; with --json it is the first line. A graph with a
 runs only with --unbounded REASON, or with the reason in its `ignore`. --json prints one JSON object
 for each part of the stream.
 
-Exit status: 0 the run ended, 1 it failed, has no whole answer (incomplete, length, context_window,
-empty_response), or broke or owes a temporal rule, 2 wrong usage, 3 it is parked and waits for an
-answer, 130 it was interrupted.
+Exit status: 0 the run completed, 1 it failed, has no whole answer (incomplete, length, refusal,
+content_filter, context_window, empty_response), or broke or owes a temporal rule, 2 wrong usage,
+3 it is parked and waits for an answer, 4 a limit stopped it (max_steps, max_pauses, budget,
+stop_condition, tool_errors, denials, timeout), 130 it was interrupted.
 """
 
 from __future__ import annotations
@@ -46,19 +47,19 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias, cast
 
 import typer
 from msgspec.json import encode
 
-from ..agent import Agent, Graph, RunOptions
+from ..agent import Agent, Graph, RunOptions, RunStream
 from ..errors import ConfigError
-from ..proofs import Bound
+from ..proofs import Bound, result_data
 from ..providers import Provider, resolve, usual_model
 from ..testing import recorded
 from .approval import with_approver
+from .driving import drive
 from .errors import Status, tell_error
 from .options import (
     BaseUrl,
@@ -71,6 +72,14 @@ from .options import (
     Unbounded,
 )
 from .screen import screen_for
+from .settings import (
+    EnvFile,
+    MaxTokens,
+    OwnOptions,
+    Temperature,
+    load_env_file,
+    run_options,
+)
 from .stored import Start, origin_of, refuse_unreachable
 from .target import (
     STANDARD,
@@ -83,7 +92,6 @@ from .target import (
     register,
 )
 from .text import safe_json
-from .watch import watch
 
 __all__ = ["run_command"]
 
@@ -123,6 +131,10 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     record: Record = None,
     base_url: BaseUrl = None,
     instructions: Instructions = None,
+    temperature: Temperature = None,
+    max_tokens: MaxTokens = None,
+    option: OwnOptions = None,
+    env_file: EnvFile = None,
     max_steps: MaxSteps = None,
     store: StorePath = None,
     approve: Decision = None,
@@ -132,6 +144,7 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     as_json: Json = False,
 ) -> Status:
     """Run a target, or the standard agent if `target` is a question; return the exit status."""
+    load_env_file(env_file)
     register(registers)
     if store is not None:
         refuse_unreachable(store)
@@ -149,9 +162,7 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     loop = limited(loop, max_steps, unbounded)
     kept = store or (loop.options.get("store") if isinstance(loop, Agent) else None)
     origin = None
-    options: RunOptions[Any] = {}
-    if instructions is not None:
-        options["instructions"] = instructions
+    options = run_options(instructions, temperature, max_tokens, option)
     if kept is not None:
         named = target if names_target(target) else STANDARD
         start = Start(named, base_url, max_steps, unbounded, registers or ())
@@ -162,16 +173,22 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
         options["tools"] = loaded.tools
     if explain:
         _explain(loop, provider, options, as_json=as_json)
-    if isinstance(loop, Agent):
-        stream = loop.stream(question, **loaded.given_deps(loop))
-    else:
-        # `_refuse_state` has checked that a state is given if and only if the graph carries one.
-        state = cast("None", loaded.state)
-        given: dict[str, Any] = {**options, **loaded.given_deps(loop)}
-        stream = loop.stream(state, model=provider, prompt=question or None, **given)
+    stream = _stream(loop, loaded, provider, question, options)
     owner = loop if isinstance(loop, Agent) else provider
     asked = None if prompt else loaded.prompt
-    return asyncio.run(watch(stream, screen, origin=origin, owner=owner, asked=asked))
+    return asyncio.run(drive(stream, screen, origin=origin, owner=owner, asked=asked))
+
+
+def _stream(
+    loop: Loop, loaded: Target, provider: Provider | None, question: str, options: RunOptions[Any]
+) -> RunStream[Any, Any]:
+    """Return the stream of a new run; an agent has its options already."""
+    if isinstance(loop, Agent):
+        return loop.stream(question, **loaded.given_deps(loop))
+    # `_refuse_state` has checked that a state is given if and only if the graph carries one.
+    state = cast("None", loaded.state)
+    given: dict[str, Any] = {**options, **loaded.given_deps(loop)}
+    return loop.stream(state, model=provider, prompt=question or None, **given)
 
 
 def _target(target: str, prompt: str | None) -> tuple[Target, str]:
@@ -271,7 +288,7 @@ def _explain(
         loop.bound() if isinstance(loop, Agent) else loop.run_bound(model=provider, **options)
     )
     if as_json:
-        sys.stdout.write(safe_json(encode({"type": "bound", **asdict(bound)}).decode()) + "\n")
+        sys.stdout.write(safe_json(encode({"type": "bound", **result_data(bound)}).decode()) + "\n")
         sys.stdout.flush()
     else:
         tell_error(str(bound))

@@ -32,12 +32,13 @@ from rich.table import Table
 from rich.text import Text as Styled
 
 from ..errors import ConfigError, nearest
+from ..events import Cancelled, EffectFailed
 from ..stores import Catalog, ReleaseStatus, RunRecord, Store, graph_name_of, parent_of
 from .errors import Status, tell_error
 from .options import Json, StorePath, Text
 from .screen import ask_text
 from .stored import Start, answers_text, opened
-from .text import clean, counted, safe_json, time_text, wrapped
+from .text import clean, counted, one_line, safe_json, time_text, wrapped
 
 __all__ = ["runs_command"]
 
@@ -53,6 +54,7 @@ STYLES: Final = {
 PIPE_WIDTH: Final = 200
 COLUMNS: Final = ("RUN", "STATUS", "GRAPH", "EVENTS", "UPDATED")
 ID_MIN: Final = 8
+WHY_MAX: Final = 300
 ASKED: Final = ("key", "kind", "name", "arguments", "agents", "expires_at", "unknown")
 """The fields of a question that are printed; the question's token is not printed."""
 
@@ -70,6 +72,7 @@ class _Row:
     record: RunRecord
     status: str
     answers: Mapping[str, str]
+    why: str = ""
 
 
 def runs_command(
@@ -115,6 +118,7 @@ async def _rows(where: str | None) -> Sequence[_Row]:
                 record,
                 _status(record) if isinstance(store, Catalog) else "",
                 await answers_text(store, record.run_id) if record.asks else {},
+                await _why(store, record) if record.status in {"failed", "cancelled"} else "",
             )
             for record in records
         ]
@@ -124,6 +128,19 @@ def _status(record: RunRecord) -> str:
     """Return the status of a run; a parked run without questions counts as interrupted."""
     is_interrupted = record.status == "parked" and not record.asks
     return "interrupted" if is_interrupted else record.status
+
+
+async def _why(store: Store, record: RunRecord) -> str:
+    """Return why a run failed or was cancelled; empty if its journal does not say."""
+    for event in reversed(await store.load(record.run_id)):
+        match event:
+            case EffectFailed(failure=failure):
+                return f"{failure.error}: {one_line(failure.message, WHY_MAX)}"
+            case Cancelled(reason=reason):
+                return one_line(reason, WHY_MAX)
+            case _:
+                pass
+    return ""
 
 
 async def _from_journals(store: Store) -> Sequence[RunRecord]:
@@ -152,6 +169,8 @@ def _print(rows: Sequence[_Row]) -> None:
             said = f": {answer}" if answer else ""
             line = f"{name} waits for {ask.key}: {ask_text(ask)}{said}"
             sys.stdout.write(f"{wrapped(line, sys.stdout)}\n")
+        if row.why:
+            sys.stdout.write(f"{wrapped(f'{name} {row.status}: {row.why}', sys.stdout)}\n")
 
 
 def _table(named: Sequence[tuple[str, _Row]], columns: int) -> Table:
@@ -201,6 +220,7 @@ def _json(row: _Row) -> Mapping[str, object]:
         "created_at": record.created_at,
         "updated_at": record.updated_at,
         "parent": record.parent or None,
+        "why": row.why or None,
         "target": start.target if (start := Start.noted(record.target)) else None,
         "asks": [
             {name: getattr(ask, name) for name in ASKED} | {"answer": row.answers.get(ask.key)}

@@ -9,6 +9,7 @@ Start with the loop in `driver.py`.
 from .cancellation import cancelled_inside
 from .children import child_unwanted
 from .driver import AsyncDriver, DriverState
+from .models import unseen_costs
 from .pending import Pending, ask_key, bad_edit, capability_of, pending_of, question_of, unfit
 from .performer import failed
 from .ports import (
@@ -47,4 +48,5 @@ __all__ = [
     "pending_of",
     "question_of",
     "unfit",
+    "unseen_costs",
 ]

@@ -12,6 +12,9 @@ from msgspec import Struct, field
 from ..effects import CallModel
 from ..errors import BadReply, ConfigError
 from ..events import EffectFailed, EffectsStarted, Event, Failure, ModelReplied
+from ..graph import NodeGraph
+from ..limits import CostExceeds, TotalTokensExceed, parts_of
+from ..nodes import PrepareStep, StopCheck
 from ..providers import (
     Live,
     ModelSession,
@@ -29,7 +32,7 @@ from .cancellation import cancelled_inside
 from .performer import Performer
 from .ports import Ports
 
-__all__ = ["DELTAS", "ModelCallInFlight", "Models"]
+__all__ = ["DELTAS", "ModelCallInFlight", "Models", "unseen_costs"]
 
 S = TypeVar("S")
 
@@ -193,3 +196,33 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
             self.reported = None
         failed = self.models.performer.fail(self.effect, error)
         return evolve(failed, spent=self.spent, content_seen=self._content_seen)
+
+
+def unseen_costs(graph: NodeGraph[S], run: Run[S]) -> tuple[str, ...]:
+    """Return a warning for each cost or token limit that cannot count all model calls of a run.
+
+    A cost limit cannot count calls without a known price. A token limit cannot count calls without
+    reported usage.
+    """
+    spent, limit = run.spent, run.setup.budget
+    unpriced, untold = spent.unpriced_calls, spent.unreported_calls
+    bounds = [(f"budget(usd={limit.usd or 0:g})", limit.usd is not None and unpriced)]
+    bounds += [(f"budget(tokens={limit.tokens})", limit.tokens is not None and untold)]
+    for node in graph.nodes.values() if unpriced or untold else ():
+        if isinstance(node, PrepareStep) and node.compaction is not None:
+            bounds += [(f"Compaction(context_window={node.compaction.context_window})", untold)]
+        for condition in node.conditions if isinstance(node, StopCheck) else ():
+            for part in parts_of(condition):
+                if isinstance(part, CostExceeds):
+                    bounds += [(f"stop.cost_exceeds({part.usd_max:g})", unpriced)]
+                elif isinstance(part, TotalTokensExceed):
+                    bounds += [(f"stop.total_tokens_exceed({part.tokens_max})", untold)]
+    why = "a server told no usage" if untold else "a price is not known"
+    fix = "bound the run by steps or seconds" if untold else "give `prices=` or `price=`"
+    if not limit.refuse_uncounted:
+        fix += ", or end such a run by budget(refuse_uncounted=True)"
+    return tuple(
+        f"{bound} cannot count all model calls: {why}. Fix: {fix}"
+        for bound, unseen in bounds
+        if unseen
+    )

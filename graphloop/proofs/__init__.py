@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from .endless_cycles import Endless, endless
     from .parameter_changes import Change
     from .proof_graph import ProofGraph, strong_components
-    from .report import PROPERTIES, Finding, Ignore, Report, Severity, Suppressed, Unknown
+    from .report import (
+        PROPERTIES,
+        Finding,
+        Ignore,
+        Report,
+        Severity,
+        Suppressed,
+        Unknown,
+        result_data,
+    )
     from .sarif import to_sarif
 
 __all__ = [
@@ -43,6 +52,7 @@ __all__ = [
     "compare",
     "endless",
     "graph_given",
+    "result_data",
     "strong_components",
     "to_sarif",
 ]
@@ -81,6 +91,7 @@ __getattr__ = front_door(
             "Severity",
             "Suppressed",
             "Unknown",
+            "result_data",
         ),
         ".sarif": ("to_sarif",),
         ".parameter_changes": ("Change",),

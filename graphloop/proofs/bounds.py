@@ -72,7 +72,8 @@ def bound(  # noqa: PLR0913 - what is known of a run, number by number
     known = _Known(
         budget or Budget(), max_tokens, context_window, price, agents or {}, called or Called()
     )
-    return _bound(checked, known if called is not None else _with_called(checked, known, 0), 0)
+    known = known if called is not None else _with_called(checked, known, 0)
+    return _bound(checked, known, 0).about(checked)
 
 
 @final

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, replace
 from math import inf, isfinite
-from typing import Final, NamedTuple, TypeVar, final
+from typing import Any, Final, NamedTuple, TypeVar, final
 
 from ..contract import contract_of
+from ..graph import NodeGraph
 from ..nodes import Execute
 from ..spending import Budget
 from .nested import GraphUse, runs_unknown
 from .proof_graph import ProofGraph
+from .report import PicturedGraphs, result_data
 
 __all__ = [
     "NUMBERS",
@@ -54,6 +56,7 @@ class Bound:
         alone: `model_calls` without the calls of agents that models call as tools.
         each_call: the most model calls of one call to an agent, without the calls of further agents
             that it calls.
+        subject: the graph itself, for the picture in a notebook.
     """
 
     graph: str
@@ -67,12 +70,19 @@ class Bound:
     cycles: tuple[str, ...] = ()
     alone: int | None = None
     each_call: int | None = None
+    subject: PicturedGraphs = field(default_factory=PicturedGraphs, compare=False)
+
+    _repr_mimebundle_ = PicturedGraphs.display
 
     @classmethod
     def unknown(cls, agent: str) -> Bound:
         """Return a bound without numbers, for an agent whose graph is unknown."""
         why = f"the graph of the agent {agent!r} is not known."
         return cls(agent, None, None, None, None, {}, (), dict.fromkeys(NUMBERS, why))
+
+    def about(self, graph: NodeGraph[Any]) -> Bound:
+        """Return this bound with its graph, so that a notebook can draw it."""
+        return replace(self, subject=PicturedGraphs(graph))
 
     @property
     def ends(self) -> bool:
@@ -81,7 +91,12 @@ class Bound:
 
     def to_json(self) -> str:
         """Return the bound as a JSON object with the fields of this class."""
-        return json.dumps(asdict(self), indent=2, ensure_ascii=False)
+        return json.dumps(result_data(self), indent=2, ensure_ascii=False)
+
+    def __repr__(self) -> str:
+        numbers = [(name.replace("_", " "), getattr(self, name)) for name in NUMBERS]
+        known = [f"{round(value, 6):,} {name}" for name, value in numbers if value is not None]
+        return f"<Bound {self.graph!r}: at most {', '.join(known) or 'an unknown number'}>"
 
     def __str__(self) -> str:
         lines = [f"graph {self.graph!r}: at most"]

@@ -20,7 +20,16 @@ from .gates import find_idle_rules
 from .lone_graph import prove
 from .nested import GraphUse, graph_uses, unknown_children
 from .proof_graph import ProofGraph
-from .report import Finding, Ignore, Report, Unknown, claims, cycles_set_aside, suppress
+from .report import (
+    Finding,
+    Ignore,
+    PicturedGraphs,
+    Report,
+    Unknown,
+    claims,
+    cycles_set_aside,
+    suppress,
+)
 from .temporal import temporal
 from .visits import VisitBounds
 
@@ -83,7 +92,8 @@ def check(
     findings = [result for result in results if isinstance(result, Finding)]
     counted, suppressed = suppress(findings, ignored, prefixes)
     unknown = [result for result in results if isinstance(result, Unknown)]
-    return Report.of(graph.name, map(outermost.with_line, counted), unknown, suppressed)
+    faults = map(outermost.with_line, counted)
+    return Report.of(graph.name, faults, unknown, suppressed, PicturedGraphs(graph))
 
 
 def _rules_by_use(uses: Iterable[GraphUse], asked: Rules, tools: tuple[str, ...]) -> list[Rules]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias, TypeVar, cast, final
 
 from ..contract import ChildContract
@@ -25,6 +25,7 @@ from .guards import gate_changes, lost_guards
 from .nested import NEST_MAX, children_of
 from .parameter_changes import Change, Effect, node_changes, value_changes
 from .proof_graph import ProofGraph
+from .report import PicturedGraphs, result_data
 from .temporal import RuleDecision, decided, rules_given
 
 __all__ = ["Comparison", "compare"]
@@ -52,6 +53,7 @@ class Comparison:
         rows_added: the transitions that only the later graph has.
         rows_removed: the transitions that only the earlier graph has.
         children: the comparisons of agents whose graphs differ, by path: `agent/inner_agent`.
+        subject: the two graphs, for the picture in a notebook.
     """
 
     before: str
@@ -62,6 +64,9 @@ class Comparison:
     rows_added: tuple[Edge, ...] = ()
     rows_removed: tuple[Edge, ...] = ()
     children: Mapping[str, Comparison] = field(default_factory=dict[str, "Comparison"])
+    subject: PicturedGraphs = field(default_factory=PicturedGraphs, compare=False)
+
+    _repr_mimebundle_ = PicturedGraphs.display
 
     @property
     def weaker(self) -> bool:
@@ -76,7 +81,13 @@ class Comparison:
 
     def to_json(self) -> str:
         """Return a JSON object with `weaker` and the fields of this class."""
-        return json.dumps({"weaker": self.weaker, **asdict(self)}, indent=2, ensure_ascii=False)
+        return json.dumps(
+            {"weaker": self.weaker, **result_data(self)}, indent=2, ensure_ascii=False
+        )
+
+    def __repr__(self) -> str:
+        said = "no difference" if self.none else "weaker" if self.weaker else "not weaker"
+        return f"<Comparison {self.before!r} -> {self.after!r}: {said}>"
 
     def __str__(self) -> str:
         names = self.after if self.before == self.after else f"{self.before!r} -> {self.after!r}"
@@ -157,6 +168,7 @@ def _compared(
         tuple(name for name in before.nodes if name not in after.nodes),
         tuple(row for row in new_rows if row not in old_rows),
         tuple(row for row in old_rows if row not in new_rows),
+        subject=PicturedGraphs(before, after),
     )
 
 

@@ -8,22 +8,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
 from ..errors import GraphError
+from ..graph import NodeGraph
+from ..lazy import notebook_display
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 __all__ = [
     "PROPERTIES",
     "Finding",
     "Ignore",
+    "PicturedGraphs",
     "Report",
     "Severity",
     "Suppressed",
     "Unknown",
     "claims",
     "cycles_set_aside",
+    "result_data",
     "short_path",
     "suppress",
     "suppression_of",
@@ -137,6 +144,22 @@ class Suppressed:
 
 
 @final
+class PicturedGraphs:
+    """The graphs that a result is about, for its picture in a notebook.
+
+    A copy or a pickle has no graphs, because a graph holds functions, which cannot be pickled.
+    """
+
+    display = staticmethod(notebook_display)
+
+    def __init__(self, *graphs: NodeGraph[Any]) -> None:
+        self.graphs = graphs
+
+    def __reduce__(self) -> tuple[type[PicturedGraphs], tuple[()]]:
+        return PicturedGraphs, ()
+
+
+@final
 @dataclass(frozen=True, slots=True)
 class Report:
     """The results of `check` for one graph; `str` returns them as readable lines.
@@ -147,6 +170,7 @@ class Report:
         proven: the codes of the proven properties.
         unknown: the undecided properties, with reasons.
         suppressed: the findings that the graph's author suppresses.
+        subject: the graph, for the picture in a notebook.
     """
 
     graph: str
@@ -154,6 +178,9 @@ class Report:
     proven: tuple[str, ...]
     unknown: tuple[Unknown, ...]
     suppressed: tuple[Suppressed, ...] = ()
+    subject: PicturedGraphs = field(default_factory=PicturedGraphs, compare=False)
+
+    _repr_mimebundle_ = PicturedGraphs.display
 
     @classmethod
     def from_error(cls, error: GraphError) -> Report:
@@ -182,6 +209,7 @@ class Report:
         findings: Iterable[Finding],
         unknown: Iterable[Unknown] = (),
         suppressed: Iterable[Suppressed] = (),
+        subject: PicturedGraphs | None = None,
     ) -> Report:
         """Return a report of these results; each property without a result counts as proven."""
         faults, aside = tuple(findings), tuple(suppressed)
@@ -193,7 +221,7 @@ class Report:
         unproven = {*(fault.code for fault in faults), *(doubt.code for doubt in ordered)}
         unproven |= {entry.finding.code for entry in aside}
         proven = tuple(code for code in PROPERTIES if code not in unproven)
-        return cls(graph, faults, proven, ordered, aside)
+        return cls(graph, faults, proven, ordered, aside, subject or PicturedGraphs())
 
     @property
     def ok(self) -> bool:
@@ -203,7 +231,11 @@ class Report:
 
     def to_json(self) -> str:
         """Return the report as a JSON object, with `ok` and the fields of this class."""
-        return json.dumps({"ok": self.ok, **asdict(self)}, indent=2, ensure_ascii=False)
+        return json.dumps({"ok": self.ok, **result_data(self)}, indent=2, ensure_ascii=False)
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.proven)} proven, {len(self.unknown)} unknown"
+        return f"<Report {self.graph!r}: {self._verdict()}; {counts}>"
 
     def __str__(self) -> str:
         lines = [f"graph {self.graph!r}: {self._verdict()}"]
@@ -232,6 +264,15 @@ class Report:
                 return "1 problem found"
             case count:
                 return f"{count} problems found"
+
+
+def result_data(result: DataclassInstance) -> dict[str, object]:
+    """Return the fields of a result and of its parts as plain data, without its graphs."""
+
+    def plain(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        return {name: value for name, value in pairs if not isinstance(value, PicturedGraphs)}
+
+    return asdict(result, dict_factory=plain)
 
 
 def short_path(file: Path) -> str:

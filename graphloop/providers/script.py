@@ -109,6 +109,9 @@ class ScriptedModel:
         """Return this model: a program under test may pass `headers` and `timeouts`."""
         return self
 
+    def __repr__(self) -> str:
+        return f"<ScriptedModel {self.label!r}>"
+
     def session(self) -> ScriptSession:
         """Return a new session for the model calls of one run."""
         return ScriptSession(self, self._cursor or _Cursor(self._begins))

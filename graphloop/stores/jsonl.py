@@ -52,6 +52,9 @@ class JsonlStore:
         self._claims = Claims()
         self._locks: dict[str, Callable[[], object]] = {}
 
+    def __repr__(self) -> str:
+        return f"<JsonlStore {str(self._directory)!r}>"
+
     async def append(self, run_id: str, seq: int, *events: Event) -> None:
         """Append events to a run's file; the first new event gets the number `seq`."""
         path = self._path(run_id)

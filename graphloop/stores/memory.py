@@ -106,6 +106,9 @@ class MemoryStore:
         self._kept: dict[str, _Kept] = {}
         self._claims = Claims()
 
+    def __repr__(self) -> str:
+        return f"<MemoryStore: runs: {len(self._kept)}>"
+
     async def append(self, run_id: str, seq: int, *events: Event) -> None:
         """Append events to a run's journal; the first new event gets the number `seq`."""
         self.keep(run_id, seq, *events)

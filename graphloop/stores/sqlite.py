@@ -71,6 +71,9 @@ class SqliteStore:
         self._writer = Writer(self._path, durability, self._tenant)
         weakref.finalize(self, self._writer.stop)
 
+    def __repr__(self) -> str:
+        return f"<SqliteStore {str(self._path)!r}>"
+
     @property
     def closed(self) -> bool:
         """Whether the store is closed and takes no more work."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .levels import Level, picture
     from .marks import Marks, Tally, Tone
     from .mermaid import mermaid_of
+    from .notebook import notebook_bundle, run_bundle
     from .pictures import Picture
     from .proof import proof_marks
     from .render import is_machine, machine, rendered, save, save_picture
@@ -39,9 +40,11 @@ __all__ = [
     "is_machine",
     "machine",
     "mermaid_of",
+    "notebook_bundle",
     "picture",
     "proof_marks",
     "rendered",
+    "run_bundle",
     "run_trace",
     "save",
     "save_picture",
@@ -59,6 +62,7 @@ __getattr__ = front_door(
         ".levels": ("Level", "picture"),
         ".marks": ("Marks", "Tally", "Tone"),
         ".mermaid": ("mermaid_of",),
+        ".notebook": ("notebook_bundle", "run_bundle"),
         ".pictures": ("Picture",),
         ".proof": ("proof_marks",),
         ".render": ("is_machine", "machine", "rendered", "save", "save_picture"),

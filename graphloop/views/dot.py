@@ -11,7 +11,7 @@ from typing import Final
 
 from .drawing import Look, Role, visible
 from .marks import Tone
-from .pictures import Picture, Shape, Stroke
+from .pictures import Picture, Shape, Stroke, with_badges
 from .theme import LIGHT, Theme
 
 __all__ = ["dot_of"]
@@ -74,8 +74,9 @@ def dot_of(drawn: Picture, theme: Theme = LIGHT) -> str:
     return head + "".join(f"  {statement}\n" for statement in statements) + "}\n"
 
 
-def _parts(drawn: Picture, theme: Theme) -> Iterator[str]:
+def _parts(plain: Picture, theme: Theme) -> Iterator[str]:
     """Yield the DOT statements for a graph's nodes and edges, and a frame for each child graph."""
+    drawn = with_badges(plain)
     spine = {line.source for line in drawn.strokes if line.role in {"main", "closing"}}
     group = f" group={drawn.prefix}spine"
     yield (
@@ -127,7 +128,7 @@ def _end(shape: Shape, theme: Theme, group: str) -> str:
 
 
 def _node(shape: Shape, kind: Look, theme: Theme, group: str) -> str:
-    label, outline = _label(shape.words), _SHAPES[kind]
+    label, outline = _label(shape.lines), _SHAPES[kind]
     margin = f' margin="{_MARGINS[kind]}"' if kind in _MARGINS else ""
     if shape.details:
         label += "\\n" + _left_aligned(shape.details)

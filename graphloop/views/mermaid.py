@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from .drawing import Look, Role, visible
 from .marks import Tone
-from .pictures import Picture
+from .pictures import Picture, with_badges
 from .theme import LIGHT, Theme
 
 __all__ = ["mermaid_escaped", "mermaid_of"]
@@ -77,17 +77,18 @@ The tones stay in order, because `linkStyle` refers to an edge by its number in 
 _PLAIN_LINE: Final = (None,)
 
 
-def _parts(drawn: Picture) -> Iterator[Part]:
+def _parts(plain: Picture) -> Iterator[Part]:
     """Yield the Mermaid statements of a graph and its child graphs, with the tones of edges."""
+    drawn = with_badges(plain)
     yield f"{drawn.prefix}first(( )):::start", ()
     for shape in drawn.shapes:
         if shape.kind is None:
             yield f'{shape.id}((("{_lines(shape.words)}"))):::final', ()
         elif shape.details:
-            text = _lines((*shape.words, *shape.details))
+            text = _lines((*shape.lines, *shape.details))
             yield f'{shape.id}["{text}"]:::is_{shape.kind}', ()
         else:
-            yield f"{shape.id}{_shape(shape.words, shape.kind)}", ()
+            yield f"{shape.id}{_shape(shape.lines, shape.kind)}", ()
     yield f"{drawn.prefix}first ==> {drawn.start}", _PLAIN_LINE
     for stroke in drawn.strokes:
         arrow, label = _ARROWS[stroke.role], _lines([str(word) for word in stroke.words])

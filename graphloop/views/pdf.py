@@ -22,6 +22,7 @@ _UNDRAWN: Final = re.compile(rb"<title>.*?</title>|</?a\b[^>]*>", re.DOTALL)
 
 def pdf_of(svg: bytes, png: bytes) -> bytes:
     """Return a one-page PDF of the SVG; it shows `png` if the SVG has letters beyond Latin-1."""
+    svg = svg.replace("→".encode(), b"-&gt;")  # The badge's arrow is beyond Latin-1.
     drawing = SVGObject(_UNDRAWN.sub(b"", svg).decode())
     page = FPDF(unit="pt")
     page.set_margin(0)

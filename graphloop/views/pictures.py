@@ -7,14 +7,26 @@ of detail (`levels.py`) decides whether a shape is a node or a box of nodes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, final
 
 from ..graph import NodeGraph
 from .drawing import Look, Role, lines, notes
 from .marks import Marks, Tone
 
-__all__ = ["Inner", "Picture", "Shape", "Stroke", "Word", "end_shape", "node_picture"]
+__all__ = [
+    "Inner",
+    "Picture",
+    "Shape",
+    "Stroke",
+    "Word",
+    "end_shape",
+    "node_picture",
+    "with_badges",
+]
+
+_EDGES_TO_END_MAX: Final = 3
+"""The number of edges to END up to which each is drawn; more would fill the page."""
 
 
 @final
@@ -30,6 +42,7 @@ class Shape:
         tone: the emphasis, if there is one.
         is_shaded: whether the shape has a different fill (`Marks.shaded`).
         details: smaller text lines below `words`.
+        exits: the outcomes that lead to END by a badge in the shape, without an edge.
     """
 
     id: str
@@ -39,6 +52,13 @@ class Shape:
     tone: Tone | None = None
     is_shaded: bool = False
     details: tuple[str, ...] = ()
+    exits: tuple[Word, ...] = ()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The lines of text with the badge last: `failed, aborted → END`."""
+        badge = f"{', '.join(map(str, self.exits))} → END"
+        return (*self.words, badge) if self.exits else self.words
 
 
 @final
@@ -127,6 +147,30 @@ def node_picture(graph: NodeGraph[Any], marks: Marks, prefix: str) -> Picture:
     every = (*shapes, end_shape(marks, ids["END"]))
     title, start = marks.titled(graph.name), ids[graph.start]
     return Picture(title, start, every, tuple(strokes), ids, prefix=prefix)
+
+
+def with_badges(drawn: Picture) -> Picture:
+    """Return a picture in which badges replace the edges to END, from four such edges on.
+
+    The main path keeps its edges, and so do edges with marks. A node whose first outcome leads to
+    END keeps that edge, because runs are expected to end there. Text for terminals has no badges,
+    because its rows do not cross.
+    """
+    end = drawn.shapes[-1].id
+    edges = [stroke for stroke in drawn.strokes if stroke.target == end]
+    firsts = {stroke.source: stroke for stroke in reversed(drawn.strokes)}
+    badges: dict[str, Stroke] = {}
+    for stroke in edges if len(edges) > _EDGES_TO_END_MAX else ():
+        is_aside = stroke.role == "quiet" or firsts[stroke.source] is not stroke
+        is_marked = stroke.tone not in {None, "weak"} or any(word.more for word in stroke.words)
+        if stroke.role in {"quiet", "side"} and is_aside and not is_marked:
+            badges[stroke.source] = stroke
+    shapes = [
+        replace(shape, exits=badges[shape.id].words) if shape.id in badges else shape
+        for shape in drawn.shapes
+    ]
+    strokes = [stroke for stroke in drawn.strokes if badges.get(stroke.source) is not stroke]
+    return replace(drawn, shapes=tuple(shapes), strokes=tuple(strokes))
 
 
 def end_shape(marks: Marks, shape_id: str) -> Shape:

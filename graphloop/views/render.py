@@ -7,9 +7,12 @@ that pip can install. The only input of either program is the DOT text.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sysconfig
+from collections.abc import Iterator
+from html import escape, unescape
 from importlib import import_module
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar, cast
@@ -17,6 +20,7 @@ from typing import Final, Literal, TypeAlias, TypeVar, cast
 from ..errors import ConfigError
 from ..graph import NodeGraph
 from .dot import dot_of
+from .drawing import visible
 from .levels import Level, picture
 from .mermaid import mermaid_of
 from .pictures import Picture
@@ -33,6 +37,9 @@ PictureFormat: TypeAlias = Literal["svg", "png", "pdf"]
 _XSTATE: Final = ".xstate.json"
 _PURE: Final = "graphviz-pure"
 _TIMEOUT_S: Final = 20.0
+_TITLE: Final = re.compile(r"<title>(.*?)</title>", re.DOTALL)
+_SIDE: Final = re.compile(r":[a-z]+(?=->|$)")
+_FIRST_GROUP: Final = re.compile(r"<g\b")
 
 
 def render(dot_text: str, format: PictureFormat) -> bytes:  # noqa: A002 - the word users know
@@ -124,7 +131,9 @@ def _checked_path(target: Path) -> Path:
 
 def _content(drawn: Picture, target: Path, theme: Theme) -> bytes:
     match target.suffix.lower():
-        case ".svg" | ".png" | ".pdf" as suffix:
+        case ".svg":
+            return _described(render(dot_of(drawn, theme), "svg").decode(), drawn).encode()
+        case ".png" | ".pdf" as suffix:
             return render(dot_of(drawn, theme), cast("PictureFormat", suffix[1:]))
         case ".dot":
             return dot_of(drawn, theme).encode()
@@ -138,6 +147,59 @@ def _content(drawn: Picture, target: Path, theme: Theme) -> bytes:
                 "path: expected a picture, which ends in .svg, .png, .pdf, .mmd, .dot or "
                 f".txt{also}, found {str(target)!r}. Fix: choose one of these suffixes."
             )
+
+
+def _described(svg: str, drawn: Picture) -> str:
+    """Return an SVG whose hover titles and description are words, for mice and screen readers."""
+    titles = {"graphloop": drawn.title, "cluster_legend": "legend", **_titles(drawn)}
+
+    def in_words(found: re.Match[str]) -> str:
+        # An edge has the side of its node in its title: `n0:w->last`.
+        key = _SIDE.sub("", unescape(found[1]))
+        return f"<title>{escape(visible(titles.get(key, key.removeprefix('kind_'))))}</title>"
+
+    about = escape(visible(" ".join(_sentences(drawn))))
+    head = f'<svg role="img" aria-label="{escape(visible(drawn.title))}"'
+    described = _TITLE.sub(in_words, svg.replace("<svg", head, 1))
+    return _FIRST_GROUP.sub(lambda found: f"<desc>{about}</desc>\n{found[0]}", described, count=1)
+
+
+def _titles(drawn: Picture) -> dict[str, str]:
+    """Map the id of each shape, note and edge of a picture to its words."""
+    names = {shape.id: shape.words[0] for shape in drawn.shapes}
+    titles = {f"{drawn.prefix}first": "start", f"cluster_{drawn.prefix}box": drawn.title}
+    titles[f"{drawn.prefix}first->{drawn.start}"] = f"start → {names[drawn.start]}"
+    for shape in drawn.shapes:
+        kind = "" if shape.kind is None else f" ({shape.kind})"
+        titles[shape.id] = " ".join((f"{shape.words[0]}{kind}", *shape.words[1:]))
+        titles[f"note_{shape.id}"] = titles[f"{shape.id}->note_{shape.id}"] = (
+            f"note on {shape.words[0]}"
+        )
+    for stroke in drawn.strokes:
+        words = ", ".join(map(str, stroke.words))
+        titles[f"{stroke.source}->{stroke.target}"] = (
+            f"{names[stroke.source]}: {words} → {names[stroke.target]}"
+        )
+    for inner in drawn.inner:
+        titles |= _titles(inner.picture)
+        titles[f"{inner.owner}->{inner.picture.prefix}first"] = (
+            f"{names[inner.owner]} runs {inner.picture.title}"
+        )
+    return titles
+
+
+def _sentences(drawn: Picture) -> Iterator[str]:
+    """Yield the graph in words: its start, and for each node where its outcomes lead."""
+    names = {shape.id: shape.words[0] for shape in drawn.shapes}
+    yield f"Graph {drawn.title}. It starts at {names[drawn.start]}."
+    for shape in drawn.shapes:
+        rows = [
+            f"{', '.join(map(str, stroke.words))} → {names[stroke.target]}"
+            for stroke in drawn.strokes
+            if stroke.source == shape.id
+        ]
+        if rows:
+            yield f"{shape.words[0]}: {'; '.join(rows)}."
 
 
 def _drawn(program: str, dot_text: str, format: PictureFormat) -> bytes:  # noqa: A002 - as `render`

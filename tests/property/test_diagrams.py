@@ -18,6 +18,7 @@ from graphloop.views.drawing import lines, visible
 from graphloop.views.levels import picture
 from graphloop.views.marks import Marks, Tone
 from graphloop.views.mermaid import mermaid_of
+from graphloop.views.pictures import with_badges
 from graphloop.views.render import render
 from graphloop.views.text import text_of
 from graphloop.views.theme import DARK
@@ -96,6 +97,17 @@ def unquoted(word: str) -> str:
     return str(json.loads(word)) if word.startswith('"') else word
 
 
+def badges(graph: NodeGraph[None], words: list[list[str]]) -> Counter[Edge]:
+    """Return the rows that badges in nodes stand for, by the lines of text of each node."""
+    found: Counter[Edge] = Counter()
+    ends = {line.source: line.outcomes for line in lines(graph) if line.target == "END"}
+    for name, said in zip(graph.nodes, words, strict=True):
+        badge = f"{', '.join(map(visible, ends.get(name, ())))} → END"
+        if len(said) > 1 and said[-1] == badge:
+            found.update(Edge(visible(name), visible(one), "END") for one in ends[name])
+    return found
+
+
 @given(any_graphs())
 def test_dot_text_read_back_is_the_table(graph: NodeGraph[None]) -> None:
     text = dot_of(picture(graph)).split("\n")
@@ -109,7 +121,7 @@ def test_dot_text_read_back_is_the_table(graph: NodeGraph[None]) -> None:
         for line in map(DOT_LINE.fullmatch, text)
         if line
         for outcome in dot_words(line[3])
-    )
+    ) + badges(graph, [dot_words(node[2]) for node in nodes])
 
     assert len(graph.nodes) == len(nodes)
     assert table(graph) == found
@@ -126,7 +138,7 @@ def test_mermaid_text_read_back_is_the_table(graph: NodeGraph[None]) -> None:
         for line in map(MERMAID_LINE.fullmatch, text)
         if line
         for outcome in mermaid_words(line[2])
-    )
+    ) + badges(graph, [mermaid_words(node[2]) for node in nodes])
 
     assert len(graph.nodes) == len(nodes)
     assert table(graph) == found
@@ -154,7 +166,13 @@ def marked_graphs(draw: st.DrawFn) -> tuple[NodeGraph[None], Marks]:
 def test_marks_add_and_hide_no_line(drawn: tuple[NodeGraph[None], Marks]) -> None:
     graph, marks = drawn
     names = {f"n{number}": name for number, name in enumerate(graph.nodes)} | {"last": "END"}
-    expected = Counter((line.source, line.target) for line in lines(graph))
+    strokes = with_badges(picture(graph, marks)).strokes
+    expected = Counter((names[stroke.source], names[stroke.target]) for stroke in strokes)
+    assert all(
+        (line.source, line.target) in expected
+        for line in lines(graph)
+        if line.target != "END" or marks.tone(line.ways) not in {None, "weak"}
+    )
 
     dotted = [DOT_LINE.fullmatch(line) for line in dot_of(picture(graph, marks), DARK).split("\n")]
     assert expected == Counter((names[match[1]], names[match[2]]) for match in dotted if match)
@@ -190,9 +208,8 @@ def test_an_svg_has_every_line_and_every_name(graph: NodeGraph[None]) -> None:
         for text in svg.iter("{http://www.w3.org/2000/svg}text")
     }
 
-    ids = {name: f"n{number}" for number, name in enumerate(graph.nodes)} | {"END": "last"}
-    for line in lines(graph):
-        assert titles[f"{ids[line.source]}->{ids[line.target]}"] == 1
+    for stroke in with_badges(picture(graph)).strokes:
+        assert titles[f"{stroke.source}->{stroke.target}"] == 1
     for name in (graph.name, *graph.nodes):
         assert visible(name).replace("\xa0", " ").strip() in texts | {""}
 

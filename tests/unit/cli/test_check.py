@@ -147,3 +147,23 @@ def test_a_narrow_terminal_breaks_lines_between_words(desk: Path) -> None:
 
     assert max(map(len, terminal.text.splitlines())) <= 40
     assert "a gate precedes each tool" in " ".join(terminal.text.split())
+
+
+def test_a_report_has_colours_on_a_terminal_only(
+    desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Colour repeats what the words say, and `NO_COLOR` turns it off (no-color.org)."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    with Terminal("check", "agent", cwd=desk, columns=44) as terminal:
+        assert terminal.end() == Status.OK
+        coloured, plain = terminal.raw, terminal.text
+    monkeypatch.setenv("NO_COLOR", "1")
+    with Terminal("check", "agent", cwd=desk, columns=44) as terminal:
+        assert terminal.end() == Status.OK
+        bare, words = terminal.raw, terminal.text
+
+    assert "\x1b[1;32mgraph 'agent': no problem found" in coloured
+    assert "\x1b[3" not in bare
+    assert plain == words
+    assert all(len(line) <= 44 for line in plain.splitlines())
+    assert "\x1b" not in shown("check", "agent")

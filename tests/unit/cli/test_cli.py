@@ -17,7 +17,7 @@ from tests.unit.cli.pay_desk import parked
 
 HEAVY = ("rich", "yaml", "httpx", "networkx", "fpdf", "graphloop.agent.agent")
 LOADING = ("run", "draw", "check", "diff", "fuzz", "schema", "resume", "replay", "fork")
-COMMANDS = (*LOADING[:6], "runs", "approve", *LOADING[6:])
+COMMANDS = (*LOADING[:6], "runs", "approve", *LOADING[6:], "watch", "init")
 
 
 @pytest.mark.parametrize("columns", ["44", "80"])
@@ -197,3 +197,26 @@ def test_a_missing_store_is_not_created(desk: Path) -> None:
     assert "Did you mean 'runs.db'?" in refused("runs", "--store", "run.db")
     assert "found a folder with other files in it" in refused("runs", "--store", "other")
     assert not (desk / "run.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [("wat", "watch"), ("run --max-st", "--max-steps"), ("diff --th", "--theme")],
+)
+def test_a_shell_completes_commands_and_their_options(typed: str, offered: str) -> None:
+    """The options of a command are known although its module is loaded on its call."""
+    words = f"graphloop {typed}"
+    done = subprocess.run(
+        COMMAND,
+        env={
+            **environment(),
+            "_GRAPHLOOP_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split()) - 1),
+        },
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+    assert done.stdout.split() == [offered]

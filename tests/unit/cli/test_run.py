@@ -107,7 +107,7 @@ def test_an_agents_own_approver_stays_unless_approve_is_given() -> None:
 def test_limits_and_instructions_take_effect() -> None:
     options = ("--max-steps", "1", "--instructions", "Be brief.", "--store", "runs")
 
-    run = shown("run", "pay", "--approve", "always", *options)
+    run = shown("run", "pay", "--approve", "always", *options, status=Status.STOPPED)
 
     assert "max_steps · 1 step · 15 tokens · run " in run
     (journal,) = Path("runs").iterdir()

@@ -134,3 +134,15 @@ def test_a_narrow_terminal_has_fewer_columns(columns: int, last: str, pay_desk: 
     assert lines[0].split()[-1] == last
     question = f"{run_id[:8]} waits for c0.0/c0.0: approval of payer > pay(amount=5)"
     assert question in " ".join(terminal.text.split())
+
+
+def test_a_failed_run_says_why() -> None:
+    """A list of failed runs without reasons sends its reader to each journal."""
+    write({"script.yaml": "- error: the server is down\n"})
+    here("run", "Why?", "--script", "script.yaml", *STORE)
+
+    text, _ = listed("--all")
+
+    assert "failed" in text.splitlines()[1]
+    assert "the server is down" in text.splitlines()[2]
+    assert "the server is down" in json.loads(listed("--all", "--json")[0])["why"]

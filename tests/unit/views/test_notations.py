@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
+from xml.etree import ElementTree
 
 import pytest
 
@@ -16,9 +17,10 @@ from graphloop.nodes import AnswerCheck, Gate, Verify
 from graphloop.policy.policy import allow
 from graphloop.views.dot import dot_of
 from graphloop.views.levels import picture
-from graphloop.views.marks import Marks, Tone
+from graphloop.views.marks import Marks, Tally, Tone
 from graphloop.views.mermaid import mermaid_of
 from graphloop.views.pictures import Picture
+from graphloop.views.render import rendered
 from graphloop.views.text import in_signs_of, text_of
 from graphloop.views.theme import DARK, LIGHT, THEMES, Theme
 from tests.graphs import KINDS, agent, build
@@ -161,3 +163,35 @@ def brightness(colour: str) -> float:
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
     ]
     return sum(part * light for part, light in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_lines_to_end_become_badges_from_four_on() -> None:
+    """Long lines to one END fill the page, and say less than a word in the node."""
+    loop = agent()
+    dot, mermaid, text = (write(picture(loop)) for write in (dot_of, mermaid_of, text_of))
+
+    assert 'label="prepare_step\\nfailed, aborted → END"' in dot
+    assert "n0 -> last" not in dot
+    assert "n7 -> last" in dot, "the expected end of a run keeps its line"
+    assert '"prepare_step<br/>failed#44; aborted #8594; END"' in mermaid
+    assert "failed, aborted ╌" in text
+
+
+def test_a_line_that_a_run_has_taken_is_drawn() -> None:
+    """A badge would hide where the run ended."""
+    marks = Marks(passages={("prepare_step", "failed"): Tally((1,))})
+
+    assert "n0 -> last" in dot_of(picture(agent(), marks))
+
+
+def test_an_svg_speaks_in_words() -> None:
+    """Mice and screen readers read the titles and the description, which were ids."""
+    svg = rendered(picture(agent()), ".svg")
+
+    assert '<svg role="img" aria-label="agent"' in svg
+    assert "It starts at prepare_step." in svg
+    assert "<title>gate: settled → execute</title>" in svg
+    assert "<title>model_call (model)</title>" in svg
+    assert "<title>start → prepare_step</title>" in svg
+    assert not re.search(r"<title>(n\d|cluster|graphloop|last)", svg)
+    ElementTree.fromstring(svg)  # noqa: S314 - we made it ourselves
