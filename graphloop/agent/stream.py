@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Final, Generic, TypeVar, final
+from typing import Generic, TypeVar, final
 
-from ..driver import AsyncDriver, ChildStep, DriverState
+from ..driver import AsyncDriver, ChildStep
 from ..errors import ConfigError, RunFailed
 from ..events import Steered
 from ..graph import NodeGraph
@@ -20,16 +20,13 @@ from ..providers import Live, TextDelta
 from ..run import EndReason, Run
 from ..step import Step
 from ..values import UserMessage
-from .result import RunHandle, RunResult, inform, unseen_costs
+from .result import RESTING, RunHandle, RunResult, inform, log_warnings, unseen_costs
 
 __all__ = ["RunStream"]
 
 S = TypeVar("S")
 
 LEFT = "the stream was left before the run ended; a run with a store can be resumed by its id"
-
-RESTING: Final = {DriverState.ENDED, DriverState.PARKED}
-"""The run has ended, or waits for an answer from outside: no driver has more to do."""
 
 
 @final
@@ -174,8 +171,8 @@ class RunStream(Generic[S]):
         Raises:
             ConfigError: no text, or the stream is over, or no node (`Verify`) hears follow-ups.
         """
-        rows = () if self._graph is None else self._graph.table.values()
-        if rows and not any(FollowUp in row for row in rows):
+        graph = self._graph
+        if graph is not None and not any(FollowUp in row for row in graph.table.values()):
             raise ConfigError(
                 "`follow_up` has no effect: no node of the graph leaves by FollowUp. "
                 "Lead final answers to a Verify()"
@@ -359,6 +356,7 @@ class RunStream(Generic[S]):
         self._parts += parts
 
     def _warn(self, *messages: str) -> None:
+        log_warnings(self.run, messages)
         self._warnings += messages
         if self._result is not None:
             self._result = replace(self._result, warnings=tuple(self._warnings))
@@ -383,6 +381,8 @@ class RunStream(Generic[S]):
             self._parts.append(Finish(*ends, result.total_usage, result.cost_usd))
 
     async def _end(self) -> None:
+        if self._opened and self._opened.ports.observers is not None and not self._over:
+            self._opened.rest()
         try:
             if not self._over and self.on_over is not None:
                 await self.on_over()

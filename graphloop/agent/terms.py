@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Generic, TypeVar, final
+from typing import Any, Final, Generic, TypeVar, final
 from weakref import WeakKeyDictionary
 
 from .. import stores
-from ..driver import Callback, Ports
+from ..driver import Callback, Ports, logged, observers_of
 from ..errors import ConfigError
 from ..events import Setup
 from ..graph import NodeGraph
@@ -35,6 +36,8 @@ __all__ = ["RunTerms", "SharedResources", "run_sync"]
 
 S = TypeVar("S")
 T = TypeVar("T")
+
+LOG: Final = logging.getLogger("graphloop")
 
 
 @final
@@ -157,6 +160,7 @@ class RunTerms(Generic[S]):
         self.secret = options.secret
         self.is_signed = self.secret is not None
         self.clock = options.checked_clock
+        self._observers = observers_of(options.watch)
         self._refuse_unsigned()
         self._share_resources()
         depth = options.max_agent_depth
@@ -215,6 +219,9 @@ class RunTerms(Generic[S]):
             step_s=self.options.step_timeout_s,
             price=self.price,
             clock=self.clock,
+            observers=(
+                logged(self._observers) if LOG.isEnabledFor(logging.INFO) else self._observers
+            ),
         )
 
     def run_sync(self, ask: Callable[[], Awaitable[T]], instead: str) -> T:

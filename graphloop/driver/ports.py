@@ -19,6 +19,7 @@ from ..step import Step
 from ..stores import Store
 from ..tools import Toolbox, ToolOutcome
 from ..values import Reply
+from .observers import Observers
 
 __all__ = [
     "Approver",
@@ -81,6 +82,7 @@ class Ports(Generic[S]):
         clock: returns the time in seconds since the epoch; the run reads no other clock.
         wrong: warnings about condition functions that raised or did not return a bool, in this run
             and its child runs.
+        observers: the observers of the run and of its parents; None for none.
     """
 
     store: Store
@@ -103,6 +105,7 @@ class Ports(Generic[S]):
     price: Price | None = None
     clock: Callable[[], float] = time.time
     wrong: dict[str, None] = field(default_factory=dict[str, None], compare=False)
+    observers: Observers | None = None
 
 
 class Parked(Struct, frozen=True):

@@ -112,9 +112,9 @@ async def execute_call(
         )
 
 
-def raised(name: str, error: Exception) -> ToolOutcome:
-    """Return the outcome of an exception; log its traceback at INFO."""
-    LOG.info("tool %r raised", name, exc_info=error)
+def raised(run_id: str, name: str, error: Exception) -> ToolOutcome:
+    """Return the outcome of an exception; log its traceback, since the model hides the bug."""
+    LOG.warning("run %s: tool %r raised", run_id, name, exc_info=error)
     return ToolOutcome(error_text(error), "error")
 
 
