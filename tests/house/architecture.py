@@ -21,7 +21,18 @@ PAGE = PACKAGE.parent / "docs" / "architecture.md"
 
 ROOMS = (
     *("policy", "rules", "conversation", "limits", "tools", "nodes", "stores", "providers"),
-    *("driver", "parts", "proofs", "views", "agent", "own_nodes", "topology", "testing", "cli"),
+    *(
+        "driver",
+        "parts",
+        "proofs",
+        "views",
+        "otel",
+        "agent",
+        "own_nodes",
+        "topology",
+        "testing",
+        "cli",
+    ),
 )
 
 INTRODUCTION = """\
