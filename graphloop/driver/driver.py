@@ -88,8 +88,8 @@ class AsyncDriver(Generic[S]):
         self._ports = ports
         timer = None if ports.step_s is None else StepTimer(ports.step_s, self._expire)
         self._scope = scope = CancelScope(scope, timer)
-        kind = Performer if ports.observers is None else ObservedPerformer
-        self._performer = performer = kind(ports)
+        performer: Performer[S] = ObservedPerformer(ports) if ports.observers else Performer(ports)
+        self._performer = performer
         self._models = models = Models(ports, performer)
         self.children = children = ChildRuns(ports, performer, self._driver_of)
         self._recorder = recorder = Recorder(

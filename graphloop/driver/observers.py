@@ -7,9 +7,9 @@ and the run goes on. A run without observers pays nothing for them.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import AbstractContextManager, aclosing, contextmanager
-from typing import Any, Final, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 
 from msgspec import Struct
 
@@ -111,7 +111,7 @@ class Observers(Struct, frozen=True):
                     _note(observer, "rest", error, wrong)
 
     @contextmanager
-    def around(self, effect: Effect, run: Run[Any], wrong: dict[str, None]) -> Iterator[None]:
+    def around(self, effect: Effect, run: Run[Any], wrong: dict[str, None]) -> Generator[None]:
         """Enter the context of each observer that has one; no context can swallow an exception."""
         entered: list[tuple[Observer, AbstractContextManager[object]]] = []
         for observer in self.each:
@@ -159,13 +159,14 @@ def observers_of(given: object) -> Observers | None:
         raise ConfigError(
             f"`watch`: expected a list of observers, found {given!r:.80}. Fix: write watch=[…]."
         )
-    for place, observer in enumerate(given):
+    observers = cast("Sequence[Observer]", given)  # `see` is looked for below.
+    for place, observer in enumerate(observers):
         if isinstance(observer, type) or not callable(getattr(observer, "see", None)):
             raise ConfigError(
                 f"`watch[{place}]`: expected an object with a method see(step, graph, path), found "
                 f"{observer!r:.80}. Fix: give an instance of a class that has the method."
             )
-    return Observers(tuple(given)) if given else None
+    return Observers(tuple(observers)) if observers else None
 
 
 def _note(observer: Observer, method: str, error: BaseException, wrong: dict[str, None]) -> None:

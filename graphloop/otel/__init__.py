@@ -2,10 +2,10 @@
 
 Owns the observer `otel()`, for `watch=[otel()]`, and `spans`, which makes the same spans from a
 journal. Needs the extra `otel`. Refuses to record messages unless an environment variable asks.
-Start with `spans.py`.
+Start with `span_tree.py`.
 """
 
 from .observer import CAPTURE, OpenTelemetry, captures_content, otel, spans
-from .spans import SpanTree
+from .span_tree import SpanTree
 
 __all__ = ["CAPTURE", "OpenTelemetry", "SpanTree", "captures_content", "otel", "spans"]

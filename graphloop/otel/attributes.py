@@ -155,14 +155,12 @@ def _message(message: Message) -> dict[str, object]:
             part = {"type": "tool_call_response", "id": message.call_id, "response": message.text}
             return {"role": "tool", "parts": [part]}
         case AssistantMessage():
-            parts: list[dict[str, object]] = []
-            if message.text:
-                parts.append({"type": "text", "content": message.text})
-            parts += [
+            said = [{"type": "text", "content": message.text}] if message.text else []
+            asked = [
                 {"type": "tool_call", "id": one.id, "name": one.name, "arguments": one.arguments}
                 for one in message.calls
             ]
-            return {"role": "assistant", "parts": parts}
+            return {"role": "assistant", "parts": [*said, *asked]}
         case SystemMessage():
             return {"role": "system", "parts": [{"type": "text", "content": message.content}]}
         case UserMessage():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from os import environ
 from time import time
@@ -22,7 +22,7 @@ from ..step import Step
 from ..values import Reply
 from ..views import child_graphs
 from .attributes import Attributes
-from .spans import SpanTree
+from .span_tree import SpanTree
 
 __all__ = ["CAPTURE", "OpenTelemetry", "captures_content", "otel", "spans"]
 
@@ -107,7 +107,7 @@ class OpenTelemetry:
         self._tree.rest(run)
 
     @contextmanager
-    def around(self, effect: Effect, run: Run[Any], /) -> Iterator[None]:
+    def around(self, effect: Effect, run: Run[Any], /) -> Generator[None]:
         """Make the effect's span current, so that spans of tools and HTTP clients lie below it."""
         context = self._tree.context_of(run, effect)
         if context is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -35,7 +35,7 @@ class Eye:
         self.seen.append((path, step.run.id, step.run.seq))
 
     @contextmanager
-    def around(self, effect: Effect, run: Run[Any], /) -> Iterator[None]:
+    def around(self, effect: Effect, run: Run[Any], /) -> Generator[None]:
         self.effects.append(type(effect).__name__)
         mine = isinstance(effect, CallTool | CallModel)
         token = HERE.set(effect.call.id if isinstance(effect, CallTool) else "model")

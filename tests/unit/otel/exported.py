@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -72,8 +72,8 @@ class Exported:
         return {metric.name: [*metric.data.data_points] for metric in self._metrics()}
 
     def _metrics(self) -> Iterator[Any]:
-        data = self._reader.get_metrics_data()
-        for resource in [] if data is None else data.resource_metrics:
+        data = cast("Any", self._reader.get_metrics_data())  # Its types are partly unknown.
+        for resource in () if data is None else data.resource_metrics:
             for scope in resource.scope_metrics:
                 yield from scope.metrics
 
