@@ -16,7 +16,7 @@ from opentelemetry.instrumentation.httpx import HTTPXClientInstrumentor
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode
 
-from graphloop import Agent, ask, deny, tool
+from graphloop import Agent, allow, ask, deny, tool
 from graphloop.otel import CAPTURE, spans
 from graphloop.run import EndReason
 from graphloop.stores import MemoryStore
@@ -329,3 +329,47 @@ async def test_metrics_have_the_names_of_the_conventions() -> None:
     assert {"input": 220, "output": 10} == sums
     names = {name for points in found.values() for point in points for name in point.attributes}
     assert NAMES >= names
+
+
+async def test_a_parked_child_has_a_span_below_each_span_of_its_parent() -> None:
+    """The approval of a nested call is where the time went; it must not hang in the air."""
+    seen, store = Exported(), MemoryStore()
+    child = Agent(ScriptedModel([calls("look"), "below"]), name="kid", tools=[look])
+    helper = child.as_tool(name="helper", description="Helps.")
+    one = agent(
+        seen, calls("helper"), tools=[helper], store=store, gate=ask("look") | allow("helper")
+    )
+    parked = await one.generate("go", run_id="r")
+    assert EndReason.PARKED is parked.end_reason
+    await one.runs.approve("r", parked.pending[0].key)
+    assert EndReason.COMPLETED is (await one.resume("r")).end_reason
+
+    above = [seen.parent(seen.parent(span)) for span in seen.named("invoke_agent kid")]
+    assert seen.named("invoke_agent agent") == above
+    assert [0, 1] == [len(span.links) for span in seen.named("invoke_agent kid")]
+    assert seen.tree() == await of_journal(one, store)
+
+
+async def test_an_iterated_run_is_one_span() -> None:
+    """A caller who looks at each turn does not cut the run into pieces."""
+    seen, store = Exported(), MemoryStore()
+    one = agent(seen, calls("look"), calls("look"), tools=[look], store=store)
+    async with one.iter("go", run_id="r") as turns:
+        async for _ in turns:
+            pass
+
+    assert 1 == len(seen.named("invoke_agent agent"))
+    assert seen.tree() == await of_journal(one, store)
+
+
+async def test_a_run_that_is_left_ends_its_spans_as_interrupted() -> None:
+    """A client that goes away must not hide the trace of what it paid for."""
+    seen, store = Exported(), MemoryStore()
+    stream = agent(seen, calls("look"), tools=[look], store=store).stream("go", run_id="r")
+    async for _ in stream.full_stream:
+        break
+    await stream.aclose()
+
+    (root,) = seen.named("invoke_agent agent")
+    assert "interrupted" == attributes(root)["graphloop.end_reason"]
+    assert StatusCode.UNSET is root.status.status_code
