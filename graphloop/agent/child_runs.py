@@ -86,6 +86,9 @@ class ChildOpener(Generic[S]):
             stoppable=ports.stoppable,
             clock=ports.clock,
             wrong=ports.wrong,
+            observers=own.observers
+            if ports.observers is None
+            else ports.observers.joined(own.observers),
         )
         run_id = f"{parent.id}/{effect.key}"
 

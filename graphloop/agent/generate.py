@@ -132,7 +132,7 @@ ABOUT_ONE_ANSWER: Final = frozenset(
         *("instructions", "max_output_retries", "max_tokens", "max_verify_retries", "name"),
         *("on_bad_history", "on_step_finish", "output_mode", "price", "prices"),
         *("provider_options", "retries", "seed", "step_timeout_s", "stop_sequences"),
-        *("temperature", "timeouts", "top_p", "verify"),
+        *("temperature", "timeouts", "top_p", "verify", "watch"),
     )
 )
 """The options that `generate_object` accepts: those that have an effect without tools."""

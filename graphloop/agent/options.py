@@ -12,7 +12,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypedDict, cast, final
 
 from ..conversation import Compaction
-from ..driver import Pending, Price
+from ..driver import Observer, Pending, Price
 from ..errors import ConfigError, not_among
 from ..limits import ModelPrice
 from ..policy import Approval, Policy, secret_of
@@ -98,6 +98,8 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     `agents`: agents and graphs by name, for the nodes of a graph that run agents by name. An agent
     keeps its own model; a graph uses the model of the run.
     `on_step_finish`: a function called with each finished turn; its error becomes a warning.
+    `watch`: observers: objects with `see(step, graph, path)`, called with each step of the run and
+    of its child runs (`graphloop.driver.Observer`). An observer's error becomes a warning.
     `store`: the place of the journal: a `Store`, a database file (`runs.db`), or a directory for
     JSON-lines files. Without a store, the journal is kept in memory.
     `api_key`, `base_url`: access to a model given by name; by default read from the environment.
@@ -130,6 +132,7 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     on_bad_history: Literal["repair", "refuse"]
     agents: Mapping[str, NamedAgent]
     on_step_finish: Listener[DepsT] | None
+    watch: Sequence[Observer]
     store: Store | str | None
     api_key: str | None
     base_url: str | None
@@ -245,6 +248,7 @@ class Options:
     on_bad_history: Literal["repair", "refuse"] = "repair"
     agents: Mapping[str, NamedAgent] = field(default_factory=dict[str, NamedAgent])
     on_step_finish: Listener[Any] | None = None
+    watch: Sequence[Observer] = ()
     store: Store | str | None = None
     api_key: str | None = field(default=None, repr=False)
     base_url: str | None = None

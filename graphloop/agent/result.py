@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import sub
 from typing import Any, Final, Generic, cast, final
@@ -13,7 +14,16 @@ from msgspec.structs import astuple
 from typing_extensions import TypeVar
 
 from ..conversation import latest_answer
-from ..driver import AsyncDriver, Pending, Ports, Seen, cancelled_inside, pending_of, unseen_costs
+from ..driver import (
+    AsyncDriver,
+    DriverState,
+    Pending,
+    Ports,
+    Seen,
+    cancelled_inside,
+    pending_of,
+    unseen_costs,
+)
 from ..effects import AwaitCaller, StartRun
 from ..events import Steered
 from ..graph import NodeGraph
@@ -28,11 +38,24 @@ from .conversation_answers import bind_token, conversation_digest
 from .final_answer import FinalAnswer, answers_of, failure_of, output_from
 from .journals import run_display
 
-__all__ = ["RunHandle", "RunResult", "inform", "shortfalls", "spent_by"]
+__all__ = [
+    "RESTING",
+    "RunHandle",
+    "RunResult",
+    "inform",
+    "log_warnings",
+    "shortfalls",
+    "spent_by",
+]
 
 OutputT_co = TypeVar("OutputT_co", default=str, covariant=True)
 S = TypeVar("S", default=None)
 T = TypeVar("T")
+
+LOG: Final = logging.getLogger("graphloop")
+
+RESTING: Final = {DriverState.ENDED, DriverState.PARKED}
+"""The run has ended, or waits for an answer from outside: no driver has more to do."""
 
 ANSWERED: Final = {None, EndReason.COMPLETED, EndReason.ERROR}
 """The end reasons without a warning about a missing output; None: no `output_type`, or no end."""
@@ -285,6 +308,12 @@ class RunHandle(Generic[S]):
         answers = () if answer is None else (answer,)
         return replace(self, seen=self.driver.resume(run, answers, at_once=not cut))
 
+    def rest(self) -> None:
+        """Tell the observers that the run has ended, is parked, or was left."""
+        run, observers = self.driver.run, self.ports.observers
+        if run is not None and observers is not None:
+            observers.rest(run, self.ports.wrong)
+
     def findings(self, run: Run[S]) -> tuple[str, ...]:
         """Return the warnings about a run that ended or parked, and about its child runs."""
         here = self.driver.children
@@ -302,6 +331,8 @@ class RunHandle(Generic[S]):
         """Return the result of a run that ended or parked, or the exception of a failed run."""
         ports, here = self.ports, self.driver.children
         refused = here.busy if here.drivers or here.refused else ()
+        if refused:
+            log_warnings(run, refused)
         result: RunResult[Any, S] = RunResult(
             run,
             ports.store,
@@ -339,6 +370,12 @@ def shortfalls(run: Run[Any]) -> tuple[str, ...]:
             for step in cut
         ],
     )
+
+
+def log_warnings(run: Run[Any] | None, warnings: Iterable[str]) -> None:
+    """Log the warnings of a run, for a developer who does not look at `RunResult.warnings`."""
+    for warning in warnings:
+        LOG.warning("run %s: %s", "(not started)" if run is None else run.id, warning)
 
 
 async def inform(name: str, listener: Callable[[T], object], argument: T) -> tuple[str, ...]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Final, Generic, final
+from typing import Generic, final
 
-from ..driver import AsyncDriver, ChildStep, DriverState, unseen_costs
+from ..driver import AsyncDriver, ChildStep, unseen_costs
 from ..errors import ConfigError, RunFailed
 from ..events import Steered
 from ..graph import NodeGraph
@@ -20,14 +20,11 @@ from ..providers import Live, TextDelta
 from ..run import EndReason, Run
 from ..step import Step
 from ..values import UserMessage
-from .result import OutputT_co, RunHandle, RunResult, S, inform
+from .result import RESTING, OutputT_co, RunHandle, RunResult, S, inform, log_warnings
 
 __all__ = ["RunStream"]
 
 LEFT = "the stream was left before the run ended; a run with a store can be resumed by its id"
-
-RESTING: Final = {DriverState.ENDED, DriverState.PARKED}
-"""The states of a driver whose run has ended, or waits for an answer from outside."""
 
 
 @final
@@ -175,8 +172,8 @@ class RunStream(Generic[OutputT_co, S]):
         Raises:
             ConfigError: the message is no string, the stream ended, or the graph has no `Verify`.
         """
-        rows = () if self._graph is None else self._graph.table.values()
-        if rows and not any(FollowUp in row for row in rows):
+        graph = self._graph
+        if graph is not None and not any(FollowUp in row for row in graph.table.values()):
             raise ConfigError(
                 "`follow_up` has no effect: no node of the graph leaves by FollowUp. "
                 "Lead final answers to a Verify()"
@@ -357,6 +354,7 @@ class RunStream(Generic[OutputT_co, S]):
         self._parts += parts
 
     def _warn(self, *messages: str) -> None:
+        log_warnings(self.run, messages)
         self._warnings += messages
         if self._result is not None:
             self._result = replace(self._result, warnings=tuple(self._warnings))
@@ -381,6 +379,8 @@ class RunStream(Generic[OutputT_co, S]):
             self._parts.append(Finish(*ends, result.total_usage, result.cost_usd))
 
     async def _end(self) -> None:
+        if self._opened and self._opened.ports.observers is not None and not self._over:
+            self._opened.rest()
         try:
             if not self._over and self.on_over is not None:
                 await self.on_over()

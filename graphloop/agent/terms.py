@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
@@ -17,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar, final
 from weakref import WeakKeyDictionary
 
 from .. import stores
-from ..driver import Callback, Ports
+from ..driver import Callback, Ports, logged, observers_of
 from ..errors import ConfigError
 from ..events import ChatSoFar, Setup
 from ..graph import NodeGraph
@@ -42,6 +43,8 @@ OVERRIDES: Final[ContextVar[Mapping[RunTerms[Any], RunTerms[Any]] | None]] = Con
     "graphloop_overrides", default=None
 )
 """The terms that tests put in place of others, in this task and the tasks that it starts."""
+
+LOG: Final = logging.getLogger("graphloop")
 
 
 @final
@@ -173,6 +176,7 @@ class RunTerms(Generic[S]):
         self.secret = options.secret
         self.is_signed = self.secret is not None
         self.clock = options.checked_clock
+        self._observers = observers_of(options.watch)
         self._refuse_unsigned()
         self._share_resources()
         depth = options.max_agent_depth
@@ -272,6 +276,9 @@ class RunTerms(Generic[S]):
             price=self.price,
             clock=self.clock,
             deps=deps,
+            observers=(
+                logged(self._observers) if LOG.isEnabledFor(logging.INFO) else self._observers
+            ),
         )
 
     def check_deps(self, given: Mapping[str, object]) -> None:

@@ -10,6 +10,7 @@ from .cancellation import cancelled_inside
 from .children import child_unwanted
 from .driver import AsyncDriver, DriverState
 from .models import unseen_costs
+from .observers import Observer, Observers, Resting, Surrounding, observers_of
 from .pending import Pending, ask_key, bad_edit, capability_of, pending_of, question_of, unfit
 from .performer import failed
 from .ports import (
@@ -24,6 +25,7 @@ from .ports import (
     Seen,
     Settler,
 )
+from .run_log import RunLog, logged
 
 __all__ = [
     "Approver",
@@ -33,18 +35,25 @@ __all__ = [
     "ChildStep",
     "DriverState",
     "LeftOpen",
+    "Observer",
+    "Observers",
     "Pending",
     "Ports",
     "Price",
+    "Resting",
     "Resumption",
+    "RunLog",
     "Seen",
     "Settler",
+    "Surrounding",
     "ask_key",
     "bad_edit",
     "cancelled_inside",
     "capability_of",
     "child_unwanted",
     "failed",
+    "logged",
+    "observers_of",
     "pending_of",
     "question_of",
     "unfit",

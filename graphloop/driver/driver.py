@@ -41,7 +41,7 @@ from ..values import UserMessage, evolve
 from .ahead import Ahead
 from .cancellation import CancelScope, StepTimer
 from .children import ChildRuns
-from .in_flight import SEEN, InFlight
+from .in_flight import SEEN, InFlight, ObservedPerformer
 from .models import ModelCallInFlight, Models
 from .pending import Pending, pending_of
 from .performer import Performer
@@ -88,7 +88,8 @@ class AsyncDriver(Generic[S]):
         self._ports = ports
         timer = None if ports.step_s is None else StepTimer(ports.step_s, self._expire)
         self._scope = scope = CancelScope(scope, timer)
-        self._performer = performer = Performer(ports)
+        performer: Performer[S] = ObservedPerformer(ports) if ports.observers else Performer(ports)
+        self._performer = performer
         self._models = models = Models(ports, performer)
         self.children = children = ChildRuns(ports, performer, self._driver_of)
         self._recorder = recorder = Recorder(
@@ -97,7 +98,7 @@ class AsyncDriver(Generic[S]):
         self._in_flight = InFlight(
             performer,
             lambda effect: (
-                ModelCallInFlight(models, effect)
+                ModelCallInFlight(models, effect, recorder.latest)
                 if isinstance(effect, CallModel)
                 else children.drive(effect, recorder.latest_started)
             ),

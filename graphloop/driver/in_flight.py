@@ -29,7 +29,7 @@ from .models import DELTAS
 from .performer import Performed, Performer
 from .ports import ChildStep, LeftOpen, Parked
 
-__all__ = ["SEEN", "InFlight", "Item", "Source"]
+__all__ = ["SEEN", "InFlight", "Item", "ObservedPerformer", "Source"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -73,6 +73,17 @@ class Source(Protocol):
     def aclose(self) -> Awaitable[None]:
         """Cancel the effect, unless the effect has ended."""
         ...
+
+
+class ObservedPerformer(Performer[S], eq=False):
+    """Performs each effect inside the contexts of the run's observers."""
+
+    async def perform(self, effect: Performed, run: Run[S]) -> Answering:
+        """Perform one effect, as `Performer.perform` does, inside the observers' contexts."""
+        observers = self._ports.observers
+        assert observers is not None, "the driver has looked"
+        with observers.around(effect, run, self._ports.wrong):
+            return await super().perform(effect, run)
 
 
 class InFlight(Struct, Generic[S], eq=False):

@@ -135,11 +135,13 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
     """A model call: `__anext__` returns each delta and, last, the event that answers the call.
 
     It is no async generator, because the event loop tracks each generator, at a cost per call.
-    `reported` is the server's latest usage report; None if the call failed before any output.
+    `run` is the run that asks, for its observers. `reported` is the server's latest usage report;
+    None if the call failed before any output.
     """
 
     models: Models[S]
     effect: CallModel
+    run: Run[S] | None = None
     said: list[str] = field(default_factory=list[str])
     reported: Reply | None = NOTHING_YET
     _stream: AsyncGenerator[StreamItem, None] | None = None
@@ -151,7 +153,13 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
         try:
             if self._stream is None:
                 models.calls[effect.id] = self
-                self._stream = models.session(effect.model).stream(effect.request)
+                items, ports = models.session(effect.model).stream(effect.request), models.ports
+                seen_by, run = ports.observers, self.run
+                self._stream = (
+                    items
+                    if seen_by is None or run is None
+                    else seen_by.around_each(items, effect, run, ports.wrong)
+                )
             async for item in self._stream:
                 if type(item) is TextDelta:
                     self._content_seen = True

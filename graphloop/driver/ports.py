@@ -19,6 +19,7 @@ from ..step import Step
 from ..stores import Store
 from ..tools import Toolbox, ToolOutcome
 from ..values import Reply
+from .observers import Observers
 
 __all__ = [
     "Approver",
@@ -82,6 +83,7 @@ class Ports(Generic[S]):
         deps: the caller's object for the user's functions; no journal and no error shows it.
         wrong: warnings about condition functions that raised or did not return a bool, in this run
             and its child runs.
+        observers: the observers of the run and of its parents; None for none.
     """
 
     store: Store
@@ -105,6 +107,7 @@ class Ports(Generic[S]):
     clock: Callable[[], float] = time.time
     deps: object = field(default=None, repr=False, compare=False)
     wrong: dict[str, None] = field(default_factory=dict[str, None], compare=False)
+    observers: Observers | None = None
 
 
 class Parked(Struct, frozen=True):

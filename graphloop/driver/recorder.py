@@ -15,6 +15,7 @@ store then rejects the next append, and the recorder reads the other driver's ev
 from __future__ import annotations
 
 import asyncio
+import logging
 from asyncio import CancelledError
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -37,6 +38,8 @@ from .ports import Ports
 __all__ = ["Recorder", "journaled"]
 
 S = TypeVar("S")
+
+LOG: Final = logging.getLogger("graphloop")
 
 RELEASED_AS: Final[Mapping[EndReason, ReleaseStatus]] = {
     EndReason.ABORTED: "cancelled",
@@ -196,6 +199,9 @@ class Recorder(Generic[S]):
             assert isinstance(event, EffectFailed), "nothing else interrupts"
             started = EffectsStarted(event.at, (event.effect,), event.spent)
             taken = step(self._graph, self.latest_started, started)
+        elif isinstance(event, EffectFailed) and not taken.run.ended:
+            said = self.run_id, taken.run.node, event.failure.error
+            LOG.warning("run %s: an effect failed, and the run goes on at %s: %s", *said)
         self.held.append(taken)
         self.latest = taken.run
         return taken, failed
@@ -236,6 +242,8 @@ class Recorder(Generic[S]):
             raise
         self.is_torn, self.run, self.held = False, self.latest, []
         self.unseen += held
+        if (observers := self._ports.observers) is not None:
+            observers.see(held, self._graph, self._ports.path, self._ports.wrong)
         if self._models.calls:
             self._models.are_journaled(events)
         if cut is not None:
@@ -304,6 +312,8 @@ class Recorder(Generic[S]):
         for taken in replay_steps(self._graph, typed_events(self._ports.state_type, events)):
             if taken.run.seq > known:
                 self.unseen.append(taken)
+                if (observers := self._ports.observers) is not None:
+                    observers.see((taken,), self._graph, self._ports.path, self._ports.wrong)
             self.set_run(taken.run)
         self.is_torn = self._ends = False
 

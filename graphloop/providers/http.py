@@ -8,6 +8,7 @@ listeners may have seen the earlier content.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import re
 import ssl
@@ -31,6 +32,8 @@ from .retries import Retries
 from .timeouts import Timeouts, Watch
 
 __all__ = ["Endpoint", "HttpEnvironment", "HttpProvider", "HttpSession", "Retries", "Timeouts"]
+
+LOG: Final = logging.getLogger("graphloop")
 
 _UNTOLD = Usage(untold_attempts=1)
 
@@ -350,6 +353,8 @@ class _Attempts:
         wait_s = retries.wait_s(self._count, error, world.jitter())
         if not (retries.allows(self._count, error) and self._watch.allows(wait_s)):
             return False
+        said = self._provider.label, self._count, type(error).__name__, wait_s
+        LOG.warning("model %s: attempt %d failed (%s); the next one starts in %.1f s", *said)
         await self.close()
         await world.sleep(wait_s)
         return True

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
-from ..errors import ConfigError, ToolDefinitionError
+from ..errors import ConfigError, ToolDefinitionError, ToolError
 from .options import Reconcile, ToolPolicy
 from .outcome import ToolOutcome, error_text, result_content
 from .schema import Parameters
@@ -120,9 +120,13 @@ async def execute_call(
         )
 
 
-def raised(name: str, error: Exception) -> ToolOutcome:
-    """Return the error outcome for an exception of the tool `name`; log its traceback at INFO."""
-    LOG.info("tool %r raised", name, exc_info=error)
+def raised(run_id: str, name: str, error: Exception) -> ToolOutcome:
+    """Return the error outcome of an exception; log its traceback, since the model hides the bug.
+
+    A `ToolError` is written for the model on purpose, so it is no bug of the tool.
+    """
+    level = logging.DEBUG if isinstance(error, ToolError) else logging.WARNING
+    LOG.log(level, "run %s: tool %r raised", run_id, name, exc_info=error)
     return ToolOutcome(error_text(error), "error")
 
 

@@ -7,6 +7,7 @@ function counts as failed. A gate of this process that the journal does not have
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -29,6 +30,8 @@ class Gates(NamedTuple):
     recorded: tuple[Policy, ...]
     added: tuple[Policy, ...]
 
+
+LOG: Final = logging.getLogger("graphloop")
 
 NO_GATES: Final = Gates((), ())
 
@@ -65,9 +68,12 @@ async def answer_of(
         return condition
     try:
         return await tool.holds(condition, call.arguments, context)
-    except Exception as error:  # noqa: BLE001 - the effect boundary: it counts against the call.
+    except Exception as error:
         raised = "" if isinstance(error, ConfigError) else f"raised {known_name(error)}: "
-        wrong[f"`{name}`: {raised}{error} It counted against a call of {call.name!r}."] = None
+        said = f"`{name}`: {raised}{error} It counted against a call of {call.name!r}."
+        if said not in wrong:
+            LOG.warning("run %s: %s", context.run_id, said, exc_info=error)
+        wrong[said] = None
         return None
 
 

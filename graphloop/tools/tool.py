@@ -242,7 +242,7 @@ class Tool(Generic[P, R_co]):
                 result = await cast("Awaitable[object]", result)  # isinstance knows no result type.
             return ToolOutcome(result_content(result, policy.result_chars_max), "ok")
         except Exception as error:  # noqa: BLE001 - a tool is user code: the boundary.
-            return raised(self.name, error)
+            return raised(context.run_id, self.name, error)
 
     async def reconciled(
         self, arguments: str, context: ToolContext

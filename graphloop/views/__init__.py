@@ -12,7 +12,7 @@ from ..lazy import front_door
 if TYPE_CHECKING:
     from .comparison import changes_picture
     from .dot import dot_of
-    from .levels import Level, picture
+    from .levels import Level, child_graphs, picture
     from .marks import Marks, Tally, Tone
     from .mermaid import mermaid_of
     from .notebook import notebook_bundle, run_bundle
@@ -35,6 +35,7 @@ __all__ = [
     "Theme",
     "Tone",
     "changes_picture",
+    "child_graphs",
     "dot_of",
     "in_signs_of",
     "is_machine",
@@ -59,7 +60,7 @@ __getattr__ = front_door(
     {
         ".comparison": ("changes_picture",),
         ".dot": ("dot_of",),
-        ".levels": ("Level", "picture"),
+        ".levels": ("Level", "child_graphs", "picture"),
         ".marks": ("Marks", "Tally", "Tone"),
         ".mermaid": ("mermaid_of",),
         ".notebook": ("notebook_bundle", "run_bundle"),

@@ -27,6 +27,7 @@ ROOMS = (
         "parts",
         "proofs",
         "views",
+        "otel",
         "agent",
         "own_nodes",
         "topology",

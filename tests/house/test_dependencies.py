@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-MODULES = {"PyYAML": "yaml", "fpdf2": "fpdf"}
+MODULES = {"PyYAML": "yaml", "fpdf2": "fpdf", "opentelemetry-api": "opentelemetry"}
 """Modules that are not named like their package."""
 PROGRAMS = {"graphviz-pure"}
 """Packages that are started, not imported."""

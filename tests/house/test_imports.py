@@ -19,6 +19,7 @@ HEAVY = (
     "jsonschema",
     "networkx",
     "openai",
+    "opentelemetry",
     "rich",
     "typer",
     "yaml",

@@ -93,6 +93,14 @@ class Telling:
         return self.says
 
 
+class Watching(Telling):
+    """An observer of the user's."""
+
+    def see(self, step: object, *_: object) -> None:
+        """Note the step."""
+        self(step)
+
+
 def shortened(_: object) -> list[UserMessage]:
     """Return a short conversation."""
     return [UserMessage("in short")]
@@ -123,6 +131,7 @@ CASES: Mapping[str, Case] = {
     "on_bad_history": Case("refuse", messages=ORPHAN),
     "agents": Case({"kid": HELPER}),
     "on_step_finish": Case(Telling(None)),
+    "watch": Case((Watching(None),)),
     "store": Case(MemoryStore()),
     "api_key": Case("key"),
     "base_url": Case("http://127.0.0.1:9"),
@@ -170,7 +179,10 @@ def observed(case: Case, **options: object) -> object:
         "clock": lambda: 0.0,
     }
     given |= {**case.base, **options}
-    functions = [one for one in given.values() if isinstance(one, Telling)]
+    watching = given.get("watch", ())
+    assert isinstance(watching, Sequence)
+    known: list[object] = [*given.values(), *watching]
+    functions = [one for one in known if isinstance(one, Telling)]
     for one in functions:
         one.asked.clear()
     try:

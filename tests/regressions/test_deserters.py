@@ -136,8 +136,7 @@ async def test_a_run_that_is_stopped_ends_while_its_tool_stays(
     assert (EndReason.ABORTED if why == "abort" else EndReason.TIMEOUT) is result.end_reason
     assert "unknown" == result.steps[0].tool_results[0].status
     assert before == after
-    assert ["graphloop"] == [one.name for one in caplog.records]
-    assert "left behind" in caplog.text
+    assert 1 == sum("left behind" in one for one in caplog.messages)
 
 
 @pytest.mark.parametrize("streamed", [False, True])

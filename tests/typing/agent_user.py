@@ -51,13 +51,16 @@ from graphloop import (
 )
 from graphloop.driver.ports import Callback
 from graphloop.events import Answer, Changes
+from graphloop.graph import NodeGraph
 from graphloop.limits import stop
 from graphloop.limits.stop import StopInfo
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep, StopCheck
+from graphloop.otel import otel
 from graphloop.outcomes import Answered, AnsweredCalls, Calls, Go, Ready, Settled
 from graphloop.parts.parts import Part
 from graphloop.providers import Timeouts
 from graphloop.run import Run
+from graphloop.step import Step
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import Message, ToolCall, ToolResult
@@ -108,6 +111,11 @@ def listen(step: StepResult) -> None:
     assert_type(step.usage, Usage)
 
 
+class Watcher:
+    def see(self, step: Step[object], graph: NodeGraph[object], path: tuple[str, ...], /) -> None:
+        assert_type(step.run.seq, int)
+
+
 agent: Agent = Agent(
     "anthropic:claude-opus-4-8",
     tools=[get_weather, refund, client, plain],
@@ -116,6 +124,7 @@ agent: Agent = Agent(
     prepare_step=prepare,
     approve_tool_call=decide,
     on_step_finish=listen,
+    watch=[Watcher(), otel()],
     store=MemoryStore(),
 )
 by_name = Agent(ScriptedModel(["hi"]), tools={"weather": get_weather, "find": plain})

@@ -111,6 +111,7 @@ def everything() -> EveryAgentOption:
         "on_bad_history": "refuse",
         "agents": {},
         "on_step_finish": None,
+        "watch": (),
         "store": None,
         "api_key": None,
         "base_url": None,

@@ -345,3 +345,14 @@ async def test_a_call_given_up_between_attempts_leaves_nothing_open() -> None:
 
 async def anext_of(stream: AsyncGenerator[StreamItem, None]) -> StreamItem:
     return await anext(stream)
+
+
+def test_a_retry_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """A server that fails each second request makes an agent slow, and nothing else shows it."""
+    items, error = asked(json_answer(529, DOWN), Answer(HI))
+
+    assert error is None
+    assert isinstance(items[-1], Reply)
+    (line,) = [one for one in caplog.messages if "attempt 1 failed" in one]
+    assert line.startswith("model ")
+    assert "overloaded" not in line

@@ -210,7 +210,7 @@ def test_the_traceback_of_an_exception_is_in_the_log(caplog: pytest.LogCaptureFi
         """Look."""
         return {"London": "rain"}[city]
 
-    with caplog.at_level("INFO", logger="graphloop"):
+    with caplog.at_level("WARNING", logger="graphloop"):
         run(weather, '{"city": "Paris"}')
 
     assert "tool 'weather' raised" in caplog.text

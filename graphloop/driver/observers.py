@@ -1,0 +1,179 @@
+"""Observers: the caller's objects that see each step of a run, and surround its effects.
+
+The option `watch` takes observers. An observer only looks: its error becomes a warning of the run,
+and the run goes on. A run without observers pays nothing for them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import AbstractContextManager, aclosing, contextmanager
+from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
+
+from msgspec import Struct
+
+from ..effects import Effect
+from ..errors import ConfigError, known_name
+from ..graph import NodeGraph
+from ..run import Run
+from ..step import Step
+
+__all__ = ["Observer", "Observers", "Resting", "Surrounding", "observers_of"]
+
+T = TypeVar("T")
+
+LOG: Final = logging.getLogger("graphloop")
+
+
+class Observer(Protocol):
+    """An object that sees every journaled step of a run and of its child runs.
+
+    An observer may also have the methods of `Surrounding` and `Resting`. Example:
+
+        class Count:
+            def see(self, step, graph, path):
+                print(path, type(step.event).__name__, "->", step.run.node)
+
+        agent = Agent("openai:gpt-5", watch=[Count()])
+    """
+
+    def see(self, step: Step[Any], graph: NodeGraph[Any], path: tuple[str, ...], /) -> object:
+        """See a step after its event is journaled, and before its effects start.
+
+        Args:
+            step: the event, the run after the event, and the new effects.
+            graph: the graph of the run.
+            path: the keys of the calls that started the parent agents, outermost first; empty for
+                a run without a parent.
+        """
+        ...
+
+
+@runtime_checkable
+class Surrounding(Protocol):
+    """An observer that also surrounds the effects of a run, such as to set a context variable."""
+
+    def around(self, effect: Effect, run: Run[Any], /) -> AbstractContextManager[object]:
+        """Return the context in which the driver performs an effect.
+
+        The driver enters the context once for a tool, a check, a question or a function. For a
+        model call it enters a new context for each item of the reply, and leaves the context
+        before the caller gets the item. A child run has no context; its own effects have theirs.
+        """
+        ...
+
+
+@runtime_checkable
+class Resting(Protocol):
+    """An observer that is also told when a run rests."""
+
+    def rest(self, run: Run[Any], /) -> object:
+        """Hear that a run has ended, is parked, or was left; its child runs rest with it."""
+        ...
+
+
+class Observers(Struct, frozen=True):
+    """The observers of a run, each called in order.
+
+    The methods note the error of an observer in `wrong`, the warnings of the run.
+    """
+
+    each: tuple[Observer, ...]
+
+    def joined(self, other: Observers | None) -> Observers:
+        """Return these observers and the others, each once: a child run has its parent's too."""
+        more = () if other is None else other.each
+        return Observers((*self.each, *[one for one in more if one not in self.each]))
+
+    def see(
+        self,
+        steps: Sequence[Step[Any]],
+        graph: NodeGraph[Any],
+        path: tuple[str, ...],
+        wrong: dict[str, None],
+    ) -> None:
+        """Show journaled steps to each observer."""
+        for step in steps:
+            for observer in self.each:
+                try:
+                    observer.see(step, graph, path)
+                except BaseException as error:  # noqa: BLE001 - `_note` raises what is not its own
+                    _note(observer, "see", error, wrong)
+
+    def rest(self, run: Run[Any], wrong: dict[str, None]) -> None:
+        """Tell each observer that can hear it that a run rests."""
+        for observer in self.each:
+            if isinstance(observer, Resting):
+                try:
+                    observer.rest(run)
+                except BaseException as error:  # noqa: BLE001 - as in `see`
+                    _note(observer, "rest", error, wrong)
+
+    @contextmanager
+    def around(self, effect: Effect, run: Run[Any], wrong: dict[str, None]) -> Generator[None]:
+        """Enter the context of each observer that has one; no context can swallow an exception."""
+        entered: list[tuple[Observer, AbstractContextManager[object]]] = []
+        for observer in self.each:
+            if isinstance(observer, Surrounding):
+                try:
+                    context = observer.around(effect, run)
+                    context.__enter__()
+                    entered.append((observer, context))
+                except BaseException as error:  # noqa: BLE001 - as in `see`
+                    _note(observer, "around", error, wrong)
+        try:
+            yield
+        finally:
+            for observer, context in reversed(entered):
+                try:
+                    context.__exit__(None, None, None)
+                except BaseException as error:  # noqa: BLE001 - as in `see`
+                    _note(observer, "around", error, wrong)
+
+    async def around_each(
+        self,
+        items: AsyncGenerator[T, None],
+        effect: Effect,
+        run: Run[Any],
+        wrong: dict[str, None],
+    ) -> AsyncGenerator[T, None]:
+        """Yield the items of a model's reply; only the wait for an item is surrounded."""
+        async with aclosing(items):
+            while True:
+                try:
+                    with self.around(effect, run, wrong):
+                        item = await anext(items)
+                except StopAsyncIteration:
+                    return
+                yield item
+
+
+def observers_of(given: object) -> Observers | None:
+    """Return the observers of the option `watch`; None if there are none.
+
+    Raises:
+        ConfigError: `given` is no sequence, or an item of it has no method `see`.
+    """
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise ConfigError(
+            f"`watch`: expected a list of observers, found {given!r:.80}. Fix: write watch=[…]."
+        )
+    observers = cast("Sequence[Observer]", given)  # `see` is looked for below.
+    for place, observer in enumerate(observers):
+        if isinstance(observer, type) or not callable(getattr(observer, "see", None)):
+            raise ConfigError(
+                f"`watch[{place}]`: expected an object with a method see(step, graph, path), found "
+                f"{observer!r:.80}. Fix: give an instance of a class that has the method."
+            )
+    return Observers(tuple(observers)) if observers else None
+
+
+def _note(observer: Observer, method: str, error: BaseException, wrong: dict[str, None]) -> None:
+    """Note an observer's error as a warning, once; an exit of the interpreter passes through."""
+    if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
+        raise error
+    said = f"`watch`: {type(observer).__name__}.{method} raised {known_name(error)}: {error}"
+    if said not in wrong:
+        wrong[said] = None
+        LOG.warning("%s", said, exc_info=error)
