@@ -28,7 +28,7 @@ import yaml
 
 from tests.pages.processes import PROGRAMS, done
 
-__all__ = ["Block", "blocks_of", "run_page"]
+__all__ = ["FENCED", "FRAMEWORKS", "Block", "blocks_of", "check_imports", "run_page"]
 
 FENCED: Final = re.compile(
     r"^(?P<indent> *)```(?P<language>\w*)(?P<info>[^\n]*)\n(?P<text>.*?)^(?P=indent)```$",
@@ -97,10 +97,7 @@ def run_page(path: Path, folder: Path) -> None:
             printed = None
         elif block.title:
             _write(block, folder)
-            if block.title.startswith(tuple(FRAMEWORKS)):
-                _check_imports(block, place)
-            else:
-                assert _used(block, blocks), f"{place}: expected a use of {block.title}"
+            _check_file(block, blocks, place)
         elif block.language in {"python", "sh"}:
             printed = ABSENT if _is_absent(block) else "".join(_run(block, folder, place))
         else:
@@ -121,6 +118,17 @@ def _run(block: Block, folder: Path, place: str) -> Iterator[str]:
         status, output = done(command.partition("  #")[0], folder)
         assert (int(ends[1]) if ends else 0) == status, f"{place}: {command}\n{output}"
         yield output
+
+
+def _check_file(block: Block, blocks: Sequence[Block], place: str) -> None:
+    """Require that the page uses a file, or that a file for another framework makes sense."""
+    package = next((FRAMEWORKS[name] for name in FRAMEWORKS if block.title.startswith(name)), "")
+    if not package:
+        assert _used(block, blocks), f"{place}: expected a use of {block.title}"
+    elif find_spec(package) is None:
+        ast.parse(block.text, place)
+    else:
+        check_imports(block, place, package)
 
 
 def _is_absent(block: Block) -> bool:
@@ -150,14 +158,10 @@ def _read(block: Block, place: str) -> None:
     assert block.language in TYPED, f"{place}: expected a language that is run or shown"
 
 
-def _check_imports(block: Block, place: str) -> None:
-    """Look up the names that a program imports from another framework, where it is installed."""
-    tree = ast.parse(block.text, place)
-    package = next(found for name, found in FRAMEWORKS.items() if block.title.startswith(name))
-    if find_spec(package) is None:
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(package):
+def check_imports(block: Block, place: str, package: str) -> None:
+    """Read a program, and look up the names that it imports from a package."""
+    for node in ast.walk(ast.parse(block.text, place)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == package:
             module = importlib.import_module(node.module or "")
             missing = [name.name for name in node.names if not hasattr(module, name.name)]
             assert [] == missing, f"{place}: {node.module} has no such names"

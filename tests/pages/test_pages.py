@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages.page import FENCED, blocks_of, run_page
+from tests.pages.page import FENCED, blocks_of, check_imports, run_page
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("tutorial", "how-to", "concepts")
+LOOKED_UP = sorted((ROOT / "docs").glob("*.md"))
 PAGES = sorted(page for folder in FOLDERS for page in (ROOT / "docs" / folder).glob("*.md"))
 SENTENCE_END = re.compile(r"(?<=[.:;?!]) |: ")
 CODE = re.compile(r"`[^`]*`")
@@ -21,6 +22,14 @@ WORDS_MAX = 20
 def test_a_page_works_as_it_stands(page: Path, tmp_path: Path) -> None:
     """A reader pastes each block, and each block does what the page says."""
     run_page(page, tmp_path)
+
+
+@pytest.mark.parametrize("page", LOOKED_UP, ids=lambda page: page.stem)
+def test_the_python_of_a_reference_page_names_what_there_is(page: Path) -> None:
+    """Its blocks are pieces of programs: they are read, and their imports are looked up."""
+    for block in blocks_of(page.read_text("utf-8")):
+        if block.language == "python":
+            check_imports(block, f"{page}:{block.line}", "graphloop")
 
 
 def test_every_block_of_python_is_coloured_and_run() -> None:
