@@ -22,6 +22,10 @@ ROOT: Final = Path(__file__).parents[1]
 SHOWN: Final = re.compile(r"!\[[^\]]*\]\(([\w-]+\.svg)\)")
 MODULES: Final = ("errors", "events", "outcomes", "run", "spending", "turn", "values")
 """Modules at the root of the package that users import from."""
+FOR_MAINTAINERS: Final = ("architecture", "contract", "dependencies", "glossary", "seeds")
+CODE: Final = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
+FOR_ROOMS: Final = "No page and no example uses these names; the rooms of graphloop do.\n"
+OTHER: Final = "    options:\n      heading_level: 3\n      show_root_heading: true\n"
 INTERNAL: Final = ("cli", "driver", "views")
 """Rooms that users import nothing from."""
 
@@ -42,8 +46,9 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the reference pages, and the pictures of the other pages."""
+    shown_to_users = words_of_programs()
     for name, names in rooms():
-        page = f"# {name}\n\n::: {name}\n    options:\n      members: [{', '.join(names)}]\n"
+        page = reference(name, names, shown_to_users)
         files.append(File.generated(config, f"reference/{name}.md", content=page))
     for page in list(files.documentation_pages()):
         shown = SHOWN.findall(page.content_string)
@@ -52,6 +57,24 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         for name, picture in pictures(ROOT / "docs" / page.src_uri, missing):
             files.append(File.generated(config, str(folder / name), content=picture))
     return files
+
+
+def reference(room: str, names: list[str], shown: frozenset[str]) -> str:
+    """Return a room's page: first the names that a page or an example shows, then the others."""
+    first = [name for name in names if name in shown]
+    page = f"# {room}\n\n::: {room}\n    options:\n      members: [{', '.join(first)}]\n"
+    others = [f"::: {room}.{name}\n{OTHER}" for name in names if name not in shown]
+    return "\n".join([page, "## For other rooms\n", FOR_ROOMS, *others]) if others else page
+
+
+def words_of_programs() -> frozenset[str]:
+    """Return the everyday names, and each word in the code of users' pages and of the examples."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*/*.md"), *(ROOT / "docs").glob("*.md")]
+    texts = [page.read_text("utf-8") for page in pages if page.stem not in FOR_MAINTAINERS]
+    code = [span for text in texts for span in CODE.findall(text)]
+    code += [path.read_text("utf-8") for path in (ROOT / "examples").rglob("*.py")]
+    everyday = public_names(ROOT / "graphloop" / "__init__.py")
+    return frozenset([*everyday, *re.findall(r"\w+", " ".join(code))])
 
 
 def pictures(page: Path, names: list[str]) -> Iterator[tuple[str, str]]:
