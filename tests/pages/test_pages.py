@@ -11,14 +11,18 @@ from tests.pages.page import FENCED, blocks_of, check_imports, run_page
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("tutorial", "how-to", "concepts")
-LOOKED_UP = sorted((ROOT / "docs").glob("*.md"))
 PAGES = sorted(page for folder in FOLDERS for page in (ROOT / "docs" / folder).glob("*.md"))
+LOOKED_UP = sorted((ROOT / "docs").glob("*.md"))
+WHOLE = [ROOT / "docs" / f"{name}.md" for name in ("fuzzing", "proofs", "temporal")]
+"""Pages to look things up in, whose blocks are whole programs all the same."""
 SENTENCE_END = re.compile(r"(?<=[.:;?!]) |: ")
 CODE = re.compile(r"`[^`]*`")
 WORDS_MAX = 20
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.stem}")
+@pytest.mark.parametrize(
+    "page", [*PAGES, *WHOLE], ids=lambda page: f"{page.parent.name}/{page.stem}"
+)
 def test_a_page_works_as_it_stands(page: Path, tmp_path: Path) -> None:
     """A reader pastes each block, and each block does what the page says."""
     run_page(page, tmp_path)
@@ -26,7 +30,7 @@ def test_a_page_works_as_it_stands(page: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", LOOKED_UP, ids=lambda page: page.stem)
 def test_the_python_of_a_reference_page_names_what_there_is(page: Path) -> None:
-    """Its blocks are pieces of programs: they are read, and their imports are looked up."""
+    """Its blocks may be pieces of programs: they are read, and their imports are looked up."""
     for block in blocks_of(page.read_text("utf-8")):
         if block.language == "python":
             check_imports(block, f"{page}:{block.line}", "graphloop")
