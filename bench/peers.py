@@ -2,7 +2,7 @@
 
     pip install 'graphloop[bench]'
     python -m bench.peers             print the table
-    python -m bench.peers --write     and write it into README.md, with its chart in docs
+    python -m bench.peers --write     and write it into docs/performance.md
 
 A turn is a reply with one call of an async `add`, and its result. Models answer from a script, so
 what is measured is the engine. A peer that is not installed is named as such.
@@ -35,7 +35,7 @@ from .report import replaced, where
 __all__ = ["CONTENDERS", "Contender", "Measured", "main", "table"]
 
 PROJECT: Final = Path(__file__).parent.parent
-README: Final = PROJECT / "README.md"
+PAGE: Final = PROJECT / "docs" / "performance.md"
 CHART: Final = PROJECT / "docs" / "cost-per-turn.svg"
 FLOOR: Final = "raw loop"
 
@@ -75,15 +75,15 @@ class Measured:
 def main(arguments: Sequence[str]) -> None:
     """Measure, print the table, and write it if that is asked for."""
     parser = argparse.ArgumentParser(prog="python -m bench.peers", description="Measure peers.")
-    parser.add_argument("--write", action="store_true", help="write README.md and the chart")
+    parser.add_argument("--write", action="store_true", help="write the page and the chart")
     parser.add_argument("--rounds", type=int, default=3, help="how often each is measured")
     asked = parser.parse_args(arguments)
     found = asyncio.run(measured(CONTENDERS, asked.rounds))
     page = f"{where()}\n\n{table(found)}"
     print(page)
     if asked.write:
-        text = replaced(README.read_text(encoding="utf-8"), page, "peers")
-        README.write_text(text, encoding="utf-8")
+        text = replaced(PAGE.read_text(encoding="utf-8"), page, "peers")
+        PAGE.write_text(text, encoding="utf-8")
         lines = [Line(one.name, one.turn_us) for one in found if one.turn_us]
         CHART.write_text(chart("Processor time of a turn, µs", lines), encoding="utf-8")
 

@@ -36,6 +36,7 @@ __all__ = [
     "fence",
     "give_back",
     "give_up",
+    "is_dead",
     "release",
     "renew",
 ]
@@ -110,7 +111,7 @@ def claim(connection: Connection, tenant: Tenant, run_id: str) -> int:
         "SELECT owner, epoch, lease_until FROM run WHERE run_id = ?", (run_id,)
     ).fetchone()
     owner, epoch, lease_until = (None, 0, 0.0) if row is None else row
-    if owner not in (None, tenant.name) and lease_until > now and not _is_dead(owner):
+    if owner not in (None, tenant.name) and lease_until > now and not is_dead(owner):
         until = datetime.fromtimestamp(lease_until, UTC).isoformat(timespec="seconds")
         raise RunBusy(
             f"run {run_id!r} is being driven by {owner}, whose lease runs until {until}. "
@@ -224,7 +225,7 @@ def abandon(connection: Connection, tenant: Tenant, run_id: str, epoch: int) -> 
     _forget_empty(connection, run_id)
 
 
-def _is_dead(owner: str) -> bool:
+def is_dead(owner: str) -> bool:
     """Whether the owner is a process of this machine that no longer exists.
 
     Such an owner's lease ends at once. A live process in another PID namespace also looks dead;

@@ -16,6 +16,7 @@ from ..events import Event
 from .base import Ask, RunRecord, RunStatus
 from .codec import Codec
 from .journals import is_within, parent_of
+from .sqlite_leases import is_dead
 from .sqlite_schema import entry_id, open_reader
 
 __all__ = ["overview", "read", "read_journal", "run_ids", "signals"]
@@ -25,7 +26,7 @@ T = TypeVar("T")
 ASKS = Decoder(tuple[Ask, ...])
 
 RECORDS: Final = (
-    "SELECT run_id, graph, status, owner IS NOT NULL, lease_until, next_seq - 1, created, "
+    "SELECT run_id, graph, status, owner, lease_until, next_seq - 1, created, "
     "updated, asks, target FROM run WHERE next_seq > 1 "
 )
 WITHIN: Final = "AND (run_id IN (?, ?) OR (run_id >= ? AND run_id < ?)) "
@@ -122,19 +123,19 @@ def overview(connection: Connection, now: float, root: str | None) -> Sequence[R
         RunRecord(
             run_id,
             graph,
-            _status(status, owned=owned, expired=lease_until <= now),
+            _status(status, owner, expired=lease_until <= now),
             events,
             created_at,
             updated_at,
             parent=parent_of(run_id, known),
-            asks=() if owned else ASKS.decode(asks),
+            asks=ASKS.decode(asks) if owner is None else (),
             target=target,
         )
         for (
             run_id,
             graph,
             status,
-            owned,
+            owner,
             lease_until,
             events,
             created_at,
@@ -146,7 +147,7 @@ def overview(connection: Connection, now: float, root: str | None) -> Sequence[R
     )
 
 
-def _status(left_as: RunStatus, *, owned: bool, expired: bool) -> RunStatus:
-    if not owned:
+def _status(left_as: RunStatus, owner: str | None, *, expired: bool) -> RunStatus:
+    if owner is None:
         return left_as
-    return "interrupted" if expired else "running"
+    return "interrupted" if expired or is_dead(owner) else "running"

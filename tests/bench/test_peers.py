@@ -8,7 +8,7 @@ from dataclasses import replace
 from xml.etree.ElementTree import fromstring
 
 from bench.chart import Line, chart
-from bench.peers import CONTENDERS, README, Contender, Measured, measured, table
+from bench.peers import CONTENDERS, PAGE, Contender, Measured, measured, table
 from bench.report import replaced
 
 RAW, OURS = CONTENDERS[:2]
@@ -52,9 +52,9 @@ def test_the_table_tells_multiples_of_the_raw_loop() -> None:
     ]
 
 
-def test_the_readme_has_a_place_for_the_table_of_peers() -> None:
+def test_a_page_has_a_place_for_the_table_of_peers() -> None:
     """Figures are written there by the harness, never by hand."""
-    page = replaced(README.read_text(encoding="utf-8"), "| a |", "peers")
+    page = replaced(PAGE.read_text(encoding="utf-8"), "| a |", "peers")
 
     assert "<!-- peers:begin -->\n\n| a |\n\n<!-- peers:end -->" in page
 

@@ -15,6 +15,8 @@ MODULES = {"PyYAML": "yaml", "fpdf2": "fpdf", "opentelemetry-api": "opentelemetr
 """Modules that are not named like their package."""
 PROGRAMS = {"graphviz-pure"}
 """Packages that are started, not imported."""
+CONTRIBUTORS = {"dev", "bench", "docs"}
+"""Extras that no user installs."""
 ROOMS_MAX = 6
 """How many rooms the page names; of more it says `most rooms`."""
 NAME = re.compile(r"[\w-]+")
@@ -52,10 +54,10 @@ def test_the_page_lists_each_dependency(
 def test_the_page_lists_each_extra(
     project: Mapping[str, Mapping[str, list[str]]], page: Mapping[str, list[list[str]]]
 ) -> None:
-    """`dev` and `bench` are for contributors; `dev` holds the others, or no test could use them."""
+    """The extra `dev` holds the others, or no test could use them."""
     extras = project["optional-dependencies"]
     listed = {
-        name: names(packages) for name, packages in extras.items() if name not in {"dev", "bench"}
+        name: names(packages) for name, packages in extras.items() if name not in CONTRIBUTORS
     }
     rows = [(row[0], row[1]) for row in page["Extras"]]
 

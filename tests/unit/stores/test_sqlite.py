@@ -390,6 +390,23 @@ def test_every_acknowledged_append_survives_kill_9(tmp_path: Path) -> None:
                 assert kept == [Cancelled(seq, run_id) for seq in range(1, len(kept) + 1)]
 
 
+def test_the_run_of_a_killed_process_is_listed_as_interrupted_at_once(tmp_path: Path) -> None:
+    """A service that restarts resumes what the list says; it does not wait for a lease."""
+    path, time = tmp_path / "runs.db", tmp_path / "time"
+    time.write_text("1000", encoding="utf-8")
+    store = SqliteStore(path, clock=lambda: 1000.0)
+
+    with process("drive", path, time) as other:
+        assert "driving" == hear(other)
+        alive = asyncio.run(store.overview())
+        other.kill()
+        other.wait()
+        dead = asyncio.run(store.overview())
+
+    assert ["running"] == [record.status for record in alive]
+    assert ["interrupted"] == [record.status for record in dead]
+
+
 def test_a_driver_stopped_past_its_lease_is_refused_when_it_wakes(tmp_path: Path) -> None:
     """A laptop's lid, a paused container: the process is as sure of its run as ever."""
     path, time = tmp_path / "runs.db", tmp_path / "time"
