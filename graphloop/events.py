@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr
 from .effects import Ask, Note
 from .policy import Rule
 from .rules import TemporalRule
-from .spending import Budget, Spent
+from .spending import Budget, ChatSoFar, Spent
 from .values import (
     Message,
     OutputSpec,
@@ -102,17 +102,6 @@ class Setup(Struct, frozen=True, gc=False):
         """Index the tools by name, once for all turns."""
         if type(self.tools) is not ToolSpecs:
             force_setattr(self, "tools", ToolSpecs(self.tools))
-
-
-class ChatSoFar(Struct, frozen=True, omit_defaults=True, gc=False):
-    """The earlier runs of a chat, as the run of its next question counts them.
-
-    `spent` is what all earlier runs have spent. `states` are the states of the chat's own temporal
-    rules, which are the last rules of the setup.
-    """
-
-    spent: Spent = Spent()
-    states: tuple[int, ...] = ()
 
 
 class Started(Struct, frozen=True, omit_defaults=True, tag=True):

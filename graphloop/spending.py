@@ -12,6 +12,7 @@ from .values import Usage
 
 __all__ = [
     "Budget",
+    "ChatSoFar",
     "Spent",
     "budget",
     "is_number",
@@ -81,6 +82,17 @@ class Spent(Struct, frozen=True, gc=False):
             self.agent_calls + other.agent_calls,
             self.unreported_calls + other.unreported_calls,
         )
+
+
+class ChatSoFar(Struct, frozen=True, omit_defaults=True, gc=False):
+    """The earlier runs of a chat, as the run of its next question counts them.
+
+    `spent` is what all earlier runs have spent. `states` are the states of the chat's own temporal
+    rules, which are the last rules of the setup.
+    """
+
+    spent: Spent = Spent()
+    states: tuple[int, ...] = ()
 
 
 class Budget(Struct, frozen=True, gc=False):

@@ -12,42 +12,28 @@ from typing_extensions import TypeForm, TypeVar
 
 from ..lazy import notebook_display
 from ..limits import ModelPrice
-from ..parts import Part
 from ..tools import Approval as NeedsApproval
 from ..tools import legal_name
 from .chats.chat import Chat, ChatOptions
 from .child_runs import as_agent_tool
-from .inputs import (
-    CallInput,
-    CallOptions,
-    DepsInput,
-    DepsT,
-    IteratedInput,
-    Model,
-    ResumeInput,
-)
-from .options import NO_DEPS, PLAIN_TEXT, AgentOptions, EveryAgentOption
+from .inputs import CallInput, CallOptions, IteratedInput, Model, ResumeInput
+from .options import NO_DEPS, PLAIN_TEXT, AgentOptions, EveryAgentOption, OverrideOptions
 from .result import RunResult
 from .runs import Questions, Runs, StoreInput
 from .standard import agent_terms, merged_options
-from .starting import for_call, resume_run, start_run
+from .starting import for_call, overriding, resume_run, start_run
 from .stream import RunStream
 from .sub_agents import AgentTool
-from .terms import OVERRIDES
-from .tool_runner import ToolRunner
+from .tool_runner import PartListener, ToolRunner
 
 if TYPE_CHECKING:
     from ..proofs import Bound
 
-__all__ = ["Agent", "OverrideOptions"]
+__all__ = ["Agent"]
 
 DepsT_contra = TypeVar("DepsT_contra", default=None, contravariant=True)
 OutputT_co = TypeVar("OutputT_co", default=str, covariant=True)
 T = TypeVar("T")
-
-
-class OverrideOptions(AgentOptions[DepsT], DepsInput[DepsT], Generic[DepsT], total=False):
-    """The options that a test replaces, and the `deps` of its runs."""
 
 
 @final
@@ -167,11 +153,8 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         now, merged = merged_options(self.model, self._options, given)
         _, terms, _ = agent_terms(now, merged, None if "store" in given else self._terms)
         terms.test_deps = deps
-        token = OVERRIDES.set({**(OVERRIDES.get() or {}), self._terms: terms})
-        try:
+        with overriding(self._terms, terms):
             yield
-        finally:
-            OVERRIDES.reset(token)
 
     def as_tool(
         self,
@@ -272,7 +255,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         self,
         prompt: str | None = None,
         *,
-        on_part: Callable[[Part], object] | None = None,
+        on_part: PartListener | None = None,
         **conversation: Unpack[IteratedInput[DepsT_contra]],
     ) -> ToolRunner[OutputT_co]:
         """Return a `ToolRunner`, which iterates a new run turn by turn and can change each turn.
@@ -322,7 +305,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         self,
         run: str | RunResult[Any],
         *,
-        on_part: Callable[[Part], object] | None = None,
+        on_part: PartListener | None = None,
         **answers: Unpack[ResumeInput[DepsT_contra]],
     ) -> ToolRunner[OutputT_co]:
         """Return a `ToolRunner` that continues a run which `iter` started.

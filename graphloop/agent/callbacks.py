@@ -21,16 +21,16 @@ from ..values import Message
 from .final_answer import OUTPUT, FinalAnswer
 from .hooks import AnswerInfo, Predicate, Review, StepChanges, StepInfo, StopContext
 from .inherited_limits import added_under
-from .inputs import MessageInput, messages_of
-from .options import Options
-from .resources import (
-    AgentResources,
-    active_names,
+from .inputs import (
+    MessageInput,
     checked_tool_names,
     choice_from_now,
     choice_of,
+    messages_of,
     offered,
 )
+from .options import Options
+from .resources import AgentResources, active_names
 
 __all__ = [
     "COMPACT",

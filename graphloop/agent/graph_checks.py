@@ -20,16 +20,9 @@ from .bindings import (
     check_carried,
     facts_of,
 )
-from .inputs import Model
+from .inputs import Model, checked_tool_names, choice_of, offered
 from .options import Options
-from .resources import (
-    AgentResources,
-    check_gate,
-    check_rules,
-    checked_tool_names,
-    choice_of,
-    offered,
-)
+from .resources import AgentResources, check_gate, check_rules
 
 if TYPE_CHECKING:
     from ..proofs import Endless, Ignore

@@ -6,16 +6,16 @@ converts messages to new frozen values, and changes no object of the caller.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypedDict
 
 from typing_extensions import TypeVar
 
-from ..errors import ConfigError
+from ..errors import ConfigError, nearest
 from ..messages import MessageInput, messages_of
 from ..policy import Approval
 from ..providers import Provider
-from ..values import ToolChoice
+from ..values import ToolChoice, ToolSpec
 
 if TYPE_CHECKING:
     # Imported for types only: an agent without an HTTP model loads no HTTP code.
@@ -37,7 +37,12 @@ __all__ = [
     "QuestionInput",
     "ResumeInput",
     "check_run_id",
+    "checked_tool_names",
+    "choice_from_now",
+    "choice_of",
     "messages_of",
+    "offered",
+    "strings",
 ]
 
 DepsT = TypeVar("DepsT", default=None)
@@ -48,6 +53,7 @@ Instructions: TypeAlias = str | Callable[[], Says] | Callable[[DepsT], Says]
 ChoiceInput: TypeAlias = Literal["auto", "required", "none"] | ToolChoice
 
 RUN_ID_CHARS_MAX: Final = 200
+MODES: Final = ("auto", "required", "none", "tool")
 
 
 class DepsInput(TypedDict, Generic[DepsT], total=False):
@@ -154,3 +160,81 @@ def check_run_id(name: str, run_id: str) -> None:
             f"`{name}`: expected text that can be written, found half a surrogate pair in "
             f"{run_id!r}"
         )
+
+
+def strings(option: str, given: Iterable[str]) -> tuple[str, ...]:
+    """Return a list of strings as a tuple, and refuse a single string.
+
+    Raises:
+        ConfigError: the value is a single string, which would be read as a list of letters.
+    """
+    if isinstance(given, str):
+        raise ConfigError(f"`{option}`: expected a list of strings, found {given!r:.80}")
+    return tuple(given)
+
+
+def offered(tools: Sequence[ToolSpec], active: Sequence[str] | None) -> tuple[ToolSpec, ...]:
+    """Return the tools whose names are in `active`; None means all tools."""
+    return tuple(tool for tool in tools if active is None or tool.name in active)
+
+
+def checked_tool_names(
+    option: str, given: Sequence[str], tools: Sequence[ToolSpec]
+) -> tuple[str, ...]:
+    """Return the given tool names as a tuple, after a check that each tool exists.
+
+    Raises:
+        ConfigError: no tool has one of the names.
+    """
+    known = [tool.name for tool in tools]
+    names = strings(option, given)
+    for name in names:
+        if name not in known:
+            raise ConfigError(
+                f"`{option}` names {name!r}, which is not among the tools "
+                f"({', '.join(known) or 'none'}).{nearest(name, known)}"
+            )
+    return names
+
+
+def choice_from_now(choice: ChoiceInput, tools: Sequence[ToolSpec]) -> ToolChoice:
+    """Check a tool choice that is made during a run, and return it as a `ToolChoice`.
+
+    Raises:
+        ConfigError: the choice is not possible with these tools, or is for the first step only.
+    """
+    if isinstance(choice, ToolChoice) and choice.scope == "first_step":
+        raise ConfigError(
+            "`tool_choice` with scope='first_step' has no effect in the middle of a run. Fix: "
+            "leave the scope out. prepare_step chooses for its own step, set_params for all later "
+            "steps."
+        )
+    return choice_of(choice, tools)
+
+
+def choice_of(choice: ChoiceInput, tools: Sequence[ToolSpec]) -> ToolChoice:
+    """Check that a tool choice is possible with these tools, and return it as a `ToolChoice`.
+
+    Raises:
+        ConfigError: the mode is unknown, the named tool is not there, or no tool can be required.
+    """
+    if isinstance(choice, str):
+        choice = ToolChoice(choice)
+    if choice.mode not in MODES:
+        # A mode that is no mode would offer all tools, also where "none" was meant.
+        names = [tool.name for tool in tools]
+        fix = f"ToolChoice('tool', {choice.mode!r})" if choice.mode in names else "use one of them"
+        raise ConfigError(
+            f"`tool_choice`: expected {', '.join(MODES)}, found {choice.mode!r}."
+            f"{nearest(choice.mode, MODES)} Fix: {fix}."
+        )
+    if choice.mode == "tool":
+        checked_tool_names("tool_choice", [choice.name], tools)
+    elif choice.name:
+        raise ConfigError(
+            f"`tool_choice` names {choice.name!r}, which has no effect in mode {choice.mode!r}. "
+            "Fix: ToolChoice('tool', name)."
+        )
+    if choice.mode == "required" and not tools:
+        raise ConfigError("`tool_choice` is 'required', but there are no tools")
+    return choice

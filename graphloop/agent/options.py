@@ -23,7 +23,7 @@ from ..tools import AnyTool
 from ..turn import StepResult
 from ..values import Settings
 from .hooks import AnswerInfo, Compact, Prepare, Review, Screen, StopInput
-from .inputs import ChoiceInput, DepsT, Instructions, Model
+from .inputs import ChoiceInput, DepsInput, DepsT, Instructions, Model, strings
 from .sub_agents import AgentTool, NamedAgent
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ __all__ = [
     "Decision",
     "EveryAgentOption",
     "Options",
+    "OverrideOptions",
     "RunOptions",
     "ToolInput",
     "Tools",
     "reject_unknown_options",
-    "strings",
 ]
 
 ToolInput: TypeAlias = AnyTool | AgentTool | Callable[..., object]
@@ -216,6 +216,10 @@ class EveryAgentOption(AgentOptions[DepsT], Generic[DepsT], total=False):
     deps_type: object
 
 
+class OverrideOptions(AgentOptions[DepsT], DepsInput[DepsT], Generic[DepsT], total=False):
+    """The options of an agent that a test replaces, and the `deps` of its runs."""
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -372,14 +376,3 @@ def reject_unknown_options(given: Iterable[str], options: type[object], place: s
     if unknown:
         found = not_among(unknown, known)
         raise ConfigError(f"{place} has no option {found} It takes {', '.join(sorted(known))}")
-
-
-def strings(option: str, given: Iterable[str]) -> tuple[str, ...]:
-    """Return a list of strings as a tuple, and refuse a single string.
-
-    Raises:
-        ConfigError: the value is a single string, which would be read as a list of letters.
-    """
-    if isinstance(given, str):
-        raise ConfigError(f"`{option}`: expected a list of strings, found {given!r:.80}")
-    return tuple(given)

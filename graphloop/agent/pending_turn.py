@@ -29,9 +29,8 @@ from ..values import (
     evolve,
 )
 from .answers import outcome_of
-from .inputs import ChoiceInput, MessageInput, messages_of
+from .inputs import ChoiceInput, MessageInput, choice_from_now, messages_of
 from .options import Options, RunOptions
-from .resources import choice_from_now
 
 if TYPE_CHECKING:
     from .tool_runner import ToolRunner

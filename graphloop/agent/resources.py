@@ -9,17 +9,17 @@ from typing import Final, TypeAlias, cast
 
 from .. import providers
 from ..driver import Price
-from ..errors import ConfigError, nearest, not_among
+from ..errors import ConfigError, not_among
 from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
 from ..providers import Provider, accessed, resolve, service_of
 from ..rules import rules_of
 from ..screens import ScreenCallback, screen_callback
 from ..tools import Tool, Toolbox, accepts
 from ..turn import SCREEN, StepResult
-from ..values import Reply, ToolChoice, ToolSpec
+from ..values import Reply, ToolSpec
 from .hooks import Screen, instructions_for, lent_deps, stop_input
-from .inputs import ChoiceInput, Model
-from .options import Options, Tools, strings
+from .inputs import Model, checked_tool_names
+from .options import Options, Tools
 from .sub_agents import AgentPlan, AgentTool, NamedAgent, Plan
 
 __all__ = [
@@ -27,10 +27,6 @@ __all__ = [
     "active_names",
     "check_gate",
     "check_rules",
-    "checked_tool_names",
-    "choice_from_now",
-    "choice_of",
-    "offered",
     "price_below",
     "screens_of",
     "split_tools",
@@ -346,30 +342,6 @@ def _prefix(label: str) -> str:
     return label.partition(":")[0]
 
 
-def offered(tools: Sequence[ToolSpec], active: Sequence[str] | None) -> tuple[ToolSpec, ...]:
-    """Return the tools whose names are in `active`; None means all tools."""
-    return tuple(tool for tool in tools if active is None or tool.name in active)
-
-
-def checked_tool_names(
-    option: str, given: Sequence[str], tools: Sequence[ToolSpec]
-) -> tuple[str, ...]:
-    """Return the given tool names as a tuple, after a check that each tool exists.
-
-    Raises:
-        ConfigError: no tool has one of the names.
-    """
-    known = [tool.name for tool in tools]
-    names = strings(option, given)
-    for name in names:
-        if name not in known:
-            raise ConfigError(
-                f"`{option}` names {name!r}, which is not among the tools "
-                f"({', '.join(known) or 'none'}).{nearest(name, known)}"
-            )
-    return names
-
-
 def active_names(
     given: Sequence[str], tools: Sequence[ToolSpec], world: AgentResources
 ) -> tuple[str, ...]:
@@ -380,49 +352,3 @@ def active_names(
     """
     known = checked_tool_names("active_tools", given, tools)
     return (*known, *(name for name in world.own if name not in known))
-
-
-MODES: Final = ("auto", "required", "none", "tool")
-
-
-def choice_from_now(choice: ChoiceInput, tools: Sequence[ToolSpec]) -> ToolChoice:
-    """Check a tool choice that is made during a run, and return it as a `ToolChoice`.
-
-    Raises:
-        ConfigError: the choice is not possible with these tools, or is for the first step only.
-    """
-    if isinstance(choice, ToolChoice) and choice.scope == "first_step":
-        raise ConfigError(
-            "`tool_choice` with scope='first_step' has no effect in the middle of a run. Fix: "
-            "leave the scope out. prepare_step chooses for its own step, set_params for all later "
-            "steps."
-        )
-    return choice_of(choice, tools)
-
-
-def choice_of(choice: ChoiceInput, tools: Sequence[ToolSpec]) -> ToolChoice:
-    """Check that a tool choice is possible with these tools, and return it as a `ToolChoice`.
-
-    Raises:
-        ConfigError: the mode is unknown, the named tool is not there, or no tool can be required.
-    """
-    if isinstance(choice, str):
-        choice = ToolChoice(choice)
-    if choice.mode not in MODES:
-        # A mode that is no mode would offer all tools, also where "none" was meant.
-        names = [tool.name for tool in tools]
-        fix = f"ToolChoice('tool', {choice.mode!r})" if choice.mode in names else "use one of them"
-        raise ConfigError(
-            f"`tool_choice`: expected {', '.join(MODES)}, found {choice.mode!r}."
-            f"{nearest(choice.mode, MODES)} Fix: {fix}."
-        )
-    if choice.mode == "tool":
-        checked_tool_names("tool_choice", [choice.name], tools)
-    elif choice.name:
-        raise ConfigError(
-            f"`tool_choice` names {choice.name!r}, which has no effect in mode {choice.mode!r}. "
-            "Fix: ToolChoice('tool', name)."
-        )
-    if choice.mode == "required" and not tools:
-        raise ConfigError("`tool_choice` is 'required', but there are no tools")
-    return choice

@@ -35,17 +35,9 @@ from .child_runs import attach_metadata
 from .final_answer import OUTPUT, FinalAnswer
 from .graph import Graph
 from .hooks import stop_input
-from .inputs import Model
+from .inputs import Model, checked_tool_names, choice_of, offered
 from .options import EveryAgentOption, Options, reject_unknown_options
-from .resources import (
-    AgentResources,
-    active_names,
-    check_gate,
-    checked_tool_names,
-    choice_of,
-    offered,
-    screens_of,
-)
+from .resources import AgentResources, active_names, check_gate, screens_of
 from .terms import RunTerms
 
 __all__ = ["agent_terms", "merged_options"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final, TypeVar, cast
 from uuid import uuid4
@@ -43,7 +44,7 @@ from .result import RunHandle, RunResult, spent_by
 from .stream import RunStream
 from .terms import OVERRIDES, RunTerms
 
-__all__ = ["conversation", "for_call", "resume_run", "start_run"]
+__all__ = ["conversation", "for_call", "overriding", "resume_run", "start_run"]
 
 S = TypeVar("S")
 
@@ -204,6 +205,16 @@ def for_call(
     if given and terms.recast is not None:
         terms = terms.recast(given)
     return terms, cast("QuestionInput[Any]", asked)
+
+
+@contextmanager
+def overriding(terms: RunTerms[S], others: RunTerms[S]) -> Generator[None]:
+    """Inside the `with` block, start runs on `others` where they would start on `terms`."""
+    token = OVERRIDES.set({**(OVERRIDES.get() or {}), terms: others})
+    try:
+        yield
+    finally:
+        OVERRIDES.reset(token)
 
 
 def _for_resume(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Generic, Self, final
+from typing import Generic, Self, TypeAlias, final
 
 from typing_extensions import TypeVar
 
@@ -30,7 +30,10 @@ from .result import RunResult
 from .stream import RunStream
 from .terms import RunTerms
 
-__all__ = ["ToolRunner"]
+__all__ = ["PartListener", "ToolRunner"]
+
+PartListener: TypeAlias = Callable[[Part], object]
+"""Called with each part of an iterated run as the part arrives."""
 
 OutputT_co = TypeVar("OutputT_co", default=str, covariant=True)
 
@@ -53,7 +56,7 @@ class ToolRunner(Generic[OutputT_co]):
         self,
         terms: RunTerms[None],
         stream: RunStream[OutputT_co],
-        on_part: Callable[[Part], object] | None = None,
+        on_part: PartListener | None = None,
         *,
         is_new: bool = True,
     ) -> None:

@@ -163,8 +163,7 @@ class AsyncDriver(Generic[S]):
         self._stop(Cancelled(self._ports.clock(), reason, timeout=True))
 
     def _stop(self, cancelled: Cancelled) -> None:
-        # Whichever of `abort` and `leave` is called first wins.
-        if not self._is_stopped:
+        if not self._is_stopped:  # The first of `abort` and `leave` counts.
             self._abort, self._is_stopped = cancelled, True
             self._scope.interrupt()
 

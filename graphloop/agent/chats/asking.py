@@ -12,10 +12,10 @@ from typing import Any, Final, TypeAlias, cast
 
 from ...driver import Pending
 from ...errors import ConfigError, IllegalEvent, StoreError
-from ...events import ChatSoFar, Setup
+from ...events import Setup
 from ...rules import Monitor, Rules, TemporalRule
 from ...run import History
-from ...spending import Budget, Spent
+from ...spending import Budget, ChatSoFar, Spent
 from ...stores import Mailbox
 from ...values import Message, UserMessage, evolve
 from ..inputs import AnswersInput, MessageInput, QuestionInput, messages_of

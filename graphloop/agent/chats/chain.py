@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...errors import ConfigError, IllegalEvent, StoreError
-from ...events import ChatSoFar, Event, ModelReplied, Started
+from ...events import Event, ModelReplied, Started
 from ...graph import NodeGraph
 from ...replay import journal_happenings
 from ...rules import Monitor, TemporalRule
 from ...run import Ending, EndReason, History, Record, Run
-from ...spending import Spent
+from ...spending import ChatSoFar, Spent
 from ...stores import Catalog, Leases, Store, keep_all, renamed
 from ...values import AssistantMessage, Message, SystemMessage, TextPart
 from ..journals import record_of, state_after
