@@ -201,7 +201,7 @@ def behind(unruly: Unruly) -> NodeGraph[None]:
 
 REACTIONS: list[tuple[Callable[[Run[None]], object], str]] = [
     (lambda _: None, r"returned None, no reaction. Fix: return Wait\(run, …\) or Leave"),
-    (lambda run: run, r"returned Run\(.*, no reaction"),
+    (lambda run: run, r"returned <Run .*, no reaction"),
     (lambda _: Wait(wrong(None)), "waits with something that is not a run"),
     (lambda run: Leave(run, wrong(Done)), r"by the class 'Done'.*`Leave\(run, Done\(\)\)`"),
     (lambda run: Leave(run, wrong("done")), "left by 'done', which is no outcome.*own: done"),
