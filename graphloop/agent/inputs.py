@@ -26,6 +26,7 @@ __all__ = [
     "AnswersInput",
     "CallInput",
     "CallOptions",
+    "ChatInput",
     "ChoiceInput",
     "ConversationInput",
     "DepsInput",
@@ -129,6 +130,13 @@ class CallOptions(AccessOptions, Generic[DepsT], total=False):
 
 class CallInput(QuestionInput[DepsT], CallOptions[DepsT], Generic[DepsT], total=False):
     """The conversation of a new run, answers to the calls at its end, and the run's own options."""
+
+
+class ChatInput(AnswersInput[DepsT], CallOptions[DepsT], Generic[DepsT], total=False):
+    """Answers to the calls of a chat's last question, and the options of the next question's run.
+
+    A run that goes on keeps its options, so answers without a prompt come without options.
+    """
 
 
 class IteratedInput(ConversationInput[DepsT], CallOptions[DepsT], Generic[DepsT], total=False):

@@ -168,6 +168,7 @@ class RunTerms(Generic[S]):
     ) -> None:
         self.graph, self.options, self.world, self.final = graph, options, world, final
         self.chat: ChatSoFar | None = None
+        self.origin = self  # A copy for a chat keeps it: `Agent.override` names the original.
         self.known_graph: NodeGraph[Any] | None = None  # `metadata.graph_of` sets it.
         self._callbacks, self._gates, self._own_gates = callbacks, gates, own_gates
         rules = tuple([gate.rules for gate in gates])
@@ -233,8 +234,10 @@ class RunTerms(Generic[S]):
     @property
     def current(self) -> RunTerms[S]:
         """The terms that `Agent.override` puts in place of these; without it, these."""
-        overrides = OVERRIDES.get()
-        return self if overrides is None else overrides.get(self, self)
+        others = (OVERRIDES.get() or {}).get(self.origin)
+        if others is None:
+            return self
+        return others if self is self.origin else others.kept_in(self.shared)
 
     def in_chat(self, setup: Setup, so_far: ChatSoFar | None) -> RunTerms[S]:
         """Return these terms for one question of a chat.

@@ -18,16 +18,19 @@ from ...run import History
 from ...spending import Budget, ChatSoFar, Spent
 from ...stores import Mailbox
 from ...values import Message, UserMessage, evolve
-from ..inputs import AnswersInput, MessageInput, QuestionInput, messages_of
+from ..inputs import AnswersInput, ChatInput, MessageInput, QuestionInput, messages_of
 from ..journals import waiting
 from ..options import reject_unknown_options
 from ..result import RunHandle
-from ..starting import resume_run, start_run
+from ..starting import for_call, resume_run, start_run
 from ..terms import RunTerms
 from .chain import Chain, Question
 
 __all__ = ["Asked", "Asking", "PromptInput"]
 
+
+GIVEN: Final = frozenset(AnswersInput.__annotations__)
+"""The fields that answer the last question; the others are options of the next one."""
 
 ANSWERS: Final = ("approvals", "tool_results")
 """The fields of `AnswersInput` about the last question; other fields count for the next, too."""
@@ -57,18 +60,23 @@ class Asking:
 
     Args:
         chain: the chain of the chat's runs.
-        terms: the terms of its runs, which have the store of the chat.
+        own: the terms of the agent's runs, with the store of the chat.
         budget: the budget of the whole chat; None for no limit.
         rules: the temporal rules of the whole chat, with their words resolved.
     """
 
     chain: Chain
-    terms: RunTerms[None]
+    own: RunTerms[None]
     budget: Budget | None
     rules: tuple[TemporalRule, ...]
 
+    @property
+    def terms(self) -> RunTerms[None]:
+        """The terms of the chat's runs; inside `Agent.override`, those that replace them."""
+        return self.own.current
+
     async def open(
-        self, last: Question | None, prompt: PromptInput, answers: AnswersInput[Any], *, keep: bool
+        self, last: Question | None, prompt: PromptInput, asking: ChatInput[Any], *, keep: bool
     ) -> Asked:
         """Return the run of a prompt, ready to be driven; without a prompt, that of the last one.
 
@@ -77,7 +85,8 @@ class Asking:
         Args:
             last: the last question of the chat; None if the chat has none.
             prompt: the next question; None for the run of the last question.
-            answers: answers to the calls that the last question waits for.
+            asking: answers to the calls that the last question waits for, and the options of the
+                next question's run.
             keep: whether the stream keeps its parts for all readers.
 
         Raises:
@@ -85,7 +94,11 @@ class Asking:
                 or the budget is spent. Nothing was asked.
             Exception: the unfinished run was interrupted again; its failure is raised.
         """
-        reject_unknown_options(answers, AnswersInput, "a question of a chat")
+        reject_unknown_options(asking, ChatInput, "a question of a chat")
+        answers = cast(
+            "AnswersInput[Any]",
+            {name: value for name, value in asking.items() if prompt is None or name in GIVEN},
+        )
         asked = None if prompt is None else _message(prompt)
         if asked is None:
             if last is None:
@@ -104,13 +117,15 @@ class Asking:
             )
         number = 1 if last is None else last.number + 1
         before = await self._before(last)
-        terms = self.terms.in_chat(self._setup(before), before)
+        others = {name: value for name, value in asking.items() if name not in ANSWERS}
+        asked_on, options = for_call(self.terms, others)
+        setup = self._setup(asked_on.setup, before)
+        terms = asked_on.kept_in(self.own.shared).in_chat(setup, before)
         history: History[Message] = History() if last is None else last.conversation
         run_id = self.chain.run_id(number)
-        others = {name: value for name, value in answers.items() if name not in ANSWERS}
         conversation = {"run_id": run_id, "messages": history.append(asked)}
         question = cast(
-            "QuestionInput[Any]", {**others, **conversation}
+            "QuestionInput[Any]", {**options, **conversation}
         )  # mypy merges no TypedDicts.
         handle = await start_run(terms, None, None, question, keep=keep).open_run()
         warned = replace(handle, warnings=(*handle.warnings, *warnings)) if warnings else handle
@@ -193,13 +208,13 @@ class Asking:
                 ) from error
         return monitor.states
 
-    def _setup(self, before: ChatSoFar | None) -> Setup:
+    def _setup(self, setup: Setup, before: ChatSoFar | None) -> Setup:
         """Return the setup of the next question: with the chat's rules, and what its budget leaves.
 
         Raises:
             ConfigError: the budget of the chat is spent.
         """
-        setup, budget = self.terms.setup, self.budget
+        budget = self.budget
         if self.rules:
             setup = evolve(setup, watch=(*setup.watch, *self.rules))
         if budget is None:

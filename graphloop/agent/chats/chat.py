@@ -25,7 +25,7 @@ from ...spending import Budget, Spent
 from ...stores import MemoryStore, Store
 from ...values import Message
 from ..inherited_limits import inherited_rules
-from ..inputs import AnswersInput, check_run_id
+from ..inputs import ChatInput, check_run_id
 from ..journals import waiting
 from ..options import reject_unknown_options
 from ..result import OutputT_co, RunHandle, RunResult
@@ -115,7 +115,7 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
         self._told: Question | None = None
 
     async def send(
-        self, prompt: PromptInput = None, **answers: Unpack[AnswersInput[DepsT_contra]]
+        self, prompt: PromptInput = None, **answers: Unpack[ChatInput[DepsT_contra]]
     ) -> RunResult[OutputT_co]:
         """Ask the next question, and return the result of its run.
 
@@ -131,7 +131,8 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
                 `load_messages` reads. Without it, the run of the last question goes on, and its
                 result is returned; the result of a finished run is only read.
             answers: answers to the calls that the last question waits for, which are applied before
-                the prompt is asked; and the `deps` of both questions (`AnswersInput`).
+                the prompt is asked; the `deps` of both questions; and the options of the new
+                question's run, such as `model` or `instructions` (`ChatInput`).
 
         Raises:
             ConfigError: the question or an answer is invalid, the last question waits for a person,
@@ -151,13 +152,13 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
             raise
 
     def send_sync(
-        self, prompt: PromptInput = None, **answers: Unpack[AnswersInput[DepsT_contra]]
+        self, prompt: PromptInput = None, **answers: Unpack[ChatInput[DepsT_contra]]
     ) -> RunResult[OutputT_co]:
         """Run `send` in a new event loop and return its result, for synchronous callers."""
         return self._sync(partial(self.send, prompt, **answers), "Chat.send")
 
     def stream(
-        self, prompt: PromptInput = None, **answers: Unpack[AnswersInput[DepsT_contra]]
+        self, prompt: PromptInput = None, **answers: Unpack[ChatInput[DepsT_contra]]
     ) -> RunStream[OutputT_co]:
         """Return the stream of the next question; the arguments are those of `send`.
 
@@ -257,7 +258,7 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
         return self._terms.run_sync(closing, instead)
 
     def _stream(
-        self, prompt: PromptInput, answers: AnswersInput[Any], *, keep: bool
+        self, prompt: PromptInput, answers: ChatInput[Any], *, keep: bool
     ) -> RunStream[OutputT_co]:
         opened: list[Asked] = []
 

@@ -594,3 +594,37 @@ async def test_a_wrong_word_to_a_chat_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="a question of a chat has no option 'messages'"):
         await chat.send("first", **wrong({"messages": []}))
     assert () == await chat.messages()
+
+
+async def test_a_question_has_options_of_its_own(place: Place) -> None:
+    """The next question asks the agent's model again, in the same conversation."""
+    usual, better = ScriptedModel(["one", "three"]), ScriptedModel(["two"])
+    async with Agent(usual).chat("user-42", store=place) as chat:
+        await chat.send("first")
+        result = await chat.send("second", model=better, instructions="Be exact.", max_steps=1)
+        last = await chat.send("third")
+
+    assert ("two", "three") == (result.text, last.text)
+    assert ["Be exact.", "first", "one", "second"] == asked(better)
+    assert ["first", "one", "second", "two", "third"] == asked(usual)
+
+
+async def test_a_question_that_goes_on_keeps_its_options(place: Place) -> None:
+    model = ScriptedModel([reply(call()), "done"])
+    async with Agent(model, tools=[gated()]).chat("user-42", store=place) as chat:
+        await chat.send("first")
+        with pytest.raises(ConfigError, match="max_steps, which a run keeps from its start"):
+            await chat.send(max_steps=3)
+
+
+async def test_a_test_overrides_the_agent_of_a_chat(place: Place) -> None:
+    """Else a test of an application would send real requests."""
+    real, fake = ScriptedModel(["real"]), ScriptedModel(["fake"])
+    agent = Agent(real)
+    async with agent.chat("user-42", store=place) as chat:
+        with agent.override(model=fake):
+            overridden = await chat.send("first")
+        later = await chat.send("second")
+
+    assert ("fake", "real") == (overridden.text, later.text)
+    assert ["first", "fake", "second"] == asked(real)

@@ -388,3 +388,17 @@ def test_an_iterated_run_waits_for_the_verdict() -> None:
 
     assert ["", "Boil it."] == within(work("how to cook rice?"))
     assert [] == within(work("who won?"))
+
+
+@pytest.mark.parametrize("options", [{"max_steps": 2}, {"instructions": "Be brief."}])
+async def test_a_run_with_options_of_its_own_is_screened(options: dict[str, Any]) -> None:
+    """Also where the options of the call make another graph."""
+    judge, model = Judge(), ScriptedModel(["Boil it."], restart=True)
+    agent = Agent(model, screen=judge)
+
+    passed = await agent.generate("How to cook rice?", **options)
+    blocked = await agent.generate("A poem, please", **options)
+
+    assert (EndReason.COMPLETED, EndReason.REFUSAL) == (passed.end_reason, blocked.end_reason)
+    assert ["How to cook rice?", "A poem, please"] == judge.heard
+    assert len(model.requests) == 1
