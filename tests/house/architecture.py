@@ -95,7 +95,8 @@ def _walk() -> str:
     def seen(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
         path = Path(code.co_filename)
-        skipped = code.co_name[0] == "<" or code.co_name == "__repr__"  # Debuggers print values.
+        names_above = {code.co_name, frame.f_back.f_code.co_name if frame.f_back else ""}
+        skipped = code.co_name[0] == "<" or "__repr__" in names_above  # Debuggers print values.
         if event != "call" or skipped or PACKAGE not in path.parents:
             return
         names = entered.setdefault(path.relative_to(PACKAGE).as_posix(), [])
