@@ -28,6 +28,7 @@ from graphloop.values import (
     ModelRequest,
     Reply,
     TextPart,
+    ToolSpec,
     Usage,
     UserMessage,
 )
@@ -92,6 +93,9 @@ class EchoWire:
 
     def headers(self, api_key: str) -> Mapping[str, str]:
         return {"authorization": f"Bearer {api_key}"}
+
+    def check_tool(self, tool: ToolSpec) -> None:
+        """Take every tool."""
 
     def encoder(self) -> EchoEncoder:
         return EchoEncoder()

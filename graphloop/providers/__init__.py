@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .live_requests import allow_requests, check_request, refuse_requests
     from .openai_chat.messages import CHAT_REASONING, CHAT_WIRE
     from .prices import price, price_with
-    from .registry import Service, accessed, resolve, service_of, usual_model
+    from .registry import Service, accessed, check_tools, resolve, service_of, usual_model
     from .retries import Retries
     from .script import ScriptedModel
     from .timeouts import Timeouts
@@ -62,6 +62,7 @@ __all__ = [
     "anthropic_web_fetch",
     "anthropic_web_search",
     "check_request",
+    "check_tools",
     "entry_text",
     "is_list",
     "is_object",
@@ -112,6 +113,7 @@ __getattr__ = front_door(
         ".registry": (
             "Service",
             "accessed",
+            "check_tools",
             "resolve",
             "service_of",
             "usual_model",

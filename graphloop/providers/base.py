@@ -15,7 +15,7 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from ..errors import ProviderError
-from ..values import ModelRequest, Reply, Usage
+from ..values import ModelRequest, Reply, ToolSpec, Usage
 
 __all__ = [
     "Decoder",
@@ -162,6 +162,16 @@ class Wire(Protocol):
 
     def headers(self, api_key: str) -> Mapping[str, str]:
         """Return the HTTP headers that authenticate a request and name the API version."""
+        ...
+
+    def check_tool(self, tool: ToolSpec) -> None:
+        """Refuse a tool that no request of this wire format can carry.
+
+        The encoder refuses the same tools. An agent calls this method when it is constructed.
+
+        Raises:
+            ConfigError: the tool belongs to another wire format; the message names both.
+        """
         ...
 
     def encoder(self) -> Encoder:

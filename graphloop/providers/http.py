@@ -24,7 +24,7 @@ from typing import Final, final
 import httpx
 
 from ..errors import ConfigError, ProviderError
-from ..values import ModelRequest, Reply, Usage, evolve
+from ..values import ModelRequest, Reply, ToolSpec, Usage, evolve
 from .base import Decoder, Restarted, ServerEvent, StreamItem, UsageSoFar, Wire
 from .exchange import HttpExchange
 from .live_requests import check_request
@@ -176,6 +176,10 @@ class HttpProvider:
         if headers is not None:
             changed.endpoint = replace(self.endpoint, headers=headers)
         return changed
+
+    def check_tool(self, tool: ToolSpec) -> None:
+        """Raise a ConfigError if no request to this model can carry `tool`."""
+        self.wire.check_tool(tool)
 
     def check(self) -> None:
         """Raise a ConfigError if this process must not send a request to the server."""

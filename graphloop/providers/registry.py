@@ -6,13 +6,14 @@ modules and httpx are imported only for a model that needs them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, cast, final
 from urllib.parse import urlsplit
 
 from ..errors import ConfigError, nearest
+from ..values import ToolSpec
 from .base import Provider, Wire
 
 if TYPE_CHECKING:  # These modules import httpx, which is slow.
@@ -20,7 +21,7 @@ if TYPE_CHECKING:  # These modules import httpx, which is slow.
     from .script import ScriptedModel
     from .timeouts import Timeouts
 
-__all__ = ["SERVICES", "Service", "accessed", "resolve", "service_of", "usual_model"]
+__all__ = ["SERVICES", "Service", "accessed", "check_tools", "resolve", "service_of", "usual_model"]
 
 ANTHROPIC: Final = ".anthropic.wire:AnthropicMessages"
 OPENAI_CHAT: Final = ".openai_chat.wire:OpenAIChat"
@@ -197,6 +198,20 @@ def accessed(provider: Provider, access: Mapping[str, object]) -> Provider:
     return cast("Callable[..., Provider]", changed)(
         timeouts=access.get("timeouts"), headers=access.get("headers")
     )
+
+
+def check_tools(provider: Provider, tools: Iterable[ToolSpec]) -> None:
+    """Refuse the tools that no request to a model can carry, before any request is sent.
+
+    A provider of the caller's own is asked only if it has a method `check_tool(spec)`.
+
+    Raises:
+        ConfigError: a tool belongs to another wire format than the model's; the message names both.
+    """
+    check: Callable[[ToolSpec], None] | None = getattr(provider, "check_tool", None)
+    if check is not None:
+        for tool in tools:
+            check(tool)
 
 
 def _load(place: str) -> Callable[..., Any]:
