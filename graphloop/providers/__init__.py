@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     )
     from .asked import entry_text
     from .base import (
+        ApiKey,
         Delta,
         Live,
         ModelSession,
@@ -42,6 +43,7 @@ __all__ = [
     "ANTHROPIC_WIRE",
     "CHAT_REASONING",
     "CHAT_WIRE",
+    "ApiKey",
     "Delta",
     "Live",
     "ModelSession",
@@ -86,6 +88,7 @@ __getattr__ = front_door(
         ),
         ".asked": ("entry_text",),
         ".base": (
+            "ApiKey",
             "Delta",
             "Live",
             "ModelSession",

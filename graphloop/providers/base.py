@@ -9,7 +9,7 @@ void. A stream also reports usage before its end, because a caller pays for unfi
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ from ..errors import ProviderError
 from ..values import ModelRequest, Reply, ToolSpec, Usage
 
 __all__ = [
+    "ApiKey",
     "Decoder",
     "Delta",
     "Encoder",
@@ -33,6 +34,10 @@ __all__ = [
     "UsageSoFar",
     "Wire",
 ]
+
+
+ApiKey: TypeAlias = str | Callable[[], str | Awaitable[str]]
+"""An API key, or a function that returns the key for the next attempt at a model call."""
 
 
 class TextDelta(Struct, frozen=True, tag_field="type", tag="text-delta", gc=False):

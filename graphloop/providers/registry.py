@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from ..errors import ConfigError, nearest
 from ..values import ToolSpec
-from .base import Provider, Wire
+from .base import ApiKey, Provider, Wire
 
 if TYPE_CHECKING:  # These modules import httpx, which is slow.
     from .retries import Retries
@@ -131,7 +131,7 @@ def usual_model(environ: Mapping[str, str], *, own_server: bool = False) -> str:
 def resolve(  # noqa: PLR0913 - one parameter for each option about access to a model
     model: str | Provider,
     *,
-    api_key: str | None = None,
+    api_key: ApiKey | None = None,
     base_url: str | None = None,
     timeouts: Timeouts | None = None,
     retries: Retries | None = None,
@@ -142,7 +142,8 @@ def resolve(  # noqa: PLR0913 - one parameter for each option about access to a 
 
     Args:
         model: `"anthropic:NAME"`, `"openai:NAME"`, `"script:PATH"`, or a provider.
-        api_key: the API key; takes precedence over the key in the environment.
+        api_key: the API key, or a function that returns it (`Endpoint`); takes precedence over the
+            key in the environment.
         base_url: the server's URL; takes precedence over the URL in the environment. A server other
             than the service's own needs no key, but gets the environment's key if there is one.
         timeouts: the time limits of a model call; `Timeouts()` by default.
@@ -179,7 +180,7 @@ def resolve(  # noqa: PLR0913 - one parameter for each option about access to a 
             "or pass api_key=..., or run without a key: model='script:replies.yaml' answers from a "
             "file, base_url='http://localhost:8080/...' asks a server of your own."
         )
-    endpoint = _load(".http:Endpoint")(url, key, {**(headers or {})})
+    endpoint = _load(".endpoint:Endpoint")(url, key, {**(headers or {})})
     provider = _load(".http:HttpProvider")(
         service.model(name), endpoint, label=model, timeouts=timeouts, retries=retries
     )
