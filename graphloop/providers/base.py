@@ -10,7 +10,7 @@ void. A stream also reports usage before its end, because a caller pays for unfi
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
-from typing import ClassVar, Literal, Protocol, TypeAlias
+from typing import ClassVar, Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -18,13 +18,17 @@ from ..errors import ProviderError
 from ..values import ModelRequest, Reply, ToolSpec, Usage
 
 __all__ = [
+    "LIVE",
     "ApiKey",
     "Decoder",
     "Delta",
     "Encoder",
     "Live",
+    "MediaDelta",
     "ModelSession",
     "Provider",
+    "ProviderToolDelta",
+    "ProviderToolState",
     "ReasoningDelta",
     "Restarted",
     "ServerEvent",
@@ -68,7 +72,41 @@ class ToolCallDelta(Struct, frozen=True, tag_field="type", tag="tool-call-delta"
     type: ClassVar[Literal["tool-call-delta"]] = "tool-call-delta"
 
 
-Delta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta
+ProviderToolState: TypeAlias = Literal["started", "running", "done", "failed"]
+
+
+class ProviderToolDelta(Struct, frozen=True, tag_field="type", tag="provider-tool-delta", gc=False):
+    """The new state of a tool that the model's server runs while it writes the reply.
+
+    `index` is the position of the run among the server's tool runs in this reply, from 0. A tool
+    is `started` when its name is known, `running` when its arguments are complete, and at last
+    `done` or `failed`. Some servers skip states. `arguments` is their JSON text, as soon as the
+    server has sent all of it. The reply keeps calls and results (`OpaquePart`).
+    """
+
+    index: int
+    name: str
+    state: ProviderToolState
+    arguments: str = ""
+    type: ClassVar[Literal["provider-tool-delta"]] = "provider-tool-delta"
+
+
+class MediaDelta(Struct, frozen=True, tag_field="type", tag="media-delta", gc=False):
+    """The next piece of a picture or sound that the model generates.
+
+    `data` is the base64 text of whole bytes. The bytes of all pieces with one `index`, the position
+    of the medium in the reply, follow each other. A `preview` is a whole picture instead, which the
+    next piece with its index replaces.
+    """
+
+    index: int
+    media_type: str
+    data: str
+    preview: bool = False
+    type: ClassVar[Literal["media-delta"]] = "media-delta"
+
+
+Delta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta | ProviderToolDelta | MediaDelta
 
 
 class Restarted(Struct, frozen=True, gc=False):
@@ -77,6 +115,17 @@ class Restarted(Struct, frozen=True, gc=False):
 
 Live: TypeAlias = Delta | Restarted
 """The items of a model call's stream that listeners see before the reply."""
+
+# Written out, because type checkers do not narrow by `get_args(Live)`.
+LIVE: Final = (
+    TextDelta,
+    ReasoningDelta,
+    ToolCallDelta,
+    ProviderToolDelta,
+    MediaDelta,
+    Restarted,
+)
+"""The types of `Live`, for `isinstance`."""
 
 
 class UsageSoFar(Struct, frozen=True, tag_field="type", tag="usage-so-far", gc=False):

@@ -12,12 +12,19 @@ import pytest
 
 from graphloop import Agent, EndReason, ask
 from graphloop.errors import ConfigError, Overloaded
+from graphloop.parts import ToolCallPart, ToolResultPart
 from graphloop.providers.anthropic.server_tools import (
     anthropic_code_execution,
     anthropic_web_search,
 )
 from graphloop.providers.anthropic.wire import AnthropicMessages
-from graphloop.providers.base import ModelSession, TextDelta, UsageSoFar, Wire
+from graphloop.providers.base import (
+    ModelSession,
+    ProviderToolDelta,
+    TextDelta,
+    UsageSoFar,
+    Wire,
+)
 from graphloop.providers.http import Endpoint, HttpProvider
 from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.run import History
@@ -216,7 +223,35 @@ def test_only_words_are_shown_and_searches_are_counted() -> None:
     assert [reply.usage for reply in replies] == [
         Usage(9, 40, server_tool_calls=count) for count in (2, 1, 0)
     ]
-    assert {type(one) for one in live} == {TextDelta, UsageSoFar}
+    assert {type(one) for one in live} == {TextDelta, ProviderToolDelta, UsageSoFar}
+
+
+async def test_a_stream_shows_what_the_server_runs() -> None:
+    """A page can show the search; it is no call of ours."""
+    answers = [streamed(PAUSED, "pause_turn", 2), streamed(ANSWER, "end_turn", 1)]
+    async with WireServer(answers) as server:
+        provider = HttpProvider(AnthropicMessages("m"), Endpoint(server.url, "k"))
+        agent = Agent(provider, tools=[anthropic_web_search()])
+        parts = [part async for part in agent.stream("When is high tide?").full_stream]
+        await agent.aclose()
+
+    runs = [part for part in parts if isinstance(part, ProviderToolDelta)]
+    searched = '{"query": "tides \\u2014 today", "n": 1.5}'
+    assert runs == [
+        ProviderToolDelta(0, "web_search", "started"),
+        ProviderToolDelta(0, "web_search", "running", searched),
+        ProviderToolDelta(0, "web_search", "done"),
+        ProviderToolDelta(1, "web_search", "started"),
+        ProviderToolDelta(1, "web_search", "running", "{}"),
+        ProviderToolDelta(1, "web_search", "failed"),
+        ProviderToolDelta(2, "tide", "started"),
+        ProviderToolDelta(2, "tide", "running", '{"port": "Kiel"}'),
+        ProviderToolDelta(2, "tide", "failed"),
+        ProviderToolDelta(3, "bash_code_execution", "done"),
+        ProviderToolDelta(4, "web_search", "started"),
+        ProviderToolDelta(4, "web_search", "running", '{"query": "moon"}'),
+    ]
+    assert not [part for part in parts if isinstance(part, ToolCallPart | ToolResultPart)]
 
 
 WIRES: Mapping[str, Wire] = {"anthropic": AnthropicMessages("m"), "openai": OpenAIChat("m")}
