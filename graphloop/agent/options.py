@@ -9,7 +9,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import time
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypedDict, cast, final
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast, final
 
 from ..conversation import Compaction
 from ..driver import Observer, Pending, Price
@@ -23,7 +23,7 @@ from ..tools import AnyTool
 from ..turn import StepResult
 from ..values import Settings
 from .hooks import AnswerInfo, Compact, Prepare, Review, Screen, StopInput
-from .inputs import ChoiceInput, DepsInput, DepsT, Instructions, Model, strings
+from .inputs import ChoiceInput, DepsInput, DepsT, Instructions, Model, ModelSettings, strings
 from .sub_agents import AgentTool, NamedAgent
 
 if TYPE_CHECKING:
@@ -68,16 +68,10 @@ SEED: Final = -(2**63)
 """The smallest allowed seed: JSON parsers read no smaller number as an integer."""
 
 
-class RunOptions(TypedDict, Generic[DepsT], total=False):
+class RunOptions(ModelSettings[DepsT], Generic[DepsT], total=False):
     """The options of every run, of an agent or a graph.
 
     `tools`: functions, `Tool` objects, or a mapping of name to either.
-    `instructions`: the system message, put before the conversation: a text, or a function of `deps`
-    (or of nothing) that returns it. A run calls the function once, at its start, and journals the
-    text; a resume does not call it again.
-    `max_tokens`, `temperature`, `top_p`, `stop_sequences`, `seed`: sampling settings; the server's
-    defaults apply to settings that are not given.
-    `provider_options`: JSON fields that are merged unchanged into each request body.
     `gate`: which calls may run: `allow(…) | ask(…) | deny(…)`. The first rule that matches decides;
     a call that no rule matches is denied. The gate also applies to child runs.
     `approve_tool_call`: a function that decides calls which need approval: it returns True, False
@@ -114,13 +108,6 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     """
 
     tools: Tools
-    instructions: Instructions[DepsT] | None
-    max_tokens: int | None
-    temperature: float | None
-    top_p: float | None
-    stop_sequences: Sequence[str]
-    seed: int | None
-    provider_options: Mapping[str, object]
     gate: Policy | None
     approve_tool_call: Decide[DepsT] | None
     approval_ttl_s: float | None

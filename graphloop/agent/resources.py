@@ -23,6 +23,7 @@ from .options import Options, Tools
 from .sub_agents import AgentPlan, AgentTool, NamedAgent, Plan
 
 __all__ = [
+    "REQUEST_OPTIONS",
     "AgentResources",
     "active_names",
     "check_gate",
@@ -42,7 +43,7 @@ PLAIN: Final = (
 )
 """The options that are copied to a graph unchanged; its nodes hold the others, except secrets."""
 
-ACCESS: Final = ("timeouts", "headers")
+REQUEST_OPTIONS: Final = frozenset({"timeouts", "headers"})
 """The options of a call about the requests to its model."""
 
 OwnTools: TypeAlias = Mapping[str, Callable[..., object]] | Sequence[Callable[..., object]]
@@ -55,6 +56,7 @@ class AgentResources:
         model: the default model; None for a graph whose nodes call no model.
         options: the options with the tools, the agents for `Child` nodes, and access to models.
         carried: the agents that the graph's nodes carry.
+        screens: the functions that screen what the user says, by name.
         known: open models by label, which models given by name share.
 
     Raises:
@@ -66,11 +68,12 @@ class AgentResources:
         model: Model | None,
         options: Options,
         carried: Mapping[str, Plan] | None = None,
+        screens: Mapping[str, ScreenCallback] | None = None,
         *,
         known: Mapping[str, Provider] | None = None,
     ) -> None:
         self._options, self._known = options, known or {}
-        self._final = ""
+        self._final, self.screens = "", screens or {}
         self.models: dict[str, Provider] = {}
         self.named: set[str] = set()
         self.label = "" if model is None else self.add_model(model)
@@ -163,7 +166,7 @@ class AgentResources:
         if model is not None and not isinstance(model, str):
             changed.label = model.label
             changed.models[model.label] = model
-        access = {name: given[name] for name in ACCESS if given.get(name) is not None}
+        access = {name: given[name] for name in REQUEST_OPTIONS if given.get(name) is not None}
         if access:
             own = [label for label in changed.models if _prefix(label) == _prefix(changed.label)]
             for label in own:

@@ -274,7 +274,8 @@ class HttpExchange:
         if self.decoder.content_started:
             return StreamTruncated(
                 f"expected the terminal marker of the wire {self._wire.name!r}, but the "
-                f"connection broke before it ({cause}). What came is not an answer; ask again."
+                f"connection broke before it ({cause}). The part that arrived is no answer; "
+                "ask again."
             )
         return ConnectionFailed(
             f"expected an answer from {self._host}, but the connection failed ({cause})."

@@ -105,7 +105,7 @@ class AnthropicDecoder:
             seen = f"{len(self._blocks)} block(s)" if self._started else "no message_start"
             raise StreamTruncated(
                 f"Expected the stream to end with message_stop, found its end after {seen}. "
-                "What came is not an answer; ask again."
+                "The part that arrived is no answer; ask again."
             )
         message = self._message
         raw = string(message, "stop_reason")
