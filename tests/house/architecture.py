@@ -20,7 +20,17 @@ PACKAGE = Path(graphloop.__file__).parent
 PAGE = PACKAGE.parent / "docs" / "architecture.md"
 
 ROOMS = (
-    *("policy", "rules", "conversation", "limits", "tools", "nodes", "stores", "providers"),
+    *(
+        "media",
+        "policy",
+        "rules",
+        "conversation",
+        "limits",
+        "tools",
+        "nodes",
+        "stores",
+        "providers",
+    ),
     *(
         "driver",
         "messages",
@@ -43,8 +53,8 @@ Printed from the code by `python -m tests.house.architecture`; a test keeps it a
 
 The package's root is the kernel: values, events, effects, the graph, the run, and `step`.
 Read `step.py` first, then `loop.py`: the standard loop as a table.
-Each folder is a room. It imports from the kernel and from rooms above it in this list; `policy` and
-`rules` hold values that the kernel carries, and lie below it.
+Each folder is a room. It imports from the kernel and from rooms above it in this list; `media`,
+`policy` and `rules` hold values that the kernel carries, and lie below it.
 """
 
 WALK = """\

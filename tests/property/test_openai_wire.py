@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from graphloop.errors import ProviderError
+from graphloop.media import MediaPart, Url
 from graphloop.providers.base import (
     Delta,
     ReasoningDelta,
@@ -22,7 +23,6 @@ from graphloop.providers.base import (
 from graphloop.run import History
 from graphloop.values import (
     AssistantMessage,
-    ImagePart,
     Message,
     ModelRequest,
     OutputSpec,
@@ -50,7 +50,9 @@ call_drafts = st.builds(
     extras,
 )
 user_messages = st.builds(UserMessage, any_text)
-contents = any_text | st.tuples(st.builds(TextPart, any_text), st.builds(ImagePart, st.just("u")))
+contents = any_text | st.tuples(
+    st.builds(TextPart, any_text), st.just(MediaPart("image/*", Url("u")))
+)
 
 
 @st.composite
