@@ -43,7 +43,7 @@ Ignore: TypeAlias = Mapping[tuple[str, str], str]
 
 PROPERTIES: Final[Mapping[str, str]] = {
     "GL1": "every node is reachable, and END is reachable from every node",
-    "GL2": "since the last model call, a gate comes before each tool, and it or a person before each act",
+    "GL2": "after each model call, a gate comes before a tool, and it or a person before an act",
     "GL3": "each call that a model asks for is answered exactly once, on every path",
     "GL4": "every cycle has a bound, so no run goes on for ever",
     "GL5": "the table has a row for each outcome of each node, and no other row",
