@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast,
 
 from ..conversation import Compaction
 from ..driver import Observer, Pending, Price
-from ..errors import ConfigError, not_among
+from ..errors import ConfigError, nearest, not_among
 from ..limits import ModelPrice
 from ..policy import Approval, Policy, secret_of
 from ..rules import Rules
@@ -358,10 +358,11 @@ def reject_unknown_options(given: Iterable[str], options: type[object], place: s
     """Raise an error for names that are not options of the TypedDict `options`.
 
     Raises:
-        ConfigError: a name is unknown; the message lists unknown names and the nearest options.
+        ConfigError: a name is unknown; the message has the nearest options, or lists all of them.
     """
     known = options.__annotations__
     unknown = [name for name in given if name not in known]
     if unknown:
-        found = not_among(unknown, known)
-        raise ConfigError(f"{place} has no option {found} It takes {', '.join(sorted(known))}")
+        found, similar = not_among(unknown, known), all(nearest(name, known) for name in unknown)
+        listed = "" if similar else f" It takes {', '.join(sorted(known))}."
+        raise ConfigError(f"{place} has no option {found}{listed}")

@@ -95,7 +95,7 @@ class RecordedModel:
     def __init__(self, model: Provider, path: Path) -> None:
         self.label = model.label
         self._model, self._path = model, path
-        self._begun: list[Path] = []  # A list, which copies of this model share.
+        self._begun: list[Path] = []  # Mutable on purpose: `copy(self)` shares it.
 
     def accessed(self, **access: object) -> RecordedModel:
         """Return this model with other `timeouts` or `headers`, writing to the same file."""

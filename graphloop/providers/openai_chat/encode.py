@@ -108,7 +108,8 @@ def _head(
         "parallel_tool_calls": settings.parallel_tool_calls if tools else None,
     }
     fields |= {name: value for name, value in asked.items() if value is not None}
-    fields |= options  # May replace `stream_options`, which some servers refuse.
+    # Last, so that a caller's option can replace `stream_options`, which some servers refuse.
+    fields |= options
     head = json_bytes(fields)[:-1] + _response_format(request.output, options)
     if tools:
         head += b',"tools":[' + b",".join(tools) + b"]" + _choice(request.tool_choice)
