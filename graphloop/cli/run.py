@@ -74,9 +74,11 @@ from .options import (
 from .screen import screen_for
 from .settings import (
     EnvFile,
+    Headers,
     MaxTokens,
     OwnOptions,
     Temperature,
+    headers_of,
     load_env_file,
     run_options,
 )
@@ -134,6 +136,7 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     temperature: Temperature = None,
     max_tokens: MaxTokens = None,
     option: OwnOptions = None,
+    header: Headers = None,
     env_file: EnvFile = None,
     max_steps: MaxSteps = None,
     store: StorePath = None,
@@ -152,7 +155,8 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
         target = f"./{target}"  # A file named like the standard loop goes first.
     loaded, question = _target(target, prompt)
     screen = screen_for(as_json=as_json)
-    provider, notice = _provider(loaded, model, script, base_url)
+    headers = headers_of(header)
+    provider, notice = _provider(loaded, model, script, base_url, headers)
     provider = _recorded(loaded, provider, record)
     if notice:
         screen.note(notice)
@@ -173,21 +177,21 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
         options["tools"] = loaded.tools
     if explain:
         _explain(loop, provider, options, as_json=as_json)
-    stream = _stream(loop, loaded, provider, question, options)
+    given: dict[str, Any] = {**options, **loaded.access(headers), **loaded.given_deps(loop)}
+    stream = _stream(loop, loaded, provider, question, given)
     owner = loop if isinstance(loop, Agent) else provider
     asked = None if prompt else loaded.prompt
     return asyncio.run(drive(stream, screen, origin=origin, owner=owner, asked=asked))
 
 
 def _stream(
-    loop: Loop, loaded: Target, provider: Provider | None, question: str, options: RunOptions[Any]
+    loop: Loop, loaded: Target, provider: Provider | None, question: str, given: dict[str, Any]
 ) -> RunStream[Any, Any]:
-    """Return the stream of a new run; an agent has its options already."""
+    """Return the stream of a new run; an agent has all other options already."""
     if isinstance(loop, Agent):
-        return loop.stream(question, **loaded.given_deps(loop))
+        return loop.stream(question, **given)
     # `_refuse_state` has checked that a state is given if and only if the graph carries one.
     state = cast("None", loaded.state)
-    given: dict[str, Any] = {**options, **loaded.given_deps(loop)}
     return loop.stream(state, model=provider, prompt=question or None, **given)
 
 
@@ -206,7 +210,11 @@ def _target(target: str, prompt: str | None) -> tuple[Target, str]:
 
 
 def _provider(
-    loaded: Target, model: str | None, script: str | None, base_url: str | None
+    loaded: Target,
+    model: str | None,
+    script: str | None,
+    base_url: str | None,
+    headers: Mapping[str, str] | None,
 ) -> tuple[Provider | None, str]:
     """Return the model for the run, and a message about how the model was chosen.
 
@@ -223,7 +231,8 @@ def _provider(
         )
     named = f"{SCRIPT}{script}" if script is not None else model
     name, notice = _choice(named, base_url, os.environ, loaded.script)
-    return resolve(name, base_url=base_url, environ=os.environ), notice
+    provider = resolve(name, base_url=base_url, headers=headers, environ=os.environ)
+    return provider, notice
 
 
 def _recorded(loaded: Target, provider: Provider | None, file: str | None) -> Provider | None:

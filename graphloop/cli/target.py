@@ -93,6 +93,21 @@ class Target:
             case _:
                 return asks_model(self.ready)
 
+    def access(self, headers: Mapping[str, str] | None) -> dict[str, Any]:
+        """Return `{"headers": …}` for a run of an agent with its own model; else an empty dict.
+
+        The model of the command line has the headers already.
+
+        Raises:
+            ConfigError: the target asks no model that these headers could reach.
+        """
+        if headers is None or self.takes_model:
+            return {}
+        if not isinstance(self.ready, Agent):
+            why = f"{self.place} asks no model, or its nodes have their own"
+            refuse_options({"--header": headers}, why)
+        return {"headers": headers}
+
     def given_deps(self, loop: Loop) -> dict[str, Any]:
         """Return `{"deps": …}` for a run of `loop` if the file defines DEPS; else an empty dict.
 
