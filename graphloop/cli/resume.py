@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..agent import Agent
-from ..errors import ConfigError, StoreError
+from ..errors import StoreError
 from ..events import ModelReplied, Started
 from ..providers import Provider, ScriptedModel, resolve
 from .approval import with_approver
@@ -65,12 +65,7 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
     """Resume a run and show it; without `--target`, use the target and options from the store."""
     load_env_file(env_file)
     journal = asyncio.run(read(store, run))
-    root, slash, _ = journal.run_id.partition("/")
-    if slash:
-        raise ConfigError(
-            f"run {journal.run_id!r} is a part of run {root!r}, and goes on with it. Fix: "
-            f"graphloop resume {root}"
-        )
+    journal.refuse_part("resume")
     register(registers)
     start = Start(target or "", base_url, max_steps, unbounded, registers or ())
     if target is None:

@@ -28,6 +28,7 @@ __all__ = [
     "answers_text",
     "close",
     "find_run",
+    "journals_below",
     "opened",
     "origin_of",
     "read",
@@ -184,6 +185,15 @@ class Journal:
         """Load the graph of `target`; if `target` is empty, the graph of the stored target."""
         return load_graph(self.target(target))
 
+    def refuse_part(self, command: str) -> None:
+        """Raise an error if the run is a child run, which `command` reaches through its root."""
+        root, slash, _ = self.run_id.partition("/")
+        if slash:
+            raise ConfigError(
+                f"run {self.run_id!r} is a part of run {root!r}, and goes on with it. Fix: "
+                f"graphloop {command} {root}"
+            )
+
     def check_number(self, option: str, number: int) -> None:
         """Raise an error if the run does not have an event with this number."""
         if not 1 <= number <= len(self.events):
@@ -200,6 +210,13 @@ async def read(where: str | None, text: str) -> Journal:
         note = "".join([record.target for record in records if record.run_id == run_id])
         has_children = any(known.startswith(f"{run_id}/") for known in await store.runs())
         return Journal(run_id, await store.load(run_id), Start.noted(note), has_children)
+
+
+async def journals_below(store: Store, run_id: str) -> Mapping[str, Sequence[Event]]:
+    """Return the journals of a run's descendants, by their ids without the run's own."""
+    start = f"{run_id}/"
+    below = [known for known in await store.runs() if known.startswith(start)]
+    return {known.removeprefix(start): await store.load(known) for known in below}
 
 
 async def answers_text(store: Store, run_id: str) -> Mapping[str, str]:
