@@ -43,10 +43,11 @@ from ..views import (
     trace_marks,
 )
 from .errors import Status
+from .modules import register
 from .options import TARGET, Level, Near, Registers, StorePath, Text, Themed, ThemeName
 from .output import MACHINES, PICTURES, Destination
 from .stored import Journal, answers_text, journals_below, opened, read
-from .target import STANDARD, Loop, load_target, refuse_options, register
+from .target import STANDARD, Loop, load_target, refuse_options
 
 __all__ = ["draw_command", "graph_with_tools"]
 

@@ -27,9 +27,10 @@ from ..testing import fuzzing
 from ..topology import rules_of_texts
 from ..views import picture
 from .errors import Status
+from .modules import register
 from .options import Json, Registers, RuleTexts, TargetArgument, Text
 from .output import findings_file, print_report, refuse_mixed
-from .target import load_target, register
+from .target import load_target
 
 __all__ = ["fuzz_command"]
 

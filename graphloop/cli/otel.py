@@ -29,10 +29,11 @@ from ..errors import ConfigError
 from ..events import Event
 from .draw import graph_with_tools
 from .errors import Status, tell_error
+from .modules import register
 from .options import Registers, RunId, StorePath, TargetOption
 from .settings import EnvFile, load_env_file
 from .stored import journals_below, opened, read
-from .target import load_target, register
+from .target import load_target
 from .text import clean, counted, wrapped
 
 __all__ = ["otel_command"]

@@ -29,6 +29,7 @@ from ..providers import Provider, ScriptedModel, resolve
 from .approval import with_approver
 from .driving import drive
 from .errors import Status
+from .modules import register
 from .options import (
     BaseUrl,
     Decision,
@@ -43,7 +44,7 @@ from .options import (
 from .screen import screen_for
 from .settings import EnvFile, Headers, headers_of, load_env_file
 from .stored import Journal, Start, origin_of, read
-from .target import limited, load_target, refuse_options, register
+from .target import limited, load_target, refuse_options
 
 __all__ = ["resume_command"]
 

@@ -61,6 +61,7 @@ from ..testing import recorded
 from .approval import with_approver
 from .driving import drive
 from .errors import Status, tell_error
+from .modules import register
 from .options import (
     BaseUrl,
     Decision,
@@ -83,16 +84,7 @@ from .settings import (
     run_options,
 )
 from .stored import Start, origin_of, refuse_unreachable
-from .target import (
-    STANDARD,
-    Loop,
-    Target,
-    limited,
-    load_target,
-    names_target,
-    refuse_options,
-    register,
-)
+from .target import STANDARD, Loop, Target, limited, load_target, names_target, refuse_options
 from .text import safe_json
 
 __all__ = ["run_command"]

@@ -18,7 +18,8 @@ from ..agent import Answers, Graph, approval_from
 from ..errors import ConfigError, nearest
 from ..events import Event
 from ..stores import LOCK, SUFFIX, Catalog, Mailbox, SqliteStore, Store, open_store
-from .target import absolute_target, load_graph, register
+from .modules import register
+from .target import absolute_target, load_graph
 from .text import one_line
 
 __all__ = [
