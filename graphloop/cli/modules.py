@@ -26,25 +26,26 @@ EXECUTED: Final = "graphloop_target_"
 MODULE: Final = re.compile(r"[A-Za-z_][\w.]*")
 
 
-def register(files: Iterable[str] | None) -> None:
+def register(files: Iterable[str] | None) -> tuple[ModuleType, ...]:
     """Execute each file or module, once, so that it registers its names for topology files."""
-    for text in files or ():
-        if text.endswith(".py"):
-            if not exists(text):
-                folder = Path(text).parent
-                names = [file.name for file in folder.glob("*.py")]
-                raise ConfigError(
-                    f"--with {text}: expected a .py file, found nothing of that name."
-                    f"{nearest(Path(text).name, names)}"
-                )
-            if not _is_executed(Path(text)):
-                execute(Path(text))
-        elif MODULE.fullmatch(text):
-            imported(text, f"--with {text}")
-        else:
-            raise ConfigError(
-                f"--with: expected a .py file, or a module such as my_package.desk, found {text!r}."
-            )
+    return tuple(map(_registered, files or ()))
+
+
+def _registered(text: str) -> ModuleType:
+    if not text.endswith(".py"):
+        if MODULE.fullmatch(text):
+            return imported(text, f"--with {text}")
+        raise ConfigError(
+            f"--with: expected a .py file, or a module such as my_package.desk, found {text!r}."
+        )
+    file = Path(text)
+    if not exists(text):
+        names = [near.name for near in file.parent.glob("*.py")]
+        raise ConfigError(
+            f"--with {text}: expected a .py file, found nothing of that name."
+            f"{nearest(file.name, names)}"
+        )
+    return _executed(file) or execute(file)
 
 
 @contextmanager
@@ -89,10 +90,11 @@ def execute(file: Path) -> ModuleType:
     return module
 
 
-def _is_executed(file: Path) -> bool:
+def _executed(file: Path) -> ModuleType | None:
+    """Return the module of a file that was executed already; None if it was not."""
     module = sys.modules.get(f"{EXECUTED}{file.stem}")
     known = None if module is None else module.__file__
-    return known is not None and Path(known).absolute() == file.absolute()
+    return module if known is not None and Path(known).absolute() == file.absolute() else None
 
 
 def exists(text: str) -> bool:

@@ -67,13 +67,13 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
     load_env_file(env_file)
     journal = asyncio.run(read(store, run))
     journal.refuse_part("resume")
-    register(registers)
+    modules = register(registers)
     start = Start(target or "", base_url, max_steps, unbounded, registers or ())
     if target is None:
         start = start.over(journal.start or Start(journal.target(None)))
         # Files given by `--with` replace the files named in the store, which may have moved.
-        register(start.registers)
-    loaded = load_target(start.target)
+        modules = register(start.registers)
+    loaded = load_target(start.target, modules)
     screen = screen_for(as_json=as_json)
     origin = origin_of(str(store), start)
     provider, headers = None, headers_of(header)

@@ -16,7 +16,7 @@ A file defines the target:
 
 In a directory this file is agent.py, topology.py or topology.yaml (a graph as data: graphloop
 schema). Without an API key, a script.yaml beside it gives the replies. Python registers your own
-names of a topology: --with desk.py.
+names of a topology, and may define its DEPS and STATE: --with desk.py.
 
 Without --model, the environment decides: GRAPHLOOP_MODEL, ANTHROPIC_API_KEY, then OPENAI_API_KEY or
 OPENAI_BASE_URL; --env-file reads them from a file. Ctrl-C ends the run with all calls answered, a
@@ -46,8 +46,9 @@ import asyncio
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, Final, TypeAlias, cast
 
 import typer
@@ -140,12 +141,12 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
 ) -> Status:
     """Run a target, or the standard agent if `target` is a question; return the exit status."""
     load_env_file(env_file)
-    register(registers)
+    modules = register(registers)
     if store is not None:
         refuse_unreachable(store)
     if target == STANDARD and names_target(target):
         target = f"./{target}"  # A file named like the standard loop goes first.
-    loaded, question = _target(target, prompt)
+    loaded, question = _target(target, prompt, modules)
     screen = screen_for(as_json=as_json)
     headers = headers_of(header)
     provider, notice = _provider(loaded, model, script, base_url, headers)
@@ -187,11 +188,11 @@ def _stream(
     return loop.stream(state, model=provider, prompt=question or None, **given)
 
 
-def _target(target: str, prompt: str | None) -> tuple[Target, str]:
+def _target(target: str, prompt: str | None, modules: Sequence[ModuleType]) -> tuple[Target, str]:
     """Return the loaded target, and the question to start the run with."""
     if prompt is None and not names_target(target):
-        return load_target(STANDARD), target
-    loaded = load_target(target)
+        return load_target(STANDARD, modules), target
+    loaded = load_target(target, modules)
     question = loaded.prompt if prompt is None else prompt
     if not question and loaded.state is None:
         raise ConfigError(
@@ -273,7 +274,7 @@ def _refuse_state(graph: Graph[None], state: object) -> None:
     if kind is not None and state is None:
         raise ConfigError(
             f"STATE: expected the first state of graph {graph.name!r}, of type {word}, found none. "
-            f"Fix: define it in its file, `STATE = {word}(…)`."
+            f"Fix: define it in its file, or in a file of --with: `STATE = {word}(…)`."
         )
     if kind is None and state is not None:
         raise ConfigError(

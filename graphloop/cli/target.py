@@ -10,7 +10,8 @@ defines these names:
     DEPS = Deps(…)                          # the run's `deps`, or a function that makes them
 
 Instead of `build`, a file may define a ready `agent` or `graph`, which runs with its own model. A
-topology file can use names that a .py file of `--with` registers. In a directory, the file is
+topology file can use names that a .py file of `--with` registers; that file may define DEPS and
+STATE, too. In a directory, the file is
 `agent.py`, `topology.py` or `topology.yaml`. Without an API key, a file `script.yaml` in the same
 directory supplies the model's replies. Loading a Python target executes its code.
 """
@@ -18,7 +19,7 @@ directory supplies the model's replies. Loading a Python target executes its cod
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -136,13 +137,40 @@ def names_target(text: str) -> bool:
     return is_path or bool(get_close_matches(text, _targets_in(Path())))
 
 
-def load_target(text: str) -> Target:
+def load_target(text: str, modules: Sequence[ModuleType] = ()) -> Target:
     """Load the target that `text` names.
+
+    Args:
+        text: the target.
+        modules: the modules of `--with`: one of them may define the DEPS and the STATE of a target
+            whose own file does not, such as a topology file.
 
     Raises:
         ConfigError: there is no such target, or it cannot be loaded.
         GraphError: the table of its graph is invalid.
     """
+    target = _loaded(text)
+    if not target.deps:
+        target = replace(target, deps=_defined("DEPS", modules))
+    is_stateful = isinstance(target.ready, Graph) and target.ready.state_type is not None
+    if is_stateful and target.state is None:
+        target = replace(target, state=next(iter(_defined("STATE", modules)), None))
+    return target
+
+
+def _defined(name: str, modules: Iterable[ModuleType]) -> tuple[object, ...]:
+    """Return the value of a name that one of the modules may define; empty if none does."""
+    found = [module for module in modules if hasattr(module, name)]
+    if len(found) > 1:
+        files = " and ".join(str(module.__file__) for module in found)
+        raise ConfigError(
+            f"{name}: expected one file of --with to define it, found {files}. Fix: keep one of "
+            "the definitions."
+        )
+    return tuple(getattr(module, name) for module in found)
+
+
+def _loaded(text: str) -> Target:
     if text == STANDARD:
         return Target("the prompt", build=Agent)
     if exists(text):
