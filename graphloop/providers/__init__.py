@@ -35,6 +35,12 @@ if TYPE_CHECKING:
     )
     from .live_requests import allow_requests, check_request, refuse_requests
     from .openai_chat.messages import CHAT_REASONING, CHAT_WIRE
+    from .openai_responses.server_tools import (
+        openai_code_interpreter,
+        openai_file_search,
+        openai_image_generation,
+        openai_web_search,
+    )
     from .prices import price, price_with
     from .registry import Service, accessed, check_tools, resolve, service_of, usual_model
     from .retries import Retries
@@ -75,6 +81,10 @@ __all__ = [
     "is_list",
     "is_object",
     "json_text",
+    "openai_code_interpreter",
+    "openai_file_search",
+    "openai_image_generation",
+    "openai_web_search",
     "price",
     "price_with",
     "refuse_requests",
@@ -117,6 +127,12 @@ __getattr__ = front_door(
         ".openai_chat.messages": (
             "CHAT_REASONING",
             "CHAT_WIRE",
+        ),
+        ".openai_responses.server_tools": (
+            "openai_code_interpreter",
+            "openai_file_search",
+            "openai_image_generation",
+            "openai_web_search",
         ),
         ".prices": (
             "price",

@@ -16,7 +16,7 @@ from ..errors import ConfigError
 from ..media import FileId, Inline, MediaPart, MediaSource, Url
 from .wire_json import JsonObject, object_in
 
-__all__ = ["MediaPlace", "MediaRow", "MediaTable", "base64_text", "data_url"]
+__all__ = ["MediaPlace", "MediaRow", "MediaTable", "base64_text", "data_url", "file_name"]
 
 MediaPlace: TypeAlias = Literal["user", "tool", "assistant"]
 """Where a part is: in a user's message, in a tool's result, or in the model's own reply."""
@@ -131,6 +131,12 @@ class MediaTable:
 def base64_text(source: Inline) -> str:
     """Return the bytes of a source as base64 text."""
     return b64encode(source.data).decode("ascii")
+
+
+def file_name(part: MediaPart) -> str:
+    """Return the name of a part, or a name made of its type: OpenAI refuses data without one."""
+    ending = part.media_type.partition("/")[2]
+    return part.name or f"file.{'txt' if ending == 'plain' else ending}"
 
 
 def data_url(media_type: str, source: Inline) -> str:

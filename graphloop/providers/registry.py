@@ -25,6 +25,7 @@ __all__ = ["SERVICES", "Service", "accessed", "check_tools", "resolve", "service
 
 ANTHROPIC: Final = ".anthropic.wire:AnthropicMessages"
 OPENAI_CHAT: Final = ".openai_chat.wire:OpenAIChat"
+OPENAI_RESPONSES: Final = ".openai_responses.wire:OpenAIResponses"
 
 
 @final
@@ -84,6 +85,12 @@ SERVICES: Final[dict[str, Service]] = {
         key_variable="OPENAI_API_KEY",
         url_variable="OPENAI_BASE_URL",
         usual_model="gpt-5",
+    ),
+    "openai-responses": Service(
+        wire=OPENAI_RESPONSES,
+        base_url="https://api.openai.com/v1",
+        key_variable="OPENAI_API_KEY",
+        url_variable="OPENAI_BASE_URL",
     ),
 }
 """The services by name, which is the part of the label `"service:model"` before the colon."""

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import pytest
 from anthropic.types import MessageParam
 from openai.types.chat import ChatCompletionMessageParam
+from openai.types.responses import ResponseInputParam
 from pydantic import TypeAdapter
 
 from graphloop.errors import ConfigError
@@ -22,6 +23,7 @@ from graphloop.providers import is_list, is_object
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
 from graphloop.providers.openai_chat.wire import OpenAIChat
+from graphloop.providers.openai_responses.wire import OpenAIResponses
 from graphloop.values import (
     AssistantMessage,
     Message,
@@ -87,7 +89,28 @@ def chat_row() -> Row:
     return Row(OpenAIChat("m"), "messages", published, taken)
 
 
-WIRES: Mapping[str, Row] = {"anthropic": anthropic_row(), "openai": chat_row()}
+def responses_row() -> Row:
+    taken: dict[tuple[str, str], Json] = {}
+    for media_type in ("image/png", "image/jpeg"):
+        image = {"type": "input_image", "detail": "auto"}
+        data = {"image_url": f"data:{media_type};base64,aGk="}
+        taken[media_type, "inline"] = {**image, **data}
+        taken[media_type, "url"] = {**image, "image_url": "https://example.org/a"}
+        taken[media_type, "file id"] = {**image, "file_id": "file_1"}
+    for media_type, name in (("application/pdf", "file.pdf"), ("text/plain", "file.txt")):
+        data = {"filename": name, "file_data": f"data:{media_type};base64,aGk="}
+        taken[media_type, "inline"] = {"type": "input_file", **data}
+        taken[media_type, "url"] = {"type": "input_file", "file_url": "https://example.org/a"}
+        taken[media_type, "file id"] = {"type": "input_file", "file_id": "file_1"}
+    published: TypeAdapter[Any] = TypeAdapter(ResponseInputParam)
+    return Row(OpenAIResponses("m"), "input", published, taken)
+
+
+WIRES: Mapping[str, Row] = {
+    "anthropic": anthropic_row(),
+    "openai": chat_row(),
+    "openai-responses": responses_row(),
+}
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -353,9 +353,11 @@ def _usage(usage: JsonObject) -> Usage:
     """
     prompt = count_of(usage, "prompt_tokens")
     completion = count_of(usage, "completion_tokens")
+    details = usage.get("prompt_tokens_details")
+    written = count_of(details, "cache_write_tokens")
     # DeepSeek and Moonshot send the cached tokens outside `prompt_tokens_details`.
     cached = (
-        count_of(usage.get("prompt_tokens_details"), "cached_tokens")
+        count_of(details, "cached_tokens")
         or count_of(usage, "prompt_cache_hit_tokens")
         or count_of(usage, "cached_tokens")
     )
@@ -364,8 +366,9 @@ def _usage(usage: JsonObject) -> Usage:
     if reasoning and count_of(usage, "total_tokens") == prompt + completion + reasoning:
         completion += reasoning
     return Usage(
-        input_tokens=max(0, prompt - cached),
+        input_tokens=max(0, prompt - cached - written),
         output_tokens=completion,
         cache_read_tokens=cached,
+        cache_write_tokens=written,
         reasoning_tokens=reasoning,
     )

@@ -13,11 +13,10 @@ from ...errors import ConfigError
 from ...values import Message, ModelRequest, OutputSpec, ToolChoice, ToolSpec
 from ..encoder import EncodedHistory, PrefixEncoder
 from ..options import options_of
+from ..strict_schema import is_strict
 from ..tool_forms import ToolForms
 from ..wire_json import (
     JsonObject,
-    is_list,
-    is_object,
     json_bytes,
     object_in,
     object_text,
@@ -25,7 +24,7 @@ from ..wire_json import (
 )
 from .messages import CHAT_WIRE, Batch, encode_message
 
-__all__ = ["TOOLS", "chat_encoder", "is_strict"]
+__all__ = ["TOOLS", "chat_encoder"]
 
 TOOLS: Final = ToolForms(CHAT_WIRE, "OpenAI chat")
 """Chat completions have no tools of the server."""
@@ -38,17 +37,6 @@ _OWNED: Final[Mapping[str, str]] = {
     "seed": "Set Settings.seed.",
     "stop": "Set Settings.stop_sequences.",
 }
-
-# The schema keywords that OpenAI's strict mode accepts, from OpenAI's page on structured outputs.
-# The API answers 400 to other keywords, such as `default`.
-_STRICT_WORDS: Final = frozenset(
-    (
-        *("type", "properties", "required", "additionalProperties", "items", "enum", "const"),
-        *("anyOf", "$ref", "$defs", "definitions", "description", "title", "pattern", "format"),
-        *("multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
-        *("minItems", "maxItems"),
-    )
-)
 
 
 def chat_encoder(model: str, max_tokens_field: str, *, reasoning: bool) -> PrefixEncoder:
@@ -132,32 +120,6 @@ def _response_format(output: OutputSpec | None, options: JsonObject) -> bytes:
     about["strict"] = is_strict(object_in(schema, place=place))
     named = json_bytes(about)[:-1] + b',"schema":' + schema.encode()
     return b',"response_format":{"type":"json_schema","json_schema":' + named + b"}}"
-
-
-def is_strict(schema: object) -> bool:
-    """Whether OpenAI's strict mode accepts `schema`.
-
-    Strict mode requires that objects forbid additional properties and require all their properties.
-    """
-    is_plain = is_object(schema) and schema.get("type") == "object" and "anyOf" not in schema
-    return is_plain and _is_strict_part(schema)
-
-
-def _is_strict_part(part: object) -> bool:
-    if not is_object(part):
-        return True
-    if not part.keys() <= _STRICT_WORDS:
-        return False
-    properties, required = part.get("properties"), part.get("required")
-    names = set(properties) if is_object(properties) else set[str]()
-    if part.get("type") == "object" or "properties" in part:
-        needed = set(map(str, required)) if is_list(required) else set[str]()
-        if part.get("additionalProperties") is not False or names != needed:
-            return False
-    inner = [part.get("items"), *(part["anyOf"] if is_list(part.get("anyOf")) else ())]
-    for key in ("properties", "$defs", "definitions"):
-        inner += part[key].values() if is_object(part.get(key)) else ()
-    return all(map(_is_strict_part, inner))
 
 
 def _tool(tool: ToolSpec) -> bytes:

@@ -26,8 +26,15 @@ from ...values import (
     UserMessage,
     UserPart,
 )
-from ..media import MediaPlace, MediaRow, MediaTable, base64_text, data_url
-from ..wire_json import JsonObject, is_object, object_in, object_or_empty, sent_name
+from ..media import MediaPlace, MediaRow, MediaTable, base64_text, data_url, file_name
+from ..wire_json import (
+    JsonObject,
+    failure_text,
+    is_object,
+    object_in,
+    object_or_empty,
+    sent_name,
+)
 
 __all__ = ["CHAT_REASONING", "CHAT_WIRE", "THINKING_EXTRA", "Batch", "encode_message"]
 
@@ -40,9 +47,6 @@ CHAT_REASONING: Final[Mapping[str, str]] = {
 
 THINKING_EXTRA: Final = '{"type":"thinking"}'
 """The `extra` of a reasoning part that arrived as a typed content part (Mistral)."""
-
-# A result text that starts like this already reports its failure; the wire has no error flag.
-_FAILURES: Final = ("Error", "Invalid arguments", "No such tool", "Tool call denied", "Not run")
 
 _is_made_up = re.compile(r"graphloop_\d+_\d+").fullmatch
 
@@ -98,16 +102,12 @@ def _call_id(server_id: str, index: int, at: int) -> str:
 def _result(batch: Batch, index: int, result: ToolResult) -> tuple[Batch, tuple[JsonObject, ...]]:
     at = batch.answered
     call_id = batch.ids[at] if at < len(batch.ids) else _call_id(result.call_id, index, 0)
-    entry: JsonObject = {"role": "tool", "tool_call_id": call_id, "content": _result_text(result)}
+    text = failure_text(result.text) if result.is_error else result.text
+    entry: JsonObject = {"role": "tool", "tool_call_id": call_id, "content": text}
     after = replace(batch, answered=at + 1, parts=batch.parts + _file_parts(result, call_id))
     if after.answered < len(after.ids):
         return after, (entry,)
     return replace(after, parts=()), (entry, *after.waiting())
-
-
-def _result_text(result: ToolResult) -> str:
-    text = result.text
-    return f"Error: {text}" if result.is_error and not text.startswith(_FAILURES) else text
 
 
 def _file_parts(result: ToolResult, call_id: str) -> tuple[JsonObject, ...]:
@@ -145,10 +145,7 @@ def _audio(part: MediaPart, _: JsonObject) -> JsonObject:
 def _file(part: MediaPart, _: JsonObject) -> JsonObject:
     if isinstance(part.source, FileId):
         return {"type": "file", "file": {"file_id": part.source.id}}
-    # OpenAI's server refuses file data without a name.
-    ending = part.media_type.partition("/")[2]
-    name = part.name or f"file.{'txt' if ending == 'plain' else ending}"
-    return {"type": "file", "file": {"filename": name, "file_data": _data_url(part)}}
+    return {"type": "file", "file": {"filename": file_name(part), "file_data": _data_url(part)}}
 
 
 def _data_url(part: MediaPart) -> str:

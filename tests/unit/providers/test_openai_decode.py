@@ -433,6 +433,13 @@ def test_an_error_amid_text_is_an_error() -> None:
         ({"prompt_tokens": 10, "completion_tokens": 4, "total_tokens": 14}, Usage(10, 4)),
         ({"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 8}}, Usage(2, 0, 8)),
         ({"prompt_tokens": 10, "prompt_cache_hit_tokens": 8}, Usage(2, 0, 8)),
+        (
+            {
+                "prompt_tokens": 10,
+                "prompt_tokens_details": {"cached_tokens": 5, "cache_write_tokens": 3},
+            },
+            Usage(2, 0, 5, 3),
+        ),
         ({"prompt_tokens": 3, "cached_tokens": 8}, Usage(0, 0, 8)),
         (
             {"completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 5}},

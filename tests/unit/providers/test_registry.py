@@ -178,7 +178,7 @@ def test_a_provider_is_taken_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        ("antropic:m", r"'anthropic:NAME', 'openai:NAME', 'script:PATH'.*mean 'anthropic'\?"),
+        ("antropic:m", r"'anthropic:NAME', 'openai:NAME', .*'script:PATH'.*mean 'anthropic'\?"),
         ("claude-opus", r"expected a provider or one of .*, found 'claude-opus'\. Fix"),
         ("openai", r"found 'openai'\. The name is empty"),
         ("openai:", r"found 'openai:'\. The name is empty"),
