@@ -273,9 +273,11 @@ class ToolSpec(Struct, frozen=True, gc=False):
 
     `kind` says where a call runs: `function`, in this process; `client`, in the caller's process,
     so the run parks until the result arrives; `agent`, in a child run; `provider`, on the model's
-    server during a reply, by the `definition` (JSON text, sent unchanged). A turn ends the run if
-    all its calls succeeded and were of tools with `ends`. A turn also ends the run if a call of an
-    `agent` with `ends` succeeded. Calls of tools with the same non-empty `lock` never overlap.
+    server during a reply, by the `definition` (JSON text, sent unchanged). Only the wire format
+    named `wire` sends such a tool; empty for each wire format that knows the definition's form. A
+    turn ends the run if all its calls succeeded and were of tools with `ends`. A turn also ends the
+    run if a call of an `agent` with `ends` succeeded. Calls of tools with the same non-empty `lock`
+    never overlap.
     """
 
     name: str
@@ -285,6 +287,7 @@ class ToolSpec(Struct, frozen=True, gc=False):
     ends: bool = False
     definition: str = ""
     lock: str = ""
+    wire: str = ""
 
     @property
     def takes_over(self) -> bool:

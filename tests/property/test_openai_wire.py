@@ -17,6 +17,7 @@ from graphloop.providers.base import (
     ReasoningDelta,
     ServerEvent,
     TextDelta,
+    ToolCallDelta,
     UsageSoFar,
 )
 from graphloop.run import History
@@ -137,6 +138,7 @@ def shown(deltas: Iterable[Delta]) -> tuple[str, str, dict[int, tuple[str, str, 
             case ReasoningDelta():
                 reasoning += delta.text
             case _:
+                assert isinstance(delta, ToolCallDelta)
                 call_id, name, arguments = calls.get(delta.index, ("", "", ""))
                 known = (call_id + delta.id, name + delta.name)
                 calls[delta.index] = (*known, arguments + delta.arguments_delta)
