@@ -148,6 +148,11 @@ class AssistantMessage(Struct, frozen=True, tag_field="role", tag="assistant", g
         return "".join([part.text for part in self.parts if isinstance(part, ReasoningPart)])
 
     @property
+    def media(self) -> tuple[MediaPart, ...]:
+        """The pictures and sounds that the model made, in order."""
+        return tuple([part for part in self.parts if isinstance(part, MediaPart)])
+
+    @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls of the message, in request order."""
         return tuple([part for part in self.parts if isinstance(part, ToolCall)])

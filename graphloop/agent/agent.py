@@ -16,7 +16,7 @@ from ..tools import Approval as NeedsApproval
 from ..tools import legal_name
 from .chats.chat import Chat, ChatOptions
 from .child_runs import as_agent_tool
-from .inputs import CallInput, CallOptions, IteratedInput, Model, ResumeInput
+from .inputs import CallInput, CallOptions, IteratedInput, Model, PromptInput, ResumeInput
 from .options import NO_DEPS, PLAIN_TEXT, AgentOptions, EveryAgentOption, OverrideOptions
 from .result import RunResult
 from .runs import Questions, Runs, StoreInput
@@ -214,19 +214,20 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         return terms.bound(context_window, price)
 
     def stream(
-        self, prompt: str | None = None, **question: Unpack[CallInput[DepsT_contra]]
+        self, prompt: PromptInput | None = None, **question: Unpack[CallInput[DepsT_contra]]
     ) -> RunStream[OutputT_co]:
         """Return the stream of a new run, which starts when the stream is first read.
 
         Args:
-            prompt: the question; it follows `messages`, which may also end in the question.
+            prompt: the question, a text or a list such as `["What is it?", Path("a.png")]`; it
+                follows `messages`, which may also end in the question.
             question: see `CallInput`; the run's own options replace those of the agent.
         """
         return start_run(self._terms, None, prompt, question)
 
     async def generate(
         self,
-        prompt: str | None = None,
+        prompt: PromptInput | None = None,
         *,
         signal: asyncio.Event | None = None,
         **question: Unpack[CallInput[DepsT_contra]],
@@ -245,7 +246,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         return await (stream.result() if signal is None else _until(stream, signal))
 
     def generate_sync(
-        self, prompt: str | None = None, **question: Unpack[CallInput[DepsT_contra]]
+        self, prompt: PromptInput | None = None, **question: Unpack[CallInput[DepsT_contra]]
     ) -> RunResult[OutputT_co]:
         """Run `generate` in a new event loop and return its result, for synchronous callers."""
         ask = partial(self.generate, prompt, **question)
@@ -253,7 +254,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
 
     def iter(
         self,
-        prompt: str | None = None,
+        prompt: PromptInput | None = None,
         *,
         on_part: PartListener | None = None,
         **conversation: Unpack[IteratedInput[DepsT_contra]],

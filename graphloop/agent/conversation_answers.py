@@ -227,11 +227,10 @@ def _content(message: Message) -> tuple[object, ...]:
             return (message.role, [("text", parts)] if isinstance(parts, str) else _parts(parts))
 
 
-def _parts(parts: Sequence[UserPart]) -> list[tuple[str, ...]]:
+def _parts(parts: Sequence[UserPart]) -> list[tuple[str, str]]:
+    # Names and exact types are left out: the forms of other libraries drop some of them.
     return [
-        ("text", part.text)
-        if isinstance(part, TextPart)
-        else (part.type, part.media_type, part.identity, part.name, part.extra)
+        ("text", part.text) if isinstance(part, TextPart) else (part.type, part.identity)
         for part in parts
     ]
 

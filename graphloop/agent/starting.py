@@ -25,8 +25,10 @@ from .inputs import (
     ConversationInput,
     IteratedInput,
     MessageInput,
+    PromptInput,
     QuestionInput,
     ResumeInput,
+    asked_message,
     check_run_id,
     messages_of,
 )
@@ -58,7 +60,7 @@ RESUME_OPTIONS: Final = frozenset(AccessOptions.__annotations__)
 def start_run(
     terms: RunTerms[S],
     state: S,
-    prompt: str | None,
+    prompt: PromptInput | None,
     question: QuestionInput[Any],
     *,
     attended: bool = False,
@@ -241,7 +243,7 @@ def _for_resume(
 
 
 def _read(
-    terms: RunTerms[Any], prompt: str | None, question: QuestionInput[Any]
+    terms: RunTerms[Any], prompt: PromptInput | None, question: QuestionInput[Any]
 ) -> tuple[tuple[Message, ...], tuple[str, ...], ConversationAnswers | None] | ConfigError:
     """Return the first messages, the findings of their repair, and the answers to open calls.
 
@@ -272,7 +274,7 @@ def _read(
 
 
 def conversation(
-    prompt: str | None,
+    prompt: PromptInput | None,
     messages: Sequence[MessageInput] | None,
     instructions: str | None,
     *,
@@ -298,8 +300,6 @@ def conversation(
         if may_be_empty:
             return (), ()
         raise ConfigError("a run: expected `prompt=`, `messages=` or both, found neither")
-    if prompt is not None and not isinstance(prompt, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError(f"`prompt` is a string; found {type(prompt).__name__}")
     if prompt is not None and keep_open:
         raise ConfigError(
             "`prompt`: expected none beside `approvals` or `tool_results`, which answer the calls "
@@ -317,7 +317,9 @@ def conversation(
         raise ConfigError(
             f"`messages` does not fit together, and on_bad_history='refuse':\n{found}"
         )
-    asked = () if prompt is None else (UserMessage(prompt),)
+    asked: tuple[Message, ...] = ()
+    if prompt is not None:
+        asked = (UserMessage(prompt) if isinstance(prompt, str) else asked_message(prompt),)
     given = (*mended.messages, *asked)
     if not given:
         raise ConfigError(

@@ -242,7 +242,8 @@ def _message_text(message: UserMessage | AssistantMessage | ToolResult) -> str:
     match message:
         case AssistantMessage():
             calls = [f"→ {call_text(call.name, call.arguments)}" for call in message.calls]
-            return " ".join(filter(None, (message.text, *calls)))
+            media = [f"[{part.label}]" for part in message.media]
+            return " ".join(filter(None, (message.text, *media, *calls)))
         case ToolResult():
             return message.text
         case UserMessage():
@@ -252,4 +253,6 @@ def _message_text(message: UserMessage | AssistantMessage | ToolResult) -> str:
 def _content(content: str | tuple[UserPart, ...]) -> str:
     if isinstance(content, str):
         return content
-    return "".join(part.text if isinstance(part, TextPart) else "[…]" for part in content)
+    return " ".join(
+        part.text if isinstance(part, TextPart) else f"[{part.label}]" for part in content
+    )

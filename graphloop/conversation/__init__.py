@@ -14,6 +14,7 @@ from .compaction import (
     summarized,
     summary_request,
     to_summarize,
+    without_media,
 )
 from .repair import Repaired, open_calls, repaired
 from .steering import (
@@ -56,4 +57,5 @@ __all__ = [
     "unanswered",
     "unscreened",
     "with_screens",
+    "without_media",
 ]

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from ..contract import contract_of
-from ..conversation import ORIGIN, PRUNED_NOTE, open_calls
+from ..conversation import ORIGIN, PRUNED_NOTE, open_calls, without_media
 from ..effects import CallModel
 from ..events import CallbackReturned, Changes, Steered
 from ..graph import NodeGraph
@@ -120,13 +120,14 @@ def _untrue(before: Sequence[Message], now: Sequence[Message]) -> Iterator[str]:
 
 
 def _remains(now: Message, before: Message) -> bool:
-    """Whether `now` equals `before`, or `before` with a pruned result or without its reasoning."""
+    """Whether `now` equals `before`, or what the layers of a compaction may leave of `before`."""
     if isinstance(now, ToolResult) and PRUNED_NOTE.fullmatch(now.text):
         return isinstance(before, ToolResult) and now == evolve(before, content=now.content)
-    if not isinstance(before, AssistantMessage):
-        return now == before
-    parts = [part for part in before.parts if not isinstance(part, ReasoningPart)]
-    return now in {before, evolve(before, parts=tuple(parts))}
+    forms = {before, without_media(before)}
+    if isinstance(before, AssistantMessage):
+        parts = tuple([part for part in before.parts if not isinstance(part, ReasoningPart)])
+        forms |= {evolve(before, parts=parts), without_media(evolve(before, parts=parts))}
+    return now in forms
 
 
 def untrue_requests(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:

@@ -18,7 +18,15 @@ from ...run import History
 from ...spending import Budget, ChatSoFar, Spent
 from ...stores import Mailbox
 from ...values import Message, UserMessage, evolve
-from ..inputs import AnswersInput, ChatInput, MessageInput, QuestionInput, messages_of
+from ..inputs import (
+    AnswersInput,
+    ChatInput,
+    MessageInput,
+    PromptInput,
+    QuestionInput,
+    asked_message,
+    messages_of,
+)
 from ..journals import waiting
 from ..options import reject_unknown_options
 from ..result import RunHandle
@@ -26,7 +34,7 @@ from ..starting import for_call, resume_run, start_run
 from ..terms import RunTerms
 from .chain import Chain, Question
 
-__all__ = ["Asked", "Asking", "PromptInput"]
+__all__ = ["Asked", "Asking", "ChatPrompt"]
 
 
 GIVEN: Final = frozenset(AnswersInput.__annotations__)
@@ -35,8 +43,8 @@ GIVEN: Final = frozenset(AnswersInput.__annotations__)
 ANSWERS: Final = ("approvals", "tool_results")
 """The fields of `AnswersInput` about the last question; other fields count for the next, too."""
 
-PromptInput: TypeAlias = str | MessageInput | None
-"""A question: text, or a user's message in any form that `load_messages` reads; None for none."""
+ChatPrompt: TypeAlias = PromptInput | MessageInput | None
+"""A question, or a user's message in any form that `load_messages` reads; None for none."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,7 @@ class Asking:
         return self.own.current
 
     async def open(
-        self, last: Question | None, prompt: PromptInput, asking: ChatInput[Any], *, keep: bool
+        self, last: Question | None, prompt: ChatPrompt, asking: ChatInput[Any], *, keep: bool
     ) -> Asked:
         """Return the run of a prompt, ready to be driven; without a prompt, that of the last one.
 
@@ -228,14 +236,14 @@ class Asking:
         return evolve(setup, budget=setup.budget.tightened(budget.left(spent)))
 
 
-def _message(prompt: str | MessageInput) -> UserMessage:
+def _message(prompt: PromptInput | MessageInput) -> UserMessage:
     """Return a prompt as a user's message.
 
     Raises:
         ConfigError: the prompt is neither text nor one message of a user.
     """
-    if isinstance(prompt, str):
-        return UserMessage(prompt)
+    if isinstance(prompt, str | Sequence):
+        return asked_message(prompt)
     messages = messages_of([prompt], may_be_empty=True)
     match messages:
         case (UserMessage() as message,):

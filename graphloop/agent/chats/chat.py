@@ -32,7 +32,7 @@ from ..result import OutputT_co, RunHandle, RunResult
 from ..runs import Questions, StoreInput
 from ..stream import RunStream
 from ..terms import RunTerms, SharedResources
-from .asking import Asked, Asking, PromptInput
+from .asking import Asked, Asking, ChatPrompt
 from .chain import Chain, Question
 
 __all__ = ["Chat", "ChatOptions"]
@@ -115,7 +115,7 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
         self._told: Question | None = None
 
     async def send(
-        self, prompt: PromptInput = None, **answers: Unpack[ChatInput[DepsT_contra]]
+        self, prompt: ChatPrompt = None, **answers: Unpack[ChatInput[DepsT_contra]]
     ) -> RunResult[OutputT_co]:
         """Ask the next question, and return the result of its run.
 
@@ -127,9 +127,9 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
         If a crash has interrupted the last question, its run is finished first.
 
         Args:
-            prompt: the question: text, or a user's message with images or files, in any form that
-                `load_messages` reads. Without it, the run of the last question goes on, and its
-                result is returned; the result of a finished run is only read.
+            prompt: the question: text, a list of texts and media, or a user's message in any form
+                that `load_messages` reads. Without it, the run of the last question goes on, and
+                its result is returned; the result of a finished run is only read.
             answers: answers to the calls that the last question waits for, which are applied before
                 the prompt is asked; the `deps` of both questions; and the options of the new
                 question's run, such as `model` or `instructions` (`ChatInput`).
@@ -152,13 +152,13 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
             raise
 
     def send_sync(
-        self, prompt: PromptInput = None, **answers: Unpack[ChatInput[DepsT_contra]]
+        self, prompt: ChatPrompt = None, **answers: Unpack[ChatInput[DepsT_contra]]
     ) -> RunResult[OutputT_co]:
         """Run `send` in a new event loop and return its result, for synchronous callers."""
         return self._sync(partial(self.send, prompt, **answers), "Chat.send")
 
     def stream(
-        self, prompt: PromptInput = None, **answers: Unpack[ChatInput[DepsT_contra]]
+        self, prompt: ChatPrompt = None, **answers: Unpack[ChatInput[DepsT_contra]]
     ) -> RunStream[OutputT_co]:
         """Return the stream of the next question; the arguments are those of `send`.
 
@@ -258,7 +258,7 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
         return self._terms.run_sync(closing, instead)
 
     def _stream(
-        self, prompt: PromptInput, answers: ChatInput[Any], *, keep: bool
+        self, prompt: ChatPrompt, answers: ChatInput[Any], *, keep: bool
     ) -> RunStream[OutputT_co]:
         opened: list[Asked] = []
 

@@ -14,7 +14,7 @@ from graphloop.agent.inputs import MessageInput, messages_of
 from graphloop.driver.pending import capability_of
 from graphloop.effects import AskHuman, CallTool
 from graphloop.errors import ConfigError, StoreError
-from graphloop.media import MediaPart, Url
+from graphloop.media import Inline, MediaPart, Url
 from graphloop.policy.approvals import issue
 from graphloop.providers.script import Entry
 from graphloop.run import evolve
@@ -153,6 +153,10 @@ def test_a_conversation_is_approved_by_signed_tokens_only(
 LOOK = UserMessage((TextPart("go"), MediaPart("image/*", Url("https://a.test/b.png"))))
 
 
+def shown(data: bytes, name: str = "") -> UserMessage:
+    return UserMessage((TextPart("go"), MediaPart("image/png", Inline(data), name)))
+
+
 RESULT = ToolResult("c0.0", "p", "pay", "paid")
 
 
@@ -183,6 +187,8 @@ WRITTEN: list[MessageInput] = [
         ([UserMessage("go"), THOUGHT], [UserMessage("go"), said("well", PAY)], False),
         ([LOOK, THOUGHT], [UserMessage("go"), THOUGHT], False),
         ([LOOK, THOUGHT], [evolve(LOOK, origin="x"), THOUGHT], True),
+        ([shown(b"one"), THOUGHT], [shown(b"two"), THOUGHT], False),
+        ([shown(b"one"), THOUGHT], [shown(b"one", "a.png"), THOUGHT], True),
         (
             [UserMessage("go"), THOUGHT, RESULT, THOUGHT],
             [UserMessage("go"), THOUGHT, evolve(RESULT, content="not paid"), THOUGHT],

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from graphloop import Agent
 from graphloop.cli.errors import Status
+from graphloop.media import image
 from graphloop.stores.codec import Codec
+from graphloop.testing import ScriptedModel
 from tests.unit.cli.command_line import STORE, here, refused, shown, write
 from tests.unit.cli.pay_desk import parked, timeless
 
@@ -75,6 +78,17 @@ def test_a_replay_prints_the_events_and_the_last_state() -> None:
         "  assistant: Done.\n"
     )
     assert Path("paid").read_text(encoding="utf-8") == "5\n"
+
+
+def test_media_are_named_and_not_printed(tmp_path: Path) -> None:
+    """Their bytes say nothing to a reader, and may be millions."""
+    model = ScriptedModel(["A cat."])
+    agent = Agent(model, store=str(tmp_path / "media.db"))
+    agent.generate_sync(["What is it?", image(b"\x89PNG\r\n\x1a\n", name="a.png")], run_id="r")
+
+    text = replayed("r", store=str(tmp_path / "media.db"))
+
+    assert "What is it? [image 'a.png' of type 'image/png']" in text
 
 
 def test_upto_prints_an_earlier_state() -> None:
