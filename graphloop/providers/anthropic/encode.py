@@ -24,7 +24,7 @@ from ...values import (
     UserMessage,
 )
 from ..encoder import EncodedHistory, PrefixEncoder
-from .blocks import ANTHROPIC_WIRE, assistant_blocks, result_block, system_block, user_blocks
+from .blocks import ANTHROPIC_WIRE, assistant_blocks, result_blocks, system_block, user_blocks
 from .container import container_member, kept_id
 from .head import head_bytes
 
@@ -84,7 +84,9 @@ class _AnthropicHistory(EncodedHistory):
                 f"it, found {result.name!r} ({result.call_id!r}) after all "
                 f"{len(self._call_ids)} call(s) were answered. Keep turns and results together."
             )
-        self._results.append(result_block(result, self._call_ids[self._answered]))
+        block, apart = result_blocks(result, self._call_ids[self._answered])
+        self._results.append(block)
+        self._texts.extend(apart)
         self._answered += 1
 
     def _add_turn(self, message: AssistantMessage, position: int) -> None:
