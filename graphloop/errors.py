@@ -224,7 +224,17 @@ class OutputInvalid(GraphloopError):
 
 
 class ToolError(GraphloopError):
-    """An error to raise in a tool: the model reads exactly its message, marked as an error."""
+    """An error to raise in a tool: the model reads exactly its message, marked as an error.
+
+        raise ToolError("The page shows an error.", content=[image(screenshot)])
+
+    `content` follows the message for the model, in any form that a tool may return: parts such as
+    images, or a value that becomes JSON text.
+    """
+
+    def __init__(self, message: str = "", *, content: object = None) -> None:
+        super().__init__(*([message] if message else ()))
+        self.content = content
 
 
 class AskFailed(GraphloopError):

@@ -176,12 +176,13 @@ class CallsChecked(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
 
 
 class ToolReturned(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
-    """A tool call ended, with success or failure; the model will read `content`."""
+    """A tool call ended, with success or failure; the model will read `content`, not `data`."""
 
     at: float
     effect: int
     content: str | tuple[UserPart, ...]
     status: ResultStatus = "ok"
+    data: str = ""
 
 
 class Decided(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):

@@ -172,7 +172,8 @@ class ToolResult(Struct, frozen=True, tag_field="role", tag="tool", gc=False):
     """The only result of one `ToolCall`; in a history, the result is a message of role `tool`.
 
     `key` is graphloop's own key of the call (`call_key`), and `call_id` the provider's id. The
-    model reads `content`: text, or parts with media.
+    model reads `content`: text, or parts with media. `data` is JSON text for programs and pages,
+    which no model reads; empty if there is none.
     """
 
     key: str
@@ -180,6 +181,7 @@ class ToolResult(Struct, frozen=True, tag_field="role", tag="tool", gc=False):
     name: str
     content: str | tuple[UserPart, ...]
     status: ResultStatus = "ok"
+    data: str = ""
     role: ClassVar[Literal["tool"]] = "tool"
 
     @property
@@ -196,9 +198,9 @@ class ToolResult(Struct, frozen=True, tag_field="role", tag="tool", gc=False):
 
     @property
     def value(self) -> object:
-        """The text parsed as JSON, or the text itself if it is not JSON."""
+        """The `data`, or else the text parsed as JSON, or else the text itself."""
         try:
-            return json.loads(self.text)
+            return json.loads(self.data or self.text)
         except (ValueError, RecursionError):
             return self.text
 

@@ -21,7 +21,7 @@ from ..errors import ConfigError, StoreError, nearest
 from ..events import Decided, Event, ToolReturned
 from ..policy import AS_IT_WAS, Approval, Policy, Rule, may_ask, refuse_edit, verify
 from ..run import Run
-from ..tools import Toolbox, ToolOutcome, error_text, result_content
+from ..tools import Toolbox, ToolOutcome, outcome_of_error, outcome_of_value
 from ..values import ResultStatus, UserPart
 from .hooks import lent_deps
 from .inputs import AnswersInput
@@ -53,6 +53,7 @@ class _Posted(Struct, frozen=True, omit_defaults=True):
     at: float | None = None
     content: str | tuple[UserPart, ...] = ""
     status: ResultStatus = "ok"
+    data: str = ""
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ class Answers:
             yield key, Encoder().encode(posted).decode()
         for key, value in self.tool_results.items():
             outcome = outcome_of(value)
-            posted = _Posted(content=outcome.content, status=outcome.status)
+            posted = _Posted(content=outcome.content, status=outcome.status, data=outcome.data)
             yield f"{key}{RESULT}", Encoder().encode(posted).decode()
 
     @classmethod
@@ -160,7 +161,9 @@ class Answers:
             except ValueError as error:
                 raise StoreError(f"the answer to {key!r} cannot be read: {error}") from error
             if said.approved is None:
-                results[key.removesuffix(RESULT)] = ToolOutcome(said.content, said.status)
+                results[key.removesuffix(RESULT)] = ToolOutcome(
+                    said.content, said.status, said.data
+                )
             else:
                 edit = said.arguments or None
                 approvals[key] = Approval(said.approved, said.reason, edit, said.token)
@@ -180,7 +183,9 @@ class Answers:
                 yield self._decided(run, effect, key, toolbox, secret, clock())
             elif isinstance(effect, CallTool) and effect.client and key in self.tool_results:
                 outcome = outcome_of(self.tool_results[key])
-                yield ToolReturned(clock(), effect.id, outcome.content, outcome.status)
+                yield ToolReturned(
+                    clock(), effect.id, outcome.content, outcome.status, outcome.data
+                )
 
     def _decided(
         self,
@@ -249,8 +254,8 @@ def outcome_of(value: object) -> ToolOutcome:
     if isinstance(value, ToolOutcome):
         return value
     if isinstance(value, Exception):
-        return ToolOutcome(error_text(value), "error")
-    return ToolOutcome(result_content(value, CLIENT_RESULT_CHARS_MAX), "ok")
+        return outcome_of_error(value, CLIENT_RESULT_CHARS_MAX)
+    return outcome_of_value(value, CLIENT_RESULT_CHARS_MAX)
 
 
 @final

@@ -273,7 +273,8 @@ class PendingTurn:
         if isinstance(value, ToolResult):
             return evolve(value, key=key, call_id=call.id, name=call.name)
         outcome = outcome_of(value)
-        return ToolResult(key, call.id, call.name, outcome.content, outcome.status)
+        told, status = outcome.content, outcome.status
+        return ToolResult(key, call.id, call.name, told, status, outcome.data)
 
 
 def _said(message: MessageInput | str) -> MessageInput:

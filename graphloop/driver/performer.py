@@ -227,7 +227,7 @@ class Performer(Struct, Generic[S], eq=False):
             assert ports.settle is not None, "it is handed in"
             given = ports.settle(effect)
             assert isinstance(given, ToolOutcome), "a client tool is answered with an outcome"
-            return ToolReturned(ports.clock(), effect.id, given.content, given.status)
+            return ToolReturned(ports.clock(), effect.id, given.content, given.status, given.data)
         tool = ports.toolbox.get(call.name)
         if tool is None:
             raise ConfigError(
@@ -258,7 +258,7 @@ class Performer(Struct, Generic[S], eq=False):
                 outcome = await tool.run(call.arguments, context, value)
         if outcome == "unknown":
             outcome = unknown_outcome(call.name)
-        return ToolReturned(ports.clock(), effect.id, outcome.content, outcome.status)
+        return ToolReturned(ports.clock(), effect.id, outcome.content, outcome.status, outcome.data)
 
     async def refused_child(self, effect: StartRun, run: Run[S]) -> ChildEnded | None:
         """Return the end of an unstarted child run if a gate added on resume denies its call."""

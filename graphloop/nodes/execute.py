@@ -140,7 +140,8 @@ class Execute(FrozenFields):
         if type(event) is ToolReturned and event.status != "unknown":
             assert isinstance(answered, CallTool), "the kernel has looked"
             call = answered.call
-            result = ToolResult(answered.key, call.id, call.name, event.content, event.status)
+            told, status = event.content, event.status
+            result = ToolResult(answered.key, call.id, call.name, told, status, event.data)
         else:
             reaction = self._unusual(run, event, answered)
             if not isinstance(reaction, ToolResult):

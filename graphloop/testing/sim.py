@@ -328,7 +328,7 @@ class _Process(Generic[S]):
         at, effect = self._in_flight.pop(soonest)
         if isinstance(effect, CallTool) and not self._runs(effect):
             outcome = unknown_outcome(effect.call.name)
-            return ToolReturned(at, effect.id, outcome.content, outcome.status)
+            return ToolReturned(at, effect.id, outcome.content, outcome.status, outcome.data)
         try:
             return _answer(self._world, effect, self._simulation.run, at)
         except Exception as error:  # noqa: BLE001 - the effect boundary
@@ -358,7 +358,7 @@ def _answer(  # noqa: PLR0911 - one way out for each effect
             return ModelReplied(at, effect.id, world.model(effect), 0.0)
         case CallTool():
             outcome = world.tool(effect)
-            return ToolReturned(at, effect.id, outcome.content, outcome.status)
+            return ToolReturned(at, effect.id, outcome.content, outcome.status, outcome.data)
         case CheckCalls():
             return CallsChecked(at, effect.id, world.check(effect))
         case Invoke():

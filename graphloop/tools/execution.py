@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from ..errors import ConfigError, ToolDefinitionError, ToolError
 from .options import Reconcile, ToolPolicy
-from .outcome import ToolOutcome, error_text, result_content
+from .outcome import ToolOutcome, outcome_of_error, outcome_of_value
 from .schema import Parameters
 from .signature import accepts, is_async, refuse_generator
 
@@ -120,14 +120,14 @@ async def execute_call(
         )
 
 
-def raised(run_id: str, name: str, error: Exception) -> ToolOutcome:
+def raised(run_id: str, name: str, error: Exception, chars_max: int) -> ToolOutcome:
     """Return the error outcome of an exception; log its traceback, since the model hides the bug.
 
     A `ToolError` is written for the model on purpose, so it is no bug of the tool.
     """
     level = logging.DEBUG if isinstance(error, ToolError) else logging.WARNING
     LOG.log(level, "run %s: tool %r raised", run_id, name, exc_info=error)
-    return ToolOutcome(error_text(error), "error")
+    return outcome_of_error(error, chars_max)
 
 
 async def look_up(
@@ -199,7 +199,7 @@ async def _outcome(
     call: Caller, policy: ToolPolicy, value: object, context: ToolContext
 ) -> ToolOutcome:
     result = await _called(call, value, context, in_thread=policy.thread)
-    return ToolOutcome(result_content(result, policy.result_chars_max), "ok")
+    return outcome_of_value(result, policy.result_chars_max)
 
 
 async def _called(call: Caller, value: object, context: ToolContext, *, in_thread: bool) -> object:

@@ -7,6 +7,7 @@ arguments lists each finding with its path, and ends with the fix for the model.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, cast
 
@@ -22,9 +23,12 @@ __all__ = [
     "ArgumentsRejected",
     "Content",
     "ToolOutcome",
+    "ToolReturn",
     "error_text",
     "join_issues",
     "not_json",
+    "outcome_of_error",
+    "outcome_of_value",
     "rejection",
     "result_content",
     "shorten",
@@ -42,10 +46,24 @@ Content: TypeAlias = str | tuple[UserPart, ...]
 
 
 class ToolOutcome(Struct, frozen=True, gc=False):
-    """The result of a tool call: the content for the model, and the status."""
+    """The result of a tool call: the content for the model, the status, and JSON for programs."""
 
     content: Content
     status: ResultStatus
+    data: str = ""
+
+
+class ToolReturn(Struct, frozen=True):
+    """The return value of a tool that gives the model one thing, and programs another.
+
+        return ToolReturn("Sold 3 of 40 items.", data=rows)
+
+    The model reads `content`, in any form that a tool may return. No model reads `data`: a journal
+    keeps it as JSON, and `ToolResult.value` returns it.
+    """
+
+    content: object
+    data: object
 
 
 class ArgumentsRejected(ValueError):
@@ -59,6 +77,28 @@ def unknown_outcome(name: str) -> ToolOutcome:
         "effect is not known. Check before calling the tool again.",
         "unknown",
     )
+
+
+def outcome_of_value(value: object, chars_max: int) -> ToolOutcome:
+    """Return the outcome of a call that returned `value`; see `result_content`."""
+    if type(value) is str and len(value) <= chars_max and value.isascii():
+        return ToolOutcome(value, "ok")
+    if isinstance(value, ToolReturn):
+        return ToolOutcome(result_content(value.content, chars_max), "ok", _data_text(value.data))
+    return ToolOutcome(result_content(value, chars_max), "ok")
+
+
+def outcome_of_error(error: Exception, chars_max: int) -> ToolOutcome:
+    """Return the outcome of a call that raised `error`; a `ToolError` may have parts, too."""
+    text = error_text(error)
+    if not isinstance(error, ToolError) or error.content is None:
+        return ToolOutcome(text, "error")
+    said, more = _safely(str, error) and text, result_content(error.content, chars_max)
+    if isinstance(more, str):
+        return ToolOutcome("\n".join(filter(None, (said, more))), "error")
+    if isinstance(more[0], TextPart):  # Some servers join neighbouring texts without a break.
+        said, more = f"{said}\n{more[0].text}", more[1:]
+    return ToolOutcome((TextPart(said or text), *more), "error")
 
 
 def result_content(value: object, chars_max: int) -> Content:
@@ -150,6 +190,14 @@ def _json_text(value: object) -> str:
         return to_json(value, fallback=_plain).decode("utf-8")
     except Exception:  # noqa: BLE001 - cycles, lone surrogates, user serialisers.
         return _repr(value)
+
+
+def _data_text(value: object) -> str:
+    """Return a value as JSON text; what JSON cannot hold becomes its repr."""
+    try:
+        return to_json(value, fallback=_plain, inf_nan_mode="null").decode("utf-8")
+    except Exception:  # noqa: BLE001 - cycles, lone surrogates, user serialisers.
+        return json.dumps(_repr(value))
 
 
 def _plain(value: object) -> object:

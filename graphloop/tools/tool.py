@@ -37,7 +37,7 @@ from .options import (
     reject_unknown,
     tool_policy_of,
 )
-from .outcome import ToolOutcome, rejection, result_content
+from .outcome import ToolOutcome, outcome_of_value, rejection
 from .schema import Parameters, parameters_of
 from .signature import function_parameters
 
@@ -244,9 +244,9 @@ class Tool(Generic[P, R_co]):
             result = call(read, context)
             if isinstance(result, Awaitable):
                 result = await cast("Awaitable[object]", result)  # isinstance knows no result type.
-            return ToolOutcome(result_content(result, policy.result_chars_max), "ok")
+            return outcome_of_value(result, policy.result_chars_max)
         except Exception as error:  # noqa: BLE001 - a tool is user code: the boundary.
-            return raised(context.run_id, self.name, error)
+            return raised(context.run_id, self.name, error, policy.result_chars_max)
 
     async def reconciled(
         self, arguments: str, context: ToolContext
@@ -268,7 +268,7 @@ class Tool(Generic[P, R_co]):
         except Exception:  # noqa: BLE001 - a lookup is user code: the boundary.
             return "unknown"
         if isinstance(answer, Found):
-            return ToolOutcome(result_content(answer.result, policy.result_chars_max), "ok")
+            return outcome_of_value(answer.result, policy.result_chars_max)
         # Not `==`: a lookup may return an object whose `__eq__` is always true.
         return "not_done" if answer is NOT_DONE else "unknown"
 

@@ -68,6 +68,12 @@ def test_a_result_s_value_is_json_where_it_is_json(content: str, value: object) 
     assert value == result(content).value
 
 
+@pytest.mark.parametrize(("data", "value"), [('{"a":1}', {"a": 1}), ("null", None), ("[", "rows")])
+def test_a_result_s_value_is_its_data_where_it_has_any(data: str, value: object) -> None:
+    """A program reads the rows, where a model reads that there are some."""
+    assert value == evolve(result("rows"), data=data).value
+
+
 def test_the_text_of_parts_is_their_text() -> None:
     """Images have none."""
     parts = (TextPart("a"), MediaPart("image/*", Url("https://example.org/x.png")), TextPart("b"))

@@ -25,7 +25,7 @@ from ...values import (
 from ..media import MediaPlace, MediaRow, MediaTable, base64_text
 from ..wire_json import JsonObject, json_text, object_in, object_or_empty, object_text, sent_name
 
-__all__ = ["ANTHROPIC_WIRE", "assistant_blocks", "result_block", "system_block", "user_blocks"]
+__all__ = ["ANTHROPIC_WIRE", "assistant_blocks", "result_blocks", "system_block", "user_blocks"]
 
 ANTHROPIC_WIRE = "anthropic"
 
@@ -44,16 +44,25 @@ def user_blocks(message: UserMessage) -> list[str]:
     return _blocks_of(message.content, "user")
 
 
-def result_block(result: ToolResult, wire_id: str) -> str:
-    """Return the `tool_result` block for the call that was sent with the id `wire_id`."""
-    content = result.content
+def result_blocks(result: ToolResult, wire_id: str) -> tuple[str, list[str]]:
+    """Return the `tool_result` block of a call, and the blocks that follow all results.
+
+    The API answers 400 to media in the result of a failed call. Such media follow the results, with
+    a text that names the call.
+    """
+    content, apart = result.content, list[str]()
     if isinstance(content, str):
         body = f',"content":{json_text(content)}' if content else ""
     else:
+        if result.is_error and (media := [one for one in content if isinstance(one, MediaPart)]):
+            about = f"Attached to the result of tool {result.name} (call {wire_id}):"
+            apart = [_text_block(about), *[_media_block(one, "tool") for one in media]]
+            content = tuple([one for one in content if isinstance(one, TextPart)])
         blocks = ",".join(_blocks_of(content, "tool"))
         body = f',"content":[{blocks}]' if blocks else ""
-    failed = ',"is_error":true' if result.is_error else ""
-    return f'{{"type":"tool_result","tool_use_id":{json_text(wire_id)}{body}{failed}}}'
+    if result.is_error:
+        body = (body or ',"content":"The call failed."') + ',"is_error":true'
+    return f'{{"type":"tool_result","tool_use_id":{json_text(wire_id)}{body}}}', apart
 
 
 def assistant_blocks(message: AssistantMessage, wire_ids: Sequence[str]) -> list[str]:

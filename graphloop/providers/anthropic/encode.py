@@ -23,7 +23,7 @@ from ...values import (
 )
 from ..call_ids import CallIds
 from ..encoder import EncodedHistory, PrefixEncoder
-from .blocks import ANTHROPIC_WIRE, assistant_blocks, result_block, system_block, user_blocks
+from .blocks import ANTHROPIC_WIRE, assistant_blocks, result_blocks, system_block, user_blocks
 from .container import container_member, kept_id
 from .head import head_bytes
 
@@ -59,7 +59,9 @@ class _AnthropicHistory(EncodedHistory):
                 self._texts.extend(user_blocks(message))
             case ToolResult():
                 wire_id = self._call_ids.of_result(message, position)
-                self._results.append(result_block(message, wire_id))
+                block, apart = result_blocks(message, wire_id)
+                self._results.append(block)
+                self._texts.extend(apart)
             case AssistantMessage():
                 self._add_turn(message, position)
             case _:

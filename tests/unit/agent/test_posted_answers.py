@@ -12,7 +12,7 @@ from graphloop.errors import ConfigError, StoreError
 from graphloop.events import Decided, Event
 from graphloop.policy.approvals import issue
 from graphloop.run import Run, evolve
-from graphloop.tools.outcome import ToolOutcome
+from graphloop.tools.outcome import ToolOutcome, ToolReturn
 from graphloop.tools.toolbox import Toolbox
 from graphloop.values import TextPart, ToolCall
 from tests.strategies import call, fresh
@@ -75,7 +75,7 @@ def test_a_posted_edit_that_could_not_run_denies() -> None:
 def test_answers_survive_a_mailbox() -> None:
     given = Answers(
         {"a": Approval(True, "ok", {"amount": 1}, "t"), "b": False, "c": decline("no")},
-        {"d": {"x": 1}, "e": (TextPart("part"),), "f": OSError("disk")},
+        {"d": {"x": 1}, "e": (TextPart("part"),), "f": OSError("disk"), "g": ToolReturn("3", [1])},
     )
 
     read = Answers.of_posts(dict(given.posts(5.0)))
@@ -89,6 +89,7 @@ def test_answers_survive_a_mailbox() -> None:
         "d": ToolOutcome('{"x":1}', "ok"),
         "e": ToolOutcome((TextPart("part"),), "ok"),
         "f": ToolOutcome("OSError: disk", "error"),
+        "g": ToolOutcome("3", "ok", "[1]"),
     } == read.tool_results
     assert dict.fromkeys("abc", 5.0) == read.given_at
     assert read == Answers.of_posts(dict(read.posts(7.0)))

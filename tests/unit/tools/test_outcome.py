@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
@@ -10,12 +11,15 @@ from enum import StrEnum
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from graphloop.errors import ToolError
 from graphloop.media import Inline, MediaPart
 from graphloop.tools.outcome import (
     ToolOutcome,
+    ToolReturn,
     join_issues,
+    outcome_of_error,
+    outcome_of_value,
     rejection,
-    result_content,
     unknown_outcome,
 )
 from graphloop.values import TextPart
@@ -38,7 +42,56 @@ class Opaque:
 
 
 def returning(value: object, **options: int) -> ToolOutcome:
-    return ToolOutcome(result_content(value, options.get("limit", 100_000)), "ok")
+    return outcome_of_value(value, options.get("limit", 100_000))
+
+
+LOOP: list[object] = []
+LOOP.append(LOOP)
+PICTURE = MediaPart("image/png", Inline(b"png"))
+
+
+@pytest.mark.parametrize(
+    ("content", "data", "expected"),
+    [
+        ("3 rows", [{"a": 1}], ToolOutcome("3 rows", "ok", '[{"a":1}]')),
+        ([PICTURE], None, ToolOutcome((PICTURE,), "ok", "null")),
+        ({"a": 1}, "text", ToolOutcome('{"a":1}', "ok", '"text"')),
+        (
+            "long",
+            "x" * 9,
+            ToolOutcome("lo\n[cut: 2 of 4 characters left out]", "ok", f'"{"x" * 9}"'),
+        ),
+        ("", float("nan"), ToolOutcome("", "ok", "null")),
+        ("", Opaque(), ToolOutcome("", "ok", '"<opaque>"')),
+        ("", LOOP, ToolOutcome("", "ok", '"[[...]]"')),
+    ],
+)
+def test_data_for_programs_is_json_beside_the_content(
+    content: object, data: object, expected: ToolOutcome
+) -> None:
+    """A table for a page is too long for a model; only the model's part is cut."""
+    limit = 2 if content == "long" else 100
+
+    assert expected == outcome_of_value(ToolReturn(content, data), limit)
+
+
+@pytest.mark.parametrize(
+    ("error", "content"),
+    [
+        (ToolError("no", content=[PICTURE]), (TextPart("no"), PICTURE)),
+        (ToolError("no", content=(TextPart("log"), PICTURE)), (TextPart("no\nlog"), PICTURE)),
+        (ToolError(content=PICTURE), (TextPart("ToolError"), PICTURE)),
+        (ToolError("no", content={"code": 3}), 'no\n{"code":3}'),
+        (ToolError(content={"code": 3}), '{"code":3}'),
+        (ToolError("no", content=""), "no"),
+        (ToolError("no"), "no"),
+        (ToolError(content="x" * 200), "x" * 100 + "\n[cut: 100 of 200 characters left out]"),
+    ],
+)
+def test_a_tool_error_may_have_parts(error: ToolError, content: object) -> None:
+    """A screenshot of the page that failed says more than its message."""
+    assert ToolOutcome(content, "error") == outcome_of_error(error, 100)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - a table of contents
+    assert content == outcome_of_error(pickle.loads(pickle.dumps(error)), 100).content  # noqa: S301 - our own
 
 
 @pytest.mark.parametrize(

@@ -228,6 +228,7 @@ def test_a_tool_error_is_told_bare() -> None:
     """`ToolError` is how an author chooses the words."""
     assert raising(ToolError("Try Paris.")) == ToolOutcome("Try Paris.", "error")
     assert raising(ToolError()) == ToolOutcome("ToolError", "error")
+    assert raising(ToolError("No.", content={"code": 3})) == ToolOutcome('No.\n{"code":3}', "error")
 
 
 def test_an_error_tells_its_message_and_nothing_else() -> None:
