@@ -231,7 +231,8 @@ def _settle(
         graph: the graph whose table is followed.
         run: the run, at the node that reacts first.
         event: the event that is applied.
-        heard: the event for the first node's `on`; None to call the node's `enter` instead.
+        heard: the event for the first node's `on`; None to call its `enter` instead. Only the first
+            node hears the event; the kernel enters every later node.
         answered: the effect that the event answers.
     """
     nodes, table, node = graph.nodes, graph.table, run.node
@@ -292,6 +293,7 @@ def _wait(graph: NodeGraph[S], event: Event, node: str, wait: Wait[S]) -> Step[S
         raise _broken(graph, node, *_unfit_wait(wait))
     run, effects = wait.run, wait.effects
     if not effects and run.pending:
+        # The node has asked for nothing new: it waits on for its earlier effects.
         return Step(event, run if run.node == node else evolve(run, node=node), ())
     turn, number, pending = run.turn, run.next_effect, {**run.pending}
     for effect in effects:
