@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from .effects import CallTool, Effect, StartRun
 from .events import Cancelled, Failure, Setup
 from .rules import Monitor
-from .spending import Spent
+from .spending import NOTHING_SPENT, Spent
 from .turn import StepResult, Turn
 from .values import Message, ToolResult, UserMessage, call_key, evolve
 
@@ -50,6 +50,8 @@ T = TypeVar("T")
 
 BLOCK = 32
 
+_new = object.__new__
+
 
 @final
 class History(Sequence[T], Generic[T]):
@@ -78,10 +80,8 @@ class History(Sequence[T], Generic[T]):
             more = History(tail)
             blocks = blocks.append(*more._blocks or ()) if blocks else more._blocks
             tail = more._tail
-        longer: History[T] = object.__new__(type(self))
-        longer._blocks = blocks
-        longer._tail = tail
-        longer._size = self._size + len(items)
+        longer = _new(type(self))
+        longer._blocks, longer._tail, longer._size = blocks, tail, self._size + len(items)
         return longer
 
     def starts_with(self, older: History[T]) -> bool:
@@ -105,14 +105,14 @@ class History(Sequence[T], Generic[T]):
     @overload
     def __getitem__(self, index: slice) -> tuple[T, ...]: ...
     def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+        if type(index) is int and 0 > index >= -len(self._tail):
+            return self._tail[index]  # The latest items are read most often.
         if isinstance(index, slice):
             start, stop, stride = index.indices(len(self))
             if stride == 1:
                 return self._between(start, stop)
             return tuple(self[at] for at in range(start, stop, stride))
         size = self._size
-        if -len(self._tail) <= index < 0:
-            return self._tail[index]
         at = index + size if index < 0 else index
         if not 0 <= at < size:
             raise IndexError(f"index {index} is outside a history of {size} items")
@@ -284,7 +284,7 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
     pending: Mapping[int, Effect] = field(default_factory=dict[int, Effect])
     next_effect: int = 1
     started: frozenset[int] = frozenset()
-    spent: Spent = Spent()
+    spent: Spent = NOTHING_SPENT
     inbox: Inbox = Inbox()
     counters: Counters = field(default_factory=Counters)
     watch: RuleState = RuleState()

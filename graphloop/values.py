@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias, final
 
 from msgspec import Struct
 
@@ -26,6 +26,7 @@ else:
     from msgspec.structs import replace as evolve
 
 __all__ = [
+    "NO_USAGE",
     "AssistantMessage",
     "AssistantPart",
     "FinishReason",
@@ -140,12 +141,12 @@ class AssistantMessage(Struct, frozen=True, tag_field="role", tag="assistant", g
     @property
     def text(self) -> str:
         """All text of the message, without reasoning."""
-        return "".join([part.text for part in self.parts if isinstance(part, TextPart)])
+        return "".join([part.text for part in self.parts if type(part) is TextPart])
 
     @property
     def reasoning(self) -> str:
         """All readable reasoning of the message."""
-        return "".join([part.text for part in self.parts if isinstance(part, ReasoningPart)])
+        return "".join([part.text for part in self.parts if type(part) is ReasoningPart])
 
     @property
     def media(self) -> tuple[MediaPart, ...]:
@@ -155,7 +156,7 @@ class AssistantMessage(Struct, frozen=True, tag_field="role", tag="assistant", g
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls of the message, in request order."""
-        return tuple([part for part in self.parts if isinstance(part, ToolCall)])
+        return tuple([part for part in self.parts if type(part) is ToolCall])
 
     @property
     def is_blank(self) -> bool:
@@ -246,6 +247,10 @@ class Usage(Struct, frozen=True, gc=False):
         )
 
     def __add__(self, other: Usage) -> Usage:
+        if self is NO_USAGE:
+            return other
+        if other is NO_USAGE:
+            return self
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
@@ -257,6 +262,10 @@ class Usage(Struct, frozen=True, gc=False):
         )
 
 
+NO_USAGE: Final = Usage()
+"""No tokens: the default wherever usage is counted, so that additions can skip it."""
+
+
 class Reply(Struct, frozen=True, omit_defaults=True, gc=False):
     """A complete reply of a model; a stream that ends without a complete reply is an error.
 
@@ -266,7 +275,7 @@ class Reply(Struct, frozen=True, omit_defaults=True, gc=False):
 
     message: AssistantMessage
     finish_reason: FinishReason
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     raw_finish_reason: str = ""
     model: str = ""
     metadata: str = ""
@@ -312,11 +321,13 @@ class ToolSpecs(tuple[ToolSpec, ...]):
         by_name: all tools, by name.
         callable: the tools that a model can call, by name: all except provider tools.
         ending: the tools whose calls can end the run.
+        unbound: the names of the functions without a lock, whose calls may start at any time.
     """
 
     by_name: Mapping[str, ToolSpec]
     callable: Mapping[str, ToolSpec]
     ending: tuple[ToolSpec, ...]
+    unbound: frozenset[str]
 
     def __new__(cls, tools: Iterable[ToolSpec] = ()) -> ToolSpecs:
         """Create the tuple of tools and build its indexes by name."""
@@ -324,6 +335,8 @@ class ToolSpecs(tuple[ToolSpec, ...]):
         self.by_name = {tool.name: tool for tool in self}
         self.callable = {tool.name: tool for tool in self if tool.kind != "provider"}
         self.ending = tuple([tool for tool in self if tool.ends])
+        free = [tool.name for tool in self if tool.kind == "function" and not tool.lock]
+        self.unbound = frozenset(free)
         return self
 
 

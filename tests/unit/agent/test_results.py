@@ -126,7 +126,7 @@ def test_pending_calls_have_keys_in_request_order() -> None:
 
 def run(text: str, ending: Ending) -> Run[None]:
     """Return a run of one turn with this ending."""
-    step = StepResult(0, text, "", (), (), FinishReason.STOP, "", Usage(), "model", ())
+    step = StepResult(0, reply(text), (), (), Usage(), ())
     begun = fresh()
     return changed(begun, steps=begun.record.steps.append(step), ending=ending, node="END")
 

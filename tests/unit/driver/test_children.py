@@ -66,7 +66,7 @@ def ended(*script: Entry, steps: int = 20) -> ChildEnded:
 
 def step_of(index: int, text: str) -> StepResult:
     """Return a turn that said this."""
-    return StepResult(index, text, "", (), (), FinishReason.STOP, "", Usage(), "model", ())
+    return StepResult(index, reply(text), (), (), Usage(), ())
 
 
 def test_a_child_s_answer_is_its_last_text() -> None:
