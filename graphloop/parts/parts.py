@@ -154,6 +154,11 @@ class PartView(Generic[S]):
         """Whether the current model call is the run's own, not one for a review or a summary."""
         return self._kind(run) == "model"
 
+    @property
+    def withholds(self) -> bool:
+        """Whether deltas wait for the verdict of a screen that judges beside the model call."""
+        return self._unjudged is not None
+
     def see(self, taken: Step[S]) -> Sequence[Part]:
         """Return the parts for one step of the run."""
         before, run, event = self._run, taken.run, taken.event
