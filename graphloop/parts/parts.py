@@ -170,7 +170,8 @@ class PartView(Generic[S]):
             parts.append(RunStart(run.id))
         elif type(event) not in SILENT:
             parts += self._event(before, event, run)
-        parts += self._judged(before, event, run)
+        if self._unjudged is not None or run.turn.screening is not None:
+            parts += self._judged(before, event, run)
         if before is None or has_other_results(before, run):
             parts += self._results(run)
         if isinstance(event, Steered) or (before is not None and before.turn.notes):
