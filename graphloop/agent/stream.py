@@ -60,9 +60,9 @@ class RunStream(Generic[OutputT_co, S]):
         self._opened: RunHandle[S] | None = None
         self._view: PartView[S] | None = None
         self._objects: ObjectView | None = None
-        self._talking, self._reported, self._uncounted = False, 0, (False, False)
         self._rests = asyncio.Event()
-        self._driven = self._over = self._closed = self._waits = self._cut = False
+        self._shows_text, self._reported, self._uncounted = False, 0, (False, False)
+        self._driven = self._over = self._closed = self._waits = self._cut = self._talking = False
         self._say: Steered | None = None
         self._asides: list[Callable[[AsyncDriver[S]], None]] = []
         self._warnings: list[str] = []
@@ -240,12 +240,12 @@ class RunStream(Generic[OutputT_co, S]):
             self._rests.set()
 
     async def _look(self) -> AsyncGenerator[Part, None]:
-        at = 0
-        while at < len(self._parts) or not self._over:
-            if at == len(self._parts):
+        at, parts = 0, self._parts
+        while at < len(parts) or not self._over:
+            if at == len(parts):
                 await self._pull(at)
             else:
-                yield self._parts[at]
+                yield parts[at]
                 at += 1
 
     async def _texts(self) -> AsyncGenerator[str, None]:
@@ -275,7 +275,9 @@ class RunStream(Generic[OutputT_co, S]):
         try:
             opened = self._opened or await self._open()
             async for seen in opened.seen:
-                if isinstance(seen, Step):
+                if self._shows_text and type(seen) is TextDelta:
+                    self._parts.append(seen)  # The common case of `_show_live`.
+                elif isinstance(seen, Step):
                     await self._step(opened, seen)
                 elif self._view is not None:
                     self._show_live(self._view, seen)
@@ -308,12 +310,11 @@ class RunStream(Generic[OutputT_co, S]):
 
     async def _open(self) -> RunHandle[S]:
         opened = self._opened = await self.open_run()
-        self.found = opened.driver.run
+        self.found, self._reported = opened.driver.run, opened.reported
         for tell in self._asides:
             tell(opened.driver)
         if opened.warnings:
             self._warn(*opened.warnings)
-        self._reported = opened.reported
         if not self._keep:
             return opened
         view = self._view = PartView(opened.graph, self.found)
@@ -330,6 +331,7 @@ class RunStream(Generic[OutputT_co, S]):
         if self._view is not None:
             self._talking = self._view.shows_deltas(run)
             self._show(self._view.see(seen))
+            self._shows_text = self._talking and not (self._objects or self._view.withholds)
         uncounted = (run.spent.unpriced_calls > 0, run.spent.unreported_calls > 0)
         if self._uncounted != uncounted:
             self._uncounted = uncounted

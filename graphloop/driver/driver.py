@@ -22,7 +22,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum, auto
 from time import monotonic
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ..effects import CallModel
 from ..errors import NotDeterministic, ProviderError, StoreError
@@ -51,9 +51,6 @@ from .recorder import Recorder
 __all__ = ["AsyncDriver", "ChildStep", "DriverState", "Seen"]
 
 S = TypeVar("S")
-
-SHARE_S: Final = 0.005
-"""Seconds after which the driver yields to other tasks, since sync functions never do."""
 
 
 class DriverState(Enum):
@@ -106,7 +103,6 @@ class AsyncDriver(Generic[S]):
             ports.stoppable or timer is not None,
         )
         self._ahead = Ahead(ports, performer, self._in_flight)
-        self._shared_at = 0.0
         self._ends_after_turn = self._was_left = self._is_stopped = self._todo_is_stale = False
         self._abort: Cancelled | None = None
         self._state = DriverState.RUNNING
@@ -237,9 +233,10 @@ class AsyncDriver(Generic[S]):
     async def _drive(
         self, run_id: str, first: Iterable[Event], *, resumed: bool = False
     ) -> AsyncGenerator[Seen[S], None]:
-        scope, recorder, self._shared_at = self._scope, self._recorder, monotonic()
+        scope, recorder, in_flight = self._scope, self._recorder, self._in_flight
+        in_flight.shared_at = monotonic()
         self.children.tried.clear()
-        scope.enter()
+        scope.enter(asyncio.get_running_loop())
         recorder.run_id = run_id
         async with recorder:
             try:
@@ -255,10 +252,13 @@ class AsyncDriver(Generic[S]):
                             yield recorder.unseen.pop(0)
                         if (run := recorder.run) is not None and run.node == "END":
                             break
-                        scope.enter()
-                        while isinstance(heard := await self._next(), SEEN):
+                        heard = await self._next()
+                        while isinstance(heard, SEEN):
                             yield heard
-                            scope.enter()
+                            # While a model talks, the driver asks nothing but the model.
+                            is_told = self._is_stopped or self._ahead.asides
+                            delta = None if is_told else await in_flight.delta()
+                            heard = delta or await self._next()
                         item = heard
                     if item is None:
                         self._state = DriverState.DETACHED if self._was_left else DriverState.PARKED
@@ -269,7 +269,7 @@ class AsyncDriver(Generic[S]):
                 await self._save_before_leaving()
                 raise
             finally:
-                await self._in_flight.close()
+                await in_flight.close()
 
     async def _take(self, event: Event, *, leaving: bool = False) -> None:
         """Step the run with an event, hold the step, and add its effects to `todo`.
@@ -318,13 +318,11 @@ class AsyncDriver(Generic[S]):
         A message that was queued during an effect is applied before the answer of that effect: the
         next turn has to read the message, and the answer may be the run's last event.
         """
-        item: Shown | Event | None = None
-        if monotonic() - self._shared_at > SHARE_S:
-            await asyncio.sleep(0)
-            self._shared_at = monotonic()
+        self._scope.enter()
         if self._ahead.heard:
             return self._ahead.pop(self._recorder.latest)
         run, stopping = self._recorder.latest or self._recorder.latest_started, self._is_stopped
+        item: Shown | Event | None = None
         if not stopping:
             is_behind = self._todo_is_stale or run.turn.abandoned
             if is_behind and (ended := await self._catch_up(run)):

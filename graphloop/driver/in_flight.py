@@ -25,6 +25,7 @@ from ..providers import LIVE, Live
 from ..run import Run
 from ..tools import leave
 from .cancellation import GRACE_S, INSIDE, CancelScope, cancelled_inside, started_task
+from .models import ModelCallInFlight
 from .performer import Performed, Performer
 from .ports import ChildStep, LeftOpen, Parked
 
@@ -35,6 +36,9 @@ T = TypeVar("T")
 
 Item: TypeAlias = Live | ChildStep | Answering | Parked
 Inbox: TypeAlias = "asyncio.Queue[Item | BaseException]"
+
+SHARE_S: Final = 0.005
+"""Seconds after which a wait yields to other tasks, since sync functions and models never do."""
 
 INBOX_MAX: Final = 256
 """Number of unread items in the inbox at which sources wait for the driver to read them."""
@@ -95,6 +99,7 @@ class InFlight(Struct, Generic[S], eq=False):
         stoppable: whether a caller or a time limit may stop the run during an effect.
         todo: the effects that start with the next wait.
         source: the only effect in flight, if it is a model call or a child run; else None.
+        shared_at: the monotonic time at which the driver last let other tasks run.
     """
 
     _performer: Performer[S]
@@ -103,6 +108,7 @@ class InFlight(Struct, Generic[S], eq=False):
     _stoppable: bool = False
     todo: list[Effect] = field(default_factory=list[Effect])
     source: Source | None = None
+    shared_at: float = 0.0
     _tasks: dict[int, asyncio.Task[None]] = field(default_factory=dict[int, Any])
     _inbox: Inbox = field(default_factory=asyncio.Queue[Any])
     _wanted: asyncio.Event = field(default_factory=asyncio.Event)
@@ -127,6 +133,9 @@ class InFlight(Struct, Generic[S], eq=False):
         self._scope.run = run
         try:
             with self._scope:
+                if monotonic() - self.shared_at > SHARE_S:
+                    await asyncio.sleep(0)
+                    self.shared_at = monotonic()
                 if self.source is None:
                     heard = await self._start_lone(run)
                 if (source := self.source) is not None:
@@ -144,6 +153,26 @@ class InFlight(Struct, Generic[S], eq=False):
             self._unheard += [heard] if isinstance(heard, Answering) else []
             raise
         return None if isinstance(heard, Parked) else heard
+
+    async def delta(self) -> Live | None:
+        """Return the next delta of a lone model call; None if `next` has to say what comes next.
+
+        Raises:
+            CancelledError: the caller was cancelled, as in `next`.
+        """
+        call = self.source
+        if not isinstance(call, ModelCallInFlight) or call.stream is None:
+            return None
+        self._scope.enter()
+        with self._scope:
+            if monotonic() - self.shared_at > SHARE_S:
+                await asyncio.sleep(0)
+                self.shared_at = monotonic()
+            try:
+                return call.hear(await call.stream.__anext__())
+            except BaseException as error:  # noqa: BLE001 - `fail` raises what is no failure
+                call.fail(error)
+        return None
 
     async def _start_lone(self, run: Run[S]) -> Answering | None:
         """Start the effect in `todo` if it is the only one in flight; return its answer or None.

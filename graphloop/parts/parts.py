@@ -152,6 +152,11 @@ class PartView(Generic[S]):
         """Whether the current model call is the run's own, not one for a review or a summary."""
         return self._kind(run) == "model"
 
+    @property
+    def withholds(self) -> bool:
+        """Whether deltas wait for the verdict of a screen that judges beside the model call."""
+        return self._unjudged is not None
+
     def see(self, taken: Step[S]) -> Sequence[Part]:
         """Return the parts for one step of the run."""
         before, run, event = self._run, taken.run, taken.event
@@ -163,7 +168,8 @@ class PartView(Generic[S]):
             parts.append(RunStart(run.id))
         elif type(event) not in SILENT:
             parts += self._event(before, event, run)
-        parts += self._judged(before, event, run)
+        if self._unjudged is not None or run.turn.screening is not None:
+            parts += self._judged(before, event, run)
         if before is None or has_other_results(before, run):
             parts += self._results(run)
         if isinstance(event, Steered) or (before is not None and before.turn.notes):
