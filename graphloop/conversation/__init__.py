@@ -26,6 +26,7 @@ from .steering import (
     unanswered,
     unscreened,
     with_screens,
+    withhold,
 )
 from .tokens import Calibration, estimate
 
@@ -56,4 +57,5 @@ __all__ = [
     "unanswered",
     "unscreened",
     "with_screens",
+    "withhold",
 ]
