@@ -18,7 +18,14 @@ from ...run import History
 from ...spending import Budget, ChatSoFar, Spent
 from ...stores import Mailbox
 from ...values import Message, UserMessage, evolve
-from ..inputs import AnswersInput, ChatInput, MessageInput, QuestionInput, messages_of
+from ..inputs import (
+    AccessOptions,
+    AnswersInput,
+    ChatInput,
+    MessageInput,
+    QuestionInput,
+    messages_of,
+)
 from ..journals import waiting
 from ..options import reject_unknown_options
 from ..result import RunHandle
@@ -29,8 +36,8 @@ from .chain import Chain, Question
 __all__ = ["Asked", "Asking", "PromptInput"]
 
 
-GIVEN: Final = frozenset(AnswersInput.__annotations__)
-"""The fields that answer the last question; the others are options of the next one."""
+GIVEN: Final = frozenset({*AnswersInput.__annotations__, *AccessOptions.__annotations__})
+"""The fields that finish the last question; the others are options of the next one alone."""
 
 ANSWERS: Final = ("approvals", "tool_results")
 """The fields of `AnswersInput` about the last question; other fields count for the next, too."""
@@ -95,16 +102,20 @@ class Asking:
             Exception: the unfinished run was interrupted again; its failure is raised.
         """
         reject_unknown_options(asking, ChatInput, "a question of a chat")
-        answers = cast(
-            "AnswersInput[Any]",
-            {name: value for name, value in asking.items() if prompt is None or name in GIVEN},
-        )
-        asked = None if prompt is None else _message(prompt)
-        if asked is None:
+        if prompt is None:
             if last is None:
                 raise ConfigError(f"{self.chain.title}: expected its first question, found none.")
+            answers = cast("AnswersInput[Any]", asking)
             resumed = resume_run(self.terms, last.run.id, answers, keep=keep)
             return Asked(await resumed.open_run(), last.number, last.before)
+        asked = _message(prompt)
+        others = {name: value for name, value in asking.items() if name not in ANSWERS}
+        asked_on, options = for_call(self.terms, others)
+        other_model = last is not None and last.run.setup.model != asked_on.setup.model
+        given = GIVEN - {"model"} if other_model else GIVEN
+        answers = cast(
+            "AnswersInput[Any]", {name: value for name, value in asking.items() if name in given}
+        )
         warnings = [last.warning] if last is not None and last.warning else []
         if last is not None and not last.run.ended:
             await self._refuse_waiting(last, answers)
@@ -117,10 +128,8 @@ class Asking:
             )
         number = 1 if last is None else last.number + 1
         before = await self._before(last)
-        others = {name: value for name, value in asking.items() if name not in ANSWERS}
-        asked_on, options = for_call(self.terms, others)
         setup = self._setup(asked_on.setup, before)
-        terms = asked_on.kept_in(self.own.shared).in_chat(setup, before)
+        terms = asked_on.in_chat(setup, before)
         history: History[Message] = History() if last is None else last.conversation
         run_id = self.chain.run_id(number)
         conversation = {"run_id": run_id, "messages": history.append(asked)}

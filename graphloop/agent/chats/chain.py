@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...errors import ConfigError, IllegalEvent, StoreError
-from ...events import Event, ModelReplied, Started
+from ...events import (
+    Cancelled,
+    ChildEnded,
+    EffectFailed,
+    EffectsStarted,
+    Event,
+    ModelReplied,
+    Started,
+    ToolReturned,
+)
 from ...graph import NodeGraph
 from ...replay import journal_happenings
 from ...rules import Monitor, TemporalRule
@@ -227,9 +236,6 @@ def _told(events: Sequence[Event]) -> Run[None]:
     first = events[0]
     assert isinstance(first, Started), "the first event of a run that has ended"
     replied = [event for event in events if isinstance(event, ModelReplied)]
-    spent = Spent()
-    for event in replied:
-        spent = spent.with_model_call(event.reply.usage, event.cost_usd, 0.0)
     last = replied[-1].reply.message if replied else None
     text = "" if last is None or last.calls else last.text
     answer = (AssistantMessage((TextPart(text),)),) if text else ()
@@ -241,7 +247,25 @@ def _told(events: Sequence[Event]) -> Run[None]:
         at=events[-1].at,
         seq=len(events),
         messages=History((*first.messages, *answer)),
-        spent=spent,
+        spent=_spent_in(events),
         record=Record(first.at, added=History(answer)),
         ending=Ending(EndReason.COMPLETED),
     )
+
+
+def _spent_in(events: Sequence[Event]) -> Spent:
+    """Return the spending of a run without its graph; each child run counts as an agent call."""
+    spent = Spent()
+    for event in events:
+        match event:
+            case ModelReplied():
+                spent = spent.with_model_call(event.reply.usage, event.cost_usd, 0.0)
+            case ToolReturned():
+                spent += Spent(tool_calls=1)
+            case ChildEnded():
+                spent += event.spent + Spent(agent_calls=1)
+            case EffectFailed() | EffectsStarted() | Cancelled():
+                spent += event.spent
+            case _:
+                pass
+    return spent
