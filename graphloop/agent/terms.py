@@ -246,12 +246,12 @@ class RunTerms(Generic[S]):
         own = {name: value for name, value in given.items() if name not in self.overridden}
         return {**own, **self.test_deps}
 
-    def in_chat(self, setup: Setup, so_far: ChatSoFar | None) -> RunTerms[S]:
+    def in_chat(self, setup: Setup, so_far: ChatSoFar) -> RunTerms[S]:
         """Return these terms for one question of a chat.
 
         Args:
             setup: the setup of the question's run.
-            so_far: the earlier runs of the chat; None for its first question.
+            so_far: the earlier runs of the chat.
         """
         terms = copy(self)
         terms.setup, terms.chat = setup, so_far

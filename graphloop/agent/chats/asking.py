@@ -53,12 +53,12 @@ class Asked:
     Args:
         handle: drives the run.
         number: the number of the question, from 1.
-        before: the earlier runs of the chat; None for the first question.
+        before: the earlier runs of the chat.
     """
 
     handle: RunHandle[None]
     number: int
-    before: ChatSoFar | None
+    before: ChatSoFar
 
 
 @dataclass(frozen=True)
@@ -185,10 +185,8 @@ class Asking:
             "send(approvals={key: True}) or send(tool_results={key: …}), then ask again."
         )
 
-    async def _before(self, last: Question | None) -> ChatSoFar | None:
+    async def _before(self, last: Question | None) -> ChatSoFar:
         """Return what the earlier runs of the chat leave to the run of the next question."""
-        if last is None and not self.rules:
-            return None
         return ChatSoFar(Spent() if last is None else last.spent, await self._states(last))
 
     async def _states(self, last: Question | None) -> tuple[int, ...]:
@@ -217,7 +215,7 @@ class Asking:
                 ) from error
         return monitor.states
 
-    def _setup(self, setup: Setup, before: ChatSoFar | None) -> Setup:
+    def _setup(self, setup: Setup, before: ChatSoFar) -> Setup:
         """Return the setup of the next question: with the chat's rules, and what its budget leaves.
 
         Raises:
@@ -228,13 +226,12 @@ class Asking:
             setup = evolve(setup, watch=(*setup.watch, *self.rules))
         if budget is None:
             return setup
-        spent = Spent() if before is None else before.spent
-        if tripped := budget.tripped(spent):
+        if tripped := budget.tripped(before.spent):
             raise ConfigError(
                 f"{self.chain.title}: expected something left of its budget, found that "
                 f"it is spent ({', '.join(tripped)}). Fix: open the chat with a larger budget."
             )
-        return evolve(setup, budget=setup.budget.tightened(budget.left(spent)))
+        return evolve(setup, budget=setup.budget.tightened(budget.left(before.spent)))
 
 
 def _message(prompt: str | MessageInput) -> UserMessage:
