@@ -108,7 +108,7 @@ class Started(Struct, frozen=True, omit_defaults=True, tag=True):
     """A run began with these messages and this user state.
 
     `steering` are messages that the caller queued before the start: the first turn adds them to
-    the conversation. `chat` is set for a question of a chat that has earlier questions or rules.
+    the conversation. `chat` is set for a question of a chat.
     """
 
     at: float

@@ -123,7 +123,8 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         Raises:
             ConfigError: an option is invalid.
         """
-        now, merged = merged_options(self.model, self._options, {**options, "model": model})
+        given = {**options, "model": model, **self._terms.current.overridden}
+        now, merged = merged_options(self.model, self._options, given)
         return Agent(now, **cast("dict[str, Any]", merged))
 
     @contextmanager
@@ -135,9 +136,9 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
             with agent.override(model=ScriptedModel(["Sunny."])):
                 assert answer_customer("What's the weather?") == "Sunny."
 
-        The agent may be a global of the tested module, or a tool of another agent. Other tasks and
-        threads do not see the change; the tasks that start inside the block do. Inner blocks begin
-        with the options of the agent, not with those of outer blocks.
+        The agent may be a global of the tested module, or a tool of another agent. Calls and
+        `with_options` inside the block do not replace these options. Other tasks and threads do not
+        see them; tasks that start inside the block do. Inner blocks begin with the agent's options.
 
         Args:
             model: the model in place of the agent's and of its `fallback_models`.
@@ -152,7 +153,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
             given = {"fallback_models": (), **given, "model": model}
         now, merged = merged_options(self.model, self._options, given)
         _, terms, _ = agent_terms(now, merged, None if "store" in given else self._terms)
-        terms.test_deps = deps
+        terms.test_deps, terms.overridden = deps, given
         with overriding(self._terms, terms):
             yield
 

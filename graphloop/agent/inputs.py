@@ -15,6 +15,7 @@ from typing_extensions import TypeVar
 from ..errors import ConfigError, nearest
 from ..media import MediaPart, file
 from ..messages import MessageInput, messages_of
+from ..node_protocol import control_in
 from ..policy import Approval
 from ..providers import Provider
 from ..values import TextPart, ToolChoice, ToolSpec, UserMessage, UserPart
@@ -208,8 +209,8 @@ def check_run_id(name: str, run_id: str) -> None:
     """Raise an error if a run id cannot be a file name and a key in a store.
 
     Raises:
-        ConfigError: the id is empty or too long, or has a slash or half a surrogate pair; the
-            message names the option `name`.
+        ConfigError: the id is empty or too long, or has a slash, a control character or half a
+            surrogate pair; the message names the option `name`.
     """
     if not run_id or "/" in run_id:
         raise ConfigError(
@@ -220,10 +221,10 @@ def check_run_id(name: str, run_id: str) -> None:
         raise ConfigError(
             f"`{name}`: expected at most {RUN_ID_CHARS_MAX} characters, found {len(run_id)}"
         )
-    if any("\ud800" <= character <= "\udfff" for character in run_id):
+    if control_in(run_id):
         raise ConfigError(
-            f"`{name}`: expected text that can be written, found half a surrogate pair in "
-            f"{run_id!r}"
+            f"`{name}`: expected one line of text, found a control character or half a surrogate "
+            f"pair in {run_id!r}"
         )
 
 

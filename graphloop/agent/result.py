@@ -32,7 +32,7 @@ from ..rules import TemporalRule, describe_rule
 from ..run import EndReason, Run, Spent
 from ..stores import Store
 from ..tools import AnyTool
-from ..turn import StepResult
+from ..turn import SCREEN, StepResult
 from ..values import FinishReason, Message, Usage
 from .conversation_answers import bind_token, conversation_digest
 from .final_answer import FinalAnswer, answers_of, failure_of, output_from
@@ -160,9 +160,12 @@ class RunResult(Generic[OutputT_co, S]):
 
             result = await agent.generate("And tomorrow?", messages=result.conversation)
 
-        It leaves out the agent's instructions, because each run puts them first again.
+        It leaves out the agent's instructions, because each run puts them first again, and what a
+        screen blocked.
         """
-        return (*self.opening, *self.messages)
+        said = (*self.opening, *self.messages)
+        blocked = any(by.startswith(f"{SCREEN}:") for by in self.stopped_by)
+        return tuple(self.run.messages[-len(said) :]) if blocked else said
 
     @property
     def _open(self) -> tuple[StepResult, ...]:

@@ -197,7 +197,7 @@ def for_call(
         ConfigError: an option is unknown or invalid; no request has been sent.
     """
     terms = terms.current
-    asked = {**question, **terms.test_deps}
+    asked = terms.asked(question)
     given = {name: asked.pop(name) for name in CALL if name in asked}
     takes: type[object] = IteratedInput if attended else CallInput
     if terms.recast is None:
@@ -205,7 +205,7 @@ def for_call(
         reject_unknown_options(question, takes, "a run")
     reject_unknown_options(asked, takes, "a run")
     if given and terms.recast is not None:
-        terms = terms.recast(given)
+        terms = terms.recast(given).kept_in(terms.shared)
     return terms, cast("QuestionInput[Any]", asked)
 
 
@@ -227,7 +227,7 @@ def _for_resume(
     Raises:
         ConfigError: an option is unknown, invalid, or one that a run keeps from its start.
     """
-    asked = {**answers, **terms.test_deps}
+    asked = terms.asked(answers)
     kept = sorted(asked.keys() & (CALL - RESUME_OPTIONS))
     if kept:
         raise ConfigError(
@@ -238,7 +238,7 @@ def _for_resume(
     given = {name: asked.pop(name) for name in RESUME_OPTIONS if name in asked}
     reject_unknown_options(asked, ResumeInput, "a resume")
     if given and terms.recast is not None:
-        terms = terms.recast(given)
+        terms = terms.recast(given).kept_in(terms.shared)
     return terms, cast("AnswersInput[Any]", asked)
 
 

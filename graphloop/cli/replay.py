@@ -165,7 +165,7 @@ def _text_lines(events: Sequence[Event], known: _Known | None) -> Iterator[str]:
         for key, call, verdict in () if known is None else known.denials[seq]:
             reason = one_line(verdict.reason, TEXT_MAX)
             by = f" by {verdict.by}" if verdict.by else ""
-            yield f"{'':{len(start)}}  {key} {call.name} denied{by}: {reason}"
+            yield f"{'':{len(start)}}  {key} {one_line(call.name, TEXT_MAX)} denied{by}: {reason}"
     if known is not None:
         yield ""
         yield from _state_lines(known.run)

@@ -27,6 +27,7 @@ from .steering import (
     unanswered,
     unscreened,
     with_screens,
+    withhold,
 )
 from .tokens import Calibration, estimate
 
@@ -57,5 +58,6 @@ __all__ = [
     "unanswered",
     "unscreened",
     "with_screens",
+    "withhold",
     "without_media",
 ]

@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...errors import ConfigError, IllegalEvent, StoreError
-from ...events import Event, ModelReplied, Started
+from ...events import (
+    Cancelled,
+    ChildEnded,
+    EffectFailed,
+    EffectsStarted,
+    Event,
+    ModelReplied,
+    Started,
+    ToolReturned,
+)
 from ...graph import NodeGraph
 from ...replay import journal_happenings
 from ...rules import Monitor, TemporalRule
@@ -33,26 +42,26 @@ class Question:
         number: the number of the question, from 1.
         run: the run of the question, as far as its journal goes.
         opening: the conversation that the run began with.
-        before: the earlier runs of the chat; None for the first question.
+        before: the earlier runs of the chat.
         warning: a warning for the next question; empty for none.
     """
 
     number: int
     run: Run[None]
     opening: tuple[Message, ...]
-    before: ChatSoFar | None = None
+    before: ChatSoFar
     warning: str = ""
 
     @property
     def spent(self) -> Spent:
         """The spending of the chat up to the end of this run."""
-        return self.run.spent if self.before is None else self.before.spent + self.run.spent
+        return self.before.spent + self.run.spent
 
     @property
     def rules(self) -> tuple[TemporalRule, ...]:
         """The chat's own temporal rules in this run: the last rules of its setup."""
-        count = 0 if self.before is None else len(self.before.states)
-        return self.run.setup.watch[len(self.run.setup.watch) - count :]
+        watch = self.run.setup.watch
+        return watch[len(watch) - len(self.before.states) :]
 
     @property
     def history(self) -> tuple[Message, ...]:
@@ -127,16 +136,17 @@ class Chain:
 
         Raises:
             StoreError: the journal cannot be read.
+            ConfigError: the run with the id of the question is not one of a chat.
             IllegalEvent: the graph has changed, and the run is not over as far as the store knows.
         """
         run_id, warning = self.run_id(number), ""
-        events, run, error = await self._replayed(store, run_id)
+        first, events, run, error = await self._replayed(store, number)
         is_unfinished = run is None or not run.ended
         if is_unfinished and await _is_over(store, run_id):
             # Another driver may have ended the run meanwhile; now the journal is complete.
-            events, run, error = await self._replayed(store, run_id)
+            first, events, run, error = await self._replayed(store, number)
             if run is None or not run.ended:
-                run = _told(events)
+                run = _told(first, events)
                 warning = (
                     f"run {run_id!r} of the question before was made by an agent with another "
                     "graph: only its last answer is in the conversation, without its calls"
@@ -148,20 +158,31 @@ class Chain:
                 f"it was then, or go on without the question: chat.fork(at={number - 1})."
             )
             raise error
-        first = events[0]
-        assert isinstance(first, Started), "a journal that was replayed begins with it"
         opening = _without_instructions(first.messages)
-        return Question(number, run, opening, first.chat, warning)
+        return Question(number, run, opening, first.chat or ChatSoFar(), warning)
 
     async def _replayed(
-        self, store: Store, run_id: str
-    ) -> tuple[Sequence[Event], Run[None] | None, Exception | None]:
-        """Return the journal of a run with its run, or with the error of its replay."""
+        self, store: Store, number: int
+    ) -> tuple[Started, Sequence[Event], Run[None] | None, Exception | None]:
+        """Return the journal of a question with its run, or with the error of its replay.
+
+        Raises:
+            StoreError: the journal cannot be read.
+            ConfigError: the run with the id of the question is not one of a chat.
+        """
+        run_id = self.run_id(number)
         events = await store.load(run_id)
+        first = next(iter(events), None)
+        if not isinstance(first, Started) or first.chat is None:
+            raise ConfigError(
+                f"{self.title}: expected the run of its question {number}, found run {run_id!r}, "
+                "which no chat has started. Fix: open the chat by another id, or go on without "
+                f"this run: chat.fork(at={number - 1})."
+            )
         try:
-            return events, state_after(self.graph, events), None
+            return first, events, state_after(self.graph, events), None
         except (IllegalEvent, StoreError) as error:
-            return events, None, error
+            return first, events, None, error
 
     async def counted(self, store: Store, number: int, monitor: Monitor) -> Monitor:
         """Return the monitor of temporal rules after the run of a question.
@@ -219,17 +240,12 @@ async def _is_over(store: Store, run_id: str) -> bool:
     return isinstance(store, Catalog) and (await record_of(store, run_id)).status in OVER
 
 
-def _told(events: Sequence[Event]) -> Run[None]:
+def _told(first: Started, events: Sequence[Event]) -> Run[None]:
     """Return the end of a run as its events tell it without a graph: its answer and its spending.
 
     Without the graph, the results of calls cannot be assigned to their calls.
     """
-    first = events[0]
-    assert isinstance(first, Started), "the first event of a run that has ended"
     replied = [event for event in events if isinstance(event, ModelReplied)]
-    spent = Spent()
-    for event in replied:
-        spent = spent.with_model_call(event.reply.usage, event.cost_usd, 0.0)
     last = replied[-1].reply.message if replied else None
     text = "" if last is None or last.calls else last.text
     answer = (AssistantMessage((TextPart(text),)),) if text else ()
@@ -241,7 +257,25 @@ def _told(events: Sequence[Event]) -> Run[None]:
         at=events[-1].at,
         seq=len(events),
         messages=History((*first.messages, *answer)),
-        spent=spent,
+        spent=_spent_in(events),
         record=Record(first.at, added=History(answer)),
         ending=Ending(EndReason.COMPLETED),
     )
+
+
+def _spent_in(events: Sequence[Event]) -> Spent:
+    """Return the spending of a run without its graph; each child run counts as an agent call."""
+    spent = Spent()
+    for event in events:
+        match event:
+            case ModelReplied():
+                spent = spent.with_model_call(event.reply.usage, event.cost_usd, 0.0)
+            case ToolReturned():
+                spent += Spent(tool_calls=1)
+            case ChildEnded():
+                spent += event.spent + Spent(agent_calls=1)
+            case EffectFailed() | EffectsStarted() | Cancelled():
+                spent += event.spent
+            case _:
+                pass
+    return spent

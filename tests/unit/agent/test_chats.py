@@ -337,6 +337,24 @@ async def test_a_question_that_a_changed_agent_cannot_finish_can_be_left_out() -
     assert ["first", "one", "second", "two"] == texts((await fork.send("second")).conversation)
 
 
+@pytest.mark.parametrize("taken", [1, 2])
+async def test_a_run_of_another_caller_is_no_question_of_a_chat(taken: int, place: Place) -> None:
+    """Its id fits the chat by chance; a model would read what another user has said."""
+    model = ScriptedModel(["one", "two"])
+    async with Agent(model).chat("c", store=place) as chat:
+        if taken == 2:
+            await chat.send("first")
+        await Agent(ScriptedModel(["ours"]), store=place).generate("secret", run_id=f"c.{taken}")
+
+        for asking in (chat.send("next"), chat.messages(), chat.spent()):
+            with pytest.raises(ConfigError, match=rf"found run 'c.{taken}', which no chat"):
+                await asking
+
+        assert taken - 1 == len(model.requests)
+        fork = await chat.fork("d", at=taken - 1)
+        assert "secret" not in texts((await fork.send("next")).conversation)
+
+
 async def test_two_questions_at_once_are_one_question(place: Place) -> None:
     """The second is refused before it is journaled, and can be sent again."""
     begun, go = asyncio.Event(), asyncio.Event()

@@ -35,6 +35,7 @@ from graphloop.values import (
     UserMessage,
 )
 from tests.strategies import call, fresh, reply, said
+from tests.unit.agent.doubles import gated
 
 PAY = ToolCall("p", "pay", '{"amount": 5}')
 
@@ -115,6 +116,14 @@ def signed(
 def test_an_answer_to_no_open_call_is_refused(answers: Answers, found: str) -> None:
     with pytest.raises(ConfigError, match=found):
         handed(answers).check(Toolbox([]), ())
+
+
+def test_a_result_for_a_tool_that_runs_here_is_refused() -> None:
+    """The tool would run although the caller has done its work, and the result would be lost."""
+    toolbox = Toolbox([gated("pay")])
+
+    with pytest.raises(ConfigError, match=r"`tool_results`: expected .* of a client tool"):
+        handed(Answers(tool_results={"p": "paid"})).check(toolbox, ())
 
 
 QUESTION = AskHuman(1, "c0.0", PAY)

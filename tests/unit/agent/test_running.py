@@ -336,8 +336,9 @@ async def test_a_path_keeps_runs_by_their_ids(name: str, tmp_path: Path) -> None
         ("", "found ''"),
         ("x" * 201, "at most 200 characters.*found 201"),
         ("\ud800", "half a surrogate pair"),
+        ("r\nrun s: completed", "a control character"),
     ],
-    ids=["empty", "long", "half"],
+    ids=["empty", "long", "half", "line"],
 )
 async def test_an_id_that_no_store_can_write_down_is_refused(run_id: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):

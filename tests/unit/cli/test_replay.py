@@ -13,7 +13,7 @@ from graphloop.cli.errors import Status
 from graphloop.media import image
 from graphloop.stores.codec import Codec
 from graphloop.testing import ScriptedModel
-from tests.unit.cli.command_line import STORE, here, refused, shown, write
+from tests.unit.cli.command_line import STORE, graphloop, here, refused, shown, write
 from tests.unit.cli.pay_desk import parked, timeless
 
 pytestmark = pytest.mark.usefixtures("pay_desk")
@@ -154,6 +154,39 @@ def test_json_is_the_journal_then_the_state() -> None:
     shown("resume", run_id, "--target", "pay", "--approve", "never", "--store", "runs")
     end = replayed(run_id, "--json", "--target", "pay", store="runs").splitlines()[-1]
     assert json.loads(end)["state"]["end_reason"] == "completed"
+
+
+HOSTILE = """
+from graphloop import Agent, tool
+
+@tool
+async def pay(amount: str) -> str:
+    "Pay."
+    raise ValueError(amount)
+
+def build(model):
+    return Agent(model, tools=[pay])
+
+PROMPT = "Pay 5."
+"""
+HOSTILE_SCRIPT = r"""
+- calls: [{name: "fly\e[31m\nout", arguments: {}}, {name: pay, arguments: {amount: "\e]0;x\a"}}]
+- text: Done.
+"""
+
+
+def test_a_model_cannot_write_to_the_terminal() -> None:
+    """Neither by the name of a call, nor through the traceback of a tool in the log."""
+    write({"desk.py": HOSTILE, "script.yaml": HOSTILE_SCRIPT})
+
+    run = graphloop("run", "desk.py", "--script", "script.yaml", *STORE, cwd=Path.cwd())
+    run_id = json.loads(here("runs", "--all", "--json", *STORE).stdout)["run_id"]
+    replay = here("replay", run_id, *STORE)
+
+    assert "ValueError" in run.stderr
+    assert "c0.0 fly[31m out denied" in replay.stdout
+    for text in (run.stdout, run.stderr, replay.stdout, replay.stderr):
+        assert text.replace("\n", "").isprintable()
 
 
 def test_a_denied_call_has_the_rule_or_person_that_denied_it() -> None:
