@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, cast, final
 from msgspec.structs import astuple
 from typing_extensions import TypeVar
 
-from ..conversation import latest_answer
+from ..conversation import latest_answer, without_blocked
 from ..driver import (
     AsyncDriver,
     DriverState,
@@ -160,9 +160,9 @@ class RunResult(Generic[OutputT_co, S]):
 
             result = await agent.generate("And tomorrow?", messages=result.conversation)
 
-        It leaves out the agent's instructions, because each run puts them first again.
+        It leaves out the agent's instructions, which each run adds, and messages that were blocked.
         """
-        return (*self.opening, *self.messages)
+        return without_blocked((*self.opening, *self.messages), self.stopped_by)
 
     @property
     def _open(self) -> tuple[StepResult, ...]:

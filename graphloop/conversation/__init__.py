@@ -20,12 +20,14 @@ from .steering import (
     add_notes,
     adopt_open_calls,
     apply_steering,
+    blocked,
     hand_over,
     mark_screened,
     steered,
     unanswered,
     unscreened,
     with_screens,
+    without_blocked,
 )
 from .tokens import Calibration, estimate
 
@@ -39,6 +41,7 @@ __all__ = [
     "adopt_open_calls",
     "answer_at_hand",
     "apply_steering",
+    "blocked",
     "clear_ending",
     "estimate",
     "hand_over",
@@ -56,4 +59,5 @@ __all__ = [
     "unanswered",
     "unscreened",
     "with_screens",
+    "without_blocked",
 ]

@@ -16,8 +16,8 @@ from ..effects import AwaitCaller, Note
 from ..errors import IllegalEvent
 from ..events import Setup, Steered
 from ..node_protocol import Wait
-from ..run import Run, evolve, with_conversation, with_count, with_messages
-from ..turn import Turn
+from ..run import History, Run, evolve, with_conversation, with_count, with_messages
+from ..turn import SCREEN, Turn
 from ..values import (
     AssistantMessage,
     FinishReason,
@@ -34,12 +34,14 @@ __all__ = [
     "add_notes",
     "adopt_open_calls",
     "apply_steering",
+    "blocked",
     "hand_over",
     "mark_screened",
     "steered",
     "unanswered",
     "unscreened",
     "with_screens",
+    "without_blocked",
 ]
 
 S = TypeVar("S")
@@ -52,6 +54,9 @@ def hand_over(run: Run[S], *, tools_ran: bool = False) -> Wait[S]:
 
 SCREENS: Final = "screens"
 """The counter that marks a run whose screens alone read the inbox."""
+
+HIDDEN: Final = "[A message of the user, which was blocked.]"
+"""The text in place of a blocked message, for the models that read the conversation later."""
 
 CALLERS: Final = frozenset({"", "steering", "follow_up"})
 """The origins of messages that a caller adds to a run; a node's notes have the node's name."""
@@ -98,6 +103,39 @@ def unscreened(run: Run[S], node: str) -> tuple[UserMessage, ...]:
         if isinstance(message, UserMessage):
             said.insert(0, message)
     return tuple(said)
+
+
+def blocked(run: Run[S]) -> Run[S]:
+    """Return the run without the text of the messages that a screen has just blocked."""
+    record = evolve(run.record, added=History(_hidden(run.record.added)))
+    return with_conversation(evolve(run, record=record), _hidden(run.messages))
+
+
+def without_blocked(
+    messages: tuple[Message, ...], stopped_by: Sequence[str]
+) -> tuple[Message, ...]:
+    """Return the conversation of a run without the text of the messages that a screen blocked.
+
+    The last message of a run that a screen stopped is the refusal.
+    """
+    if not any(name.startswith(f"{SCREEN}:") for name in stopped_by):
+        return messages
+    return (*_hidden(messages[:-1]), *messages[-1:])
+
+
+def _hidden(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return messages in which a note replaces what the user said since the last answer.
+
+    No model may read the text with a later question either.
+    """
+    hidden: list[Message] = list(messages)
+    for at in range(len(hidden) - 1, -1, -1):
+        message = hidden[at]
+        if isinstance(message, AssistantMessage):
+            break
+        if isinstance(message, UserMessage) and message.origin in CALLERS:
+            hidden[at] = UserMessage(HIDDEN, origin=message.origin)
+    return tuple(hidden)
 
 
 def steered(run: Run[S], event: Steered) -> Run[S]:

@@ -18,7 +18,14 @@ from typing import Final, Generic, Literal, TypeAlias, TypeVar, final
 from msgspec import Struct
 
 from ..contract import BROKEN, ChildContract, Contract, Moves, contract_of
-from ..conversation import apply_steering, mark_screened, open_calls, unscreened, with_screens
+from ..conversation import (
+    apply_steering,
+    blocked,
+    mark_screened,
+    open_calls,
+    unscreened,
+    with_screens,
+)
 from ..effects import CallModel, Effect, Invoke, StartRun
 from ..errors import ConfigError
 from ..events import (
@@ -202,7 +209,7 @@ class Screen(FrozenFields):
             return Leave(ended_by(run, asked.ending), Failed())
         if asked.refusal is not None:
             turn = Turn(run.turn.number + 1, reply=asked.refusal)
-            return Leave(evolve(run, turn=turn), Blocked())
+            return Leave(evolve(blocked(run), turn=turn), Blocked())
         return Leave(mark_screened(run, self.name), Passed())
 
 
@@ -318,7 +325,7 @@ def _dropped(
     if refusal is None:
         return Leave(_with(evolve(run, turn=evolve(run.turn, abandoned=False)), None), Failed())
     turn = Turn(run.turn.number, reply=refusal, usage=run.turn.usage + used)
-    return Leave(evolve(run, turn=turn), Blocked())
+    return Leave(evolve(blocked(run), turn=turn), Blocked())
 
 
 def _answer_of(agent: str, content: str) -> AnswerChecked | Failure:
