@@ -30,6 +30,7 @@ from .inputs import (
     IteratedInput,
     MessageInput,
     Model,
+    ModelSettings,
     ResumeInput,
     messages_of,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "IteratedInput",
     "MessageInput",
     "Model",
+    "ModelSettings",
     "NamedAgent",
     "ObjectResult",
     "Opener",

@@ -15,7 +15,6 @@ from ..errors import ConfigError, OutputInvalid
 from ..events import Answer, AnswerChecked, Changes, StopRequested
 from ..nodes import PrepareStep
 from ..run import Run
-from ..screens import ScreenCallback
 from ..tools import Toolbox, awaited, yes_or_no
 from ..values import Message
 from .final_answer import OUTPUT, FinalAnswer
@@ -59,7 +58,6 @@ def agent_callbacks(
     every_turn: PrepareStep,
     predicates: Sequence[Predicate[Any]],
     final: FinalAnswer | None,
-    screens: Mapping[str, ScreenCallback],
 ) -> Callable[[Toolbox, object], Mapping[str, Callback[None]]]:
     """Return a function that builds a run's callbacks by name from the run's toolbox and `deps`.
 
@@ -68,7 +66,8 @@ def agent_callbacks(
 
     def made(deps: object) -> dict[str, Callback[None]]:
         own = _callbacks(options, predicates, final, deps)
-        return {**{name: screen.with_deps(deps) for name, screen in screens.items()}, **own}
+        screens = {name: screen.with_deps(deps) for name, screen in world.screens.items()}
+        return {**screens, **own}
 
     without, prepare = made(None), options.prepare_step
     if prepare is None:

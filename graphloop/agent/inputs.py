@@ -1,4 +1,4 @@
-"""Inputs: types and checks for a caller's conversation, answers and functions.
+"""Inputs: the arguments of `generate`, `resume` and `chat.send`, and the options of one run.
 
 A conversation is a prompt, messages in any form that the room `messages` reads, or both. A run
 converts messages to new frozen values, and changes no object of the caller.
@@ -35,6 +35,7 @@ __all__ = [
     "IteratedInput",
     "MessageInput",
     "Model",
+    "ModelSettings",
     "QuestionInput",
     "ResumeInput",
     "check_run_id",
@@ -111,21 +112,34 @@ class AccessOptions(TypedDict, total=False):
     headers: Mapping[str, str] | None
 
 
-class CallOptions(AccessOptions, Generic[DepsT], total=False):
-    """The options of one run, which replace those of its agent.
+class ModelSettings(TypedDict, Generic[DepsT], total=False):
+    """The options about what a request to the model says, of an agent or of one run.
 
-    `instructions`, `max_steps` and the sampling settings are as in `AgentOptions`. The journal
-    keeps them, so a resume, a replay and a fork go by the same values.
+    `instructions`: the system message, put before the conversation: a text, or a function of `deps`
+    (or of nothing) that returns it. A run calls the function once, at its start, and journals the
+    text; a resume does not call it again.
+    `max_tokens`, `temperature`, `top_p`, `stop_sequences`, `seed`: sampling settings; the server's
+    defaults apply to settings that are not given.
+    `provider_options`: JSON fields that are merged unchanged into each request body.
     """
 
     instructions: Instructions[DepsT] | None
-    max_steps: int
     max_tokens: int | None
     temperature: float | None
     top_p: float | None
     stop_sequences: Sequence[str]
     seed: int | None
     provider_options: Mapping[str, object]
+
+
+class CallOptions(ModelSettings[DepsT], AccessOptions, Generic[DepsT], total=False):
+    """The options of one run, which replace those of its agent.
+
+    `max_steps` is as in `AgentOptions`. The journal keeps it and the settings of the model, so a
+    resume, a replay and a fork go by the same values.
+    """
+
+    max_steps: int
 
 
 class CallInput(QuestionInput[DepsT], CallOptions[DepsT], Generic[DepsT], total=False):

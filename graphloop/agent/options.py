@@ -9,11 +9,11 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import time
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypedDict, cast, final
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast, final
 
 from ..conversation import Compaction
 from ..driver import Observer, Pending, Price
-from ..errors import ConfigError, not_among
+from ..errors import ConfigError, nearest, not_among
 from ..limits import ModelPrice
 from ..policy import Approval, Policy, secret_of
 from ..rules import Rules
@@ -23,12 +23,12 @@ from ..tools import AnyTool
 from ..turn import StepResult
 from ..values import Settings
 from .hooks import AnswerInfo, Compact, Prepare, Review, Screen, StopInput
-from .inputs import ChoiceInput, DepsInput, DepsT, Instructions, Model, strings
+from .inputs import ChoiceInput, DepsInput, DepsT, Instructions, Model, ModelSettings, strings
 from .sub_agents import AgentTool, NamedAgent
 
 if TYPE_CHECKING:
     # Imported for types only: an agent without an HTTP model loads no HTTP code.
-    from ..providers import Retries, Timeouts
+    from ..providers import ApiKey, Retries, Timeouts
 
 __all__ = [
     "NO_DEPS",
@@ -68,16 +68,10 @@ SEED: Final = -(2**63)
 """The smallest allowed seed: JSON parsers read no smaller number as an integer."""
 
 
-class RunOptions(TypedDict, Generic[DepsT], total=False):
+class RunOptions(ModelSettings[DepsT], Generic[DepsT], total=False):
     """The options of every run, of an agent or a graph.
 
     `tools`: functions, `Tool` objects, or a mapping of name to either.
-    `instructions`: the system message, put before the conversation: a text, or a function of `deps`
-    (or of nothing) that returns it. A run calls the function once, at its start, and journals the
-    text; a resume does not call it again.
-    `max_tokens`, `temperature`, `top_p`, `stop_sequences`, `seed`: sampling settings; the server's
-    defaults apply to settings that are not given.
-    `provider_options`: JSON fields that are merged unchanged into each request body.
     `gate`: which calls may run: `allow(…) | ask(…) | deny(…)`. The first rule that matches decides;
     a call that no rule matches is denied. The gate also applies to child runs.
     `approve_tool_call`: a function that decides calls which need approval: it returns True, False
@@ -102,7 +96,9 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     of its child runs (`graphloop.driver.Observer`). An observer's error becomes a warning.
     `store`: the place of the journal: a `Store`, a database file (`runs.db`), or a directory for
     JSON-lines files. Without a store, the journal is kept in memory.
-    `api_key`, `base_url`: access to a model given by name; by default read from the environment.
+    `api_key`, `base_url`: access to a model given by name; by default read from the environment. A
+    function as `api_key`, also an asynchronous one, is called before each attempt at a model call,
+    and again after the server's first refusal of a key (401): for keys that expire.
     `timeouts`, `retries`: the time limits of one model call and its retries, for a model given by
     name.
     `headers`: further HTTP headers of each request, for a model given by name. A journal and an
@@ -114,13 +110,6 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     """
 
     tools: Tools
-    instructions: Instructions[DepsT] | None
-    max_tokens: int | None
-    temperature: float | None
-    top_p: float | None
-    stop_sequences: Sequence[str]
-    seed: int | None
-    provider_options: Mapping[str, object]
     gate: Policy | None
     approve_tool_call: Decide[DepsT] | None
     approval_ttl_s: float | None
@@ -134,7 +123,7 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     on_step_finish: Listener[DepsT] | None
     watch: Sequence[Observer]
     store: Store | str | None
-    api_key: str | None
+    api_key: ApiKey | None
     base_url: str | None
     timeouts: Timeouts | None
     retries: Retries | None
@@ -254,7 +243,7 @@ class Options:
     on_step_finish: Listener[Any] | None = None
     watch: Sequence[Observer] = ()
     store: Store | str | None = None
-    api_key: str | None = field(default=None, repr=False)
+    api_key: ApiKey | None = field(default=None, repr=False)
     base_url: str | None = None
     timeouts: Timeouts | None = None
     retries: Retries | None = None
@@ -369,10 +358,11 @@ def reject_unknown_options(given: Iterable[str], options: type[object], place: s
     """Raise an error for names that are not options of the TypedDict `options`.
 
     Raises:
-        ConfigError: a name is unknown; the message lists unknown names and the nearest options.
+        ConfigError: a name is unknown; the message has the nearest options, or lists all of them.
     """
     known = options.__annotations__
     unknown = [name for name in given if name not in known]
     if unknown:
-        found = not_among(unknown, known)
-        raise ConfigError(f"{place} has no option {found} It takes {', '.join(sorted(known))}")
+        found, similar = not_among(unknown, known), all(nearest(name, known) for name in unknown)
+        listed = "" if similar else f" It takes {', '.join(sorted(known))}."
+        raise ConfigError(f"{place} has no option {found}{listed}")

@@ -11,18 +11,19 @@ from .. import providers
 from ..driver import Price
 from ..errors import ConfigError, not_among
 from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
-from ..providers import Provider, accessed, resolve, service_of
+from ..providers import Provider, accessed, check_tools, resolve, service_of
 from ..rules import rules_of
 from ..screens import ScreenCallback, screen_callback
 from ..tools import Tool, Toolbox, accepts
 from ..turn import SCREEN, StepResult
 from ..values import Reply, ToolSpec
 from .hooks import Screen, instructions_for, lent_deps, stop_input
-from .inputs import Model, checked_tool_names
+from .inputs import Model, checked_tool_names, offered
 from .options import Options, Tools
 from .sub_agents import AgentPlan, AgentTool, NamedAgent, Plan
 
 __all__ = [
+    "REQUEST_OPTIONS",
     "AgentResources",
     "active_names",
     "check_gate",
@@ -42,7 +43,7 @@ PLAIN: Final = (
 )
 """The options that are copied to a graph unchanged; its nodes hold the others, except secrets."""
 
-ACCESS: Final = ("timeouts", "headers")
+REQUEST_OPTIONS: Final = frozenset({"timeouts", "headers"})
 """The options of a call about the requests to its model."""
 
 OwnTools: TypeAlias = Mapping[str, Callable[..., object]] | Sequence[Callable[..., object]]
@@ -55,6 +56,7 @@ class AgentResources:
         model: the default model; None for a graph whose nodes call no model.
         options: the options with the tools, the agents for `Child` nodes, and access to models.
         carried: the agents that the graph's nodes carry.
+        screens: the functions that screen what the user says, by name.
         known: open models by label, which models given by name share.
 
     Raises:
@@ -66,11 +68,12 @@ class AgentResources:
         model: Model | None,
         options: Options,
         carried: Mapping[str, Plan] | None = None,
+        screens: Mapping[str, ScreenCallback] | None = None,
         *,
         known: Mapping[str, Provider] | None = None,
     ) -> None:
         self._options, self._known = options, known or {}
-        self._final = ""
+        self._final, self.screens = "", screens or {}
         self.models: dict[str, Provider] = {}
         self.named: set[str] = set()
         self.label = "" if model is None else self.add_model(model)
@@ -163,12 +166,25 @@ class AgentResources:
         if model is not None and not isinstance(model, str):
             changed.label = model.label
             changed.models[model.label] = model
-        access = {name: given[name] for name in ACCESS if given.get(name) is not None}
+        access = {name: given[name] for name in REQUEST_OPTIONS if given.get(name) is not None}
         if access:
             own = [label for label in changed.models if _prefix(label) == _prefix(changed.label)]
             for label in own:
                 changed.models[label] = accessed(changed.models[label], access)
         return changed
+
+    def refuse_foreign_tools(self, active: Sequence[str] | None) -> None:
+        """Refuse a tool of a model's server that no request to the default model can carry.
+
+        A fallback model refuses such a tool when it is asked, before a request is sent.
+
+        Args:
+            active: the names of the only tools that are offered; None for all tools.
+
+        Raises:
+            ConfigError: the tool belongs to another wire format; the message names both.
+        """
+        check_tools(self.models[self.label], offered(self.toolbox.specs, active))
 
     def answer_by(self, tool: Tool[..., object]) -> None:
         """Add the tool that the model calls with its final answer; no option can remove it.

@@ -37,7 +37,13 @@ from .graph import Graph
 from .hooks import stop_input
 from .inputs import Model, checked_tool_names, choice_of, offered
 from .options import EveryAgentOption, Options, reject_unknown_options
-from .resources import AgentResources, active_names, check_gate, screens_of
+from .resources import (
+    REQUEST_OPTIONS,
+    AgentResources,
+    active_names,
+    check_gate,
+    screens_of,
+)
 from .terms import RunTerms
 
 __all__ = ["agent_terms", "merged_options"]
@@ -78,7 +84,7 @@ def agent_terms(
         )
     known = {} if base is None or _has_other_access(kept, base) else base.world.models
     screens, guards = screens_of(options.screen, kept)
-    world = AgentResources(model, options, guards, known=known)
+    world = AgentResources(model, options, guards, screens, known=known)
     fallbacks = tuple([world.add_model(fallback) for fallback in options.fallback_models])
     final = None
     if options.output_type is not None:
@@ -100,7 +106,7 @@ def agent_terms(
         graph,
         options,
         world,
-        callbacks=agent_callbacks(options, world, nodes.prepare, predicates, final, screens),
+        callbacks=agent_callbacks(options, world, nodes.prepare, predicates, final),
         own_gates=options.gate,
         final=final,
     )
@@ -113,13 +119,13 @@ def agent_terms(
     return graph, terms, kept
 
 
-ACCESS: Final = ("api_key", "base_url", "headers", "timeouts", "retries")
+MODEL_ACCESS: Final = ("api_key", "base_url", "headers", "timeouts", "retries")
 """The options about access to the agent's own model."""
 
 
 def _has_other_access(kept: EveryAgentOption[Any], base: RunTerms[None]) -> bool:
     own = base.options.given
-    return any(name in kept and kept.get(name) != own.get(name) for name in ACCESS)
+    return any(name in kept and kept.get(name) != own.get(name) for name in MODEL_ACCESS)
 
 
 def merged_options(
@@ -140,7 +146,7 @@ def merged_options(
     if now is not None and now is not model:
         ready = not isinstance(now, str) or now.startswith("script:")
         same = isinstance(model, str) and isinstance(now, str) and _service(model) == _service(now)
-        for name in ACCESS if ready else () if same else ACCESS[:3]:
+        for name in MODEL_ACCESS if ready else () if same else MODEL_ACCESS[:3]:
             before.pop(name, None)
     return now or model, cast("EveryAgentOption[Any]", {**before, **changes})
 
@@ -176,9 +182,8 @@ def _call_terms(
     output = own.final is not None and (now is not model or "provider_options" in given)
     if output:
         plain: dict[str, object] = {**options}
-        for name in ("timeouts", "headers"):
-            if name in given:  # `for_call` applies them, to share the connections.
-                plain.pop(name)
+        for name in REQUEST_OPTIONS & given.keys():
+            plain.pop(name)  # `for_call` applies them, to share the connections.
         _, terms, _ = agent_terms(now, cast("EveryAgentOption[Any]", plain), own)
     elif "max_steps" in given:
         limit = repr(most)  # `StopCheck` refuses what is no number.
@@ -198,13 +203,14 @@ def _changed(
     """Return terms on the same graph, with other instructions, settings, model or access."""
     prepare = next(one for one in terms.graph.nodes.values() if isinstance(one, PrepareStep))
     world = terms.world.for_call(options, given)
+    if options.prepare_step is None:
+        world.refuse_foreign_tools(options.active_tools)
     _, predicates = stop_input(options.stop_when)
-    screens, _ = screens_of(options.screen, options.given)
     changed = RunTerms(
         terms.graph,
         options,
         world,
-        callbacks=agent_callbacks(options, world, prepare, predicates, terms.final, screens),
+        callbacks=agent_callbacks(options, world, prepare, predicates, terms.final),
         own_gates=options.gate,
         final=terms.final,
     )
@@ -281,11 +287,13 @@ def _refuse_idle(
     Raises:
         ConfigError: an option is refused; the message names it and the fix.
     """
-    # With `prepare_step` no check: the function may add the tool that `has_tool_call` names.
+    # With `prepare_step` no check: the function may add the tool that `has_tool_call` names, and
+    # offer a server's tool to the models of its wire alone.
     if options.prepare_step is None:
         parts = [part for condition in conditions for part in parts_of(condition)]
         watched = [part.tool for part in parts if isinstance(part, HasToolCall)]
         checked_tool_names("stop.has_tool_call", watched, world.toolbox.specs)
+        world.refuse_foreign_tools(options.active_tools)
     if options.gate is not None:
         check_gate(options.gate, world.callable_names)
     active = options.active_tools

@@ -52,7 +52,7 @@ S = TypeVar("S")
 QUESTION: Final = frozenset(QuestionInput.__annotations__)
 ANSWERS: Final = frozenset(AnswersInput.__annotations__)
 CALL: Final = frozenset(CallOptions.__annotations__)
-ACCESS: Final = frozenset(AccessOptions.__annotations__)
+RESUME_OPTIONS: Final = frozenset(AccessOptions.__annotations__)
 
 
 def start_run(
@@ -226,14 +226,14 @@ def _for_resume(
         ConfigError: an option is unknown, invalid, or one that a run keeps from its start.
     """
     asked = {**answers, **terms.test_deps}
-    kept = sorted(asked.keys() & (CALL - ACCESS))
+    kept = sorted(asked.keys() & (CALL - RESUME_OPTIONS))
     if kept:
         raise ConfigError(
-            f"a resume: expected answers, or {', '.join(sorted(ACCESS))}, found "
+            f"a resume: expected answers, or {', '.join(sorted(RESUME_OPTIONS))}, found "
             f"{', '.join(kept)}, which a run keeps from its start. Fix: leave it out; in a run "
             "that `iter` started, `turn.set_params` changes its settings."
         )
-    given = {name: asked.pop(name) for name in ACCESS if name in asked}
+    given = {name: asked.pop(name) for name in RESUME_OPTIONS if name in asked}
     reject_unknown_options(asked, ResumeInput, "a resume")
     if given and terms.recast is not None:
         terms = terms.recast(given)

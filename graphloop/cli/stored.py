@@ -207,10 +207,15 @@ async def read(where: str | None, text: str) -> Journal:
     """Read the journal of the run whose id begins with `text`."""
     async with opened(where) as store:
         run_id = await find_run(store, text, str(where))
-        records = await store.overview(run_id) if isinstance(store, Catalog) else ()
-        note = "".join([record.target for record in records if record.run_id == run_id])
+        note = await _note(store, run_id)
         has_children = any(known.startswith(f"{run_id}/") for known in await store.runs())
         return Journal(run_id, await store.load(run_id), Start.noted(note), has_children)
+
+
+async def _note(store: Store, run_id: str) -> str:
+    """Return the words that a store keeps for a run; empty for a run started from Python."""
+    records = await store.overview(run_id) if isinstance(store, Catalog) else ()
+    return "".join([record.target for record in records if record.run_id == run_id])
 
 
 async def journals_below(store: Store, run_id: str) -> Mapping[str, Sequence[Event]]:
@@ -263,9 +268,9 @@ class Origin:
         """Return the shell command that copies the run up to event N."""
         return _command("fork", run_id, "--at", "N", "--store", self.path)
 
-    def resume_command(self, run_id: str) -> str:
-        """Return the shell command that resumes the run."""
-        repeated = () if isinstance(self.store, Catalog) else ("--target", *self.words)
+    async def resume_command(self, run_id: str) -> str:
+        """Return the shell command that resumes the run, without words that the store keeps."""
+        repeated = () if await _note(self.store, run_id) else ("--target", *self.words)
         return _command("resume", run_id, *repeated, "--store", self.path)
 
 

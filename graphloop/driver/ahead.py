@@ -78,7 +78,8 @@ class Ahead(Struct, Generic[S], eq=False):
     def after(self, last: Step[S]) -> Event | None:
         """Return the event to apply before the last held step is journaled, or None.
 
-        One append then journals both. With None, the held step is journaled now.
+        By one append, the driver then journals both events. After None, it journals the held
+        step now.
         """
         run = last.run
         if type(last.event) not in HOLDABLE or run.node == "END" or run.turn.abandoned:

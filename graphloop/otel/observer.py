@@ -69,7 +69,7 @@ class _Latest(OrderedDict[str, str]):
 class OpenTelemetry:
     """An observer that makes a span of each run, model call, tool call and question.
 
-    One observer serves any number of agents and runs. See `otel` for the arguments.
+    Many agents and runs can share an observer. `otel` describes the arguments.
     """
 
     def __init__(

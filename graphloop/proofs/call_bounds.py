@@ -1,6 +1,6 @@
 """Call bounds: upper bounds of model calls and tool calls in runs whose tools may be agents.
 
-One reply may call an agent any number of times, and that agent's models may call agents again.
+A reply may call an agent any number of times, and that agent's models may call agents again.
 `budget(agent_calls=…)` limits these calls for a run and all its children together. So the upper
 bound is the run's own model calls, plus that limit times the model calls of the costliest agent.
 """

@@ -6,7 +6,7 @@
     - {only: merge, after: test, since: edit}
     - {always: deploy, followed_by: verify}
 
-One key of each rule names its form. The error for an unknown key suggests the nearest known key.
+Each rule has a key that names the rule's form. The error for an unknown key suggests a known key.
 Reading the data that `rules_to_data` returns gives the same rules again.
 """
 
@@ -21,7 +21,7 @@ from .language import TIMES_MAX, AtMost, Followed, Never, OnlyAfter, Rules, Temp
 __all__ = ["RuleData", "rule_schema", "rules_from_data", "rules_to_data"]
 
 RuleData: TypeAlias = dict[str, str | int]
-"""One temporal rule as a mapping of plain values, ready for YAML or JSON."""
+"""A temporal rule as a mapping of plain values, ready for YAML or JSON."""
 
 
 class _Form(NamedTuple):

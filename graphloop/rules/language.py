@@ -98,7 +98,7 @@ class Followed(_Rule, frozen=True, tag="followed", tag_field="form", gc=False):
 
 
 TemporalRule: TypeAlias = Never | AtMost | OnlyAfter | Followed
-"""One temporal rule, in one of its four forms."""
+"""A temporal rule in any of the four forms."""
 
 
 @final

@@ -178,7 +178,8 @@ def _is_made(connection: sqlite3.Connection, path: Path) -> bool:
     Raises:
         StoreError: the database is not graphloop's, or has another schema version.
     """
-    connection.execute("BEGIN")  # One snapshot, because another process may be creating the tables.
+    # Both reads see one snapshot: another process may be creating the tables.
+    connection.execute("BEGIN")
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()

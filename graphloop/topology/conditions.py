@@ -56,7 +56,7 @@ VERDICTS: Final[Mapping[Verdict, Mapping[str, Form]]] = {
     },
     "deny": {
         "deny": _documented(Tools, "The tools that never run."),
-        "reason": _documented(Said, "What the model reads when it is denied."),
+        "reason": _documented(Said, "The text that the model reads in place of a result."),
     },
 }
 """For each verdict, the keys of a gate rule with that verdict, except `when`."""

@@ -152,7 +152,7 @@ def topology_schema(registry: Registry, *, open_to_others: bool = False) -> Sche
         **parts,
         **{f"use {use}": model_of_use(use, meaning_of(use, registry)) for use in uses},
     }
-    # One call for all models, so that a definition shared by two models is generated once.
+    # A single call for all models generates a definition that two models share only once.
     by_key, shared = TypeAdapter.json_schemas(
         [(key, "validation", model.adapter) for key, model in models.items()]
     )

@@ -29,6 +29,7 @@ from graphloop import (
 )
 from graphloop.agent.callbacks import COMPACT, DONE_WHEN, PREPARE_STEP, STOP_WHEN, VERIFY
 from graphloop.agent.final_answer import OUTPUT
+from graphloop.agent.inputs import ModelSettings
 from graphloop.agent.options import (
     AgentOptions,
     EveryAgentOption,
@@ -77,9 +78,14 @@ def explained(options: type[object]) -> set[str]:
     return {name for head in heads for name in re.findall(r"`(\w+)`", head)}
 
 
-@pytest.mark.parametrize("options", [RunOptions, AgentOptions])
-def test_every_option_is_explained_where_it_is_defined(options: type[object]) -> None:
-    inherited = RunOptions.__annotations__ if options is AgentOptions else {}
+@pytest.mark.parametrize(
+    ("options", "base"),
+    [(ModelSettings, object), (RunOptions, ModelSettings), (AgentOptions, RunOptions)],
+)
+def test_every_option_is_explained_where_it_is_defined(
+    options: type[object], base: type[object]
+) -> None:
+    inherited = getattr(base, "__annotations__", {})
 
     assert options.__annotations__.keys() - inherited.keys() == explained(options)
 
