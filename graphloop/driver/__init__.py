@@ -25,9 +25,11 @@ from .ports import (
     Seen,
     Settler,
 )
+from .recorder import RELEASED_AS
 from .run_log import RunLog, logged
 
 __all__ = [
+    "RELEASED_AS",
     "Approver",
     "AsyncDriver",
     "Callback",

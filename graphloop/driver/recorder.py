@@ -35,7 +35,7 @@ from .cancellation import GRACE_S, INSIDE, CancelScope, cancelled_inside
 from .models import Models
 from .ports import Ports
 
-__all__ = ["Recorder", "journaled"]
+__all__ = ["RELEASED_AS", "Recorder", "journaled"]
 
 S = TypeVar("S")
 
@@ -46,6 +46,7 @@ RELEASED_AS: Final[Mapping[EndReason, ReleaseStatus]] = {
     EndReason.ERROR: "failed",
     EndReason.TIMEOUT: "failed",
 }
+"""The status that a store keeps for a run that ended so; other ends are `done`."""
 
 
 class Recorder(Generic[S]):
