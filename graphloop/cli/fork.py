@@ -20,9 +20,9 @@ import typer
 from ..agent import fork_run
 from ..events import Decided
 from .errors import Status, tell_error
+from .modules import register
 from .options import Registers, RunId, StorePath, TargetOption, Text
 from .stored import Origin, opened, read
-from .target import register
 
 __all__ = ["fork_command"]
 

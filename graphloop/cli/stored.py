@@ -18,7 +18,8 @@ from ..agent import Answers, Graph, approval_from
 from ..errors import ConfigError, nearest
 from ..events import Event
 from ..stores import LOCK, SUFFIX, Catalog, Mailbox, SqliteStore, Store, open_store
-from .target import absolute_target, load_graph, register
+from .modules import register
+from .target import absolute_target, load_graph
 from .text import one_line
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "answers_text",
     "close",
     "find_run",
+    "journals_below",
     "opened",
     "origin_of",
     "read",
@@ -184,6 +186,15 @@ class Journal:
         """Load the graph of `target`; if `target` is empty, the graph of the stored target."""
         return load_graph(self.target(target))
 
+    def refuse_part(self, command: str) -> None:
+        """Raise an error if the run is a child run, which `command` reaches through its root."""
+        root, slash, _ = self.run_id.partition("/")
+        if slash:
+            raise ConfigError(
+                f"run {self.run_id!r} is a part of run {root!r}, and goes on with it. Fix: "
+                f"graphloop {command} {root}"
+            )
+
     def check_number(self, option: str, number: int) -> None:
         """Raise an error if the run does not have an event with this number."""
         if not 1 <= number <= len(self.events):
@@ -205,6 +216,13 @@ async def _note(store: Store, run_id: str) -> str:
     """Return the words that a store keeps for a run; empty for a run started from Python."""
     records = await store.overview(run_id) if isinstance(store, Catalog) else ()
     return "".join([record.target for record in records if record.run_id == run_id])
+
+
+async def journals_below(store: Store, run_id: str) -> Mapping[str, Sequence[Event]]:
+    """Return the journals of a run's descendants, by their ids without the run's own."""
+    start = f"{run_id}/"
+    below = [known for known in await store.runs() if known.startswith(start)]
+    return {known.removeprefix(start): await store.load(known) for known in below}
 
 
 async def answers_text(store: Store, run_id: str) -> Mapping[str, str]:

@@ -19,6 +19,7 @@ from typing import Final, Literal, TypeAlias, final
 
 from ..errors import ConfigError, ProviderError
 from ..providers import (
+    ApiKey,
     ModelSession,
     Provider,
     Restarted,
@@ -43,7 +44,7 @@ def recorded(
     path: str | Path,
     *,
     mode: Mode = "auto",
-    api_key: str | None = None,
+    api_key: ApiKey | None = None,
     base_url: str | None = None,
 ) -> Provider:
     """Return a model whose replies are recorded in a file, or replayed from it.

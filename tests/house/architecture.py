@@ -38,8 +38,8 @@ The package's root is the kernel: values, events, effects, the graph, the run, a
 Read `step.py` first, then `loop.py`: the standard loop as a table.
 Four files of the root are not the kernel: `loop.py` imports the nodes of its table, `lazy.py` loads
 public names, `__init__.py` lists them, and `__main__.py` starts the command line.
-Each folder is a room. It imports from the kernel and from rooms above it in this list; `policy` and
-`rules` hold values that the kernel carries, so the kernel imports them.
+Each folder is a room. It imports from the kernel and from rooms above it in this list; `media`,
+`policy` and `rules` hold values that the kernel carries, so the kernel imports them.
 """
 
 WALK = """\
