@@ -20,10 +20,10 @@ from typing import Final
 
 from ..errors import ConfigError
 from ..stores import Catalog, RunRecord, Store
+from .display import ask_text
 from .errors import Status, tell_error
 from .options import Json, RunId, StorePath
 from .replay import event_lines
-from .screen import ask_text
 from .stored import find_run, opened
 
 __all__ = ["watch_command"]
