@@ -22,7 +22,9 @@ ROOT: Final = Path(__file__).parents[1]
 SHOWN: Final = re.compile(r"!\[[^\]]*\]\(([\w-]+\.svg)\)")
 MODULES: Final = ("errors", "events", "outcomes", "run", "spending", "turn", "values")
 """Modules at the root of the package that users import from."""
-FOR_MAINTAINERS: Final = ("architecture", "contract", "dependencies", "glossary", "seeds")
+FOR_MAINTAINERS: Final = (
+    *("architecture", "contract", "dependencies", "glossary", "how-proofs-are-decided", "seeds"),
+)
 CODE: Final = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 FOR_ROOMS: Final = "No page and no example uses these names; the rooms of graphloop do.\n"
 OTHER: Final = "    options:\n      heading_level: 3\n      show_root_heading: true\n"

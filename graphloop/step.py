@@ -55,9 +55,9 @@ from .events import (
 from .graph import NodeGraph
 from .node_protocol import Leave, Wait
 from .outcomes import Outcome, outcome_name
+from .rule_watch import watch_answer, watch_begin, watch_decision, watch_leave, watch_wait
 from .run import Ending, EndReason, History, Inbox, Record, Run, Spent, evolve, interrupted
 from .turn import Turn
-from .watch import watch_answer, watch_begin, watch_decision, watch_leave, watch_wait
 
 __all__ = ["ELSEWHERE", "SETTLE_MAX", "Step", "begin", "step"]
 

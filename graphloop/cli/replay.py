@@ -39,10 +39,10 @@ from ..values import (
     UserMessage,
     UserPart,
 )
+from .display import ask_text, state_text, tokens_text
 from .errors import Status, tell_error
 from .modules import register
 from .options import Json, Registers, RunId, StorePath, TargetOption
-from .screen import ask_text, state_text, tokens_text
 from .stored import Journal, read
 from .text import call_text, counted, one_line, safe_json, time_text, wrapped
 

@@ -26,11 +26,11 @@ from ..driver import RELEASED_AS, Pending, pending_of
 from ..errors import ConfigError
 from ..replay import replay
 from ..stores import Ask, Catalog, Store
+from .display import ask_text
 from .errors import Status, tell_error
 from .modules import register
 from .options import Json, Registers, RunId, StorePath, TargetOption
 from .replay import event_lines
-from .screen import ask_text
 from .stored import find_run, opened
 from .target import load_graph, refuse_options
 
