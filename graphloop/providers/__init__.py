@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         ToolCallDelta,
         UsageSoFar,
     )
+    from .google.server_tools import google_code_execution, google_search, google_url_context
     from .live_requests import allow_requests, check_request, refuse_requests
     from .openai_chat.messages import CHAT_REASONING, CHAT_WIRE
     from .openai_responses.server_tools import (
@@ -78,6 +79,9 @@ __all__ = [
     "check_request",
     "check_tools",
     "entry_text",
+    "google_code_execution",
+    "google_search",
+    "google_url_context",
     "is_list",
     "is_object",
     "json_text",
@@ -118,6 +122,11 @@ __getattr__ = front_door(
             "TextDelta",
             "ToolCallDelta",
             "UsageSoFar",
+        ),
+        ".google.server_tools": (
+            "google_code_execution",
+            "google_search",
+            "google_url_context",
         ),
         ".live_requests": (
             "allow_requests",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # These modules import httpx, which is slow.
 __all__ = ["SERVICES", "Service", "accessed", "check_tools", "resolve", "service_of", "usual_model"]
 
 ANTHROPIC: Final = ".anthropic.wire:AnthropicMessages"
+GOOGLE: Final = ".google.wire:GoogleGemini"
 OPENAI_CHAT: Final = ".openai_chat.wire:OpenAIChat"
 OPENAI_RESPONSES: Final = ".openai_responses.wire:OpenAIResponses"
 
@@ -92,14 +93,20 @@ SERVICES: Final[dict[str, Service]] = {
         key_variable="OPENAI_API_KEY",
         url_variable="OPENAI_BASE_URL",
     ),
+    "google": Service(
+        wire=GOOGLE,
+        base_url="https://generativelanguage.googleapis.com",
+        key_variable="GEMINI_API_KEY",
+        url_variable="GOOGLE_GEMINI_BASE_URL",
+        keeps_output=False,  # Models before Gemini 3 refuse an output schema beside tools.
+        usual_model="gemini-flash-latest",
+    ),
 }
 """The services by name, which is the part of the label `"service:model"` before the colon."""
 
 SPEAK_CHAT: Final[Mapping[str, str]] = {
     "deepseek": "https://api.deepseek.com/v1",
     "fireworks": "https://api.fireworks.ai/inference/v1",
-    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
-    "google": "https://generativelanguage.googleapis.com/v1beta/openai",
     "groq": "https://api.groq.com/openai/v1",
     "lmstudio": "http://localhost:1234/v1",
     "mistral": "https://api.mistral.ai/v1",
