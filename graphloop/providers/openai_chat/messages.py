@@ -9,6 +9,7 @@ require it on such turns, and ignore it elsewhere.
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
@@ -27,9 +28,9 @@ from ...values import (
     UserPart,
 )
 from ..media import MediaPlace, MediaRow, MediaTable, base64_text, data_url
-from ..wire_json import JsonObject, is_object, object_in, object_or_empty, sent_name
+from ..wire_json import JsonObject, is_object, json_text, object_in, object_or_empty, sent_name
 
-__all__ = ["CHAT_REASONING", "CHAT_WIRE", "THINKING_EXTRA", "Batch", "encode_message"]
+__all__ = ["CHAT_REASONING", "CHAT_WIRE", "THINKING_EXTRA", "Batch", "encode_message", "image_part"]
 
 CHAT_WIRE: Final = "openai"
 CHAT_REASONING: Final[Mapping[str, str]] = {
@@ -132,9 +133,32 @@ def _part(part: UserPart, place: MediaPlace) -> JsonObject:
             assert_never(part)
 
 
+def image_part(image: object) -> MediaPart | None:
+    """Return an item of a reply's `images` as a part; None if it has another form."""
+    match image:
+        case {"type": "image_url", "image_url": {"url": str(url)}, **others}:
+            extra = json_text({"index": others["index"]}) if "index" in others else ""
+        case _:
+            return None
+    kind, separator, data = url.partition(";base64,")
+    if not separator and url.startswith(("https://", "http://")):
+        return MediaPart("image/*", Url(url), extra=extra)
+    if not separator or not kind.startswith("data:image/"):
+        return None
+    try:
+        source = Inline(b64decode(data, validate=True))
+    except ValueError:
+        return None
+    return MediaPart(kind.removeprefix("data:"), source, extra=extra)
+
+
 def _image(part: MediaPart, extra: JsonObject) -> JsonObject:
     url = part.source.url if isinstance(part.source, Url) else _data_url(part)
     return {"type": "image_url", "image_url": {"url": url, **extra}}
+
+
+def _made(part: MediaPart, extra: JsonObject) -> JsonObject:
+    return {**_image(part, {}), **extra}
 
 
 def _audio(part: MediaPart, _: JsonObject) -> JsonObject:
@@ -170,6 +194,7 @@ _MEDIA: Final = MediaTable(
             _image,
             extra=("detail",),
         ),
+        MediaRow(("image/*",), (Inline, Url), _made, extra=("index",), places=("assistant",)),
         MediaRow(tuple(_AUDIO), (Inline,), _audio),
         MediaRow(("application/*", "text/*"), (Inline, FileId), _file),
     ),
@@ -188,6 +213,9 @@ def _assistant(message: AssistantMessage, ids: tuple[str, ...], *, reasoning: bo
     if own and reasoning:
         details = thoughts.get("reasoning_details")
         entry |= {"reasoning_details": details} if details else _flat_reasoning(message)
+    if own and message.media:
+        images = [_MEDIA.json_of(part, "assistant") for part in message.media]
+        entry["images"] = [*images, *extra.pop("images", ())]
     if ids:
         pairs = zip(ids, message.calls, strict=True)
         entry["tool_calls"] = [_call(call_id, call, own=own) for call_id, call in pairs]
