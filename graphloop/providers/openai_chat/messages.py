@@ -135,11 +135,11 @@ def _part(part: UserPart, place: MediaPlace) -> JsonObject:
 
 def image_part(image: object) -> MediaPart | None:
     """Return an item of a reply's `images` as a part; None if it has another form."""
-    match image:
-        case {"type": "image_url", "image_url": {"url": str(url)}, **others}:
-            extra = json_text({"index": others["index"]}) if "index" in others else ""
-        case _:
-            return None
+    address = image.get("image_url") if is_object(image) else None
+    url = address.get("url") if is_object(address) else None
+    if not (is_object(image) and image.get("type") == "image_url" and isinstance(url, str)):
+        return None
+    extra = json_text({"index": image["index"]}) if "index" in image else ""
     kind, separator, data = url.partition(";base64,")
     if not separator and url.startswith(("https://", "http://")):
         return MediaPart("image/*", Url(url), extra=extra)
