@@ -29,6 +29,7 @@ __all__ = [
     "AssistantMessage",
     "AssistantPart",
     "FinishReason",
+    "MediaPart",
     "Message",
     "ModelRequest",
     "OpaquePart",

@@ -33,7 +33,7 @@ from ..run import EndReason, Run, Spent
 from ..stores import Store
 from ..tools import AnyTool
 from ..turn import StepResult
-from ..values import FinishReason, Message, Usage
+from ..values import AssistantMessage, FinishReason, MediaPart, Message, Usage
 from .conversation_answers import bind_token, conversation_digest
 from .final_answer import FinalAnswer, answers_of, failure_of, output_from
 from .journals import run_display
@@ -139,6 +139,12 @@ class RunResult(Generic[OutputT_co, S]):
     def text(self) -> str:
         """The run's answer: the text of the last turn, or the answer after a handoff."""
         return latest_answer(self.run)
+
+    @property
+    def media(self) -> tuple[MediaPart, ...]:
+        """The pictures and sounds that the model made in this run, in order."""
+        replies = [one for one in self.messages if isinstance(one, AssistantMessage)]
+        return tuple([part for reply in replies for part in reply.media])
 
     @property
     def partial_text(self) -> str:
@@ -309,10 +315,7 @@ class RunHandle(Generic[S]):
         return replace(self, seen=self.driver.resume(run, answers, at_once=not cut))
 
     def rest(self) -> None:
-        """Tell the observers that no driver works on the run now.
-
-        The run has ended or is parked, or its caller has closed the stream.
-        """
+        """Tell the observers that the run has ended or parked, or that its stream was closed."""
         run, observers = self.driver.run, self.ports.observers
         if run is not None and observers is not None:
             observers.rest(run, self.ports.wrong)
@@ -326,8 +329,7 @@ class RunHandle(Generic[S]):
         ]
         reason = run.ending.reason if self.final and run.ended and run.ending else None
         lacking = f"there is no `output`: the run ended by `{reason}` before it had one"
-        warned = run.record.warnings
-        doubts = warned if reason in ANSWERED else (lacking, *warned)
+        doubts = run.record.warnings if reason in ANSWERED else (lacking, *run.record.warnings)
         return (*doubts, *unseen_costs(self.graph, run), *shortfalls(run), *of_children)
 
     def ended(self, run: Run[S], warnings: Sequence[str]) -> RunResult[Any, S] | Exception:
@@ -356,10 +358,7 @@ class RunHandle(Generic[S]):
 
 
 def shortfalls(run: Run[Any]) -> tuple[str, ...]:
-    """Return a warning for each rule that a run did not keep, and each reply that may be cut off.
-
-    A reply may be cut off if its finish reason is unknown.
-    """
+    """Return a warning for each rule that a run did not keep, and each unknown finish reason."""
     monitor = run.watch.monitor
     broken = monitor.broken if monitor.automata else ()
     owed = monitor.owed if monitor.automata and run.ended else ()

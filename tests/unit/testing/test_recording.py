@@ -93,6 +93,7 @@ async def test_pictures_of_the_model_are_replayed(tmp_path: Path) -> None:
     (reply,) = [one for one in result.messages if isinstance(one, AssistantMessage)]
     assert (TextPart("A fox."), drawn, linked) == reply.parts
     assert first.text == result.text
+    assert (drawn, linked) == first.media == result.media
     assert [MediaDelta(0, "image/png", "iVBORw0KGgo=")] == deltas
 
 
