@@ -30,6 +30,7 @@ __all__ = [
     "AssistantMessage",
     "AssistantPart",
     "FinishReason",
+    "MediaPart",
     "Message",
     "ModelRequest",
     "OpaquePart",

@@ -27,7 +27,15 @@ from ..agent import typed
 from ..driver import pending_of
 from ..effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
 from ..errors import GraphloopError
-from ..events import CallCheck, CallsChecked, EffectsStarted, Event, ModelReplied, Started
+from ..events import (
+    CallCheck,
+    CallsChecked,
+    EffectsStarted,
+    Event,
+    ModelReplied,
+    Started,
+    ToolReturned,
+)
 from ..replay import JudgedCall, judged_steps
 from ..run import Run
 from ..stores import Codec
@@ -189,6 +197,8 @@ def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
             answered: int | None = getattr(event, "effect", None)
             name = "" if answered is None else f"{_effect_text(answered, effects)} "
             fields: dict[str, object] = to_builtins(event, enc_hook=repr)
+            if isinstance(event, ToolReturned):
+                fields["content"] = _content(event.content)
             return name + ", ".join(
                 f"{key}={value if isinstance(value, str) else json.dumps(value)}"
                 for key, value in fields.items()

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         UsageSoFar,
     )
     from .live_requests import allow_requests, check_request, refuse_requests
+    from .media import data_url
     from .openai_chat.messages import CHAT_REASONING, CHAT_WIRE
     from .openai_responses.server_tools import (
         openai_code_interpreter,
@@ -77,6 +78,7 @@ __all__ = [
     "anthropic_web_search",
     "check_request",
     "check_tools",
+    "data_url",
     "entry_text",
     "is_list",
     "is_object",
@@ -124,6 +126,7 @@ __getattr__ = front_door(
             "check_request",
             "refuse_requests",
         ),
+        ".media": ("data_url",),
         ".openai_chat.messages": (
             "CHAT_REASONING",
             "CHAT_WIRE",

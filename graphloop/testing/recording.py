@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias, final
 
 from ..errors import ConfigError, ProviderError
+from ..media import FileId, Inline, MediaPart, Url
 from ..providers import (
     ApiKey,
     ModelSession,
@@ -27,6 +28,7 @@ from ..providers import (
     StreamItem,
     TextDelta,
     accessed,
+    data_url,
     entry_text,
     resolve,
 )
@@ -152,6 +154,7 @@ def _entry(reply: Reply) -> Mapping[str, object]:
     fields: dict[str, object] = {
         "reasoning": message.reasoning,
         "text": message.text,
+        "media": [url for part in message.media if (url := _url(part))],
         "calls": calls,
         "model": reply.model,
     }
@@ -160,6 +163,17 @@ def _entry(reply: Reply) -> Mapping[str, object]:
         "finish_reason": reply.finish_reason.value,
         "usage": {name: count for name, count in counts.items() if count},
     }
+
+
+def _url(part: MediaPart) -> str:
+    """Return a picture or sound as a URL; empty if only the server has its bytes."""
+    match part.source:
+        case Inline() as source:
+            return data_url(part.media_type, source)
+        case Url(url=url):
+            return url
+        case FileId():
+            return ""
 
 
 def _failure(said: str, error: ProviderError) -> Mapping[str, object]:

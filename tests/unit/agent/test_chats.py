@@ -12,7 +12,7 @@ from graphloop import Agent, Compaction, EndReason, Runs, ToolContext, approve, 
 from graphloop.agent import Chat, MessageInput
 from graphloop.agent.options import AgentOptions
 from graphloop.errors import ConfigError, Overloaded, RunBusy, StoreError
-from graphloop.media import MediaPart, Url
+from graphloop.media import MediaPart, Url, image
 from graphloop.providers.base import StreamItem
 from graphloop.rules import at_most, at_most_once, never
 from graphloop.stores.base import Store
@@ -560,6 +560,7 @@ async def test_a_message_that_no_model_read_comes_with_the_next_question() -> No
     "prompt",
     [
         UserMessage((TextPart("look"), MediaPart("image/png", Url("https://x")))),
+        ["look", image("https://x", "image/png")],
         {
             "id": "m1",
             "role": "user",
@@ -570,7 +571,9 @@ async def test_a_message_that_no_model_read_comes_with_the_next_question() -> No
         },
     ],
 )
-async def test_a_question_may_be_a_message_with_an_image(prompt: MessageInput) -> None:
+async def test_a_question_may_be_a_message_with_an_image(
+    prompt: MessageInput | list[str | MediaPart],
+) -> None:
     """A browser sends the user's last message as it has it; the server has the others."""
     model = ScriptedModel(["one", "two"])
     chat = Agent(model).chat()
