@@ -174,8 +174,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
             needs_approval: whether a person must approve a call.
             takes_over: whether a call is a handoff: the agent reads the whole conversation of the
                 calling run, and its answer becomes the calling run's answer.
-            deps: makes this agent's `deps` from those of the calling run; by default, this agent
-                gets the calling run's.
+            deps: makes this agent's `deps` from those of the calling run, which are the default.
 
         Raises:
             ConfigError: the name is not a legal tool name.
@@ -220,8 +219,8 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         """Return the stream of a new run, which starts when the stream is first read.
 
         Args:
-            prompt: the question, a text or a list such as `["What is it?", Path("a.png")]`; it
-                follows `messages`, which may also end in the question.
+            prompt: the question, after `messages`: a text or a list of parts, such as
+                `["What is it?", Path("a.png")]`.
             question: see `CallInput`; the run's own options replace those of the agent.
         """
         return start_run(self._terms, None, prompt, question)

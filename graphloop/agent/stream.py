@@ -20,7 +20,8 @@ from ..providers import Live, TextDelta
 from ..run import EndReason, Run
 from ..step import Step
 from ..values import UserMessage
-from .result import RESTING, OutputT_co, RunHandle, RunResult, S, inform, log_warnings
+from .hooks import inform
+from .result import RESTING, OutputT_co, RunHandle, RunResult, S, log_warnings
 
 __all__ = ["RunStream"]
 
@@ -31,8 +32,8 @@ LEFT = "the stream was left before the run ended; a run with a store can be resu
 class RunStream(Generic[OutputT_co, S]):
     """A live view of one run: streams of its parts, and its result.
 
-    The run advances only while a reader reads. A reader may stop early, and read on or await
-    `result` later. `abort` ends the run; `aclose`, or cancelling a reader, ends the stream.
+    The run advances only while a reader reads. A reader may stop, and read on or await `result`
+    later. `abort` ends the run; `aclose`, or cancelling a reader, ends the stream.
 
     Args:
         open_run: prepares the run at the first read. Its error becomes the stream's error part and
@@ -81,8 +82,7 @@ class RunStream(Generic[OutputT_co, S]):
     def text_stream(self) -> AsyncIterator[str]:
         """The text deltas of all turns; a retried turn (`step-retry`) gives its text again.
 
-        Raises:
-            Exception: the error of `result`, after the last delta.
+        Raises: the error of `result`, after the last delta.
         """
         return self._texts()
 

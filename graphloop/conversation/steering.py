@@ -31,6 +31,7 @@ from ..values import (
 from .repair import open_calls, repaired
 
 __all__ = [
+    "BLOCKED",
     "add_notes",
     "adopt_open_calls",
     "apply_steering",

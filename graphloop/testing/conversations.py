@@ -1,7 +1,8 @@
 """Checks on the conversation of a run: results follow their calls, and old messages stay.
 
 Five changes of old messages are allowed. A node that leaves by `Compacted` shortens the
-conversation. A screen that leaves by `Blocked` puts a note in place of what the user said. A node gives results to calls that were pending in the input. A `Retrying` or
+conversation. A screen that leaves by `Blocked` puts a note in place of what the user said. A
+node gives results to calls that were pending in the input. A `Retrying` or
 `Fallback` removes the messages of a failed attempt. The caller of an iterated run may replace the
 conversation. A `Compact` without a user's function keeps old messages unchanged, or drops them.
 
@@ -102,9 +103,7 @@ def _withheld(before: History[Message], now: History[Message]) -> History[Messag
     """Return the messages before a screen blocked, with its note where `now` has the note."""
     pairs = zip_longest(before, now[: len(before)])
     return History(
-        new
-        if isinstance(old, UserMessage) and new == evolve(old, content=BLOCKED)
-        else old
+        new if isinstance(old, UserMessage) and new == evolve(old, content=BLOCKED) else old
         for old, new in pairs
     )
 

@@ -59,6 +59,7 @@ def test_a_part_is_its_type_and_its_fields(capsys: pytest.CaptureFixture[str]) -
             "name": "f",
             "content": "ok",
             "status": "ok",
+            "data": "",
             "role": "tool",
         },
         "phase": "turn",
