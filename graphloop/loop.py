@@ -76,6 +76,9 @@ def standard_edges(nodes: Standard) -> Edges[None]:
     judged: Edges[None] = {}
     if screen is not None:
         judged = {screen: {Passed: prepare, Blocked: append, Failed: END, Aborted: END}}
+    # `Failed` and `Aborted` end the run. They lead over `append` where the turn may hold a reply or
+    # a caller's notes: `append` answers the open calls, and keeps all of it in the history. The
+    # other rows lead to END: their turn is empty or closed, or its model call brought no reply.
     return {
         **judged,
         # A conversation may begin with calls that have no result yet: they go to the gate.

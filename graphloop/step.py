@@ -238,7 +238,8 @@ def _settle(
         graph: the graph whose table is followed.
         run: the run, at the node that reacts first.
         event: the event that is applied.
-        heard: the event for the first node's `on`; None to call the node's `enter` instead.
+        heard: the event for the first node's `on`; None to call its `enter` instead. Only the first
+            node hears the event; the kernel enters every later node.
         answered: the effect that the event answers.
     """
     node, cancelled = run.node, type(event) is Cancelled
@@ -297,6 +298,7 @@ def _wait(graph: NodeGraph[S], event: Event, node: str, wait: Wait[S]) -> Step[S
         raise _broken(graph, node, *_unfit_wait(wait))
     run, effects = wait.run, wait.effects
     if not effects and run.pending:
+        # The node has asked for nothing new: it waits on for its earlier effects.
         return Step(event, run if run.node == node else evolve(run, node=node), ())
     turn = run.turn
     for number, effect in enumerate(effects, run.next_effect):

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, final
 
 from msgspec import Struct
 
+from .media import MediaPart
+
 if TYPE_CHECKING:
     # For type checkers, which know `dataclasses.replace` and check the fields given to it.
     from dataclasses import replace as evolve
@@ -26,9 +28,7 @@ else:
 __all__ = [
     "AssistantMessage",
     "AssistantPart",
-    "FilePart",
     "FinishReason",
-    "ImagePart",
     "Message",
     "ModelRequest",
     "OpaquePart",
@@ -76,27 +76,6 @@ class TextPart(Struct, frozen=True, tag_field="type", tag="text", gc=False):
     type: ClassVar[Literal["text"]] = "text"
 
 
-class ImagePart(Struct, frozen=True, tag_field="type", tag="image", gc=False):
-    """An image for the model: `source` is a URL, or base64 data when `media_type` is set.
-
-    `detail` is the level of detail at which chat-wire servers read it; empty for their default.
-    """
-
-    source: str
-    media_type: str = ""
-    detail: str = ""
-    type: ClassVar[Literal["image"]] = "image"
-
-
-class FilePart(Struct, frozen=True, tag_field="type", tag="file", gc=False):
-    """A document for the model: base64 `data` of type `media_type`, with the file name `name`."""
-
-    data: str
-    media_type: str
-    name: str = ""
-    type: ClassVar[Literal["file"]] = "file"
-
-
 class ReasoningPart(Struct, frozen=True, tag_field="type", tag="reasoning", gc=False):
     """A model's reasoning; `signature` and `data` (redacted text) are sent back unchanged."""
 
@@ -128,8 +107,8 @@ class OpaquePart(Struct, frozen=True, tag_field="type", tag="opaque", gc=False):
     type: ClassVar[Literal["opaque"]] = "opaque"
 
 
-UserPart: TypeAlias = TextPart | ImagePart | FilePart
-AssistantPart: TypeAlias = TextPart | ReasoningPart | ToolCall | OpaquePart
+UserPart: TypeAlias = TextPart | MediaPart
+AssistantPart: TypeAlias = TextPart | ReasoningPart | MediaPart | ToolCall | OpaquePart
 
 
 class SystemMessage(Struct, frozen=True, tag_field="role", tag="system", gc=False):
@@ -188,7 +167,7 @@ class ToolResult(Struct, frozen=True, tag_field="role", tag="tool", gc=False):
     """The only result of one `ToolCall`; in a history, the result is a message of role `tool`.
 
     `key` is graphloop's own key of the call (`call_key`), and `call_id` the provider's id. The
-    model reads `content`: text, or parts with images.
+    model reads `content`: text, or parts with media.
     """
 
     key: str
@@ -205,7 +184,7 @@ class ToolResult(Struct, frozen=True, tag_field="role", tag="tool", gc=False):
 
     @property
     def text(self) -> str:
-        """The text in `content`, without images and files."""
+        """The text in `content`, without media."""
         if isinstance(self.content, str):
             return self.content
         return "".join(part.text for part in self.content if isinstance(part, TextPart))
@@ -294,9 +273,11 @@ class ToolSpec(Struct, frozen=True, gc=False):
 
     `kind` says where a call runs: `function`, in this process; `client`, in the caller's process,
     so the run parks until the result arrives; `agent`, in a child run; `provider`, on the model's
-    server during a reply, by the `definition` (JSON text, sent unchanged). A turn ends the run if
-    all its calls succeeded and were of tools with `ends`. A turn also ends the run if a call of an
-    `agent` with `ends` succeeded. Calls of tools with the same non-empty `lock` never overlap.
+    server during a reply, by the `definition` (JSON text, sent unchanged). Only the wire format
+    named `wire` sends such a tool; empty for each wire format that knows the definition's form. A
+    turn ends the run if all its calls succeeded and were of tools with `ends`. A turn also ends the
+    run if a call of an `agent` with `ends` succeeded. Calls of tools with the same non-empty `lock`
+    never overlap.
     """
 
     name: str
@@ -306,6 +287,7 @@ class ToolSpec(Struct, frozen=True, gc=False):
     ends: bool = False
     definition: str = ""
     lock: str = ""
+    wire: str = ""
 
     @property
     def takes_over(self) -> bool:

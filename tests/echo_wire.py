@@ -28,6 +28,7 @@ from graphloop.values import (
     ModelRequest,
     Reply,
     TextPart,
+    ToolSpec,
     Usage,
     UserMessage,
 )
@@ -93,6 +94,9 @@ class EchoWire:
     def headers(self, api_key: str) -> Mapping[str, str]:
         return {"authorization": f"Bearer {api_key}"}
 
+    def check_tool(self, tool: ToolSpec) -> None:
+        """Take every tool."""
+
     def encoder(self) -> EchoEncoder:
         return EchoEncoder()
 
@@ -123,12 +127,13 @@ class Talk:
     timeouts: Timeouts = field(default_factory=Timeouts)
     retries: Retries = field(default_factory=Retries)
     slept: Sleeps = field(default_factory=Sleeps)
+    endpoint: Endpoint | None = None
 
     def provider(self) -> HttpProvider:
         world = HttpEnvironment(sleep=self.slept, jitter=lambda: 0.5, now=lambda: 1_000.0)
         return HttpProvider(
             EchoWire(),
-            Endpoint(self.server.url, KEY),
+            self.endpoint or Endpoint(self.server.url, KEY),
             timeouts=self.timeouts,
             retries=self.retries,
             world=world,

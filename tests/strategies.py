@@ -59,6 +59,7 @@ from graphloop.events import (
 )
 from graphloop.graph import NodeGraph
 from graphloop.loop import Standard, standard_edges
+from graphloop.media import FileId, Inline, MediaPart, MediaSource, Url
 from graphloop.nodes.prepare_step import PrepareStep
 from graphloop.nodes.stop_check import StopCheck
 from graphloop.policy.approvals import Approval
@@ -71,9 +72,7 @@ from graphloop.turn import CallVerdict, Turn
 from graphloop.values import (
     AssistantMessage,
     AssistantPart,
-    FilePart,
     FinishReason,
-    ImagePart,
     Message,
     OpaquePart,
     OutputSpec,
@@ -107,6 +106,7 @@ __all__ = [
     "events",
     "fresh",
     "loop",
+    "media_parts",
     "messages",
     "replied",
     "replies",
@@ -141,16 +141,22 @@ arguments = st.sampled_from(
     ["{}", '{"x": 1}', "", "{", '{"x": ', "null", "[]", '{"x": 1}{"x": 1}', "\x00", "[[["]
 )
 calls = st.builds(ToolCall, ids, st.sampled_from(NAMES), arguments, texts)
+media_sources: st.SearchStrategy[MediaSource] = st.one_of(
+    st.builds(Inline, st.binary(max_size=20)),
+    st.builds(Url, texts),
+    st.builds(FileId, texts, texts),
+)
+media_parts = st.builds(MediaPart, texts, media_sources, texts, texts)
 user_parts: st.SearchStrategy[UserPart] = st.one_of(
     st.builds(TextPart, texts, texts),
-    st.builds(ImagePart, texts, texts),
-    st.builds(FilePart, texts, texts, texts),
+    media_parts,
 )
 contents = st.one_of(texts, st.lists(user_parts, max_size=2).map(tuple))
 assistant_parts: st.SearchStrategy[AssistantPart] = st.one_of(
     st.builds(TextPart, st.sampled_from(["", " ", "done"])),
     st.builds(ReasoningPart, texts, texts, texts, texts),
     st.builds(OpaquePart, texts),
+    media_parts,
     calls,
 )
 assistant_messages = st.builds(

@@ -93,7 +93,8 @@ class Answers:
             if approval.approved and not approval.token:
                 raise ConfigError(
                     f"approvals[{key!r}] has no token, and with an `approval_secret` only a signed "
-                    "approval counts: answer with `pending.approve()` of `result.pending`"
+                    "approval counts. Fix: answer with `call.approve()` of the call in "
+                    "`result.pending`."
                 )
 
     def check(self, asks: Mapping[str, str]) -> None:

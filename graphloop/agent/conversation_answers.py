@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, final
 
@@ -235,14 +235,11 @@ def _content(message: Message) -> tuple[object, ...]:
 
 def _parts(parts: Sequence[UserPart]) -> list[tuple[str, ...]]:
     return [
-        ("text", part.text) if isinstance(part, TextPart) else (part.type, *_fields(part))
+        ("text", part.text)
+        if isinstance(part, TextPart)
+        else (part.type, part.media_type, part.identity, part.name, part.extra)
         for part in parts
     ]
-
-
-def _fields(part: UserPart) -> Iterator[str]:
-    for name in part.__struct_fields__:
-        yield str(getattr(part, name))
 
 
 def _place(key: str) -> str:

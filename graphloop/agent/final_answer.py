@@ -69,7 +69,7 @@ def json_output(schema: Mapping[str, object]) -> TypeForm[Any]:
 
         Agent(model, output_type=json_output({"type": "object", "properties": …}))
 
-    At run time this is the schema itself.
+    The function returns `schema` unchanged; only type checkers see another type.
     """
     return cast("TypeForm[Any]", schema)
 

@@ -82,7 +82,8 @@ def gates_below(effect: StartRun, parent: Run[Any], ports: Ports[Any]) -> tuple[
     passed = parent.turn.gated if parent.turn.has_call(effect.key) else ()
     unknown: Mapping[str, Condition] = {}
     functions = unknown if ports.own is None else ports.own.conditions
-    # The rules for the parent's own tools are left out: a tool of the child may have their name.
+    # A parent's gate begins with a rule that allows its own answer tool. That rule is left out:
+    # the child may have a tool of that name.
     answering = allow(*parent.setup.own).rules if parent.setup.own else ()
     own = [
         policy_of(rules[len(answering) :] if rules[:1] == answering else rules, functions)

@@ -1,4 +1,4 @@
-"""Inputs: types and checks for a caller's conversation, answers and functions.
+"""Inputs: the arguments of `generate`, `resume` and `chat.send`, and the options of one run.
 
 A conversation is a prompt, messages in any form that the room `messages` reads, or both. A run
 converts messages to new frozen values, and changes no object of the caller.

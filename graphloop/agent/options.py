@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast,
 
 from ..conversation import Compaction
 from ..driver import Observer, Pending, Price
-from ..errors import ConfigError, not_among
+from ..errors import ConfigError, nearest, not_among
 from ..limits import ModelPrice
 from ..policy import Approval, Policy, secret_of
 from ..rules import Rules
@@ -28,7 +28,7 @@ from .sub_agents import AgentTool, NamedAgent
 
 if TYPE_CHECKING:
     # Imported for types only: an agent without an HTTP model loads no HTTP code.
-    from ..providers import Retries, Timeouts
+    from ..providers import ApiKey, Retries, Timeouts
 
 __all__ = [
     "NO_DEPS",
@@ -96,7 +96,9 @@ class RunOptions(ModelSettings[DepsT], Generic[DepsT], total=False):
     of its child runs (`graphloop.driver.Observer`). An observer's error becomes a warning.
     `store`: the place of the journal: a `Store`, a database file (`runs.db`), or a directory for
     JSON-lines files. Without a store, the journal is kept in memory.
-    `api_key`, `base_url`: access to a model given by name; by default read from the environment.
+    `api_key`, `base_url`: access to a model given by name; by default read from the environment. A
+    function as `api_key`, also an asynchronous one, is called before each attempt at a model call,
+    and again after the server's first refusal of a key (401): for keys that expire.
     `timeouts`, `retries`: the time limits of one model call and its retries, for a model given by
     name.
     `headers`: further HTTP headers of each request, for a model given by name. A journal and an
@@ -121,7 +123,7 @@ class RunOptions(ModelSettings[DepsT], Generic[DepsT], total=False):
     on_step_finish: Listener[DepsT] | None
     watch: Sequence[Observer]
     store: Store | str | None
-    api_key: str | None
+    api_key: ApiKey | None
     base_url: str | None
     timeouts: Timeouts | None
     retries: Retries | None
@@ -241,7 +243,7 @@ class Options:
     on_step_finish: Listener[Any] | None = None
     watch: Sequence[Observer] = ()
     store: Store | str | None = None
-    api_key: str | None = field(default=None, repr=False)
+    api_key: ApiKey | None = field(default=None, repr=False)
     base_url: str | None = None
     timeouts: Timeouts | None = None
     retries: Retries | None = None
@@ -356,10 +358,11 @@ def reject_unknown_options(given: Iterable[str], options: type[object], place: s
     """Raise an error for names that are not options of the TypedDict `options`.
 
     Raises:
-        ConfigError: a name is unknown; the message lists unknown names and the nearest options.
+        ConfigError: a name is unknown; the message has the nearest options, or lists all of them.
     """
     known = options.__annotations__
     unknown = [name for name in given if name not in known]
     if unknown:
-        found = not_among(unknown, known)
-        raise ConfigError(f"{place} has no option {found} It takes {', '.join(sorted(known))}")
+        found, similar = not_among(unknown, known), all(nearest(name, known) for name in unknown)
+        listed = "" if similar else f" It takes {', '.join(sorted(known))}."
+        raise ConfigError(f"{place} has no option {found}{listed}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack, final
 
 from ..conversation import open_calls, repaired
 from ..effects import AwaitCaller
-from ..errors import ConfigError
+from ..errors import ConfigError, nearest
 from ..events import Setup, Steered
 from ..providers import Provider
 from ..run import Run
@@ -258,14 +258,17 @@ class PendingTurn:
                 return evolve(result, key=key, name=call.name)
         raise ConfigError(
             f"append_messages: a result answers call {result.call_id!r}, which this turn does not "
-            f"make; its calls are {', '.join(repr(call.id) for call in self._calls) or 'none'}"
+            f"make; its calls are {', '.join(repr(call.id) for call in self._calls) or 'none'}. "
+            "Fix: leave the result out, or give the whole conversation to `replace_messages`."
         )
 
     def _result(self, key: str, value: object) -> ToolResult:
         call = self.calls.get(key)
         if call is None:
             raise ConfigError(
-                f"turn {self.index} has no call {key!r}; it has {', '.join(self.calls) or 'none'}"
+                f"turn {self.index} has no call {key!r}; it has "
+                f"{', '.join(self.calls) or 'none'}.{nearest(key, self.calls)} Fix: take a key of "
+                "`turn.calls`."
             )
         if isinstance(value, ToolResult):
             return evolve(value, key=key, call_id=call.id, name=call.name)

@@ -11,14 +11,14 @@ from .. import providers
 from ..driver import Price
 from ..errors import ConfigError, not_among
 from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
-from ..providers import Provider, accessed, resolve, service_of
+from ..providers import Provider, accessed, check_tools, resolve, service_of
 from ..rules import rules_of
 from ..screens import ScreenCallback, screen_callback
 from ..tools import Tool, Toolbox, accepts
 from ..turn import SCREEN, StepResult
 from ..values import Reply, ToolSpec
 from .hooks import Screen, instructions_for, lent_deps, stop_input
-from .inputs import Model, checked_tool_names
+from .inputs import Model, checked_tool_names, offered
 from .options import Options, Tools
 from .sub_agents import AgentPlan, AgentTool, NamedAgent, Plan
 
@@ -172,6 +172,19 @@ class AgentResources:
             for label in own:
                 changed.models[label] = accessed(changed.models[label], access)
         return changed
+
+    def refuse_foreign_tools(self, active: Sequence[str] | None) -> None:
+        """Refuse a tool of a model's server that no request to the default model can carry.
+
+        A fallback model refuses such a tool when it is asked, before a request is sent.
+
+        Args:
+            active: the names of the only tools that are offered; None for all tools.
+
+        Raises:
+            ConfigError: the tool belongs to another wire format; the message names both.
+        """
+        check_tools(self.models[self.label], offered(self.toolbox.specs, active))
 
     def answer_by(self, tool: Tool[..., object]) -> None:
         """Add the tool that the model calls with its final answer; no option can remove it.

@@ -312,7 +312,10 @@ class RunHandle(Generic[S]):
         return replace(self, seen=self.driver.resume(run, answers, at_once=not cut))
 
     def rest(self) -> None:
-        """Tell the observers that the run has ended, is parked, or was left."""
+        """Tell the observers that no driver works on the run now.
+
+        The run has ended or is parked, or its caller has closed the stream.
+        """
         run, observers = self.driver.run, self.ports.observers
         if run is not None and observers is not None:
             observers.rest(run, self.ports.wrong)

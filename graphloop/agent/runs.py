@@ -129,7 +129,7 @@ class Runs(Generic[O_co, S]):
         """Return the calls that a run and its children wait for, as `result.pending` does.
 
         This method only reads journals, so it works with any store, and the run does not change.
-        The tuple is empty if the run is over, or waits only for a driver.
+        The tuple is empty if the run is over, or is interrupted and only has to be resumed.
 
         Raises:
             UnknownRun: there is no such run.

@@ -203,6 +203,8 @@ def _changed(
     """Return terms on the same graph, with other instructions, settings, model or access."""
     prepare = next(one for one in terms.graph.nodes.values() if isinstance(one, PrepareStep))
     world = terms.world.for_call(options, given)
+    if options.prepare_step is None:
+        world.refuse_foreign_tools(options.active_tools)
     _, predicates = stop_input(options.stop_when)
     changed = RunTerms(
         terms.graph,
@@ -285,11 +287,13 @@ def _refuse_idle(
     Raises:
         ConfigError: an option is refused; the message names it and the fix.
     """
-    # With `prepare_step` no check: the function may add the tool that `has_tool_call` names.
+    # With `prepare_step` no check: the function may add the tool that `has_tool_call` names, and
+    # offer a server's tool to the models of its wire alone.
     if options.prepare_step is None:
         parts = [part for condition in conditions for part in parts_of(condition)]
         watched = [part.tool for part in parts if isinstance(part, HasToolCall)]
         checked_tool_names("stop.has_tool_call", watched, world.toolbox.specs)
+        world.refuse_foreign_tools(options.active_tools)
     if options.gate is not None:
         check_gate(options.gate, world.callable_names)
     active = options.active_tools

@@ -35,6 +35,7 @@ COMMANDS: Final = {
     "replay": "Print the events of a run.",
     "fork": "Copy the first events of a run to a new run.",
     "watch": "Follow a run that another process drives.",
+    "otel": "Send the spans of a run to a trace backend.",
     "init": "Write a first agent, a test and a topology.",
 }
 MAY_BE_BLANK: Final = ("instructions", "reason")

@@ -71,7 +71,7 @@ async def _approve(run: str, call: str, where: str | None, answer: Approval) -> 
             raise ConfigError(
                 f"{where}: expected a database (a file such as runs.db), found a directory of JSON "
                 "lines, which keeps no answers for later. Fix: answer in a terminal: "
-                f"{origin.resume_command(typed_id)}"
+                f"{await origin.resume_command(typed_id)}"
             )
         run_id, key = root_of(typed_id, call)
         runs: Runs[None] = Runs(store)
@@ -79,6 +79,7 @@ async def _approve(run: str, call: str, where: str | None, answer: Approval) -> 
         ask = _find_ask(asks, run_id, key, await answers_text(store, run_id))
         posted = await runs.approve(run_id, ask.key, answer)
         answers = await answers_text(store, run_id)
+        resume = await origin.resume_command(run_id)
     if posted != "accepted":
         raise StoreError(
             f"{ask.key} of run {run_id!r} was answered already "
@@ -92,7 +93,7 @@ async def _approve(run: str, call: str, where: str | None, answer: Approval) -> 
     for other in asks:
         if other.key not in answers:
             tell_error(f"still waits for {other.key}: {ask_text(other)}")
-    tell_error(f"go on with: {origin.resume_command(run_id)}")
+    tell_error(f"go on with: {resume}")
 
 
 def _find_ask(asks: Sequence[Ask], run_id: str, call: str, answers: Mapping[str, str]) -> Ask:

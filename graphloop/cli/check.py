@@ -26,9 +26,10 @@ from ..tools import Toolbox
 from ..topology import rules_of_texts
 from ..views import picture, proof_marks
 from .errors import Status, tell_error
+from .modules import register
 from .options import Json, Registers, RuleTexts, TargetArgument, Text
 from .output import Destination, findings_file, print_report, refuse_mixed
-from .target import Loop, load_target, register
+from .target import Loop, load_target
 from .text import safe_json
 
 __all__ = ["check_command"]

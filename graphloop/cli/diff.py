@@ -21,9 +21,10 @@ from ..proofs import compare
 from ..topology import registry, rules_of_texts
 from ..views import THEMES, changes_picture
 from .errors import Status
+from .modules import register
 from .options import Json, Registers, RuleTexts, Text, Themed, ThemeName
 from .output import PICTURES, Destination, print_report, refuse_mixed
-from .target import load_graph, register
+from .target import load_graph
 
 __all__ = ["diff_command"]
 

@@ -43,10 +43,11 @@ from ..views import (
     trace_marks,
 )
 from .errors import Status
+from .modules import register
 from .options import TARGET, Level, Near, Registers, StorePath, Text, Themed, ThemeName
 from .output import MACHINES, PICTURES, Destination
-from .stored import Journal, answers_text, opened, read
-from .target import STANDARD, Loop, load_target, refuse_options, register
+from .stored import Journal, answers_text, journals_below, opened, read
+from .target import STANDARD, Loop, load_target, refuse_options
 
 __all__ = ["draw_command", "graph_with_tools"]
 
@@ -164,9 +165,7 @@ async def _traces(
 async def _trace(graph: Graph[None], journal: Journal, store: Store) -> RunTrace:
     """Return the trace of a run, including stored answers that are not in a journal yet."""
     answers = await answers_text(store, root_of(journal.run_id, "")[0])
-    within = f"{journal.run_id}/"
-    below = [run_id for run_id in await store.runs() if run_id.startswith(within)]
-    children = {run_id.removeprefix(within): await store.load(run_id) for run_id in below}
+    children = await journals_below(store, journal.run_id)
 
     def answered(run: Run[Any], ask: AskHuman | CallTool) -> str:
         return answers.get(path_key(run, ask), "")

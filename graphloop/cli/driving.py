@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import AsyncExitStack, aclosing, contextmanager
 from types import FrameType
 from typing import Any, Final, final
@@ -84,13 +84,13 @@ async def drive(
             try:
                 failure = await _shown(stream, screen, origin, asked, interrupt)
             except BrokenPipeError:  # `| head` has closed the pipe.
-                _print_unfinished(stream, origin, "has no reader left")
+                await _print_unfinished(stream, origin, "has no reader left")
                 raise
         if failure is None:
             status = await _finished(stream, origin, screen)
         else:
             status = complain(failure)
-            _print_unfinished(stream, origin, "is not over")
+            await _print_unfinished(stream, origin, "is not over")
     return _interrupted() if interrupt.came else status
 
 
@@ -117,11 +117,12 @@ async def _shown(
     return failure
 
 
-def _print_unfinished(stream: RunStream[Any], origin: Origin | None, why: str) -> None:
+async def _print_unfinished(stream: RunStream[Any], origin: Origin | None, why: str) -> None:
     """Print the command that resumes a run, if a store keeps the run and it has not ended."""
     run = stream.run
     if origin is not None and origin.path and run is not None and not run.ended:
-        tell_error(f"interrupted: run {run.id} {why}. Go on with: {origin.resume_command(run.id)}")
+        command = await origin.resume_command(run.id)
+        tell_error(f"interrupted: run {run.id} {why}. Go on with: {command}")
 
 
 async def _finished(stream: RunStream[Any], origin: Origin | None, screen: Screen) -> Status:
@@ -130,7 +131,7 @@ async def _finished(stream: RunStream[Any], origin: Origin | None, screen: Scree
     kept = origin if origin is not None and origin.path else None
     screen.finish(result, f"run {result.run_id} in {kept.path}" if kept else "")
     if result.end_reason is EndReason.PARKED:
-        for line in _pending_lines(result, origin):
+        async for line in _pending_lines(result, origin):
             tell_error(line)
         return Status.PARKED
     if result.end_reason is EndReason.ABORTED and kept:
@@ -141,7 +142,7 @@ async def _finished(stream: RunStream[Any], origin: Origin | None, screen: Scree
     return ENDS[result.end_reason]
 
 
-def _pending_lines(result: RunResult[Any], origin: Origin | None) -> Iterator[str]:
+async def _pending_lines(result: RunResult[Any], origin: Origin | None) -> AsyncIterator[str]:
     """Yield the questions that a parked run waits for, and the commands to answer and resume."""
     yield f"parked: the run waits for {counted(len(result.pending), 'answer')}"
     for pending in result.pending:
@@ -162,13 +163,13 @@ def _pending_lines(result: RunResult[Any], origin: Origin | None) -> Iterator[st
         yield "Go on, here or in another process:"
         for key in approvals:
             yield f"  {origin.approve_command(result.run_id, key)}"
-        yield f"  {origin.resume_command(result.run_id)}"
+        yield f"  {await origin.resume_command(result.run_id)}"
         takes_edits = not all(pending.unknown for pending in result.pending)
         edit = "; to change its arguments, --edit JSON" if takes_edits else ""
         yield f"To deny a call, add --deny{edit}."
     else:
         yield "Go on in a terminal, which asks; or with --approve always, or never:"
-        yield f"  {origin.resume_command(result.run_id)}"
+        yield f"  {await origin.resume_command(result.run_id)}"
 
 
 @final

@@ -20,9 +20,9 @@ import typer
 from ..agent import fork_run
 from ..events import Decided
 from .errors import Status, tell_error
+from .modules import register
 from .options import Registers, RunId, StorePath, TargetOption, Text
 from .stored import Origin, opened, read
-from .target import register
 
 __all__ = ["fork_command"]
 
@@ -59,7 +59,8 @@ def fork_command(  # noqa: PLR0913 - the options of a command are its parameters
     async def copied() -> tuple[str, str]:
         async with opened(store) as runs:
             copy = await fork_run(graph, runs, journal.run_id, at, new_id, share=share)
-            return copy, Origin(runs, str(store), (target or "TARGET",)).resume_command(copy)
+            origin = Origin(runs, str(store), (target or "TARGET",))
+            return copy, await origin.resume_command(copy)
 
     copy, command = asyncio.run(copied())
     sys.stdout.write(f"{copy}\n")

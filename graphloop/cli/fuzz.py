@@ -27,9 +27,10 @@ from ..testing import fuzzing
 from ..topology import rules_of_texts
 from ..views import picture
 from .errors import Status
+from .modules import register
 from .options import Json, Registers, RuleTexts, TargetArgument, Text
 from .output import findings_file, print_report, refuse_mixed
-from .target import load_target, register
+from .target import load_target
 
 __all__ = ["fuzz_command"]
 
@@ -64,7 +65,7 @@ def fuzz_command(  # noqa: PLR0913 - the options of a command are its parameters
     as_json: Json = False,
 ) -> Status:
     """Fuzz the graph of a target, and print the report."""
-    register(registers)
+    modules = register(registers)
     if token is not None and (seeds, seed) != (None, None):
         raise ConfigError(
             "--seeds and --seed would have no effect beside --replay, which names its world. "
@@ -72,7 +73,7 @@ def fuzz_command(  # noqa: PLR0913 - the options of a command are its parameters
         )
     drawing = findings_file(draw)
     refuse_mixed(drawing, as_json=as_json)
-    loaded = load_target(target)
+    loaded = load_target(target, modules)
     loop = loaded.loop()
     graph, tools = (loop.graph, ()) if isinstance(loop, Agent) else (loop, loaded.tools)
     rules, state = rules_of_texts(rule or (), "--rule"), loaded.state

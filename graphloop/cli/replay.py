@@ -40,10 +40,10 @@ from ..values import (
     UserPart,
 )
 from .errors import Status, tell_error
+from .modules import register
 from .options import Json, Registers, RunId, StorePath, TargetOption
 from .screen import ask_text, state_text, tokens_text
 from .stored import Journal, read
-from .target import register
 from .text import call_text, counted, one_line, safe_json, time_text, wrapped
 
 __all__ = ["event_lines", "replay_command"]

@@ -19,15 +19,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from ..agent import Agent
-from ..errors import ConfigError, StoreError
+from ..errors import StoreError
 from ..events import ModelReplied, Started
 from ..providers import Provider, ScriptedModel, resolve
 from .approval import with_approver
 from .driving import drive
 from .errors import Status
+from .modules import register
 from .options import (
     BaseUrl,
     Decision,
@@ -40,9 +42,9 @@ from .options import (
     Unbounded,
 )
 from .screen import screen_for
-from .settings import EnvFile, load_env_file
+from .settings import EnvFile, Headers, headers_of, load_env_file
 from .stored import Journal, Start, origin_of, read
-from .target import limited, load_target, refuse_options, register
+from .target import limited, load_target, refuse_options
 
 __all__ = ["resume_command"]
 
@@ -54,6 +56,7 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
     target: TargetOption = None,
     base_url: BaseUrl = None,
     max_steps: MaxSteps = None,
+    header: Headers = None,
     env_file: EnvFile = None,
     approve: Decision = None,
     unbounded: Unbounded = None,
@@ -63,46 +66,44 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
     """Resume a run and show it; without `--target`, use the target and options from the store."""
     load_env_file(env_file)
     journal = asyncio.run(read(store, run))
-    root, slash, _ = journal.run_id.partition("/")
-    if slash:
-        raise ConfigError(
-            f"run {journal.run_id!r} is a part of run {root!r}, and goes on with it. Fix: "
-            f"graphloop resume {root}"
-        )
-    register(registers)
+    journal.refuse_part("resume")
+    modules = register(registers)
     start = Start(target or "", base_url, max_steps, unbounded, registers or ())
     if target is None:
         start = start.over(journal.start or Start(journal.target(None)))
         # Files given by `--with` replace the files named in the store, which may have moved.
-        register(start.registers)
-    loaded = load_target(start.target)
+        modules = register(start.registers)
+    loaded = load_target(start.target, modules)
     screen = screen_for(as_json=as_json)
     origin = origin_of(str(store), start)
-    provider = None
+    provider, headers = None, headers_of(header)
     if isinstance(loaded.ready, Agent):
         refuse_options({"--base-url": start.base_url}, f"the agent in {loaded.place} has its model")
     else:
-        provider = _provider(journal, start.base_url)
+        provider = _provider(journal, start.base_url, headers)
     loop = limited(loaded.loop(provider), start.max_steps, start.unbounded)
     loop, options = with_approver(loop, {"store": origin.store}, approve, screen)
+    given: dict[str, Any] = {**options, **loaded.access(headers), **loaded.given_deps(loop)}
     if isinstance(loop, Agent):
-        stream = loop.resume_stream(journal.run_id, **loaded.given_deps(loop))
+        stream = loop.resume_stream(journal.run_id, **given)
     else:
-        options["tools"] = loaded.tools
-        given: dict[str, Any] = {**options, **loaded.given_deps(loop)}
+        given["tools"] = loaded.tools
         stream = loop.resume_stream(journal.run_id, model=provider, **given)
     owner = loop if isinstance(loop, Agent) else provider
     return asyncio.run(drive(stream, screen, origin=origin, owner=owner))
 
 
-def _provider(journal: Journal, base_url: str | None) -> Provider | None:
+def _provider(
+    journal: Journal, base_url: str | None, headers: Mapping[str, str] | None
+) -> Provider | None:
     """Return the model that the journal names; None if only sub-agents of the run use models."""
     first = journal.events[0]
     if not isinstance(first, Started):
         raise StoreError(f"a journal begins with Started, found {type(first).__name__}")
     if not first.setup.model:
         return None
-    model = resolve(first.setup.model, base_url=base_url, environ=os.environ)
+    label = first.setup.model
+    model = resolve(label, base_url=base_url, headers=headers, environ=os.environ)
     if isinstance(model, ScriptedModel):
         return model.after(sum(isinstance(event, ModelReplied) for event in journal.events))
     return model

@@ -16,7 +16,7 @@ A file defines the target:
 
 In a directory this file is agent.py, topology.py or topology.yaml (a graph as data: graphloop
 schema). Without an API key, a script.yaml beside it gives the replies. Python registers your own
-names of a topology: --with desk.py.
+names of a topology, and may define its DEPS and STATE: --with desk.py.
 
 Without --model, the environment decides: GRAPHLOOP_MODEL, ANTHROPIC_API_KEY, then OPENAI_API_KEY or
 OPENAI_BASE_URL; --env-file reads them from a file. Ctrl-C ends the run with all calls answered, a
@@ -46,8 +46,9 @@ import asyncio
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, Final, TypeAlias, cast
 
 import typer
@@ -61,6 +62,7 @@ from ..testing import recorded
 from .approval import with_approver
 from .driving import drive
 from .errors import Status, tell_error
+from .modules import register
 from .options import (
     BaseUrl,
     Decision,
@@ -74,23 +76,16 @@ from .options import (
 from .screen import screen_for
 from .settings import (
     EnvFile,
+    Headers,
     MaxTokens,
     OwnOptions,
     Temperature,
+    headers_of,
     load_env_file,
     run_options,
 )
 from .stored import Start, origin_of, refuse_unreachable
-from .target import (
-    STANDARD,
-    Loop,
-    Target,
-    limited,
-    load_target,
-    names_target,
-    refuse_options,
-    register,
-)
+from .target import STANDARD, Loop, Target, limited, load_target, names_target, refuse_options
 from .text import safe_json
 
 __all__ = ["run_command"]
@@ -134,6 +129,7 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     temperature: Temperature = None,
     max_tokens: MaxTokens = None,
     option: OwnOptions = None,
+    header: Headers = None,
     env_file: EnvFile = None,
     max_steps: MaxSteps = None,
     store: StorePath = None,
@@ -145,14 +141,15 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
 ) -> Status:
     """Run a target, or the standard agent if `target` is a question; return the exit status."""
     load_env_file(env_file)
-    register(registers)
+    modules = register(registers)
     if store is not None:
         refuse_unreachable(store)
     if target == STANDARD and names_target(target):
         target = f"./{target}"  # A file named like the standard loop goes first.
-    loaded, question = _target(target, prompt)
+    loaded, question = _target(target, prompt, modules)
     screen = screen_for(as_json=as_json)
-    provider, notice = _provider(loaded, model, script, base_url)
+    headers = headers_of(header)
+    provider, notice = _provider(loaded, model, script, base_url, headers)
     provider = _recorded(loaded, provider, record)
     if notice:
         screen.note(notice)
@@ -173,29 +170,29 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
         options["tools"] = loaded.tools
     if explain:
         _explain(loop, provider, options, as_json=as_json)
-    stream = _stream(loop, loaded, provider, question, options)
+    given: dict[str, Any] = {**options, **loaded.access(headers), **loaded.given_deps(loop)}
+    stream = _stream(loop, loaded, provider, question, given)
     owner = loop if isinstance(loop, Agent) else provider
     asked = None if prompt else loaded.prompt
     return asyncio.run(drive(stream, screen, origin=origin, owner=owner, asked=asked))
 
 
 def _stream(
-    loop: Loop, loaded: Target, provider: Provider | None, question: str, options: RunOptions[Any]
+    loop: Loop, loaded: Target, provider: Provider | None, question: str, given: dict[str, Any]
 ) -> RunStream[Any, Any]:
-    """Return the stream of a new run; an agent has its options already."""
+    """Return the stream of a new run; an agent has all other options already."""
     if isinstance(loop, Agent):
-        return loop.stream(question, **loaded.given_deps(loop))
+        return loop.stream(question, **given)
     # `_refuse_state` has checked that a state is given if and only if the graph carries one.
     state = cast("None", loaded.state)
-    given: dict[str, Any] = {**options, **loaded.given_deps(loop)}
     return loop.stream(state, model=provider, prompt=question or None, **given)
 
 
-def _target(target: str, prompt: str | None) -> tuple[Target, str]:
+def _target(target: str, prompt: str | None, modules: Sequence[ModuleType]) -> tuple[Target, str]:
     """Return the loaded target, and the question to start the run with."""
     if prompt is None and not names_target(target):
-        return load_target(STANDARD), target
-    loaded = load_target(target)
+        return load_target(STANDARD, modules), target
+    loaded = load_target(target, modules)
     question = loaded.prompt if prompt is None else prompt
     if not question and loaded.state is None:
         raise ConfigError(
@@ -206,7 +203,11 @@ def _target(target: str, prompt: str | None) -> tuple[Target, str]:
 
 
 def _provider(
-    loaded: Target, model: str | None, script: str | None, base_url: str | None
+    loaded: Target,
+    model: str | None,
+    script: str | None,
+    base_url: str | None,
+    headers: Mapping[str, str] | None,
 ) -> tuple[Provider | None, str]:
     """Return the model for the run, and a message about how the model was chosen.
 
@@ -223,7 +224,8 @@ def _provider(
         )
     named = f"{SCRIPT}{script}" if script is not None else model
     name, notice = _choice(named, base_url, os.environ, loaded.script)
-    return resolve(name, base_url=base_url, environ=os.environ), notice
+    provider = resolve(name, base_url=base_url, headers=headers, environ=os.environ)
+    return provider, notice
 
 
 def _recorded(loaded: Target, provider: Provider | None, file: str | None) -> Provider | None:
@@ -272,7 +274,7 @@ def _refuse_state(graph: Graph[None], state: object) -> None:
     if kind is not None and state is None:
         raise ConfigError(
             f"STATE: expected the first state of graph {graph.name!r}, of type {word}, found none. "
-            f"Fix: define it in its file, `STATE = {word}(…)`."
+            f"Fix: define it in its file, or in a file of --with: `STATE = {word}(…)`."
         )
     if kind is None and state is not None:
         raise ConfigError(

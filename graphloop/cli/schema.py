@@ -17,9 +17,9 @@ import typer
 
 from ..topology import registry, topology_schema
 from .errors import Status
+from .modules import register
 from .options import Registers, Text
 from .output import Destination
-from .target import register
 
 __all__ = ["schema_command"]
 

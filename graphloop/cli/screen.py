@@ -37,7 +37,7 @@ from ..parts import (
     ToolState,
     Warned,
 )
-from ..providers import ReasoningDelta, TextDelta
+from ..providers import ProviderToolDelta, ReasoningDelta, TextDelta
 from ..run import EndReason, Run
 from ..stores import Ask
 from ..values import ToolResult, Usage, UserMessage
@@ -200,6 +200,11 @@ class TextScreen:
             case ReasoningDelta():
                 # Shown only on a terminal: a file should contain the answer without reasoning.
                 self._write(clean(part.text) if self._console is not None else "", "dim italic")
+            case ProviderToolDelta(state="running"):
+                call = call_text(part.name, part.arguments)
+                self._print(f"→ {call} on the model's server")
+            case ProviderToolDelta(state="failed"):
+                self._print(f"✗ {clean(part.name)} failed on the model's server", "red")
             case StepStart():
                 self._answer = ""
                 self._end_line()

@@ -1,9 +1,10 @@
-"""Settings: the sampling options of `graphloop run`, and files of environment variables."""
+"""Settings: the options of a run's model calls, and files of environment variables."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,7 +16,16 @@ from ..agent import RunOptions
 from ..errors import ConfigError
 from .options import Text
 
-__all__ = ["EnvFile", "MaxTokens", "OwnOptions", "Temperature", "load_env_file", "run_options"]
+__all__ = [
+    "EnvFile",
+    "Headers",
+    "MaxTokens",
+    "OwnOptions",
+    "Temperature",
+    "headers_of",
+    "load_env_file",
+    "run_options",
+]
 
 Temperature: TypeAlias = Annotated[
     float | None, typer.Option(metavar="T", help="The sampling temperature of the model.")
@@ -31,12 +41,21 @@ OwnOptions: TypeAlias = Annotated[
         help="A field of the provider's request body, such as reasoning_effort=low; repeatable.",
     ),
 ]
+Headers: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="An HTTP header of each model request, which no store keeps; repeatable.",
+    ),
+]
 EnvFile: TypeAlias = Annotated[
     Text,
     typer.Option(metavar="FILE", help="Read NAME=VALUE lines; set variables keep their values."),
 ]
 
 EXPORT: Final = "export"
+NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+"""The name of an HTTP header (RFC 9110, section 5.6.2)."""
 
 
 def run_options(
@@ -80,6 +99,30 @@ def _fields(texts: Iterable[str]) -> dict[str, object]:
         except ValueError:
             fields[name] = value  # A word without quotes is text, because shells remove quotes.
     return fields
+
+
+def headers_of(texts: Iterable[str] | None) -> dict[str, str] | None:
+    """Return the headers that the command line gives; None if it gives none.
+
+    An error never quotes a text, because the values of headers are often keys.
+
+    Raises:
+        ConfigError: a text is not `NAME=VALUE`, or a name is given twice.
+    """
+    headers: dict[str, str] = {}
+    for number, text in enumerate(texts or (), 1):
+        name, equals, value = text.partition("=")
+        if not equals or not NAME.fullmatch(name):
+            raise ConfigError(
+                f"--header (number {number}): expected NAME=VALUE, found another form. Fix: write "
+                "for example --header x-team=desk"
+            )
+        if name.lower() in map(str.lower, headers):
+            raise ConfigError(
+                f"--header: expected {name!r} once, found it twice. Fix: name it once."
+            )
+        headers[name] = value
+    return headers or None
 
 
 def load_env_file(path: str | None) -> None:

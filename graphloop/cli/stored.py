@@ -18,7 +18,8 @@ from ..agent import Answers, Graph, approval_from
 from ..errors import ConfigError, nearest
 from ..events import Event
 from ..stores import LOCK, SUFFIX, Catalog, Mailbox, SqliteStore, Store, open_store
-from .target import absolute_target, load_graph, register
+from .modules import register
+from .target import absolute_target, load_graph
 from .text import one_line
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "answers_text",
     "close",
     "find_run",
+    "journals_below",
     "opened",
     "origin_of",
     "read",
@@ -184,6 +186,15 @@ class Journal:
         """Load the graph of `target`; if `target` is empty, the graph of the stored target."""
         return load_graph(self.target(target))
 
+    def refuse_part(self, command: str) -> None:
+        """Raise an error if the run is a child run, which `command` reaches through its root."""
+        root, slash, _ = self.run_id.partition("/")
+        if slash:
+            raise ConfigError(
+                f"run {self.run_id!r} is a part of run {root!r}, and goes on with it. Fix: "
+                f"graphloop {command} {root}"
+            )
+
     def check_number(self, option: str, number: int) -> None:
         """Raise an error if the run does not have an event with this number."""
         if not 1 <= number <= len(self.events):
@@ -196,10 +207,22 @@ async def read(where: str | None, text: str) -> Journal:
     """Read the journal of the run whose id begins with `text`."""
     async with opened(where) as store:
         run_id = await find_run(store, text, str(where))
-        records = await store.overview(run_id) if isinstance(store, Catalog) else ()
-        note = "".join([record.target for record in records if record.run_id == run_id])
+        note = await _note(store, run_id)
         has_children = any(known.startswith(f"{run_id}/") for known in await store.runs())
         return Journal(run_id, await store.load(run_id), Start.noted(note), has_children)
+
+
+async def _note(store: Store, run_id: str) -> str:
+    """Return the words that a store keeps for a run; empty for a run started from Python."""
+    records = await store.overview(run_id) if isinstance(store, Catalog) else ()
+    return "".join([record.target for record in records if record.run_id == run_id])
+
+
+async def journals_below(store: Store, run_id: str) -> Mapping[str, Sequence[Event]]:
+    """Return the journals of a run's descendants, by their ids without the run's own."""
+    start = f"{run_id}/"
+    below = [known for known in await store.runs() if known.startswith(start)]
+    return {known.removeprefix(start): await store.load(known) for known in below}
 
 
 async def answers_text(store: Store, run_id: str) -> Mapping[str, str]:
@@ -245,9 +268,9 @@ class Origin:
         """Return the shell command that copies the run up to event N."""
         return _command("fork", run_id, "--at", "N", "--store", self.path)
 
-    def resume_command(self, run_id: str) -> str:
-        """Return the shell command that resumes the run."""
-        repeated = () if isinstance(self.store, Catalog) else ("--target", *self.words)
+    async def resume_command(self, run_id: str) -> str:
+        """Return the shell command that resumes the run, without words that the store keeps."""
+        repeated = () if await _note(self.store, run_id) else ("--target", *self.words)
         return _command("resume", run_id, *repeated, "--store", self.path)
 
 

@@ -10,7 +10,8 @@ defines these names:
     DEPS = Deps(…)                          # the run's `deps`, or a function that makes them
 
 Instead of `build`, a file may define a ready `agent` or `graph`, which runs with its own model. A
-topology file can use names that a .py file of `--with` registers. In a directory, the file is
+topology file can use names that a .py file of `--with` registers; that file may define DEPS and
+STATE, too. In a directory, the file is
 `agent.py`, `topology.py` or `topology.yaml`. Without an API key, a file `script.yaml` in the same
 directory supplies the model's replies. Loading a Python target executes its code.
 """
@@ -18,27 +19,21 @@ directory supplies the model's replies. Loading a Python target executes its cod
 from __future__ import annotations
 
 import re
-import sys
-import traceback
-from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from importlib import import_module
-from importlib.machinery import ModuleSpec, SourceFileLoader
-from importlib.util import module_from_spec
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Final, TypeAlias, cast, final
 
 from ..agent import Agent, Graph, Model, Tools, asks_model
-from ..errors import ConfigError, GraphloopError, nearest
+from ..errors import ConfigError, nearest
 from ..providers import ScriptedModel
 from ..topology import SUFFIXES as TOPOLOGIES
 from ..topology import Topology, load
+from .modules import execute, exists, imported, users_code
 
 __all__ = [
-    "EXECUTED",
     "STANDARD",
     "Loop",
     "Target",
@@ -48,7 +43,6 @@ __all__ = [
     "load_target",
     "names_target",
     "refuse_options",
-    "register",
 ]
 
 Loop: TypeAlias = Agent[Any, Any] | Graph[None]
@@ -56,12 +50,9 @@ Loop: TypeAlias = Agent[Any, Any] | Graph[None]
 SUFFIXES: Final = (".py", *TOPOLOGIES)
 FILES: Final = ("agent.py", "topology.py", *(f"topology{suffix}" for suffix in TOPOLOGIES))
 SCRIPT: Final = "script.yaml"
-EXECUTED: Final = "graphloop_target_"
-"""The prefix of the module name of an executed file."""
 STANDARD: Final = "agent"
 """The target name that means the standard loop."""
 NAMES: Final = ("build", "agent", "graph")
-MODULE: Final = re.compile(r"[A-Za-z_][\w.]*")
 IN_FILE: Final = re.compile(r"(.+\.py):([A-Za-z_]\w*)")
 IN_MODULE: Final = re.compile(r"([A-Za-z_][\w.]*)(?<!\.py):([A-Za-z_]\w*)")
 
@@ -93,6 +84,21 @@ class Target:
             case _:
                 return asks_model(self.ready)
 
+    def access(self, headers: Mapping[str, str] | None) -> dict[str, Any]:
+        """Return `{"headers": …}` for a run of an agent with its own model; else an empty dict.
+
+        The model of the command line has the headers already.
+
+        Raises:
+            ConfigError: the target asks no model that these headers could reach.
+        """
+        if headers is None or self.takes_model:
+            return {}
+        if not isinstance(self.ready, Agent):
+            why = f"{self.place} asks no model, or its nodes have their own"
+            refuse_options({"--header": headers}, why)
+        return {"headers": headers}
+
     def given_deps(self, loop: Loop) -> dict[str, Any]:
         """Return `{"deps": …}` for a run of `loop` if the file defines DEPS; else an empty dict.
 
@@ -102,7 +108,7 @@ class Target:
             return {}
         (deps,) = self.deps
         if isinstance(deps, FunctionType | type):
-            with _told(self.place):
+            with users_code(self.place):
                 deps = cast("Callable[[], object]", deps)()
         return {"deps": deps}
 
@@ -111,7 +117,7 @@ class Target:
         if self.ready is not None:
             return self.ready
         assert self.build is not None, "a target that is not ready is built"
-        with _told(self.place):
+        with users_code(self.place):
             built = self.build(ScriptedModel(()) if model is None else model)
         if isinstance(built, Agent | Graph):
             return cast("Loop", built)  # isinstance leaves the state's type open.
@@ -123,7 +129,7 @@ class Target:
 
 def names_target(text: str) -> bool:
     """Whether `text` is a target or a misspelt target, and not a question for a model."""
-    if IN_MODULE.fullmatch(text) or IN_FILE.fullmatch(text) or _exists(text):
+    if IN_MODULE.fullmatch(text) or IN_FILE.fullmatch(text) or exists(text):
         return True
     if any(sign.isspace() for sign in text):
         return False
@@ -131,24 +137,51 @@ def names_target(text: str) -> bool:
     return is_path or bool(get_close_matches(text, _targets_in(Path())))
 
 
-def load_target(text: str) -> Target:
+def load_target(text: str, modules: Sequence[ModuleType] = ()) -> Target:
     """Load the target that `text` names.
+
+    Args:
+        text: the target.
+        modules: the modules of `--with`: one of them may define the DEPS and the STATE of a target
+            whose own file does not, such as a topology file.
 
     Raises:
         ConfigError: there is no such target, or it cannot be loaded.
         GraphError: the table of its graph is invalid.
     """
+    target = _loaded(text)
+    if not target.deps:
+        target = replace(target, deps=_defined("DEPS", modules))
+    is_stateful = isinstance(target.ready, Graph) and target.ready.state_type is not None
+    if is_stateful and target.state is None:
+        target = replace(target, state=next(iter(_defined("STATE", modules)), None))
+    return target
+
+
+def _defined(name: str, modules: Iterable[ModuleType]) -> tuple[object, ...]:
+    """Return the value of a name that one of the modules may define; empty if none does."""
+    found = [module for module in modules if hasattr(module, name)]
+    if len(found) > 1:
+        files = " and ".join(str(module.__file__) for module in found)
+        raise ConfigError(
+            f"{name}: expected one file of --with to define it, found {files}. Fix: keep one of "
+            "the definitions."
+        )
+    return tuple(getattr(module, name) for module in found)
+
+
+def _loaded(text: str) -> Target:
     if text == STANDARD:
         return Target("the prompt", build=Agent)
-    if _exists(text):
+    if exists(text):
         return _from_path(Path(text))
     if match := IN_FILE.fullmatch(text):
         file = Path(match[1])
-        if not _exists(match[1]):
+        if not exists(match[1]):
             raise _not_found(match[1])
-        return _with_script(_from_name(text, _execute(file), match[2]), file)
+        return _with_script(_from_name(text, execute(file), match[2]), file)
     if match := IN_MODULE.fullmatch(text):
-        return _from_name(text, _imported(match[1], text), match[2])
+        return _from_name(text, imported(match[1], text), match[2])
     raise _not_found(text)
 
 
@@ -185,83 +218,12 @@ def refuse_options(options: Mapping[str, object], why: str) -> None:
         raise ConfigError(f"{' and '.join(names)} would have no effect: {why}. Fix: leave it out.")
 
 
-def register(files: Iterable[str] | None) -> None:
-    """Execute each file or module, once, so that it registers its names for topology files."""
-    for text in files or ():
-        if text.endswith(".py"):
-            if not _exists(text):
-                raise _not_found(text)
-            if not _is_executed(Path(text)):
-                _execute(Path(text))
-        elif MODULE.fullmatch(text):
-            _imported(text, f"--with {text}")
-        else:
-            raise ConfigError(
-                f"--with: expected a .py file, or a module such as my_package.desk, found {text!r}."
-            )
-
-
-@contextmanager
-def _told(place: str) -> Generator[None]:
-    """Convert an error in the user's code to a ConfigError that names its file and line."""
-    try:
-        yield
-    except GraphloopError:
-        raise
-    except Exception as error:
-        if isinstance(error, SyntaxError):
-            where = f"{error.filename}, line {error.lineno}"
-        else:
-            ours = (str(Path(__file__).parent), "<frozen")
-            frames = traceback.extract_tb(error.__traceback__)
-            theirs = [frame for frame in frames if not frame.filename.startswith(ours)]
-            where = f"{theirs[-1].filename}, line {theirs[-1].lineno}" if theirs else place
-        raise ConfigError(
-            f"{place}: expected Python that loads, found {type(error).__name__}: {error} ({where})"
-        ) from error
-
-
-class _Uncached(SourceFileLoader):
-    """Compiles a file without cached bytecode, which may be stale if the file has just changed."""
-
-    def get_code(self, fullname: str) -> CodeType:
-        """Compile the current content of the file."""
-        del fullname
-        return self.source_to_code(self.get_data(self.path), self.path)
-
-
-def _execute(file: Path) -> ModuleType:
-    """Execute a .py file, and return its module."""
-    name = f"{EXECUTED}{file.stem}"
-    loader = _Uncached(name, str(file))
-    module = module_from_spec(ModuleSpec(name, loader, origin=str(file)))
-    module.__file__ = str(file)
-    sys.modules[name] = module  # Python resolves annotations there.
-    sys.path.insert(0, str(file.parent.absolute()))
-    with _told(str(file)):
-        loader.exec_module(module)
-    return module
-
-
-def _is_executed(file: Path) -> bool:
-    module = sys.modules.get(f"{EXECUTED}{file.stem}")
-    known = None if module is None else module.__file__
-    return known is not None and Path(known).absolute() == file.absolute()
-
-
-def _exists(text: str) -> bool:
-    try:
-        return Path(text).exists()
-    except OSError:  # A question may be too long for a file name.
-        return False
-
-
 def _from_path(path: Path) -> Target:
     file = _file_of(path)
     if file.suffix in TOPOLOGIES:
         graph = load(file)
         return _with_script(Target(str(file), ready=graph, prompt=graph.prompt or None), file)
-    module = _execute(file)
+    module = execute(file)
     name = next((name for name in NAMES if hasattr(module, name)), None)
     if name is None:
         raise ConfigError(
@@ -292,21 +254,6 @@ def _file_of(path: Path) -> Path:
             "found another kind. Fix: give recorded replies to --script."
         )
     return path
-
-
-def _imported(name: str, text: str) -> ModuleType:
-    """Import a module, also from the current directory; errors quote the user's input `text`."""
-    sys.path.insert(0, str(Path.cwd()))
-    with _told(name):
-        try:
-            return import_module(name)
-        except ModuleNotFoundError as error:
-            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-                raise
-            raise ConfigError(
-                f"{text}: expected a module {name!r}, found none on the path or in {Path.cwd()}. "
-                "Fix: check the name; a question has a space in it."
-            ) from error
 
 
 def _from_name(place: str, module: ModuleType, name: str) -> Target:

@@ -12,11 +12,10 @@ from typing import assert_never
 
 from msgspec import Struct
 
+from ..media import Inline, MediaPart
 from ..values import (
     AssistantMessage,
     AssistantPart,
-    FilePart,
-    ImagePart,
     Message,
     OpaquePart,
     ReasoningPart,
@@ -31,12 +30,11 @@ from ..values import (
 __all__ = ["CHARS_PER_TOKEN", "Calibration", "content_tokens", "estimate"]
 
 CHARS_PER_TOKEN = 3.6
-BYTES_PER_BASE64 = 0.75
 MESSAGE_TOKENS = 4
 TOOL_TOKENS = 10
 IMAGE_TOKENS = 1_600
-PAGE_CHARS = 50_000
-"""Base64 characters of a document that count as one page; a page costs as much as an image."""
+PAGE_BYTES = 37_500
+"""Bytes of a document or a sound that count as one page; a page costs as much as an image."""
 
 FACTOR_MIN, FACTOR_MAX = 0.5, 2.0
 
@@ -93,18 +91,23 @@ def _part_tokens(part: UserPart | AssistantPart) -> int:
     match part:
         case TextPart(text=text) | OpaquePart(data=text):
             return _chars(text)
-        case ImagePart():
-            return IMAGE_TOKENS
-        case FilePart(data=data, media_type=kind):
-            if kind.startswith("text/"):
-                return ceil(len(data) * BYTES_PER_BASE64 / CHARS_PER_TOKEN)
-            return max(1, ceil(len(data) / PAGE_CHARS)) * IMAGE_TOKENS
+        case MediaPart():
+            return _media_tokens(part)
         case ReasoningPart():
             return _chars(part.text, part.signature, part.data)
         case ToolCall():
             return _chars(part.name, part.arguments) + TOOL_TOKENS
         case _:
             assert_never(part)
+
+
+def _media_tokens(part: MediaPart) -> int:
+    if part.kind == "image" or not isinstance(part.source, Inline):
+        return IMAGE_TOKENS
+    size = len(part.source.data)
+    if part.media_type.startswith("text/"):
+        return ceil(size / CHARS_PER_TOKEN)
+    return max(1, ceil(size / PAGE_BYTES)) * IMAGE_TOKENS
 
 
 def _chars(*texts: str) -> int:

@@ -1,6 +1,6 @@
 """Transcript: a conversation as one text, for a model that summarizes it.
 
-Reasoning is left out; images and files are only named. Long pieces lose their middle, and so does a
+Reasoning is left out; media are only named. Long pieces lose their middle, and so does a
 long transcript, because the beginning has the request and the end has the outcome.
 """
 
@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
+from ..media import MediaPart
 from ..values import (
     AssistantMessage,
     AssistantPart,
-    FilePart,
-    ImagePart,
     Message,
     OpaquePart,
     ReasoningPart,
@@ -60,10 +59,10 @@ def _part_text(part: UserPart | AssistantPart) -> str:
     match part:
         case TextPart(text=text) | ReasoningPart(text=text):
             return _middle_out(text)
-        case ImagePart():
-            return "[image]"
-        case FilePart(name=name, media_type=kind):
-            return f"[file {name!r} of type {kind!r}]"
+        case MediaPart():
+            # Media may be larger than the whole window, and the model that summarizes may take
+            # none, so the transcript only names them.
+            return f"[{part.label}]"
         case ToolCall(name=name, arguments=arguments):
             return f"[calls {name}: {_middle_out(arguments)}]"
         case OpaquePart(data=data):

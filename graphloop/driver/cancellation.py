@@ -1,9 +1,9 @@
-"""Cancellation: tells a caller's cancellation of a wait from the driver's own.
+"""Cancellation: distinguishes a caller's cancellation from the driver's own.
 
 The awaited code gets the same `CancelledError` from both. The driver cancels its own wait at an
 abort, or at the time limit of a turn. It then journals the end of the run and its child runs,
-without a time limit. A caller that leaves waits for a limited time only. `Task.cancelling` tells
-the two apart, as in `asyncio.timeout`.
+without a time limit. A caller that cancels is kept waiting for a limited time only.
+`Task.cancelling` tells the two apart, as in `asyncio.timeout`.
 """
 
 from __future__ import annotations

@@ -21,11 +21,10 @@ from msgspec import Struct, field
 from ..effects import CallModel, Effect, StartRun
 from ..errors import ToolError
 from ..events import Answering
-from ..providers import Live
+from ..providers import LIVE, Live
 from ..run import Run
 from ..tools import leave
 from .cancellation import GRACE_S, INSIDE, CancelScope, cancelled_inside, started_task
-from .models import DELTAS
 from .performer import Performed, Performer
 from .ports import ChildStep, LeftOpen, Parked
 
@@ -57,7 +56,7 @@ Without them, the garbage collector could destroy an unread run's tasks in any o
 run's driver can close them.
 """
 
-SEEN: Final = (*DELTAS, ChildStep)
+SEEN: Final = (*LIVE, ChildStep)
 """Types of items that the driver yields to its caller and does not journal."""
 
 
@@ -313,7 +312,7 @@ async def _end(left: set[asyncio.Task[None]], watched: set[asyncio.Task[None]]) 
 def _is_step(item: object) -> bool:
     while isinstance(item, ChildStep):
         item = item.seen
-    return not isinstance(item, DELTAS)
+    return not isinstance(item, LIVE)
 
 
 def _answers(inbox: Inbox) -> list[Answering]:

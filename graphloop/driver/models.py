@@ -16,13 +16,12 @@ from ..graph import NodeGraph
 from ..limits import CostExceeds, TotalTokensExceed, parts_of
 from ..nodes import PrepareStep, StopCheck
 from ..providers import (
+    LIVE,
     Live,
     ModelSession,
-    ReasoningDelta,
     Restarted,
     StreamItem,
     TextDelta,
-    ToolCallDelta,
     UsageSoFar,
 )
 from ..run import Run
@@ -32,11 +31,9 @@ from .cancellation import cancelled_inside
 from .performer import Performer
 from .ports import Ports
 
-__all__ = ["DELTAS", "ModelCallInFlight", "Models", "unseen_costs"]
+__all__ = ["ModelCallInFlight", "Models", "unseen_costs"]
 
 S = TypeVar("S")
-
-DELTAS: Final = (TextDelta, ReasoningDelta, ToolCallDelta, Restarted)
 
 UNWANTED: Final = Failure("Unwanted", "the reply was not needed any more")
 
@@ -168,7 +165,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
                 if isinstance(item, Reply):
                     self.reported = item
                     return ModelReplied(models.ports.clock(), effect.id, item, models.price(item))
-                if isinstance(item, DELTAS):
+                if isinstance(item, LIVE):
                     self._content_seen = not isinstance(item, Restarted)
                     if not self._content_seen:
                         self.said.clear()

@@ -188,7 +188,7 @@ def _unknown(name: str, parameters: str, edit: str) -> str | None:
 def _to_person(problem: str) -> str:
     """Reword a message about bad arguments from a model for the person who edits them."""
     found = problem.partition(" Correct the arguments")[0]
-    return f"{found} An edit replaces all arguments: give each that is needed."
+    return f"{found} Fix: give every argument that is needed, since an edit replaces all of them."
 
 
 def capability_of(run: Run[Any], effect: AskHuman) -> Capability:

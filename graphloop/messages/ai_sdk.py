@@ -4,9 +4,9 @@ A browser holds `UIMessage`s: one message has `parts`, and a reply holds its cal
 results. `step-start` parts divide a reply into turns. A server holds `ModelMessage`s: calls and
 results are parts of `content`, and a message of role `tool` may hold several results.
 
-The readers keep text, images, files, reasoning, calls and results. They leave out sources, data
-parts and half-written calls, which the AI SDK itself sends to no model. They refuse generated files
-and tools that a provider ran, because another provider cannot take them back.
+The readers keep text, media, reasoning, calls and results. They leave out sources, data parts and
+half-written calls, which the AI SDK itself sends to no model. They refuse tools that a provider
+ran, because another provider cannot take them back.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, cast
 
 from ..errors import ConfigError
+from ..media import MediaPart
 from ..providers import ANTHROPIC_WIRE, is_list, is_object, json_text
 from ..values import (
     AssistantMessage,
     AssistantPart,
-    FilePart,
-    ImagePart,
     Message,
     ReasoningPart,
     ResultStatus,
@@ -31,7 +30,7 @@ from ..values import (
     UserMessage,
     UserPart,
 )
-from .fields import as_fields, inline_data, text_field, text_or_empty
+from .fields import as_fields, media_at, media_in, text_field, text_or_empty
 
 __all__ = ["is_ai_sdk", "model_messages", "ui_messages"]
 
@@ -151,39 +150,28 @@ def _user_parts(place: str, parts: Sequence[object]) -> Iterator[UserPart]:
                 yield TextPart(text_field(here, fields, "text"))
             case "image":
                 kind = text_or_empty(here, fields, "mediaType")
-                yield _file(here, text_field(here, fields, "image"), kind or "image/*", "")
+                yield _file(here, text_field(here, fields, "image"), kind or "image/*")
             case "file":
-                yield _file(
-                    here,
-                    text_field(here, fields, "url" if "url" in fields else "data"),
-                    text_field(here, fields, "mediaType"),
-                    text_or_empty(here, fields, "filename"),
-                )
+                yield _file_part(here, fields)
             case str(kind) if kind.startswith("data-"):
                 pass
             case _:
                 raise _unknown_part(here, fields, "text, image or file")
 
 
-def _file(place: str, source: str, media_type: str, name: str) -> UserPart:
-    """Return an image or a document, from a URL, a data URL, or base64 text."""
-    inline = inline_data(source)
-    if inline is not None:
-        media_type, source = inline[0] or media_type, inline[1]
-    is_url = inline is None and source.startswith(("http://", "https://"))
-    if media_type.startswith("image/"):
-        if not is_url and media_type == "image/*":
-            raise ConfigError(
-                f"{place}: expected `mediaType` of an image given as base64, found none. "
-                "Fix: add it, such as 'image/png'."
-            )
-        return ImagePart(source, "" if is_url else media_type)
-    if is_url:
-        raise ConfigError(
-            f"{place}: expected the data of a file of type {media_type!r}, found the URL "
-            f"{source[:80]!r}. Fix: read the file, and give it as 'data:{media_type};base64,…'."
-        )
-    return FilePart(source, media_type, name)
+def _file_part(place: str, fields: Mapping[str, object]) -> MediaPart:
+    return _file(
+        place,
+        text_field(place, fields, "url" if "url" in fields else "data"),
+        text_field(place, fields, "mediaType"),
+        text_or_empty(place, fields, "filename"),
+    )
+
+
+def _file(place: str, source: str, media_type: str, name: str = "") -> MediaPart:
+    """Return media from a URL, a data URL, or base64 text."""
+    is_url = source.startswith(("data:", "http://", "https://"))
+    return (media_at if is_url else media_in)(place, source, media_type, name)
 
 
 def _assistant_part(place: str, fields: Mapping[str, object]) -> AssistantPart:
@@ -199,8 +187,10 @@ def _assistant_part(place: str, fields: Mapping[str, object]) -> AssistantPart:
                 text_or_empty(place, known, "signature"),
                 text_or_empty(place, known, "redactedData"),
             )
+        case "file":
+            return _file_part(place, fields)
         case _:
-            raise _unknown_part(place, fields, "text, reasoning or a call")
+            raise _unknown_part(place, fields, "text, reasoning, file or a call")
 
 
 def _ui_call(

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
 from ..errors import ConfigError, nearest
+from ..media import FileId, MediaPart
 from ..providers import CHAT_REASONING, CHAT_WIRE, is_list, is_object, json_text
 from ..values import (
     AssistantMessage,
     AssistantPart,
-    FilePart,
-    ImagePart,
     Message,
     ReasoningPart,
     SystemMessage,
@@ -20,8 +19,9 @@ from ..values import (
     ToolResult,
     UserMessage,
     UserPart,
+    evolve,
 )
-from .fields import as_fields, inline_data, refuse_other_fields, text_field, text_or_empty
+from .fields import as_fields, media_at, media_in, refuse_other_fields, text_field, text_or_empty
 
 __all__ = ["chat_message"]
 
@@ -33,6 +33,11 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "assistant": ("content", *CHAT_REASONING, "reasoning_details", "tool_calls"),
     "tool": ("content", "is_error", "name", "tool_call_id"),
 }
+
+AUDIO: Final[Mapping[str, str]] = {"mp3": "audio/mpeg"}
+"""The media types of audio formats whose word is not the second half of the type."""
+
+UNKNOWN_TYPE: Final = "application/octet-stream"
 
 
 def chat_message(place: str, message: Mapping[str, object]) -> Message:
@@ -99,7 +104,7 @@ def _parts(place: str, content: object) -> tuple[UserPart, ...]:
 
 def _part(place: str, part: object) -> UserPart:
     match part:
-        case TextPart() | ImagePart() | FilePart():
+        case TextPart() | MediaPart():
             return part
         case {"type": "text", "text": str(text)}:
             refuse_other_fields(place, part, ("type", "text"))
@@ -109,26 +114,28 @@ def _part(place: str, part: object) -> UserPart:
             here, image = f"{place}.image_url", as_fields(as_fields(part)["image_url"])
             refuse_other_fields(here, image, ("url", "detail"))
             detail = text_or_empty(here, image, "detail")
-            return ImagePart(url, detail="" if detail == "auto" else detail)
+            shown = media_at(here, url, "image/*")
+            is_usual = detail in ("", "auto")
+            return shown if is_usual else evolve(shown, extra=json_text({"detail": detail}))
+        case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(form)}}:
+            refuse_other_fields(place, part, ("type", "input_audio"))
+            return media_in(f"{place}.input_audio", data, AUDIO.get(form, f"audio/{form}"))
+        case {"type": "file", "file": {"file_id": str(file_id)}}:
+            refuse_other_fields(place, part, ("type", "file"))
+            refuse_other_fields(f"{place}.file", as_fields(part)["file"], ("file_id",))
+            return MediaPart(UNKNOWN_TYPE, FileId(file_id, CHAT_WIRE))
         case {"type": "file", "file": {"file_data": str(data)}}:
             refuse_other_fields(place, part, ("type", "file"))
-            return _file(f"{place}.file", as_fields(as_fields(part)["file"]), data)
+            here, file = f"{place}.file", as_fields(as_fields(part)["file"])
+            refuse_other_fields(here, file, ("file_data", "filename"))
+            if not data.startswith("data:"):
+                raise ConfigError(f"{here}: expected 'data:<type>;base64,…', found {data[:80]!r}")
+            return media_at(here, data, "", text_or_empty(here, file, "filename"))
         case _:
             raise ConfigError(
-                f'{place}: expected {{"type": "text", "text": …}}, {{"type": "image_url", …}} or '
-                f'{{"type": "file", "file": {{"file_data": …}}}}; found {part!r:.80}'
+                f'{place}: expected {{"type": "text", "text": …}}, {{"type": "image_url", …}}, '
+                f'{{"type": "input_audio", …}} or {{"type": "file", "file": …}}; found {part!r:.80}'
             )
-
-
-def _file(place: str, file: Mapping[str, object], data: str) -> FilePart:
-    refuse_other_fields(place, file, ("file_data", "filename"))
-    inline = inline_data(data)
-    if inline is None:
-        raise ConfigError(
-            f"{place}: `file_data`: expected 'data:<type>;base64,…', found {data[:80]!r}"
-        )
-    kind, content = inline
-    return FilePart(content, kind, text_or_empty(place, file, "filename"))
 
 
 def _assistant(place: str, message: Mapping[str, object]) -> list[AssistantPart]:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from typing import cast
 
 from ..errors import ConfigError, not_among
+from ..media import Inline, MediaPart, Url
 
-__all__ = ["as_fields", "inline_data", "refuse_other_fields", "text_field", "text_or_empty"]
+__all__ = [
+    "as_fields",
+    "media_at",
+    "media_in",
+    "refuse_other_fields",
+    "text_field",
+    "text_or_empty",
+]
 
 
 def as_fields(given: object) -> Mapping[str, object]:
@@ -47,7 +56,32 @@ def refuse_other_fields(place: str, given: object, known: Sequence[str]) -> None
         )
 
 
-def inline_data(url: str) -> tuple[str, str] | None:
-    """Return the media type and the base64 data of a data URL; None for any other text."""
+def media_at(place: str, url: str, media_type: str, name: str = "") -> MediaPart:
+    """Return the media at a URL; a data URL holds the bytes and their type itself.
+
+    Raises:
+        ConfigError: a data URL is damaged, or lacks its media type.
+    """
+    if not url.startswith("data:"):
+        return MediaPart(media_type, Url(url), name)
     kind, separator, data = url.removeprefix("data:").partition(";base64,")
-    return (kind, data) if separator else None
+    if not separator:
+        raise ConfigError(f"{place}: expected 'data:<type>;base64,…', found {url[:80]!r}")
+    return media_in(place, data, kind or media_type, name)
+
+
+def media_in(place: str, data: str, media_type: str, name: str = "") -> MediaPart:
+    """Return the media in base64 text.
+
+    Raises:
+        ConfigError: the text is damaged, or its media type is missing.
+    """
+    if not media_type or media_type.endswith("/*"):
+        raise ConfigError(
+            f"{place}: expected the media type of data given as base64, found "
+            f"{media_type or 'none'!r}. Fix: add it, such as 'image/png'."
+        )
+    try:
+        return MediaPart(media_type, Inline(b64decode(data, validate=True)), name)
+    except ValueError as error:
+        raise ConfigError(f"{place}: expected base64, found {data[:80]!r}: {error}") from error

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .child import Child, ChildOutcome
     from .critique import Critique
     from .fallback import Fallback
-    from .joins import BranchJoin, Reducer
+    from .joins import BranchJoin, JoinForm
     from .limit import Limit
     from .map_over import ItemForm, MapOver
     from .parallel import Branch, Parallel
@@ -55,12 +55,12 @@ __all__ = [
     "Function",
     "Gate",
     "ItemForm",
+    "JoinForm",
     "Limit",
     "MapOver",
     "ModelCall",
     "Parallel",
     "PrepareStep",
-    "Reducer",
     "Retrying",
     "Router",
     "Screen",
@@ -84,7 +84,7 @@ __getattr__ = front_door(
         ".fallback": ("Fallback",),
         ".joins": (
             "BranchJoin",
-            "Reducer",
+            "JoinForm",
         ),
         ".limit": ("Limit",),
         ".map_over": (

@@ -34,7 +34,7 @@ from ..run import Ending, EndReason, History, Run, ended_by, evolve
 from ..spending import Budget
 from ..turn import BranchRun, Turn
 from ..values import AssistantMessage, FinishReason, Message, Reply, TextPart, UserMessage
-from .joins import BranchJoin, Reducer, is_decided, joined
+from .joins import BranchJoin, JoinForm, is_decided, joined
 
 __all__ = ["FanOut", "FanOutOutcome"]
 
@@ -66,7 +66,7 @@ class FanOut:
 
     name: str
     join: BranchJoin
-    reducer: Reducer
+    reducer: JoinForm
     callback: str
     concurrency: int
     alone: bool = False

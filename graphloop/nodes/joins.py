@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias, assert_never, get_args
 from ..errors import ConfigError, nearest
 from ..turn import BranchRun
 
-__all__ = ["JOINS", "REDUCERS", "BranchJoin", "Reducer", "check_join", "is_decided", "joined"]
+__all__ = ["JOINS", "JOIN_FORMS", "BranchJoin", "JoinForm", "check_join", "is_decided", "joined"]
 
 BranchJoin: TypeAlias = Literal["collect", "fail_fast", "first", "majority"]
 """The branches that a node waits for.
@@ -23,7 +23,7 @@ BranchJoin: TypeAlias = Literal["collect", "fail_fast", "first", "majority"]
 answer, or all branches have ended.
 """
 
-Reducer: TypeAlias = Literal["concat", "majority", "first"]
+JoinForm: TypeAlias = Literal["concat", "majority", "first"]
 """The rule that makes one text of the branches' answers.
 
 `concat`: all answers, each under its branch's name; a failed branch is listed with its error.
@@ -32,9 +32,9 @@ branch's. `first`: the answer of the earliest branch that succeeded.
 """
 
 JOINS: Final[tuple[BranchJoin, ...]] = get_args(BranchJoin)
-REDUCERS: Final[tuple[Reducer, ...]] = get_args(Reducer)
+JOIN_FORMS: Final[tuple[JoinForm, ...]] = get_args(JoinForm)
 
-BY_JOIN: Final[dict[BranchJoin, Reducer]] = {
+BY_JOIN: Final[dict[BranchJoin, JoinForm]] = {
     "collect": "concat",
     "fail_fast": "concat",
     "first": "first",
@@ -42,7 +42,7 @@ BY_JOIN: Final[dict[BranchJoin, Reducer]] = {
 }
 
 
-def check_join(join: str, reducer: str, callback: str) -> Reducer:
+def check_join(join: str, reducer: str, callback: str) -> JoinForm:
     """Return the chosen reducer, or the join's default reducer if none is chosen.
 
     Raises:
@@ -50,8 +50,10 @@ def check_join(join: str, reducer: str, callback: str) -> Reducer:
     """
     if join not in JOINS:
         raise ConfigError(f"`join` is one of {', '.join(JOINS)}; {_found(join, JOINS)}")
-    if reducer and reducer not in REDUCERS:
-        raise ConfigError(f"`reducer` is one of {', '.join(REDUCERS)}; {_found(reducer, REDUCERS)}")
+    if reducer and reducer not in JOIN_FORMS:
+        raise ConfigError(
+            f"`reducer` is one of {', '.join(JOIN_FORMS)}; {_found(reducer, JOIN_FORMS)}"
+        )
     if reducer and callback:
         raise ConfigError(
             f"answers are joined by the reducer {reducer!r} or by the function {callback!r}: "
@@ -76,7 +78,7 @@ def is_decided(branches: Sequence[BranchRun], join: BranchJoin) -> bool:
             assert_never(join)
 
 
-def joined(branches: Sequence[BranchRun], reducer: Reducer) -> str:
+def joined(branches: Sequence[BranchRun], reducer: JoinForm) -> str:
     """Return the reducer's text from the branches' answers; at least one branch has succeeded."""
     good = [one for one in branches if one.status == "ok"]
     assert good, "without an answer there is nothing to join"

@@ -174,7 +174,7 @@ def _user_parts(message: UserMessage) -> list[dict[str, object]]:
     return [
         {"type": "text", "content": part.text}
         if isinstance(part, TextPart)
-        else {"type": type(part).__name__.removesuffix("Part").lower()}
+        else {"type": part.kind}
         for part in content
     ]
 

@@ -115,7 +115,7 @@ class Cost(Struct, frozen=True, tag_field="type", tag="cost", gc=False):
 class ToolCallPart(Struct, frozen=True, tag_field="type", tag="tool-call", gc=False):
     """A tool call is complete; `key` is graphloop's own, `tool_call_id` the provider's id.
 
-    A later part with the same key replaces this part, after the caller replaced the conversation.
+    If the caller replaces the conversation, a later part with the same key replaces this one.
     """
 
     key: str

@@ -11,6 +11,7 @@ from typing import Final, final
 
 from pydantic_core import from_json
 
+from ..providers import ToolCallDelta
 from .parts import (
     ObjectDelta,
     Part,
@@ -18,7 +19,6 @@ from .parts import (
     StepRetry,
     StepStart,
     TextDelta,
-    ToolCallDelta,
 )
 
 __all__ = ["ObjectView", "PartialObjects", "partial"]

@@ -39,7 +39,7 @@ from ..events import (
 )
 from ..graph import NodeGraph
 from ..node_protocol import Kind
-from ..providers import Delta, Live, ReasoningDelta, Restarted, TextDelta, ToolCallDelta
+from ..providers import LIVE, Delta, Live, Restarted, TextDelta
 from ..run import Run
 from ..step import Step
 from ..turn import Screening
@@ -98,7 +98,6 @@ __all__ = [
     "ObjectDelta",
     "Part",
     "PartView",
-    "ReasoningDelta",
     "RunStart",
     "StepFinish",
     "StepRetry",
@@ -106,7 +105,6 @@ __all__ = [
     "SubAgent",
     "TextDelta",
     "ToolApprovalRequest",
-    "ToolCallDelta",
     "ToolCallPart",
     "ToolResultPart",
     "ToolState",
@@ -217,7 +215,7 @@ class PartView(Generic[S]):
         """Yield the parts that this run, as a child, passes to its parent for a step or a delta."""
         if isinstance(seen, Step):
             yield from self.see(seen)
-        elif not isinstance(seen, TextDelta | ReasoningDelta | ToolCallDelta | Restarted):
+        elif not isinstance(seen, LIVE):
             yield from self.see_child(seen.key, seen.agent, seen.graph, seen.seen)
         elif self._run is not None and self.shows_deltas(self._run):
             yield from self.live(seen)

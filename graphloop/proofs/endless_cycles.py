@@ -253,7 +253,8 @@ def _fix(ranking: Ranking[S], cycle: TablePath) -> str:
         for arc in cycle
         if any(isinstance(node, Function) for node in unwrapped([graph.nodes[arc.source]]))
     ]
-    # Prefer a function that can also leave the cycle: it decides on another round.
+    # Prefer a function that can also leave the cycle: that function chooses whether to go round
+    # again.
     own.sort(
         key=lambda arc: all(
             target in inside
@@ -277,7 +278,7 @@ AT_ONCE: Final[Mapping[type[object], frozenset[type[Outcome]]]] = {
 
 
 def find_long_stretches(ranking: Ranking[S]) -> Iterator[Unknown]:
-    """Yield an unknown if a run may visit over `SETTLE_MAX` nodes without waiting (GL4)."""
+    """Yield an `Unknown` (GL4) if a run may pass over `SETTLE_MAX` nodes without waiting."""
     nodes = ranking.graph.nodes
     names, arcs = ranking.split_graph()
     at_once = {name: _at_once(nodes[ranking.node(name)]) for name in names}

@@ -1,9 +1,9 @@
 """Nested graphs: the graphs that a graph runs as children, and the children of these.
 
 A graph that several nodes run is proven once, and its findings are reported at each place. A place
-is the path of child names to a graph, so two nodes that run the same agent are one place. Nested
-graphs may have exponentially many places. So after `USES_MAX` places, a graph is reported only if
-no earlier place has the same graph.
+is the path of child names to a graph, so two nodes that run the same agent are one place. A graph
+can be reached by exponentially many paths. After `USES_MAX` of them, each further graph is reported
+at its first path only.
 """
 
 from __future__ import annotations

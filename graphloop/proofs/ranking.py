@@ -313,7 +313,7 @@ class Ranking(Generic[S]):
         elif turn == "ended" or turn == "broken":  # noqa: PLR1714 - a set narrows no type
             known = self._outcomes_after(self.node(arc.source), turn)
             if known is None:
-                # The node may have removed the run's ending, so any state of the turn is possible.
+                # A node without known outcomes may clear `run.ending`, so each state is possible.
                 yield arc.target, "asked"
                 if self._may_open_again:
                     yield arc.target, "again"

@@ -43,18 +43,18 @@ Ignore: TypeAlias = Mapping[tuple[str, str], str]
 
 PROPERTIES: Final[Mapping[str, str]] = {
     "GL1": "every node is reachable, and END is reachable from every node",
-    "GL2": "since the last model call, a gate precedes each tool, and it or a person each act",
-    "GL3": "every call the model asks for is answered exactly once on every path",
-    "GL4": "every cycle holds a node with a strictly decreasing bound",
-    "GL5": "outcomes and table agree exactly",
+    "GL2": "after each model call, a gate comes before a tool, and it or a person before an act",
+    "GL3": "each call that a model asks for is answered exactly once, on every path",
+    "GL4": "every cycle has a bound, so no run goes on for ever",
+    "GL5": "the table has a row for each outcome of each node, and no other row",
     "GL6": "nothing is read before it is written, and nothing is written in vain",
-    "GL7": "children that may run in parallel write disjoint state",
-    "GL8": "joins cannot starve when one branch parks",
+    "GL7": "children that run side by side write different fields of the state",
+    "GL8": "no node waits for more branches than it starts",
     "GL9": "no node gives a sub-agent a weaker gate, or more budget, than its parent has",
-    "GL10": "nothing effectful precedes a park in the same node",
-    "GL11": "state and events are serialisable and versioned",
+    "GL10": "no node runs tools or acts, and asks a person, in one visit",
+    "GL11": "a journal line gives the same state and the same events back",
     "GL12": "the user's own temporal rules hold",
-    "GL13": "a run that was stopped starts nothing, and nothing that started is started again",
+    "GL13": "a stopped run starts nothing, and no call is started twice",
 }
 """The properties that graphloop proves, by code."""
 

@@ -18,10 +18,14 @@ if TYPE_CHECKING:
     )
     from .asked import entry_text
     from .base import (
+        LIVE,
+        ApiKey,
         Delta,
         Live,
+        MediaDelta,
         ModelSession,
         Provider,
+        ProviderToolDelta,
         ReasoningDelta,
         Restarted,
         StreamItem,
@@ -32,7 +36,7 @@ if TYPE_CHECKING:
     from .live_requests import allow_requests, check_request, refuse_requests
     from .openai_chat.messages import CHAT_REASONING, CHAT_WIRE
     from .prices import price, price_with
-    from .registry import Service, accessed, resolve, service_of, usual_model
+    from .registry import Service, accessed, check_tools, resolve, service_of, usual_model
     from .retries import Retries
     from .script import ScriptedModel
     from .timeouts import Timeouts
@@ -42,10 +46,14 @@ __all__ = [
     "ANTHROPIC_WIRE",
     "CHAT_REASONING",
     "CHAT_WIRE",
+    "LIVE",
+    "ApiKey",
     "Delta",
     "Live",
+    "MediaDelta",
     "ModelSession",
     "Provider",
+    "ProviderToolDelta",
     "ReasoningDelta",
     "Restarted",
     "Retries",
@@ -62,6 +70,7 @@ __all__ = [
     "anthropic_web_fetch",
     "anthropic_web_search",
     "check_request",
+    "check_tools",
     "entry_text",
     "is_list",
     "is_object",
@@ -85,10 +94,14 @@ __getattr__ = front_door(
         ),
         ".asked": ("entry_text",),
         ".base": (
+            "LIVE",
+            "ApiKey",
             "Delta",
             "Live",
+            "MediaDelta",
             "ModelSession",
             "Provider",
+            "ProviderToolDelta",
             "ReasoningDelta",
             "Restarted",
             "StreamItem",
@@ -112,6 +125,7 @@ __getattr__ = front_door(
         ".registry": (
             "Service",
             "accessed",
+            "check_tools",
             "resolve",
             "service_of",
             "usual_model",

@@ -15,10 +15,9 @@ from typing import Final
 
 import yaml
 
+from ..media import MediaPart
 from ..values import (
     AssistantMessage,
-    FilePart,
-    ImagePart,
     Message,
     ModelRequest,
     Settings,
@@ -121,10 +120,8 @@ def _part(part: UserPart) -> str:
     match part:
         case TextPart():
             return part.text
-        case ImagePart():
-            return f"[image {_digest([part.source])}]"
-        case FilePart():
-            return f"[file {part.name} {_digest([part.data])}]"
+        case MediaPart():
+            return f"[{part.label} {_digest([part.identity])}]"
 
 
 def _digest(texts: Sequence[str]) -> str:

@@ -9,21 +9,26 @@ void. A stream also reports usage before its end, because a caller pays for unfi
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
-from typing import ClassVar, Literal, Protocol, TypeAlias
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from typing import ClassVar, Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from ..errors import ProviderError
-from ..values import ModelRequest, Reply, Usage
+from ..values import ModelRequest, Reply, ToolSpec, Usage
 
 __all__ = [
+    "LIVE",
+    "ApiKey",
     "Decoder",
     "Delta",
     "Encoder",
     "Live",
+    "MediaDelta",
     "ModelSession",
     "Provider",
+    "ProviderToolDelta",
+    "ProviderToolState",
     "ReasoningDelta",
     "Restarted",
     "ServerEvent",
@@ -33,6 +38,10 @@ __all__ = [
     "UsageSoFar",
     "Wire",
 ]
+
+
+ApiKey: TypeAlias = str | Callable[[], str | Awaitable[str]]
+"""An API key, or a function that returns the key for the next attempt at a model call."""
 
 
 class TextDelta(Struct, frozen=True, tag_field="type", tag="text-delta", gc=False):
@@ -63,7 +72,41 @@ class ToolCallDelta(Struct, frozen=True, tag_field="type", tag="tool-call-delta"
     type: ClassVar[Literal["tool-call-delta"]] = "tool-call-delta"
 
 
-Delta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta
+ProviderToolState: TypeAlias = Literal["started", "running", "done", "failed"]
+
+
+class ProviderToolDelta(Struct, frozen=True, tag_field="type", tag="provider-tool-delta", gc=False):
+    """The new state of a tool that the model's server runs while it writes the reply.
+
+    `index` is the position of the run among the server's tool runs in this reply, from 0. A tool
+    is `started` when its name is known, `running` when its arguments are complete, and at last
+    `done` or `failed`. Some servers skip states. `arguments` is their JSON text, as soon as the
+    server has sent all of it. The reply keeps calls and results (`OpaquePart`).
+    """
+
+    index: int
+    name: str
+    state: ProviderToolState
+    arguments: str = ""
+    type: ClassVar[Literal["provider-tool-delta"]] = "provider-tool-delta"
+
+
+class MediaDelta(Struct, frozen=True, tag_field="type", tag="media-delta", gc=False):
+    """The next piece of a picture or sound that the model generates.
+
+    `data` is the base64 text of whole bytes. The bytes of all pieces with one `index`, the position
+    of the medium in the reply, follow each other. A `preview` is a whole picture instead, which the
+    next piece with its index replaces.
+    """
+
+    index: int
+    media_type: str
+    data: str
+    preview: bool = False
+    type: ClassVar[Literal["media-delta"]] = "media-delta"
+
+
+Delta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta | ProviderToolDelta | MediaDelta
 
 
 class Restarted(Struct, frozen=True, gc=False):
@@ -72,6 +115,17 @@ class Restarted(Struct, frozen=True, gc=False):
 
 Live: TypeAlias = Delta | Restarted
 """The items of a model call's stream that listeners see before the reply."""
+
+# Written out, because type checkers do not narrow by `get_args(Live)`.
+LIVE: Final = (
+    TextDelta,
+    ReasoningDelta,
+    ToolCallDelta,
+    ProviderToolDelta,
+    MediaDelta,
+    Restarted,
+)
+"""The types of `Live`, for `isinstance`."""
 
 
 class UsageSoFar(Struct, frozen=True, tag_field="type", tag="usage-so-far", gc=False):
@@ -162,6 +216,16 @@ class Wire(Protocol):
 
     def headers(self, api_key: str) -> Mapping[str, str]:
         """Return the HTTP headers that authenticate a request and name the API version."""
+        ...
+
+    def check_tool(self, tool: ToolSpec) -> None:
+        """Refuse a tool that no request of this wire format can carry.
+
+        The encoder refuses the same tools. An agent calls this method when it is constructed.
+
+        Raises:
+            ConfigError: the tool belongs to another wire format; the message names both.
+        """
         ...
 
     def encoder(self) -> Encoder:

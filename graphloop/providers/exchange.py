@@ -83,13 +83,24 @@ class HttpExchange:
         # The first bytes of the response: an error quotes them if the response has no event.
         self._head: bytes | None = b""
 
-    async def open(self, client: httpx.AsyncClient, request: httpx.Request, now: float) -> None:
-        """Send `request`, and return when the server has responded with a success status.
+    async def open(
+        self,
+        client: httpx.AsyncClient,
+        make_request: Callable[[], Awaitable[httpx.Request]],
+        now: float,
+    ) -> None:
+        """Send a request, and return when the server has responded with a success status.
+
+        Args:
+            client: sends the request.
+            make_request: makes the request; the time limits hold for it, too.
+            now: the Unix time.
 
         Raises:
             ProviderError: the server refused the request, or could not be reached.
         """
         self._watch.attempt()
+        request = await self._watched(make_request)
         self._host, self._now = request.url.host, now
         response = await self._watched(lambda: client.send(request, stream=True))
         self._response = response

@@ -10,12 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import re
 import ssl
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from itertools import chain
@@ -23,9 +22,10 @@ from typing import Final, final
 
 import httpx
 
-from ..errors import ConfigError, ProviderError
-from ..values import ModelRequest, Reply, Usage, evolve
+from ..errors import ProviderError
+from ..values import ModelRequest, Reply, ToolSpec, Usage, evolve
 from .base import Decoder, Restarted, ServerEvent, StreamItem, UsageSoFar, Wire
+from .endpoint import Endpoint
 from .exchange import HttpExchange
 from .live_requests import check_request
 from .retries import Retries
@@ -35,69 +35,9 @@ __all__ = ["Endpoint", "HttpEnvironment", "HttpProvider", "HttpSession", "Retrie
 
 LOG: Final = logging.getLogger("graphloop")
 
+UNAUTHORIZED: Final = 401
+
 _UNTOLD = Usage(untold_attempts=1)
-
-_OWN_HEADERS: Final = frozenset(
-    {"accept", "accept-encoding", "content-length", "content-type", "host", "transfer-encoding"}
-)
-"""The headers that only the transport sets."""
-
-_FITS_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[ -~]*").fullmatch
-
-_KEY_PART_MIN = 8
-"""The shortest beginning of a key to hide in texts; a shorter key is hidden as a whole word."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """The base URL of a server, with its API key and further headers, which are never shown."""
-
-    base_url: str
-    api_key: str = field(default="", repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-
-    def __post_init__(self) -> None:
-        try:
-            url = httpx.URL(self.base_url)
-        except httpx.InvalidURL as error:
-            raise ConfigError(f"base_url {self.base_url!r} is not a URL: {error}.") from error
-        if url.scheme not in {"http", "https"} or not url.host:
-            raise ConfigError(
-                f"base_url: expected 'https://host/path' or 'http://…', found {self.base_url!r}."
-            )
-        if url.userinfo or url.query or url.fragment:
-            raise ConfigError(
-                f"base_url: expected only scheme, host and path, found more at {url.host!r}. "
-                "A key belongs into api_key, not into the URL."
-            )
-        # Checked here, because httpx would quote the whole header, with the key, in its error.
-        if not (self.api_key.isascii() and self.api_key.isprintable()) or " " in self.api_key:
-            raise ConfigError(
-                "api_key: expected printable ASCII without spaces, found a space, a line break "
-                "or another character that cannot stand in a header. Strip it where it is read."
-            )
-
-        for name, value in self.headers.items():
-            if name.lower() in _OWN_HEADERS or not _FITS_HEADER(f"{name}:{value}"):
-                raise ConfigError(
-                    f"headers: expected names and values of printable ASCII, and none of "
-                    f"{', '.join(sorted(_OWN_HEADERS))}, found another at {name!r:.80}. Fix: leave "
-                    "it out, or correct it."
-                )
-
-    def hide_key(self, error: ProviderError) -> None:
-        """Remove the API key and the values of headers from `error` and its causes.
-
-        Some servers quote the key in an error, and journals store errors.
-        """
-        link: BaseException | None = error
-        while link is not None:
-            for secret in filter(None, (self.api_key, *self.headers.values())):
-                link.args = tuple(
-                    _without(secret, arg) if isinstance(arg, str) else arg for arg in link.args
-                )
-            link = link.__cause__
 
 
 @final
@@ -177,26 +117,42 @@ class HttpProvider:
             changed.endpoint = replace(self.endpoint, headers=headers)
         return changed
 
+    def check_tool(self, tool: ToolSpec) -> None:
+        """Raise a ConfigError if no request to this model can carry `tool`."""
+        self.wire.check_tool(tool)
+
     def check(self) -> None:
         """Raise a ConfigError if this process must not send a request to the server."""
         check_request(self.label, self._url.host)
 
-    async def post(self, exchange: HttpExchange, body: bytes) -> None:
+    async def post(
+        self, exchange: HttpExchange, body: bytes, ask_key: Callable[[], Awaitable[str]]
+    ) -> None:
         """Send `body` to this provider's endpoint as the request of `exchange`.
 
+        Args:
+            exchange: the attempt.
+            body: the request body.
+            ask_key: returns the API key of this attempt.
+
         Raises:
-            ProviderError: the server could not be reached, or refused the request.
+            ProviderError: there is no key, the server could not be reached, or it refused the
+                request.
         """
         client = await self._client()
-        await exchange.open(client, self._request(client, body), self.world.now())
 
-    def _request(self, client: httpx.AsyncClient, body: bytes) -> httpx.Request:
+        async def request() -> httpx.Request:
+            return self._request(client, body, await ask_key())
+
+        await exchange.open(client, request, self.world.now())
+
+    def _request(self, client: httpx.AsyncClient, body: bytes, api_key: str) -> httpx.Request:
         headers = {
             "content-type": "application/json",
             "accept": "text/event-stream",
             # Compression would delay the stream, because the compressor waits for more bytes.
             "accept-encoding": "identity",
-            **self.wire.headers(self.endpoint.api_key),
+            **self.wire.headers(api_key),
         }
         sent = httpx.Headers(headers)
         sent.update(self.endpoint.headers)  # Header names differ in case only.
@@ -252,16 +208,6 @@ def _trust_store() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def _without(key: str, text: str) -> str:
-    """Return `text` with `***` in place of `key`, even where a quotation cut the key short."""
-    if len(key) < _KEY_PART_MIN:
-        return re.sub(rf"(?<!\w){re.escape(key)}(?!\w)", "***", text)
-    for form in (key, repr(key)[1:-1]):
-        for end in range(len(form), _KEY_PART_MIN - 1, -1):
-            text = text.replace(form[:end], "***")
-    return text
-
-
 @final
 class HttpSession:
     """A session for one run, which keeps the bytes of the run's encoded messages."""
@@ -303,7 +249,7 @@ class HttpSession:
                     if attempts.is_untold:
                         yield attempts.counted(UsageSoFar(_UNTOLD))
                     if not await attempts.again(error):
-                        self._provider.endpoint.hide_key(error)
+                        attempts.hide_keys(error)
                         raise
                 else:
                     return
@@ -324,6 +270,8 @@ class _Attempts:
         self._exchange: HttpExchange | None = None
         self._count = 0
         self._spent = Usage()
+        self._keys: set[str] = set()
+        self._renewed = False
 
     @property
     def content_started(self) -> bool:
@@ -344,11 +292,29 @@ class _Attempts:
         """
         self._count += 1
         self._exchange = HttpExchange(self._provider.wire, self._watch)
-        await self._provider.post(self._exchange, self._body)
+        await self._provider.post(self._exchange, self._body, self._ask_key)
         return self._exchange
 
+    async def _ask_key(self) -> str:
+        key = await self._provider.endpoint.ask_key()
+        self._keys.add(key)
+        return key
+
     async def again(self, error: ProviderError) -> bool:
-        """Return whether to retry after `error`; if so, close the attempt and wait first."""
+        """Return whether to retry after `error`; if so, close the attempt and wait first.
+
+        The first refusal of a key from a function is answered by another key, without a wait: such
+        a key expires. That attempt does not count.
+        """
+        if (
+            error.status == UNAUTHORIZED
+            and self._provider.endpoint.is_renewable
+            and not self._renewed
+        ):
+            self._renewed = True
+            self._count -= 1
+            await self.close()
+            return True
         retries, world = self._provider.retries, self._provider.world
         wait_s = retries.wait_s(self._count, error, world.jitter())
         if not (retries.allows(self._count, error) and self._watch.allows(wait_s)):
@@ -379,6 +345,10 @@ class _Attempts:
                 return evolve(item, usage=self._spent + last)
             case _:
                 return item
+
+    def hide_keys(self, error: ProviderError) -> None:
+        """Remove the keys of all attempts from `error` and its causes."""
+        self._provider.endpoint.hide_secrets(error, self._keys)
 
     async def close(self) -> None:
         """Close the current attempt, if any, and add its usage to the total."""

@@ -6,21 +6,22 @@ modules and httpx are imported only for a model that needs them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, cast, final
 from urllib.parse import urlsplit
 
 from ..errors import ConfigError, nearest
-from .base import Provider, Wire
+from ..values import ToolSpec
+from .base import ApiKey, Provider, Wire
 
 if TYPE_CHECKING:  # These modules import httpx, which is slow.
     from .retries import Retries
     from .script import ScriptedModel
     from .timeouts import Timeouts
 
-__all__ = ["SERVICES", "Service", "accessed", "resolve", "service_of", "usual_model"]
+__all__ = ["SERVICES", "Service", "accessed", "check_tools", "resolve", "service_of", "usual_model"]
 
 ANTHROPIC: Final = ".anthropic.wire:AnthropicMessages"
 OPENAI_CHAT: Final = ".openai_chat.wire:OpenAIChat"
@@ -130,7 +131,7 @@ def usual_model(environ: Mapping[str, str], *, own_server: bool = False) -> str:
 def resolve(  # noqa: PLR0913 - one parameter for each option about access to a model
     model: str | Provider,
     *,
-    api_key: str | None = None,
+    api_key: ApiKey | None = None,
     base_url: str | None = None,
     timeouts: Timeouts | None = None,
     retries: Retries | None = None,
@@ -141,7 +142,8 @@ def resolve(  # noqa: PLR0913 - one parameter for each option about access to a 
 
     Args:
         model: `"anthropic:NAME"`, `"openai:NAME"`, `"script:PATH"`, or a provider.
-        api_key: the API key; takes precedence over the key in the environment.
+        api_key: the API key, or a function that returns it (`Endpoint`); takes precedence over the
+            key in the environment.
         base_url: the server's URL; takes precedence over the URL in the environment. A server other
             than the service's own needs no key, but gets the environment's key if there is one.
         timeouts: the time limits of a model call; `Timeouts()` by default.
@@ -178,7 +180,7 @@ def resolve(  # noqa: PLR0913 - one parameter for each option about access to a 
             "or pass api_key=..., or run without a key: model='script:replies.yaml' answers from a "
             "file, base_url='http://localhost:8080/...' asks a server of your own."
         )
-    endpoint = _load(".http:Endpoint")(url, key, {**(headers or {})})
+    endpoint = _load(".endpoint:Endpoint")(url, key, {**(headers or {})})
     provider = _load(".http:HttpProvider")(
         service.model(name), endpoint, label=model, timeouts=timeouts, retries=retries
     )
@@ -197,6 +199,20 @@ def accessed(provider: Provider, access: Mapping[str, object]) -> Provider:
     return cast("Callable[..., Provider]", changed)(
         timeouts=access.get("timeouts"), headers=access.get("headers")
     )
+
+
+def check_tools(provider: Provider, tools: Iterable[ToolSpec]) -> None:
+    """Refuse the tools that no request to a model can carry, before any request is sent.
+
+    A provider of the caller's own is asked only if it has a method `check_tool(spec)`.
+
+    Raises:
+        ConfigError: a tool belongs to another wire format than the model's; the message names both.
+    """
+    check: Callable[[ToolSpec], None] | None = getattr(provider, "check_tool", None)
+    if check is not None:
+        for tool in tools:
+            check(tool)
 
 
 def _load(place: str) -> Callable[..., Any]:

@@ -86,10 +86,11 @@ def to_be_brought(rule: TemporalRule, known: Collection[str]) -> str:
 
 
 def guarded_tools(rules: Rules) -> tuple[str, ...]:
-    """Return the tools to deny to child runs because rules of the parent name them; `*` for all.
+    """Return the tools that child runs must not call, because rules of the parent name them.
 
-    The parent's monitor does not see the tool calls of a child. A rule that waits for any tool
-    (`tool:*` as its second word) denies no tool: calls of a child do not satisfy the rule.
+    The parent's monitor does not see the calls of a child, so a child's call could break a rule
+    unnoticed. `*` means all tools. If the second word of a rule is `tool:*`, the rule waits for any
+    tool; that word denies no tool, since a child's call neither satisfies nor breaks the rule.
     """
     named: dict[str, None] = {}
     for rule in rules:

@@ -215,5 +215,7 @@ class MemoryStore:
     def _run(self, run_id: str) -> _Kept:
         kept = self._kept.get(run_id)
         if kept is None or not kept.events:
-            raise UnknownRun(f"no run {run_id!r} in this store; it has {len(self._runs())}")
+            count = len(self._runs())
+            runs = f"{count} run{'' if count == 1 else 's'}"
+            raise UnknownRun(f"no run {run_id!r} in this store, which has {runs}.")
         return kept

@@ -160,7 +160,10 @@ class Writer:
         """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         if not self._put(_Job(work, committed, failed, future)):
-            raise StoreError(f"the store {self._path} is closed")
+            raise StoreError(
+                f"the store {self._path} is closed. Fix: open another SqliteStore for this path, "
+                "or close this one later."
+            )
         return future
 
     def post(

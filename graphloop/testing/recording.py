@@ -19,6 +19,7 @@ from typing import Final, Literal, TypeAlias, final
 
 from ..errors import ConfigError, ProviderError
 from ..providers import (
+    ApiKey,
     ModelSession,
     Provider,
     Restarted,
@@ -43,7 +44,7 @@ def recorded(
     path: str | Path,
     *,
     mode: Mode = "auto",
-    api_key: str | None = None,
+    api_key: ApiKey | None = None,
     base_url: str | None = None,
 ) -> Provider:
     """Return a model whose replies are recorded in a file, or replayed from it.
@@ -100,7 +101,7 @@ class RecordedModel:
     def __init__(self, model: Provider, path: Path) -> None:
         self.label = model.label
         self._model, self._path = model, path
-        self._begun: list[Path] = []  # A list, which copies of this model share.
+        self._begun: list[Path] = []  # Mutable on purpose: `copy(self)` shares it.
 
     def accessed(self, **access: object) -> RecordedModel:
         """Return this model with other `timeouts` or `headers`, writing to the same file."""

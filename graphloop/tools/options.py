@@ -177,26 +177,28 @@ def kind_of(kind: ToolKind | None, execute: Callable[..., object] | None, place:
     return kind
 
 
-def definition_text(kind: ToolKind, definition: Mapping[str, object] | None, name: str) -> str:
+def definition_text(
+    kind: ToolKind, definition: Mapping[str, object] | None, name: str, wire: str = ""
+) -> str:
     """Return a provider tool's definition as compact JSON; empty for a tool of another kind.
 
     Raises:
-        ToolDefinitionError: the definition is not JSON, has no `type`, or has another `name`; or a
-            tool of another kind has a definition.
+        ToolDefinitionError: the definition is missing, is not JSON, or has another `name`; or a
+            tool of another kind has a definition or a wire.
     """
     place = f"tool {name!r}"
     if kind != "provider":
-        if definition is None:
+        if definition is None and not wire:
             return ""
         raise ToolDefinitionError(
-            f"{place}: expected a definition with kind 'provider' only, found one with kind "
-            f"{kind!r}. Fix: drop it, or use provider_tool(…)."
+            f"{place}: expected a definition and a wire with kind 'provider' only, found one with "
+            f"kind {kind!r}. Fix: drop it, or use provider_tool(…)."
         )
     fields = {} if definition is None else dict(definition)
-    if fields.get("name") != name or not isinstance(fields.get("type"), str):
+    if not fields or fields.get("name", name) != name:
         raise ToolDefinitionError(
-            f"{place}: expected a definition with a 'type' and the tool's own 'name', "
-            f"found {definition!r}. Fix: add what is missing, and do not rename it."
+            f"{place}: expected a definition whose 'name', if it has one, is the tool's own, "
+            f"found {definition!r}. Fix: give the definition, and do not rename it."
         )
     try:
         return json.dumps(fields, allow_nan=False, separators=(",", ":"))

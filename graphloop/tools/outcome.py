@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails, to_json
 
 from ..errors import ToolError
-from ..values import FilePart, ImagePart, ResultStatus, TextPart, UserPart, evolve
+from ..media import MediaPart
+from ..values import ResultStatus, TextPart, UserPart, evolve
 
 __all__ = [
     "ArgumentsRejected",
@@ -124,12 +125,12 @@ def shorten(text: str, chars_max: int) -> str:
 
 
 def _parts(value: object) -> tuple[UserPart, ...]:
-    if isinstance(value, TextPart | ImagePart | FilePart):
+    if isinstance(value, TextPart | MediaPart):
         return (value,)
     if not isinstance(value, list | tuple):
         return ()
     items = cast("Sequence[object]", value)  # isinstance does not know the item types.
-    parts = tuple(item for item in items if isinstance(item, TextPart | ImagePart | FilePart))
+    parts = tuple(item for item in items if isinstance(item, TextPart | MediaPart))
     return parts if len(parts) == len(items) else ()
 
 

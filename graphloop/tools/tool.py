@@ -108,7 +108,8 @@ class Tool(Generic[P, R_co]):
     Calling the tool calls `execute` directly: arguments are not checked, exceptions pass through.
 
     `kind` is for tools that are not functions. The driver runs an "agent" tool as a child run. The
-    model's server runs a "provider" tool, by its `definition` and under the name in it.
+    model's server runs a "provider" tool, by its `definition`, which only the wire format `wire`
+    sends (`provider_tool`).
 
     Raises:
         ToolDefinitionError: the name, the parameters or an option is not valid.
@@ -116,7 +117,7 @@ class Tool(Generic[P, R_co]):
 
     __slots__ = ("_call", "_execute", "_options", "_parameters", "policy", "spec")
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a provider's tool has two fields more than a function
         self,
         *,
         name: str,
@@ -125,6 +126,7 @@ class Tool(Generic[P, R_co]):
         execute: Callable[P, R_co] | None = None,
         kind: ToolKind | None = None,
         definition: Mapping[str, object] | None = None,
+        wire: str = "",
         **options: Unpack[ToolOptions],
     ) -> None:
         """Check the options and compile the parameters once, so that a call costs little."""
@@ -142,8 +144,9 @@ class Tool(Generic[P, R_co]):
             self._parameters.schema,
             own_kind,
             ends=self.policy.ends_run,
-            definition=definition_text(own_kind, definition, name),
+            definition=definition_text(own_kind, definition, name, wire),
             lock=self.policy.lock(name),
+            wire=wire,
         )
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
@@ -195,6 +198,7 @@ class Tool(Generic[P, R_co]):
             execute=self._execute,
             kind=self.spec.kind,
             definition=json.loads(text) if (text := self.spec.definition) else None,
+            wire=self.spec.wire,
             **self._options,
         )
 
@@ -324,20 +328,36 @@ AnyTool: TypeAlias = Tool[..., object]
 UNKNOWN_HERE: Final = "The parameters of a provider's tool: only its server knows them."
 
 
-def provider_tool(definition: Mapping[str, object]) -> AnyTool:
+def provider_tool(
+    definition: Mapping[str, object], *, name: str | None = None, wire: str = ""
+) -> AnyTool:
     """Return a tool that the model's server runs, from the provider's JSON definition.
 
-    Calls of the tool never reach this process.
+        search = provider_tool({"type": "web_search"}, wire="openai-responses")
+        search = provider_tool({"google_search": {}}, wire="google")
+
+    Calls of the tool never reach this process. A model on a wire format that does not take the
+    definition refuses the tool before a request is sent.
+
+    Args:
+        definition: the tool as the provider's page describes it; it is sent unchanged.
+        name: the tool's name in this program, where the definition has none; by default the
+            definition's `name`, its `type`, or its only field.
+        wire: the name of the wire format that the definition belongs to; by default every wire
+            format that knows its form sends it.
 
     Raises:
-        ToolDefinitionError: the definition is not JSON, or has no `type` or no legal `name`.
+        ToolDefinitionError: the definition is empty or not JSON, or the name is not legal.
     """
-    name = definition.get("name")
-    if not isinstance(name, str):
+    known = definition.get("name", definition.get("type", next(iter(definition), None)))
+    called = known if name is None else name
+    if not isinstance(called, str):
         raise ToolDefinitionError(
-            f"provider_tool: expected a definition with a 'type' and a 'name', found "
-            f"{definition!r}. Fix: copy it from the provider's page."
+            f"provider_tool: expected a definition with a 'name', a 'type' or one field of the "
+            f"tool's name, found {definition!r}. Fix: copy it from the provider's page."
         )
     # Made here, not at import: pydantic takes long to make a model class.
     parameters = pydantic.create_model("Unknown", __doc__=UNKNOWN_HERE)
-    return Tool(name=name, parameters=parameters, kind="provider", definition=definition)
+    return Tool(
+        name=called, parameters=parameters, kind="provider", definition=definition, wire=wire
+    )

@@ -1,7 +1,7 @@
 """Document: the content of a topology file as frozen values.
 
 A run finds agents by name, but the checker also needs their graphs. A node that runs agents of the
-file is therefore wrapped in `Included`, which adds the agents' graphs to the node's contract.
+file is therefore wrapped in `NodeWithGraphs`, which adds the agents' graphs to the node's contract.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
     "AnyNode",
     "Document",
     "Ignore",
-    "Included",
+    "NodeWithGraphs",
     "agents_of",
     "document_of",
     "documents_below",
@@ -111,7 +111,7 @@ def _document_of(graph: NodeGraph[Any], made: dict[int, Document]) -> Document:
         graphs: dict[str, NodeGraph[Any]] = {}
         names: set[str] = set()
         for node in unwrapped(graph.nodes.values()):
-            graphs |= dict(node.graphs) if isinstance(node, Included) else {}
+            graphs |= dict(node.graphs) if isinstance(node, NodeWithGraphs) else {}
             names |= {*agents_of(node)}
         agents = {
             name: AgentEntry(_document_of(graphs[name], made) if name in graphs else None)
@@ -133,7 +133,7 @@ def rows_with(graph: NodeGraph[Any], nodes: Mapping[str, AnyNode] | None = None)
 
 @final
 @dataclass(frozen=True)
-class Included:
+class NodeWithGraphs:
     """Wraps a node that runs agents, and adds the agents' known graphs to its contract."""
 
     node: AnyNode
@@ -177,7 +177,7 @@ class Included:
 
 def agents_of(node: object) -> tuple[str, ...]:
     """Return the names of the agents that a node runs and whose graphs it does not contain."""
-    if isinstance(node, Included):
+    if isinstance(node, NodeWithGraphs):
         return agents_of(node.node)
     contract = getattr(node, "contract", None)
     children = contract.children if isinstance(contract, Contract) else ()
@@ -200,10 +200,10 @@ def with_graphs(node: AnyNode, graphs: Mapping[str, NodeGraph[Any]]) -> AnyNode:
 
     A node that runs none of these agents is returned unchanged.
     """
-    if isinstance(node, Included):
+    if isinstance(node, NodeWithGraphs):
         before = dict(node.graphs)
         new = {name: graphs[name] for name in agents_of(node) if name in graphs}
         is_same = all(before.get(name) is graph for name, graph in new.items())
         return node if is_same else with_graphs(node.node, before | new)
     known = tuple([(name, graphs[name]) for name in agents_of(node) if name in graphs])
-    return Included(node, known) if known else node
+    return NodeWithGraphs(node, known) if known else node

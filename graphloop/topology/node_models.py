@@ -33,7 +33,7 @@ from pydantic import Field, PlainValidator, TypeAdapter, ValidationInfo
 
 from ..errors import ConfigError, nearest
 from ..node_protocol import OwnKind, is_node
-from ..nodes import NEVER, Branch, Fallback, Function, Reducer, Retrying
+from ..nodes import NEVER, Branch, Fallback, Function, JoinForm, Retrying
 from ..outcomes import Failed, Outcome, outcome_name
 from ..values import ToolChoice
 from .conditions import RulesForm, StopForm
@@ -323,7 +323,7 @@ FORMS: Final[Mapping[str, Form]] = {
     "max_steps": Positive,
     "max_tool_errors": Positive,
     "node": Part,
-    "reducer": Reducer,
+    "reducer": JoinForm,
     "retries": Counted,
     "routes": RoutesForm,
     "rules": RulesForm,

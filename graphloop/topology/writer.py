@@ -26,7 +26,7 @@ from ..rules import rules_to_data
 from .compose import DEPTH_MAX
 from .conditions import STOPS
 from .diagnostics import FAULT, Diagnostics, TopologyError
-from .document import AgentEntry, AnyNode, Document, Included, graphs_run
+from .document import AgentEntry, AnyNode, Document, NodeWithGraphs, graphs_run
 from .models import ELSE, Reading
 from .node_models import NODE, SHORT, NodeKind, Renamed, class_fields, meaning_of
 from .reader import read_text
@@ -258,7 +258,7 @@ def _reason(details: Mapping[str, Any]) -> str:
 
 def _node(node: AnyNode, registry: Registry, *, is_part: bool) -> dict[str, Data]:
     """Convert a node to data; include its name only if it is nested in another node."""
-    plain = node.node if isinstance(node, Included) else node
+    plain = node.node if isinstance(node, NodeWithGraphs) else node
     name = str(getattr(plain, "name", ""))
     for use in (*LIBRARY, *registry.names("node")):
         meaning = meaning_of(use, registry)

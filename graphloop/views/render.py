@@ -215,8 +215,7 @@ def _drawn(program: str, dot_text: str, format: PictureFormat) -> bytes:  # noqa
     except subprocess.CalledProcessError as failure:
         said = cast("bytes", failure.stderr).decode(errors="replace").strip()
         raise ConfigError(
-            f"{format}: expected a picture from {name}, found its refusal {said!r}. "
-            f"Fix: mend the DOT text, or choose another format."
+            f"{name} could not draw {format}: {said}. Fix: choose another format."
         ) from failure
     except subprocess.TimeoutExpired as expired:
         raise ConfigError(

@@ -11,14 +11,26 @@ from typing import Any
 import pytest
 
 from graphloop import Agent, EndReason, ask
-from graphloop.errors import ConfigError
-from graphloop.providers.anthropic.server_tools import anthropic_code_execution
+from graphloop.errors import ConfigError, Overloaded
+from graphloop.parts import ToolCallPart, ToolResultPart
+from graphloop.providers.anthropic.server_tools import (
+    anthropic_code_execution,
+    anthropic_web_search,
+)
 from graphloop.providers.anthropic.wire import AnthropicMessages
-from graphloop.providers.base import ModelSession, TextDelta, UsageSoFar
+from graphloop.providers.base import (
+    ModelSession,
+    ProviderToolDelta,
+    TextDelta,
+    UsageSoFar,
+    Wire,
+)
 from graphloop.providers.http import Endpoint, HttpProvider
 from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.run import History
 from graphloop.stores.sqlite import SqliteStore
+from graphloop.testing import ScriptedModel
+from graphloop.tools import AnyTool, provider_tool
 from graphloop.values import (
     FinishReason,
     Message,
@@ -29,6 +41,7 @@ from graphloop.values import (
     ToolSpec,
     Usage,
     UserMessage,
+    evolve,
 )
 from tests.wire_server import Answer, WireServer, sse
 
@@ -210,17 +223,99 @@ def test_only_words_are_shown_and_searches_are_counted() -> None:
     assert [reply.usage for reply in replies] == [
         Usage(9, 40, server_tool_calls=count) for count in (2, 1, 0)
     ]
-    assert {type(one) for one in live} == {TextDelta, UsageSoFar}
+    assert {type(one) for one in live} == {TextDelta, ProviderToolDelta, UsageSoFar}
 
 
-async def test_a_wire_without_server_tools_refuses_them() -> None:
-    """The caller must know that nobody will look anything up."""
+async def test_a_stream_shows_what_the_server_runs() -> None:
+    """A page can show the search; it is no call of ours."""
+    answers = [streamed(PAUSED, "pause_turn", 2), streamed(ANSWER, "end_turn", 1)]
+    async with WireServer(answers) as server:
+        provider = HttpProvider(AnthropicMessages("m"), Endpoint(server.url, "k"))
+        agent = Agent(provider, tools=[anthropic_web_search()])
+        parts = [part async for part in agent.stream("When is high tide?").full_stream]
+        await agent.aclose()
+
+    runs = [part for part in parts if isinstance(part, ProviderToolDelta)]
+    searched = '{"query": "tides \\u2014 today", "n": 1.5}'
+    assert runs == [
+        ProviderToolDelta(0, "web_search", "started"),
+        ProviderToolDelta(0, "web_search", "running", searched),
+        ProviderToolDelta(0, "web_search", "done"),
+        ProviderToolDelta(1, "web_search", "started"),
+        ProviderToolDelta(1, "web_search", "running", "{}"),
+        ProviderToolDelta(1, "web_search", "failed"),
+        ProviderToolDelta(2, "tide", "started"),
+        ProviderToolDelta(2, "tide", "running", '{"port": "Kiel"}'),
+        ProviderToolDelta(2, "tide", "failed"),
+        ProviderToolDelta(3, "bash_code_execution", "done"),
+        ProviderToolDelta(4, "web_search", "started"),
+        ProviderToolDelta(4, "web_search", "running", '{"query": "moon"}'),
+    ]
+    assert not [part for part in parts if isinstance(part, ToolCallPart | ToolResultPart)]
+
+
+WIRES: Mapping[str, Wire] = {"anthropic": AnthropicMessages("m"), "openai": OpenAIChat("m")}
+SERVER_TOOLS: Mapping[str, AnyTool] = {
+    "anthropic": anthropic_web_search(),
+    "openai-responses": provider_tool({"type": "web_search"}, wire="openai-responses"),
+    "google": provider_tool({"google_search": {}}, wire="google"),
+    # Without a wire, the form decides.
+    "a form of responses": provider_tool({"type": "web_search"}),
+    "a form of google": provider_tool({"google_search": {}}),
+}
+on_another_wire = pytest.mark.parametrize(
+    ("wire", "tool"),
+    [
+        pytest.param(wire, tool, id=f"{owner} on {name}")
+        for name, wire in WIRES.items()
+        for owner, tool in SERVER_TOOLS.items()
+        if owner != name
+    ],
+)
+
+
+@on_another_wire
+async def test_a_server_tool_of_another_wire_is_refused_at_once(wire: Wire, tool: AnyTool) -> None:
+    """The caller must know that nobody will look anything up; the request is not sent."""
     async with WireServer() as server:
-        provider = HttpProvider(OpenAIChat("m"), Endpoint(server.url, "k"))
-        with pytest.raises(ConfigError, match="'web_search'"):
-            await anext(provider.session().stream(ModelRequest(ASK, (SEARCH,))))
+        provider = HttpProvider(wire, Endpoint(server.url, "k"))
+        willing = Agent(ScriptedModel(["Yes."]), tools=[tool])
+
+        with pytest.raises(ConfigError, match=f"tool '{tool.name}': .* Fix: "):
+            Agent(provider, tools=[tool])
+        with pytest.raises(ConfigError, match=f"'{tool.name}'"):
+            willing.with_options(model=provider)
+        with pytest.raises(ConfigError, match=f"'{tool.name}'"):
+            await willing.generate("Look it up.", model=provider)
+        with pytest.raises(ConfigError, match=f"'{tool.name}'"):
+            await anext(provider.session().stream(ModelRequest(ASK, (tool.spec,))))
+
         assert server.requests == []
-        await provider.aclose()
+        assert Agent(provider, tools=[tool, pay], active_tools=["pay"])
+        assert Agent(provider, tools=[tool], prepare_step=lambda _: None)
+
+
+@on_another_wire
+async def test_a_fallback_on_another_wire_is_sent_nothing(wire: Wire, tool: AnyTool) -> None:
+    """A model that cannot search would answer from memory, as if it had searched."""
+    async with WireServer() as server:
+        provider = HttpProvider(wire, Endpoint(server.url, "k"))
+        busy = ScriptedModel([Overloaded("busy")])
+        agent = Agent(busy, tools=[tool], fallback_models=[provider])
+
+        with pytest.raises(ConfigError, match=f"'{tool.name}'"):
+            await agent.generate("Look it up.")
+
+        assert server.requests == []
+
+
+@pytest.mark.parametrize("name", sorted(WIRES.keys() & SERVER_TOOLS.keys()))
+def test_a_wire_takes_its_own_server_tools(name: str) -> None:
+    """With or without the name of the wire, where the form is its own."""
+    spec = SERVER_TOOLS[name].spec
+
+    for sent in (spec, evolve(spec, wire="")):
+        WIRES[name].check_tool(sent)
 
 
 CALL: tuple[Block, ...] = ({"type": "tool_use", "id": "t1", "name": "pay", "input": {}},)

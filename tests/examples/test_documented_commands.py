@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from graphloop.cli.errors import Status
-from graphloop.cli.target import EXECUTED
+from graphloop.cli.modules import EXECUTED
 from graphloop.topology import registry, topology_schema
 from tests.examples.gallery import GALLERY, NAMES
 from tests.unit.cli.command_line import ROOT, called

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import tomllib
 from pathlib import Path
 from types import FrameType
 
@@ -14,27 +15,19 @@ import graphloop
 from graphloop import Agent, tool
 from graphloop.testing import ScriptedModel
 
-__all__ = ["PAGE", "page"]
+__all__ = ["PACKAGE", "PAGE", "ROOMS", "page"]
 
 PACKAGE = Path(graphloop.__file__).parent
 PAGE = PACKAGE.parent / "docs" / "architecture.md"
 
-ROOMS = (
-    *("policy", "rules", "conversation", "limits", "tools", "nodes", "stores", "providers"),
-    *(
-        "driver",
-        "messages",
-        "parts",
-        "proofs",
-        "views",
-        "otel",
-        "agent",
-        "own_nodes",
-        "topology",
-        "testing",
-        "cli",
-    ),
+LAYERS = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text("utf-8"))["tool"][
+    "importlinter"
+]["contracts"][0]["layers"]
+
+ROOMS = tuple(
+    name for layer in reversed(LAYERS) for name in layer.split(" | ") if (PACKAGE / name).is_dir()
 )
+"""The folders of the package, lowest first; `lint-imports` refuses a folder without a layer."""
 
 INTRODUCTION = """\
 # The house on one page
@@ -43,8 +36,10 @@ Printed from the code by `python -m tests.house.architecture`; a test keeps it a
 
 The package's root is the kernel: values, events, effects, the graph, the run, and `step`.
 Read `step.py` first, then `loop.py`: the standard loop as a table.
-Each folder is a room. It imports from the kernel and from rooms above it in this list; `policy` and
-`rules` hold values that the kernel carries, and lie below it.
+Four files of the root are not the kernel: `loop.py` imports the nodes of its table, `lazy.py` loads
+public names, `__init__.py` lists them, and `__main__.py` starts the command line.
+Each folder is a room. It imports from the kernel and from rooms above it in this list; `media`,
+`policy` and `rules` hold values that the kernel carries, so the kernel imports them.
 """
 
 WALK = """\
@@ -64,7 +59,7 @@ async def read(x: int) -> str:
 def page() -> str:
     """Return the page as it should stand."""
     kernel = sorted(PACKAGE.glob("*.py"))
-    parts = [INTRODUCTION, "## Kernel\n", _files(kernel)]
+    parts = [INTRODUCTION, "## Root\n", _files(kernel)]
     for room in ROOMS:
         files = sorted((PACKAGE / room).rglob("*.py"))
         opening = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text("utf-8")))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.house.architecture import PAGE, page
+from tests.house.architecture import PACKAGE, PAGE, ROOMS, page
 
 
 def test_the_page_is_as_the_code_is() -> None:
@@ -10,3 +10,10 @@ def test_the_page_is_as_the_code_is() -> None:
     again = "run `python -m tests.house.architecture`"
 
     assert PAGE.read_text(encoding="utf-8") == page(), again
+
+
+def test_every_folder_is_on_the_page() -> None:
+    """A room that the page leaves out is a room that no stranger finds."""
+    folders = [path.parent.name for path in PACKAGE.glob("*/__init__.py")]
+
+    assert sorted(folders) == sorted(ROOMS)

@@ -21,6 +21,7 @@ KERNEL_IMPORTS = frozenset(
         "difflib",
         "enum",
         "fnmatch",
+        "hashlib",
         "itertools",
         "json",
         "msgspec",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from graphloop import EndReason, RunResult
 from graphloop.conversation.repair import open_calls, repaired
 from graphloop.parts.parts import ErrorPart, Finish, Part, PartView, Warned
-from graphloop.providers.base import ReasoningDelta, TextDelta, ToolCallDelta
+from graphloop.providers.base import LIVE
 from graphloop.replay import replay, replay_steps
 from graphloop.stores.memory import MemoryStore
 from graphloop.values import FinishReason, Reply
@@ -21,7 +21,7 @@ from tests.strategies import call, model_moves, reply
 scripts = st.lists(model_moves | st.just(ConnectionError("line")), max_size=4)
 CUT = reply("half", call(arguments="{"), finish=FinishReason.LENGTH)
 
-LIVE_ONLY = (TextDelta, ReasoningDelta, ToolCallDelta, Warned, Finish, ErrorPart)
+LIVE_ONLY = (*LIVE, Warned, Finish, ErrorPart)
 """Parts that are not in the journal: deltas, warnings, and the end as the front door tells it."""
 
 

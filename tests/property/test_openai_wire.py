@@ -11,17 +11,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from graphloop.errors import ProviderError
+from graphloop.media import MediaPart, Url
 from graphloop.providers.base import (
     Delta,
     ReasoningDelta,
     ServerEvent,
     TextDelta,
+    ToolCallDelta,
     UsageSoFar,
 )
 from graphloop.run import History
 from graphloop.values import (
     AssistantMessage,
-    ImagePart,
     Message,
     ModelRequest,
     OutputSpec,
@@ -49,7 +50,9 @@ call_drafts = st.builds(
     extras,
 )
 user_messages = st.builds(UserMessage, any_text)
-contents = any_text | st.tuples(st.builds(TextPart, any_text), st.builds(ImagePart, st.just("u")))
+contents = any_text | st.tuples(
+    st.builds(TextPart, any_text), st.just(MediaPart("image/*", Url("u")))
+)
 
 
 @st.composite
@@ -135,6 +138,7 @@ def shown(deltas: Iterable[Delta]) -> tuple[str, str, dict[int, tuple[str, str, 
             case ReasoningDelta():
                 reasoning += delta.text
             case _:
+                assert isinstance(delta, ToolCallDelta)
                 call_id, name, arguments = calls.get(delta.index, ("", "", ""))
                 known = (call_id + delta.id, name + delta.name)
                 calls[delta.index] = (*known, arguments + delta.arguments_delta)

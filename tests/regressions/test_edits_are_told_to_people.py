@@ -63,7 +63,7 @@ def test_an_edit_without_an_argument_is_refused_for_a_person(
         asyncio.run(door(tmp_path / "runs.db"))
 
     said = str(refused.value)
-    assert "An edit replaces all arguments: give each that is needed." in said
+    assert "Fix: give every argument that is needed, since an edit replaces all of them." in said
     assert "order" in said
     assert "call the tool again" not in said
 

@@ -67,6 +67,7 @@ assert_type(client, Tool[..., object])
 web = anthropic_web_search(max_uses=3, user_location={"city": "Oslo"})
 assert_type(web, Tool[..., object])
 other = provider_tool({"type": "search_1", "name": "search"})
+assert_type(provider_tool({"google_search": {}}, name="find", wire="google"), Tool[..., object])
 mixed: list[Tool] = [get_weather, add, pay, by_model, client, web, other]
 box = Toolbox([get_weather, add, search, client])
 renamed = Toolbox({"weather": get_weather, "find": by_model})

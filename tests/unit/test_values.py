@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from graphloop.media import MediaPart, Url
 from graphloop.values import (
     AssistantMessage,
-    ImagePart,
     OpaquePart,
     ReasoningPart,
     TextPart,
@@ -70,7 +70,7 @@ def test_a_result_s_value_is_json_where_it_is_json(content: str, value: object) 
 
 def test_the_text_of_parts_is_their_text() -> None:
     """Images have none."""
-    parts = (TextPart("a"), ImagePart("https://example.org/x.png"), TextPart("b"))
+    parts = (TextPart("a"), MediaPart("image/*", Url("https://example.org/x.png")), TextPart("b"))
 
     assert "ab" == result(parts).text
 

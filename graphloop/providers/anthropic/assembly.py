@@ -8,29 +8,46 @@ errors to `BadReply`.
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import Mapping, MutableMapping
+from typing import Final, TypeAlias, final
 
 from ...values import AssistantPart, OpaquePart, ReasoningPart, TextPart, ToolCall
-from ..base import Delta, ReasoningDelta, TextDelta, ToolCallDelta
+from ..base import Delta, ProviderToolDelta, ReasoningDelta, TextDelta, ToolCallDelta
 from ..text import TextJoiner, whole_text
-from ..wire_json import JsonObject, is_list, is_object_text, json_text, object_or_empty
+from ..wire_json import (
+    JsonObject,
+    is_list,
+    is_object,
+    is_object_text,
+    json_text,
+    object_or_empty,
+)
 
-__all__ = ["Block", "new_block", "string"]
+__all__ = ["Block", "ServerRuns", "new_block", "string"]
+
+ServerRuns: TypeAlias = MutableMapping[str, tuple[int, str]]
+"""The index and the name of each tool run of the server, by the id of its call."""
+
+CALL: Final = "_tool_use"
+RESULT: Final = "_tool_result"
 
 
-def new_block(start: JsonObject, calls: int) -> Block:
-    """Return the block object for a start event; `calls` is the number of earlier tool calls."""
-    match start["type"]:
-        case "text":
-            return _TextBlock(start)
-        case "thinking":
-            return _ThinkingBlock(start)
-        case "redacted_thinking":
-            return _RedactedBlock(start)
-        case "tool_use":
-            return _CallBlock(start, calls)
-        case _:
-            return Block(start)
+def new_block(start: JsonObject, calls: int, server_runs: ServerRuns) -> Block:
+    """Return the block object for a start event.
+
+    Args:
+        start: the content block of the event.
+        calls: the number of earlier tool calls.
+        server_runs: the earlier tool runs of the server; a new run is added.
+    """
+    kind = string(start, "type")
+    if kind == "tool_use":
+        return _CallBlock(start, calls)
+    if kind.endswith(CALL):
+        return _ServerCallBlock(start, server_runs)
+    if kind.endswith(RESULT):
+        return _ServerResultBlock(start, server_runs)
+    return _BLOCKS.get(kind, Block)(start)
 
 
 def string(fields: JsonObject, key: str) -> str:
@@ -46,7 +63,7 @@ def string(fields: JsonObject, key: str) -> str:
 class Block:
     """A content block being assembled; this base class keeps block types without a subclass.
 
-    Such blocks are calls of server tools, their results, fallbacks and unknown types.
+    Such blocks are fallbacks and unknown types.
 
     Attributes:
         is_call: whether the block is a tool call that the model's server does not run itself.
@@ -223,6 +240,53 @@ class _CallBlock(Block):
 
     def _show(self, arguments: str) -> Delta | None:
         return ToolCallDelta(self._index, "", "", arguments) if arguments else None
+
+
+@final
+class _ServerCallBlock(Block):
+    """The call of a tool that the server runs itself, such as a web search."""
+
+    def __init__(self, start: JsonObject, server_runs: ServerRuns) -> None:
+        super().__init__(start)
+        self._name = string(start, "name")
+        self._index = len(server_runs)
+        self._closed = False
+        server_runs[string(start, "id") or f"#{self._index}"] = self._index, self._name
+
+    def opened(self) -> Delta:
+        return ProviderToolDelta(self._index, self._name, "started")
+
+    def closed(self) -> Delta | None:
+        super().closed()
+        if self._closed:
+            return None
+        self._closed = True
+        arguments = self.joiner.text or json_text(self.start.get("input") or {})
+        return ProviderToolDelta(self._index, self._name, "running", arguments)
+
+
+@final
+class _ServerResultBlock(Block):
+    """The result of a tool that the server has run; a paused turn has sent its call earlier."""
+
+    def __init__(self, start: JsonObject, server_runs: ServerRuns) -> None:
+        super().__init__(start)
+        call_id = string(start, "tool_use_id")
+        unknown = len(server_runs), string(start, "type").removesuffix(RESULT)
+        self._index, self._name = server_runs.setdefault(call_id, unknown)
+
+    def opened(self) -> Delta:
+        content = self.start.get("content")
+        refused = is_object(content) and string(content, "type").endswith("_error")
+        failed = refused or self.start.get("is_error") is True
+        return ProviderToolDelta(self._index, self._name, "failed" if failed else "done")
+
+
+_BLOCKS: Final[Mapping[str, type[Block]]] = {
+    "text": _TextBlock,
+    "thinking": _ThinkingBlock,
+    "redacted_thinking": _RedactedBlock,
+}
 
 
 def _merged(old: object, new: object) -> object:

@@ -7,13 +7,12 @@ blank text, so a blank block becomes the empty string, which is left out of the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import assert_never
+from typing import Final, assert_never
 
 from ...errors import ConfigError
+from ...media import FileId, Inline, MediaPart, Url
 from ...values import (
     AssistantMessage,
-    FilePart,
-    ImagePart,
     OpaquePart,
     ReasoningPart,
     SystemMessage,
@@ -23,7 +22,8 @@ from ...values import (
     UserMessage,
     UserPart,
 )
-from ..wire_json import json_text, object_in, object_or_empty, object_text, sent_name
+from ..media import MediaPlace, MediaRow, MediaTable, base64_text
+from ..wire_json import JsonObject, json_text, object_in, object_or_empty, object_text, sent_name
 
 __all__ = ["ANTHROPIC_WIRE", "assistant_blocks", "result_block", "system_block", "user_blocks"]
 
@@ -41,7 +41,7 @@ def system_block(message: SystemMessage) -> str:
 
 def user_blocks(message: UserMessage) -> list[str]:
     """Return the content blocks of a user message, without blank text."""
-    return _blocks_of(message.content)
+    return _blocks_of(message.content, "user")
 
 
 def result_block(result: ToolResult, wire_id: str) -> str:
@@ -50,7 +50,7 @@ def result_block(result: ToolResult, wire_id: str) -> str:
     if isinstance(content, str):
         body = f',"content":{json_text(content)}' if content else ""
     else:
-        blocks = ",".join(_blocks_of(content))
+        blocks = ",".join(_blocks_of(content, "tool"))
         body = f',"content":[{blocks}]' if blocks else ""
     failed = ',"is_error":true' if result.is_error else ""
     return f'{{"type":"tool_result","tool_use_id":{json_text(wire_id)}{body}{failed}}}'
@@ -76,24 +76,24 @@ def assistant_blocks(message: AssistantMessage, wire_ids: Sequence[str]) -> list
                 blocks.append(_reasoning_block(part) if native and not cut else "")
             case OpaquePart():
                 blocks.append(_opaque_block(part) if native else "")
+            case MediaPart():
+                blocks.append(_media_block(part, "assistant") if native else "")
             case _:
                 assert_never(part)
     return [block for block in blocks if block]
 
 
-def _blocks_of(content: str | Iterable[UserPart]) -> list[str]:
+def _blocks_of(content: str | Iterable[UserPart], place: MediaPlace) -> list[str]:
     parts = (TextPart(content),) if isinstance(content, str) else content
-    return [block for part in parts if (block := _user_block(part))]
+    return [block for part in parts if (block := _user_block(part, place))]
 
 
-def _user_block(part: UserPart) -> str:
+def _user_block(part: UserPart, place: MediaPlace) -> str:
     match part:
         case TextPart():
             return _text_block(part.text, part.extra)
-        case ImagePart():
-            return _image_block(part)
-        case FilePart():
-            return _document_block(part)
+        case MediaPart():
+            return _media_block(part, place)
         case _:
             assert_never(part)
 
@@ -105,33 +105,61 @@ def _text_block(text: str, extra: str = "") -> str:
     return _with_extra(f'{{"type":"text","text":{json_text(text)}}}', extra, ("type", "text"))
 
 
-def _image_block(part: ImagePart) -> str:
-    if part.detail:
-        raise ConfigError(
-            f"ImagePart.detail: expected '', for the Anthropic Messages wire has none, found "
-            f"{part.detail!r}. Fix: leave it out for this model."
-        )
-    source: dict[str, str] = (
-        {"type": "base64", "media_type": part.media_type, "data": part.source}
-        if part.media_type
-        else {"type": "url", "url": part.source}
-    )
-    return json_text({"type": "image", "source": source})
+def _media_block(part: MediaPart, place: MediaPlace) -> str:
+    return json_text(_MEDIA.json_of(part, place))
 
 
-def _document_block(part: FilePart) -> str:
-    if part.media_type != "application/pdf":
+def _image(part: MediaPart, extra: JsonObject) -> JsonObject:
+    return {"type": "image", "source": _source(part), **extra}
+
+
+def _document(part: MediaPart, extra: JsonObject) -> JsonObject:
+    title = {"title": part.name} if part.name else {}
+    return {"type": "document", "source": _source(part), **title, **extra}
+
+
+def _text_document(part: MediaPart, extra: JsonObject) -> JsonObject:
+    assert isinstance(part.source, Inline), "the row has no other source"
+    try:
+        text = part.source.data.decode("utf-8")
+    except UnicodeDecodeError as error:
         raise ConfigError(
-            f"file {part.name!r}: expected media type 'application/pdf', found "
-            f"{part.media_type!r}. Send its text as a TextPart, or an image as an ImagePart."
-        )
-    block: dict[str, object] = {
-        "type": "document",
-        "source": {"type": "base64", "media_type": part.media_type, "data": part.data},
-    }
-    if part.name:
-        block["title"] = part.name
-    return json_text(block)
+            f"{part.label}: expected text in UTF-8, found {error}. Fix: convert it to UTF-8."
+        ) from error
+    # The API knows one type of text; the name tells the model what the text is.
+    source = {"type": "text", "media_type": "text/plain", "data": text}
+    title = {"title": part.name} if part.name else {}
+    return {"type": "document", "source": source, **title, **extra}
+
+
+def _source(part: MediaPart) -> JsonObject:
+    match part.source:
+        case Inline():
+            data = base64_text(part.source)
+            return {"type": "base64", "media_type": part.media_type, "data": data}
+        case Url(url=url):
+            return {"type": "url", "url": url}
+        case FileId(id=file_id):
+            return {"type": "file", "file_id": file_id}
+        case _:
+            assert_never(part.source)
+
+
+_OF_DOCUMENTS: Final = ("cache_control", "citations", "context")
+_MEDIA: Final = MediaTable(
+    ANTHROPIC_WIRE,
+    (
+        MediaRow(
+            ("image/png", "image/jpeg", "image/gif", "image/webp"),
+            (Inline, Url, FileId),
+            _image,
+            extra=("cache_control", "transformations"),
+        ),
+        MediaRow(("application/pdf",), (Inline, Url, FileId), _document, extra=_OF_DOCUMENTS),
+        MediaRow(("text/*", "application/json"), (Inline,), _text_document, extra=_OF_DOCUMENTS),
+        MediaRow(("text/*", "application/json"), (FileId,), _document, extra=_OF_DOCUMENTS),
+    ),
+)
 
 
 def _call_block(call: ToolCall, wire_id: str, extra: str) -> str:

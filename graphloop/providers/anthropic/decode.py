@@ -21,7 +21,7 @@ from ..finish_words import FinishWords, meaning
 from ..refusals import stream_error
 from ..text import TextJoiner
 from ..wire_json import JsonObject, count_of, is_list, is_object, json_text, parse_object, quoted
-from .assembly import Block, new_block, string
+from .assembly import Block, ServerRuns, new_block, string
 from .blocks import ANTHROPIC_WIRE
 from .container import container_to_keep
 
@@ -59,6 +59,7 @@ class AnthropicDecoder:
         self._words = words
         # The number of tool calls shown so far, including those before a second `message_start`.
         self._calls_shown = 0
+        self._server_runs: ServerRuns = {}
         self._handlers: dict[object, Callable[[JsonObject], _Shown]] = {
             "message_start": self._on_message_start,
             "content_block_start": self._on_block_start,
@@ -159,7 +160,7 @@ class AnthropicDecoder:
         index, start = fields["index"], fields["content_block"]
         if not isinstance(index, int):
             raise TypeError(f"index: expected a number, found {index!r}")
-        block = new_block(start, self._calls_shown)
+        block = new_block(start, self._calls_shown, self._server_runs)
         self._calls_shown += block.is_call
         if start["type"] == "fallback":
             self._fall_back(start)

@@ -12,11 +12,26 @@ from typing import Final
 from ...errors import ConfigError, nearest
 from ...values import ModelRequest, OutputSpec, Settings, ToolChoice, ToolSpec
 from ..options import options_of
+from ..tool_forms import ToolForms
 from ..wire_json import JsonObject, is_object, json_text, object_text
+from .blocks import ANTHROPIC_WIRE
 from .container import names_container
 from .output_schema import closed_schema
 
-__all__ = ["head_bytes"]
+__all__ = ["TOOLS", "head_bytes"]
+
+
+def _is_own(tool: ToolSpec, definition: JsonObject) -> bool:
+    return definition.get("name") == tool.name and isinstance(definition.get("type"), str)
+
+
+TOOLS: Final = ToolForms(
+    ANTHROPIC_WIRE,
+    "Anthropic Messages",
+    "a definition with a 'type' and the tool's 'name'",
+    _is_own,
+)
+"""The tools of Anthropic's server, which have a type with a date and a fixed name."""
 
 _OWNED: Final[Mapping[str, str]] = {
     "max_tokens": "Set Settings.max_tokens.",
@@ -94,7 +109,7 @@ def _tools(specs: tuple[ToolSpec, ...], server_tools: list[object]) -> dict[str,
 
 def _tool(spec: ToolSpec) -> str:
     if spec.kind == "provider":
-        return object_text(spec.definition, place=f"tool {spec.name!r}: definition")
+        return TOOLS.definition(spec)
     schema = object_text(spec.parameters, place=f"tool {spec.name!r}: parameters")
     description = f',"description":{json_text(spec.description)}' if spec.description else ""
     return f'{{"name":{json_text(spec.name)}{description},"input_schema":{schema}}}'

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias, TypedDict
 
 from ...tools import AnyTool, provider_tool
+from .blocks import ANTHROPIC_WIRE
 
 __all__ = [
     "UserLocation",
@@ -103,4 +104,5 @@ def anthropic_code_execution(*, version: CodeVersion = "20250825") -> AnyTool:
 
 def _tool(name: str, version: str, **options: object) -> AnyTool:
     chosen = {option: value for option, value in options.items() if value is not None}
-    return provider_tool({"type": f"{name}_{version}", "name": name, **chosen})
+    definition = {"type": f"{name}_{version}", "name": name, **chosen}
+    return provider_tool(definition, wire=ANTHROPIC_WIRE)

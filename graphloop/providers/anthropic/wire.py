@@ -11,13 +11,14 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Final, final
 
 from ...errors import ConfigError, ProviderError
-from ...values import FinishReason
+from ...values import FinishReason, ToolSpec
 from ..encoder import PrefixEncoder
 from ..finish_words import FinishWord, FinishWords
 from ..refusals import http_error
 from .blocks import ANTHROPIC_WIRE
 from .decode import AnthropicDecoder
 from .encode import anthropic_encoder
+from .head import TOOLS
 
 __all__ = ["ANTHROPIC_WORDS", "AnthropicMessages"]
 
@@ -72,6 +73,10 @@ class AnthropicMessages:
         if self.betas:
             headers["anthropic-beta"] = ",".join(self.betas)
         return headers
+
+    def check_tool(self, tool: ToolSpec) -> None:
+        """Refuse a tool that no request of this wire format can carry."""
+        TOOLS.check(tool)
 
     def encoder(self) -> PrefixEncoder:
         """Return a new encoder for the requests of one run."""

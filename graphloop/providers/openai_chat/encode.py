@@ -13,6 +13,7 @@ from ...errors import ConfigError
 from ...values import Message, ModelRequest, OutputSpec, ToolChoice, ToolSpec
 from ..encoder import EncodedHistory, PrefixEncoder
 from ..options import options_of
+from ..tool_forms import ToolForms
 from ..wire_json import (
     JsonObject,
     is_list,
@@ -22,9 +23,12 @@ from ..wire_json import (
     object_text,
     sent_name,
 )
-from .messages import Batch, encode_message
+from .messages import CHAT_WIRE, Batch, encode_message
 
-__all__ = ["chat_encoder", "is_strict"]
+__all__ = ["TOOLS", "chat_encoder", "is_strict"]
+
+TOOLS: Final = ToolForms(CHAT_WIRE, "OpenAI chat")
+"""Chat completions have no tools of the server."""
 
 _OWNED: Final[Mapping[str, str]] = {
     "max_completion_tokens": "Set Settings.max_tokens.",
@@ -104,7 +108,8 @@ def _head(
         "parallel_tool_calls": settings.parallel_tool_calls if tools else None,
     }
     fields |= {name: value for name, value in asked.items() if value is not None}
-    fields |= options  # May replace `stream_options`, which some servers refuse.
+    # Last, so that a caller's option can replace `stream_options`, which some servers refuse.
+    fields |= options
     head = json_bytes(fields)[:-1] + _response_format(request.output, options)
     if tools:
         head += b',"tools":[' + b",".join(tools) + b"]" + _choice(request.tool_choice)
@@ -156,12 +161,7 @@ def _is_strict_part(part: object) -> bool:
 
 
 def _tool(tool: ToolSpec) -> bytes:
-    if tool.kind == "provider":
-        raise ConfigError(
-            f"tool {tool.name!r}: expected a tool that runs here, found one that the model's "
-            "server runs itself; the OpenAI chat wire has none. Offer it to a model on another "
-            "wire, or give a function that does the same."
-        )
+    TOOLS.check(tool)
     parameters = object_text(tool.parameters, place=f"tool {tool.name!r}: parameters")
     about = json_bytes({"name": tool.name, "description": tool.description})[:-1]
     function = about + b',"parameters":' + parameters.encode()

@@ -13,10 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
+from ...media import FileId, Inline, MediaPart, Url
 from ...values import (
     AssistantMessage,
-    FilePart,
-    ImagePart,
     Message,
     OpaquePart,
     ReasoningPart,
@@ -27,6 +26,7 @@ from ...values import (
     UserMessage,
     UserPart,
 )
+from ..media import MediaPlace, MediaRow, MediaTable, base64_text, data_url
 from ..wire_json import JsonObject, is_object, object_in, object_or_empty, sent_name
 
 __all__ = ["CHAT_REASONING", "CHAT_WIRE", "THINKING_EXTRA", "Batch", "encode_message"]
@@ -53,7 +53,7 @@ _NOTHING: Final[tuple[JsonObject, ...]] = ()
 class Batch:
     """The call ids of the last turn, and the number of calls whose results are encoded.
 
-    `parts` holds the results' images and files. Tool messages of this wire hold only text, so
+    `parts` holds the results' media. Tool messages of this wire hold only text, so
     `parts` follow in one user message after the last result, which keeps the results together.
     """
 
@@ -113,33 +113,67 @@ def _result_text(result: ToolResult) -> str:
 def _file_parts(result: ToolResult, call_id: str) -> tuple[JsonObject, ...]:
     if isinstance(result.content, str):
         return _NOTHING
-    files = tuple(_part(part) for part in result.content if not isinstance(part, TextPart))
+    files = tuple(_part(part, "tool") for part in result.content if isinstance(part, MediaPart))
     note = f"Attached to the result of tool {result.name} (call {call_id}):"
     return ({"type": "text", "text": note}, *files) if files else _NOTHING
 
 
 def _user_content(content: str | tuple[UserPart, ...]) -> object:
-    return content if isinstance(content, str) else [_part(part) for part in content] or ""
+    return content if isinstance(content, str) else [_part(part, "user") for part in content] or ""
 
 
-def _part(part: UserPart) -> JsonObject:
+def _part(part: UserPart, place: MediaPlace) -> JsonObject:
     match part:
         case TextPart():
             return {"type": "text", "text": part.text}
-        case ImagePart():
-            url = _data_url(part.media_type, part.source) if part.media_type else part.source
-            detail = {"detail": part.detail} if part.detail else {}
-            return {"type": "image_url", "image_url": {"url": url, **detail}}
-        case FilePart():
-            data = _data_url(part.media_type, part.data)
-            name = {"filename": part.name} if part.name else {}
-            return {"type": "file", "file": {**name, "file_data": data}}
+        case MediaPart():
+            return _MEDIA.json_of(part, place)
         case _:
             assert_never(part)
 
 
-def _data_url(media_type: str, data: str) -> str:
-    return f"data:{media_type};base64,{data}"
+def _image(part: MediaPart, extra: JsonObject) -> JsonObject:
+    url = part.source.url if isinstance(part.source, Url) else _data_url(part)
+    return {"type": "image_url", "image_url": {"url": url, **extra}}
+
+
+def _audio(part: MediaPart, _: JsonObject) -> JsonObject:
+    audio = {"data": base64_text(_inline(part)), "format": _AUDIO[part.media_type]}
+    return {"type": "input_audio", "input_audio": audio}
+
+
+def _file(part: MediaPart, _: JsonObject) -> JsonObject:
+    if isinstance(part.source, FileId):
+        return {"type": "file", "file": {"file_id": part.source.id}}
+    # OpenAI's server refuses file data without a name.
+    ending = part.media_type.partition("/")[2]
+    name = part.name or f"file.{'txt' if ending == 'plain' else ending}"
+    return {"type": "file", "file": {"filename": name, "file_data": _data_url(part)}}
+
+
+def _data_url(part: MediaPart) -> str:
+    return data_url(part.media_type, _inline(part))
+
+
+def _inline(part: MediaPart) -> Inline:
+    assert isinstance(part.source, Inline), "the row has no other source"
+    return part.source
+
+
+_AUDIO: Final = {"audio/wav": "wav", "audio/mpeg": "mp3"}
+_MEDIA: Final = MediaTable(
+    CHAT_WIRE,
+    (
+        MediaRow(
+            ("image/png", "image/jpeg", "image/gif", "image/webp"),
+            (Inline, Url),
+            _image,
+            extra=("detail",),
+        ),
+        MediaRow(tuple(_AUDIO), (Inline,), _audio),
+        MediaRow(("application/*", "text/*"), (Inline, FileId), _file),
+    ),
+)
 
 
 def _assistant(message: AssistantMessage, ids: tuple[str, ...], *, reasoning: bool) -> JsonObject:

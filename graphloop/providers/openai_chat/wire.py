@@ -12,12 +12,12 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Final, Literal, TypeAlias, final
 
 from ...errors import ProviderError
-from ...values import FinishReason
+from ...values import FinishReason, ToolSpec
 from ..encoder import PrefixEncoder
 from ..finish_words import FinishWord, FinishWords
 from ..refusals import http_error
 from .decode import ChatDecoder
-from .encode import chat_encoder
+from .encode import TOOLS, chat_encoder
 from .messages import CHAT_WIRE
 
 __all__ = ["CHAT_WORDS", "MaxTokensField", "OpenAIChat", "ReasoningReturn"]
@@ -90,6 +90,10 @@ class OpenAIChat:
     def headers(self, api_key: str) -> Mapping[str, str]:
         """Return the authorization header, or no header if `api_key` is empty."""
         return {"authorization": f"Bearer {api_key}"} if api_key else {}
+
+    def check_tool(self, tool: ToolSpec) -> None:
+        """Refuse a tool that no request of this wire format can carry."""
+        TOOLS.check(tool)
 
     def encoder(self) -> PrefixEncoder:
         """Return a new encoder for the requests of one run."""

@@ -12,13 +12,13 @@ from graphloop import Agent, Compaction, EndReason, Runs, ToolContext, approve, 
 from graphloop.agent import Chat, MessageInput
 from graphloop.agent.options import AgentOptions
 from graphloop.errors import ConfigError, Overloaded, RunBusy, StoreError
+from graphloop.media import MediaPart, Url
 from graphloop.providers.base import StreamItem
 from graphloop.rules import at_most, at_most_once, never
 from graphloop.stores.base import Store
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import (
-    ImagePart,
     Message,
     ModelRequest,
     Reply,
@@ -559,7 +559,7 @@ async def test_a_message_that_no_model_read_comes_with_the_next_question() -> No
 @pytest.mark.parametrize(
     "prompt",
     [
-        UserMessage((TextPart("look"), ImagePart("https://x"))),
+        UserMessage((TextPart("look"), MediaPart("image/png", Url("https://x")))),
         {
             "id": "m1",
             "role": "user",
@@ -578,7 +578,10 @@ async def test_a_question_may_be_a_message_with_an_image(prompt: MessageInput) -
 
     await chat.send(prompt)
 
-    assert UserMessage((TextPart("look"), ImagePart("https://x"))) == model.requests[1].messages[-1]
+    assert (
+        UserMessage((TextPart("look"), MediaPart("image/png", Url("https://x"))))
+        == model.requests[1].messages[-1]
+    )
 
 
 async def test_a_question_that_is_no_message_of_a_user_is_refused() -> None:

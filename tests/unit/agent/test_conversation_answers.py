@@ -14,6 +14,7 @@ from graphloop.agent.inputs import MessageInput, messages_of
 from graphloop.driver.pending import capability_of
 from graphloop.effects import AskHuman, CallTool
 from graphloop.errors import ConfigError, StoreError
+from graphloop.media import MediaPart, Url
 from graphloop.policy.approvals import issue
 from graphloop.providers.script import Entry
 from graphloop.run import evolve
@@ -25,7 +26,6 @@ from graphloop.tools.outcome import ToolOutcome
 from graphloop.tools.toolbox import Toolbox
 from graphloop.values import (
     AssistantMessage,
-    ImagePart,
     Message,
     ReasoningPart,
     SystemMessage,
@@ -159,7 +159,7 @@ def test_a_conversation_is_approved_by_signed_tokens_only(
     assert expected == settled(Answers(answers), secret=SECRET)
 
 
-LOOK = UserMessage((TextPart("go"), ImagePart("https://a.test/b.png")))
+LOOK = UserMessage((TextPart("go"), MediaPart("image/*", Url("https://a.test/b.png"))))
 
 
 RESULT = ToolResult("c0.0", "p", "pay", "paid")

@@ -111,7 +111,7 @@ def test_an_approval_without_a_token_is_refused_if_signed() -> None:
     Answers({"c0.0": False, "c0.1": decline("no")}).refuse_unsigned()
     Answers({"c0.0": Approval(True, token="forged")}).refuse_unsigned()  # noqa: S106 - no secret
     for yes in (True, Approval(True)):
-        with pytest.raises(ConfigError, match=r"approvals\['c0.0'\] has no token.*pending.approve"):
+        with pytest.raises(ConfigError, match=r"approvals\['c0.0'\] has no token.*call.approve"):
             Answers({"c0.0": yes}).refuse_unsigned()
 
 

@@ -310,7 +310,7 @@ async def test_a_graph_accepts_no_edit_that_the_tool_would_refuse() -> None:
     graph = topology()
     await graph.run(None, model=model, prompt="pay", run_id="r", tools=[pay], store=store)
     wrong = Approval(approved=True, arguments={"amount": "lots"})
-    with pytest.raises(ConfigError, match=r"amount: .*An edit replaces all arguments"):
+    with pytest.raises(ConfigError, match=r"amount: .*Fix: give every argument"):
         await Runs(store, graph).approve("r", "c0.0", wrong)
     fitting = Approval(approved=True, arguments={"amount": 2})
     assert await Runs(store, graph).approve("r", "c0.0", fitting) == "accepted"

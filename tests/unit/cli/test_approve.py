@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from graphloop import Agent
 from graphloop.cli.errors import Status
+from graphloop.cli.target import load_target
+from graphloop.run import EndReason
 from graphloop.stores.base import Ask
 from tests.unit.cli.command_line import STORE, here, refused, shown, write
 from tests.unit.cli.pay_desk import TWO_CALLS, left, parked, run_ids
@@ -24,6 +27,20 @@ def test_an_answer_waits_until_the_run_is_resumed() -> None:
     assert not Path("paid").exists()
     shown("resume", run_id, *STORE)
     assert Path("paid").read_text(encoding="utf-8") == "5\n"
+
+
+def test_the_next_command_names_a_target_if_the_store_has_none() -> None:
+    """A run that was started from Python has no words of a command line in its store."""
+    agent = load_target("team").loop(None)
+    assert isinstance(agent, Agent)
+    result = agent.with_options(store="runs.db").generate_sync("See that 5 are paid.", run_id="p")
+    assert result.end_reason is EndReason.PARKED
+
+    done = here("approve", "p", "pay", *STORE)
+
+    assert done.stderr == "go on with: graphloop resume p --target TARGET --store runs.db\n"
+    command = done.stderr.strip().partition("graphloop ")[2].replace("TARGET", "team").split()
+    shown(*command)
 
 
 def test_the_first_answer_counts() -> None:

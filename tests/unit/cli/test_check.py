@@ -146,7 +146,7 @@ def test_a_narrow_terminal_breaks_lines_between_words(desk: Path) -> None:
         assert terminal.end() == Status.OK
 
     assert max(map(len, terminal.text.splitlines())) <= 40
-    assert "a gate precedes each tool" in " ".join(terminal.text.split())
+    assert "a gate comes before a tool" in " ".join(terminal.text.split())
 
 
 def test_a_report_has_colours_on_a_terminal_only(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from graphloop.cli.errors import Status
-from tests.unit.cli.command_line import graphloop, here, shown, write
-from tests.unit.cli.pay_desk import parked
+from tests.unit.cli.command_line import STORE, graphloop, here, shown, write
+from tests.unit.cli.pay_desk import parked, run_ids
 
 DESK = """
 from dataclasses import dataclass
@@ -62,3 +62,116 @@ def test_an_agent_that_reads_no_deps_is_given_none(desk: Path) -> None:
     write({"agent.py": DESK + "DEPS = Desk()", "script.yaml": "- text: hello\n"})
 
     assert "hello" in shown("run", "agent.py:other")
+
+
+TOPOLOGY = """
+graphloop: 1
+name: desk
+start: prepare
+nodes:
+  prepare: {use: prepare_step}
+  model: {use: model_call}
+  gate: {use: gate, rules: [{ask: pay}]}
+  execute: {use: execute}
+  append: {use: append}
+  stop: {use: stop_check, max_steps: 9}
+edges:
+  prepare: {ready: model, calls: gate, else: END}
+  model: {calls: gate, else: append}
+  gate: {settled: execute, else: append}
+  execute: {else: append}
+  append: {answered_calls: stop, resend: stop, else: END}
+  stop: {go: prepare, else: END}
+tools: [pay]
+prompt: Pay 5.
+"""
+REGISTERS = """
+from dataclasses import dataclass
+from graphloop import ToolContext, tool
+from graphloop.topology import registry
+
+@dataclass
+class Desk:
+    user: str = "canary"
+
+@registry.tool
+@tool
+def pay(amount: int, context: ToolContext[Desk]) -> str:
+    "Pay."
+    return f"{amount} paid to {len(context.deps.user)}"
+"""
+COUNTED = """
+graphloop: 1
+name: counter
+start: count
+nodes:
+  count: {use: count}
+edges:
+  count: {else: END}
+"""
+COUNTS = """
+from dataclasses import dataclass
+from graphloop import node
+from graphloop.outcomes import Outcome
+from graphloop.topology import registry
+
+@dataclass(frozen=True)
+class Counter:
+    number: int = 0
+
+class Counted(Outcome): "It is counted."
+
+@registry.node
+@node
+async def count(state: Counter) -> tuple[Counted, Counter]:
+    "Count."
+    return Counted(), Counter(state.number + 1)
+"""
+
+
+@pytest.mark.parametrize("deps", ["DEPS = Desk()", "DEPS = Desk", "def DEPS(): return Desk()"])
+def test_a_file_of_with_gives_a_topology_its_deps(deps: str, desk: Path) -> None:
+    """A topology file is data and names no code: its deps stand with the tools that read them."""
+    files = {"desk.yaml": TOPOLOGY, "script.yaml": SCRIPT, "tools.py": f"{REGISTERS}\n{deps}\n"}
+    write(files)
+    start = ("--script", "script.yaml", "--with", "tools.py", *STORE)
+
+    parked = graphloop("run", "desk.yaml", *start, cwd=desk)
+    assert Status.PARKED == parked.returncode, parked.stderr
+    (run_id,) = run_ids("runs.db")
+    resumed = graphloop("resume", run_id, "--approve", "always", *STORE, cwd=desk)
+
+    assert Status.OK == resumed.returncode, resumed.stderr
+    assert "5 paid to 6" in resumed.stdout
+    assert "canary" not in resumed.stdout + resumed.stderr
+
+
+def test_a_topology_without_its_deps_is_refused_with_what_is_missing(desk: Path) -> None:
+    write({"desk.yaml": TOPOLOGY, "script.yaml": SCRIPT, "tools.py": REGISTERS})
+
+    start = ("--with", "tools.py", "--script", "script.yaml")
+    done = graphloop("run", "desk.yaml", *start, cwd=desk)
+
+    assert "`deps` of 'desk': expected Desk" in done.stderr
+    assert Status.USAGE == done.returncode
+
+
+def test_two_files_with_deps_are_refused(desk: Path) -> None:
+    """No order of options decides whose account is charged."""
+    write({"desk.yaml": TOPOLOGY, "tools.py": f"{REGISTERS}\nDEPS = 1\n", "b.py": "DEPS = 2\n"})
+
+    done = graphloop("run", "desk.yaml", "--with", "tools.py", "--with", "b.py", cwd=desk)
+
+    assert "DEPS: expected one file of --with to define it, found tools.py and b.py" in done.stderr
+
+
+def test_a_file_of_with_gives_a_topology_its_first_state(desk: Path) -> None:
+    state = "\nSTATE = Counter(7)\n"
+    write({"counter.yaml": COUNTED, "bare.py": COUNTS, "counts.py": f"{COUNTS}{state}"})
+
+    done = graphloop("run", "counter.yaml", "--with", "counts.py", cwd=desk)
+    bare = graphloop("run", "counter.yaml", "Go.", "--with", "bare.py", cwd=desk)
+
+    assert "Counter(number=8)" in done.stdout, done.stderr
+    assert "STATE: expected the first state of graph 'counter', of type Counter" in bare.stderr
+    assert "or in a file of --with" in bare.stderr

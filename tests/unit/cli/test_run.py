@@ -470,7 +470,8 @@ def test_a_graph_begins_with_the_state_of_its_file(desk: Path) -> None:
     shown("run", "own.py")
 
     assert (desk / "noted.txt").read_text(encoding="utf-8") == "x"
-    assert "define it in its file, `STATE = Ticket(…)`" in refused("run", "bare.py", "Hi?")
+    missing = refused("run", "bare.py", "Hi?")
+    assert "define it in its file, or in a file of --with: `STATE = Ticket(…)`" in missing
     assert "--model would have no effect" in refused("run", "own.py", "--model", "openai:x")
 
 

@@ -23,7 +23,12 @@ from graphloop.parts.parts import (
     ToolState,
     Warned,
 )
-from graphloop.providers.base import ReasoningDelta, TextDelta
+from graphloop.providers.base import (
+    ProviderToolDelta,
+    ProviderToolState,
+    ReasoningDelta,
+    TextDelta,
+)
 from graphloop.run import History, Run
 from graphloop.testing import ScriptedModel
 from graphloop.values import FinishReason, Message, ToolResult, UserMessage
@@ -87,6 +92,9 @@ def test_the_last_json_line_has_the_answer(capsys: pytest.CaptureFixture[str]) -
     assert (last["type"], last["text"]) == ("finish", "It is done.")
 
 
+SERVER_STATES: tuple[ProviderToolState, ...] = ("started", "running", "done", "failed")
+
+
 @pytest.mark.parametrize(
     ("parts", "expected"),
     [
@@ -95,6 +103,10 @@ def test_the_last_json_line_has_the_answer(capsys: pytest.CaptureFixture[str]) -
         ((TextDelta("a"), StepRetry(0, FinishReason.LENGTH)), ["a", "↻ length: asked again"]),
         ((ReasoningDelta("hm"), TextDelta("yes")), ["yes"]),
         ((TextDelta("[bold] :smile: \x1b[2J\u202e"),), ["[bold] :smile: [2J\\u202e"]),
+        (
+            [ProviderToolDelta(0, "find", state, '{"x": 1}') for state in SERVER_STATES],
+            ["→ find(x=1) on the model's server", "✗ find failed on the model's server"],
+        ),
         ((RESULT,), ["✓ f: ok"]),
         ((CALL, EDIT, RESULT), ["→ f(x=1)", "✓ f(x=2) (edited): ok"]),
         ((FAILURE,), ["✗ f: " + " ".join(("a\n b" * 99).split())[:199] + "…"]),

@@ -1,18 +1,38 @@
-"""Sampling options, and files of environment variables."""
+"""Sampling options, headers, and files of environment variables."""
 
+import asyncio
 import json
 import os
 from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.command_line import STORE, here, refused, shown, write
-from tests.unit.cli.pay_desk import run_ids
+from graphloop.cli.errors import Status
+from tests.unit.cli.command_line import STORE, graphloop, here, refused, shown, write
+from tests.unit.cli.pay_desk import GATED, run_ids
+from tests.wire_server import Answer, WireServer, sse
 
 pytestmark = pytest.mark.usefixtures("desk")
 
 SCRIPT = ("--script", "script.yaml")
 SECRET = "sk-hunter2"  # noqa: S105 - a canary
+CALL = {"index": 0, "id": "1", "function": {"name": "pay", "arguments": '{"amount": 5}'}}
+ASKED = sse(
+    json.dumps({"choices": [{"index": 0, "delta": {"tool_calls": [CALL]}}]}),
+    '{"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}',
+    "[DONE]",
+)
+DONE = sse(
+    '{"choices": [{"index": 0, "delta": {"content": "Done."}}]}',
+    '{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}',
+    "[DONE]",
+)
+READY = GATED.replace(
+    """def build(model):
+    return Agent(model,""",
+    """from pathlib import Path
+agent = Agent("openai:m", base_url=Path("url").read_text(), headers={"x-own": "1"},""",
+)
 
 
 def settings_of_the_run() -> dict[str, object]:
@@ -21,6 +41,11 @@ def settings_of_the_run() -> dict[str, object]:
     first = shown("watch", run_id, *STORE, "--json").splitlines()[0]
     setup: dict[str, object] = json.loads(first)["event"]["setup"]["settings"]
     return setup
+
+
+def kept(desk: Path) -> bytes:
+    """Return all bytes of the store in a directory."""
+    return b"".join([file.read_bytes() for file in desk.glob("runs.db*")])
 
 
 def test_sampling_options_reach_the_request() -> None:
@@ -88,3 +113,73 @@ def test_a_missing_file_is_refused() -> None:
 
     assert done.returncode == 2
     assert "--env-file none.env: expected a text file" in done.stderr
+
+
+@pytest.mark.parametrize("program", [GATED, READY])
+async def test_headers_reach_each_request_and_no_store(program: str, desk: Path) -> None:
+    """A gateway's token is a header: a store that a colleague reads must not hold it."""
+    headers = ("--header", f"x-gateway={SECRET}", "--header", "x-team=a=b")
+    async with WireServer([Answer(ASKED), Answer(DONE)]) as server:
+        write({"pay/agent.py": program, "url": server.url})
+        url = () if program == READY else ("--base-url", server.url)
+        parked = await asyncio.to_thread(graphloop, "run", "pay", *url, *headers, *STORE, cwd=desk)
+        assert Status.PARKED == parked.returncode, parked.stderr
+        run_id = parked.stderr.split("approve ")[1].split()[0]
+        allowed = ("resume", run_id, "--approve", "always", *headers, *STORE)
+        ended = await asyncio.to_thread(graphloop, *allowed, cwd=desk)
+
+    assert Status.OK == ended.returncode, ended.stderr
+    assert [SECRET, SECRET] == [each.headers["x-gateway"] for each in server.requests]
+    assert ["a=b", "a=b"] == [each.headers["x-team"] for each in server.requests]
+    assert run_id.encode() in kept(desk)
+    assert SECRET.encode() not in kept(desk)
+    assert SECRET not in parked.stdout + parked.stderr + ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [(SECRET,), (f"={SECRET}",), (f"Authorization: Bearer={SECRET}",), ("x-team=1", SECRET)],
+)
+def test_a_wrong_header_is_refused_without_its_text(texts: tuple[str, ...]) -> None:
+    """The values of headers are often keys."""
+    headers = [word for text in texts for word in ("--header", text)]
+
+    message = refused("run", "Why so?", "--base-url", "http://127.0.0.1:9", *headers)
+
+    assert f"--header (number {len(texts)}): expected NAME=VALUE" in message
+    assert SECRET not in message
+
+
+def test_a_header_twice_is_refused() -> None:
+    """Header names differ in case only."""
+    twice = ("--header", "x-team=a", "--header", "X-Team=b")
+
+    assert "--header: expected 'X-Team' once" in refused("run", "Why so?", *twice)
+
+
+def test_a_header_without_a_model_to_read_it_is_refused() -> None:
+    write(
+        {
+            "script.yaml": "- Blue.\n",
+            "graph.py": """
+from graphloop import END, Graph, node
+from graphloop.node_protocol import Leave
+from graphloop.outcomes import Outcome
+
+class Finished(Outcome): "It is over."
+
+@node
+def stop(run: None) -> Finished:
+    "Leave."
+    return Finished()
+
+graph = Graph("plain", stop, {stop: {...: END}})
+""",
+        }
+    )
+
+    script = refused("run", "Why so?", *SCRIPT, "--header", "a=b")
+    plain = refused("run", "graph.py:graph", "Go.", "--header", "a=b")
+
+    assert "headers would have no effect: a script asks no server" in script
+    assert "--header would have no effect: graph.py:graph asks no model" in plain

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from graphloop import Agent
-from graphloop.cli.target import load_graph, load_target, names_target, register
+from graphloop.cli.modules import register
+from graphloop.cli.target import load_graph, load_target, names_target
 from graphloop.errors import ConfigError, GraphError
 from graphloop.testing import ScriptedModel
 from graphloop.topology import registry

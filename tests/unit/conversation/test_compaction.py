@@ -18,16 +18,16 @@ from graphloop.conversation.compaction import (
 )
 from graphloop.conversation.tokens import Calibration, estimate
 from graphloop.errors import ConfigError
+from graphloop.media import Inline, MediaPart, Url
 from graphloop.run import History
 from graphloop.values import (
-    FilePart,
-    ImagePart,
     Message,
     ReasoningPart,
     SystemMessage,
     TextPart,
     ToolResult,
     UserMessage,
+    UserPart,
 )
 from tests.strategies import call, said, wrong
 
@@ -37,7 +37,7 @@ LONG = "x" * 3_600
 PLAIN = Calibration()
 
 
-def result(content: str | tuple[TextPart | ImagePart | FilePart, ...] = LONG) -> ToolResult:
+def result(content: str | tuple[UserPart, ...] = LONG) -> ToolResult:
     return ToolResult("c0.0", "", "read", content)
 
 
@@ -153,7 +153,11 @@ def test_only_a_note_that_is_one_is_left_alone() -> None:
 
 def test_images_and_files_are_counted_in_the_note() -> None:
     """They cost the most, and the model should know that they were there."""
-    parts = (TextPart("seen"), ImagePart("u"), FilePart("d", "application/pdf"))
+    parts = (
+        TextPart("seen"),
+        MediaPart("image/*", Url("u")),
+        MediaPart("application/pdf", Inline(b"d")),
+    )
     messages = (UserMessage("go"), said(call()), result(parts), *turn())
 
     once = prune_tool_results(messages, 1)

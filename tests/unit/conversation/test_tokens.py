@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphloop.conversation.tokens import Calibration, content_tokens, estimate
+from graphloop.media import Inline, MediaPart, Url
 from graphloop.values import (
     AssistantMessage,
-    FilePart,
-    ImagePart,
     Message,
     OpaquePart,
     ReasoningPart,
@@ -30,17 +29,17 @@ from tests.strategies import messages
         (SystemMessage("x" * 36), 14),
         (SystemMessage("x"), 5),
         (UserMessage("x" * 36), 14),
-        (UserMessage((TextPart("x" * 36), ImagePart("https://x"))), 1_614),
-        (UserMessage((FilePart("x" * 480, "text/plain"),)), 104),
-        (UserMessage((FilePart("x", "application/pdf"),)), 1_604),
-        (UserMessage((FilePart("", "application/pdf"),)), 1_604),
-        (UserMessage((FilePart("x" * 50_001, "application/pdf"),)), 3_204),
+        (UserMessage((TextPart("x" * 36), MediaPart("image/*", Url("https://x")))), 1_614),
+        (UserMessage((MediaPart("text/plain", Inline(b"x" * 360)),)), 104),
+        (UserMessage((MediaPart("application/pdf", Inline(b"x")),)), 1_604),
+        (UserMessage((MediaPart("application/pdf", Inline(b"")),)), 1_604),
+        (UserMessage((MediaPart("application/pdf", Inline(b"x" * 37_501)),)), 3_204),
         (AssistantMessage((TextPart("x" * 36),)), 14),
         (AssistantMessage((ReasoningPart("x" * 12, "y" * 12, "z" * 12),)), 14),
         (AssistantMessage((OpaquePart("x" * 36),)), 14),
         (AssistantMessage((ToolCall("i", "x" * 18, "y" * 18),)), 24),
         (ToolResult("c0.0", "i", "read", "x" * 36), 24),
-        (ToolResult("c0.0", "i", "read", (ImagePart("x"),)), 1_614),
+        (ToolResult("c0.0", "i", "read", (MediaPart("image/*", Url("x")),)), 1_614),
     ],
 )
 def test_a_message_costs_what_it_holds(message: Message, tokens: int) -> None:

@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphloop.conversation.transcript import transcript
+from graphloop.media import Inline, MediaPart, Url
 from graphloop.values import (
     AssistantMessage,
-    FilePart,
-    ImagePart,
     Message,
     OpaquePart,
     ReasoningPart,
@@ -27,7 +26,13 @@ def test_a_transcript_tells_who_said_what() -> None:
     told = transcript(
         (
             SystemMessage("be brief"),
-            UserMessage((TextPart("look"), ImagePart("u"), FilePart("d", "text/csv", "a.csv"))),
+            UserMessage(
+                (
+                    TextPart("look"),
+                    MediaPart("image/*", Url("u")),
+                    MediaPart("text/csv", Inline(b"d"), "a.csv"),
+                )
+            ),
             AssistantMessage(
                 (
                     ReasoningPart("hm"),
@@ -43,7 +48,7 @@ def test_a_transcript_tells_who_said_what() -> None:
 
     assert told == (
         "system: be brief\n\n"
-        "user: look\n[image]\n[file 'a.csv' of type 'text/csv']\n\n"
+        "user: look\n[image of type 'image/*']\n[file 'a.csv' of type 'text/csv']\n\n"
         'assistant:\nlet me see\n[calls read: {"at": 3}]\n[provider: {"b": 1}]\n\n'
         "result of read (error): no such place"
     )

@@ -111,7 +111,7 @@ TAKES = '{"type": "object", "properties": {"amount": {"type": "integer"}}, "requ
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        ("{}", "'amount' is a required property.* An edit replaces all arguments"),
+        ("{}", "'amount' is a required property.* Fix: give every argument"),
         ('{"amount": "lots"}', "amount: 'lots' is not of type 'integer'"),
     ],
 )

@@ -9,10 +9,9 @@ import pytest
 from graphloop import load_messages
 from graphloop.conversation import repaired
 from graphloop.errors import ConfigError
+from graphloop.media import Inline, MediaPart, Url
 from graphloop.values import (
     AssistantMessage,
-    FilePart,
-    ImagePart,
     Message,
     ReasoningPart,
     SystemMessage,
@@ -70,7 +69,7 @@ DENIED = "Tool call denied."
         (ui("user", text("u")), [UserMessage("u")]),
         (
             ui("user", text("u"), {"type": "file", "mediaType": "image/png", "url": PNG}),
-            [UserMessage((TextPart("u"), ImagePart("AAAA", "image/png")))],
+            [UserMessage((TextPart("u"), MediaPart("image/png", Inline(b"\x00\x00\x00"))))],
         ),
         (
             ui(
@@ -81,7 +80,10 @@ DENIED = "Tool call denied."
             ),
             [
                 UserMessage(
-                    (FilePart("AAAA", "application/pdf", "a.pdf"), ImagePart("https://x/y.png"))
+                    (
+                        MediaPart("application/pdf", Inline(b"\x00\x00\x00"), "a.pdf"),
+                        MediaPart("image/png", Url("https://x/y.png")),
+                    )
                 )
             ],
         ),
@@ -131,15 +133,23 @@ DENIED = "Tool call denied."
         ),
         (
             model("user", {"type": "text", "text": "u"}, {"type": "image", "image": "https://x"}),
-            [UserMessage((TextPart("u"), ImagePart("https://x")))],
+            [UserMessage((TextPart("u"), MediaPart("image/*", Url("https://x"))))],
         ),
         (
             model("user", {"type": "image", "image": "AAAA", "mediaType": "image/png"}),
-            [UserMessage((ImagePart("AAAA", "image/png"),))],
+            [UserMessage((MediaPart("image/png", Inline(b"\x00\x00\x00")),))],
         ),
         (
             model("user", {"type": "file", "data": "AAAA", "mediaType": "application/pdf"}),
-            [UserMessage((FilePart("AAAA", "application/pdf"),))],
+            [UserMessage((MediaPart("application/pdf", Inline(b"\x00\x00\x00")),))],
+        ),
+        (
+            ui("user", {"type": "file", "mediaType": "text/csv", "url": "https://x"}),
+            [UserMessage((MediaPart("text/csv", Url("https://x")),))],
+        ),
+        (
+            ui("assistant", {"type": "file", "mediaType": "image/png", "url": PNG}),
+            [AssistantMessage((MediaPart("image/png", Inline(b"\x00\x00\x00")),))],
         ),
         (
             {"role": "system", "content": "s", "providerOptions": {"anthropic": {}}},
@@ -184,9 +194,9 @@ DENIED = "Tool call denied."
                     *("", "a", "read"),
                     (
                         TextPart("r"),
-                        ImagePart("AAAA", "image/png"),
-                        ImagePart("https://x"),
-                        ImagePart("BBBB", "image/png"),
+                        MediaPart("image/png", Inline(b"\x00\x00\x00")),
+                        MediaPart("image/*", Url("https://x")),
+                        MediaPart("image/png", Inline(b"\x04\x10A")),
                     ),
                 )
             ],
@@ -232,13 +242,20 @@ def test_a_talk_from_a_browser_needs_no_repair() -> None:
             "expected only text in a system message",
         ),
         (
-            ui("user", {"type": "file", "mediaType": "text/csv", "url": "https://x"}),
-            "expected the data of a file of type 'text/csv', found the URL 'https://x'. Fix: read",
+            model("user", {"type": "image", "image": "AAAA"}),
+            "messages[0].content[0]: expected the media type of data given as base64, found",
         ),
-        (model("user", {"type": "image", "image": "AAAA"}), "expected `mediaType` of an image"),
         (
-            ui("assistant", {"type": "file", "mediaType": "image/png", "url": PNG}),
-            "messages[0].parts[0]: expected text, reasoning or a call, found a part of type 'file'",
+            model("user", {"type": "file", "mediaType": "image/png", "data": "A A"}),
+            "messages[0].content[0]: expected base64, found 'A A'",
+        ),
+        (
+            ui("user", {"type": "file", "mediaType": "image/png", "url": "data:image/png,x"}),
+            "messages[0].parts[0]: expected 'data:<type>;base64,…', found 'data:image/png,x'",
+        ),
+        (
+            ui("assistant", {"type": "step-end"}),
+            "messages[0].parts[0]: expected text, reasoning, file or a call, found a part of type",
         ),
         (
             ui("assistant", tool("output-available", providerExecuted=True)),

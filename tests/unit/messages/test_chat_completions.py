@@ -8,13 +8,12 @@ from collections.abc import Mapping
 import pytest
 
 from graphloop.errors import ConfigError
+from graphloop.media import FileId, Inline, MediaPart, Url
 from graphloop.messages import messages_of
 from graphloop.providers.openai_chat.messages import CHAT_REASONING
 from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.values import (
     AssistantMessage,
-    FilePart,
-    ImagePart,
     Message,
     ModelRequest,
     ReasoningPart,
@@ -69,7 +68,7 @@ DETAILS = [{"type": "reasoning.encrypted"}]
         ({"role": "user", "content": "u"}, UserMessage("u")),
         (
             user({"type": "text", "text": "u"}, image()),
-            UserMessage((TextPart("u"), ImagePart("x"))),
+            UserMessage((TextPart("u"), MediaPart("image/*", Url("x")))),
         ),
         (user(TextPart("u")), UserMessage((TextPart("u"),))),
         (assistant(content="a", tool_calls=[CALL]), AssistantMessage((TextPart("a"), READ))),
@@ -90,12 +89,36 @@ DETAILS = [{"type": "reasoning.encrypted"}]
                 (), "openai", '{"reasoning_details":[{"type":"reasoning.encrypted"}]}'
             ),
         ),
-        (user(image(detail="low")), UserMessage((ImagePart("x", detail="low"),))),
-        (user(image(detail="auto")), UserMessage((ImagePart("x"),))),
         (
-            user(file(file_data=PDF, filename="a.pdf"), FilePart("AA", "application/pdf")),
+            user(image(detail="low")),
+            UserMessage((MediaPart("image/*", Url("x"), extra='{"detail":"low"}'),)),
+        ),
+        (user(image(detail="auto")), UserMessage((MediaPart("image/*", Url("x")),))),
+        (
+            user(
+                file(file_data=PDF, filename="a.pdf"), MediaPart("application/pdf", Inline(b"AA"))
+            ),
             UserMessage(
-                (FilePart("AAAA", "application/pdf", "a.pdf"), FilePart("AA", "application/pdf"))
+                (
+                    MediaPart("application/pdf", Inline(b"\x00\x00\x00"), "a.pdf"),
+                    MediaPart("application/pdf", Inline(b"AA")),
+                )
+            ),
+        ),
+        (
+            user(file(file_id="f")),
+            UserMessage((MediaPart("application/octet-stream", FileId("f", "openai")),)),
+        ),
+        (
+            user(
+                {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}},
+                {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
+            ),
+            UserMessage(
+                (
+                    MediaPart("audio/mpeg", Inline(b"\x00\x00\x00")),
+                    MediaPart("audio/wav", Inline(b"\x00\x00\x00")),
+                )
             ),
         ),
         (
@@ -137,8 +160,16 @@ def test_messages_in_the_openai_form_become_values(
             "messages[0].content[0]: unknown field 'cache_control'",
         ),
         (user(image(detail=5)), "content[0].image_url: `detail` is a string; found 5"),
-        (user(file(file_id="f")), "messages[0].content[0]: expected"),
-        (user(file(file_data="AAAA")), "file: `file_data`: expected 'data:<type>;base64,…'"),
+        (user(file(file_id=5)), "messages[0].content[0]: expected"),
+        (user(file(file_id="f", filename="a")), "content[0].file: unknown field 'filename'"),
+        (
+            user({"type": "input_audio", "input_audio": {"data": "A", "format": "wav"}}),
+            "content[0].input_audio: expected base64, found 'A'",
+        ),
+        (
+            user(file(file_data="AAAA")),
+            "messages[0].content[0].file: expected 'data:<type>;base64,…', found 'AAAA'",
+        ),
         (assistant(reasoning_details="because"), "`reasoning_details`: expected a list of objects"),
         (user({**image(), "n": 1}), "messages[0].content[0]: unknown field 'n'"),
         (

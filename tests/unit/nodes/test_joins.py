@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from graphloop.errors import ConfigError
 from graphloop.nodes.joins import (
+    JOIN_FORMS,
     JOINS,
-    REDUCERS,
     BranchJoin,
-    Reducer,
+    JoinForm,
     check_join,
     is_decided,
     joined,
@@ -69,17 +69,17 @@ def test_what_still_runs_is_waited_for_as_long_as_it_can_matter(
         ("majority", branches("x", "y", "y", "x"), "x"),
     ],
 )
-def test_answers_become_one(reducer: Reducer, some: tuple[BranchRun, ...], text: str) -> None:
+def test_answers_become_one(reducer: JoinForm, some: tuple[BranchRun, ...], text: str) -> None:
     """In the order of the branches; failures have no vote, ties go to the earliest."""
     assert text == joined(some, reducer)
 
 
 @given(
     st.lists(st.sampled_from(["a", "A ", "b", "c"]), min_size=1, max_size=7),
-    st.sampled_from(REDUCERS),
+    st.sampled_from(JOIN_FORMS),
 )
 def test_a_reducer_always_gives_an_answer_that_was_given(
-    texts: list[str], reducer: Reducer
+    texts: list[str], reducer: JoinForm
 ) -> None:
     """It makes nothing up."""
     answer = joined(branches(*texts), reducer)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
 from importlib import import_module
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,10 +19,15 @@ from opentelemetry.instrumentation.httpx import HTTPXClientInstrumentor
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode
 
-from graphloop import Agent, allow, ask, deny, tool
+from graphloop import Agent, Graph, allow, ask, deny, tool
+from graphloop.effects import Effect
+from graphloop.events import Event
+from graphloop.loop import Standard, standard_edges
+from graphloop.node_protocol import Kind, Leave, Reaction
 from graphloop.otel import CAPTURE, spans
-from graphloop.run import EndReason
-from graphloop.stores import MemoryStore
+from graphloop.outcomes import Outcome
+from graphloop.run import EndReason, Run, evolve
+from graphloop.stores import MemoryStore, SqliteStore
 from graphloop.testing import ScriptedModel
 from tests.unit.otel.exported import Exported
 from tests.wire_server import Answer, WireServer, json_answer, sse
@@ -373,3 +381,52 @@ async def test_a_run_that_is_left_ends_its_spans_as_interrupted() -> None:
     (root,) = seen.named("invoke_agent agent")
     assert "interrupted" == attributes(root)["graphloop.end_reason"]
     assert StatusCode.UNSET is root.status.status_code
+
+
+@dataclass(frozen=True)
+class Letter:
+    drafts: int = 0
+
+
+class Drafted(Outcome):
+    """The letter has one more draft."""
+
+
+class Draft:
+    """A node of the user's that reads the state itself, also in a replay."""
+
+    name: str = "draft"
+    kind: Kind = "pure"
+    outcomes = frozenset({Drafted})
+
+    def enter(self, run: Run[Letter], /) -> Reaction[Letter, Drafted]:
+        """Count, and go on."""
+        return Leave(evolve(run, state=Letter(run.state.drafts + 1)), Drafted())
+
+    def on(
+        self, run: Run[Letter], event: Event, answered: Effect | None, /
+    ) -> Reaction[Letter, Drafted]:
+        """Never asked."""
+        raise AssertionError
+
+
+async def test_a_journal_from_a_disk_has_spans_where_nodes_read_the_state(tmp_path: Path) -> None:
+    """A store on a disk returns states as plain JSON; the nodes of a table read a `Letter`."""
+    begin, nodes = Draft(), Standard()
+    rows: dict[Any, Any] = {begin: {...: nodes.prepare}, **standard_edges(nodes)}
+    graph: Graph[Letter] = Graph("post", begin, rows, state_type=Letter)
+    live, later = Exported(), Exported()
+    async with aclosing(SqliteStore(tmp_path / "runs.db")) as store:
+        run = graph.run(
+            Letter(),
+            prompt="Go.",
+            model=ScriptedModel(["Hi."]),
+            store=store,
+            run_id="r",
+            watch=[live.observer()],
+        )
+        assert 1 == (await run).state.drafts
+
+        spans(graph, await store.load("r"), tracer_provider=later.tracers)
+
+    assert live.tree() == later.tree()

@@ -17,8 +17,8 @@ from graphloop.parts.parts import (
     StepRetry,
     StepStart,
     TextDelta,
-    ToolCallDelta,
 )
+from graphloop.providers import ToolCallDelta
 from graphloop.values import FinishReason, Usage
 
 FINISH = StepFinish(0, FinishReason.STOP, Usage())

@@ -21,6 +21,7 @@ from graphloop.parts.parts import (
     ToolState,
     VerifyPart,
 )
+from graphloop.providers import MediaDelta, ProviderToolDelta
 from graphloop.run import EndReason
 from graphloop.values import FinishReason, ToolResult, Usage, UserMessage
 
@@ -33,6 +34,8 @@ NEW: tuple[Part, ...] = (
     VerifyPart("tone", 1, False, "too rude"),
     ObjectDelta({"a": [1]}),
     BudgetExceeded("budget.usd", 0.5, 0.75),
+    ProviderToolDelta(0, "web_search", "running", '{"query": "tides"}'),
+    MediaDelta(0, "image/png", "iVBORw0KGgo="),
     Finish(FinishReason.STOP, EndReason.COMPLETED, (), Usage(), 0.75),
 )
 

@@ -6,7 +6,12 @@ from typing import Any
 import pytest
 
 from graphloop.errors import BadReply
-from graphloop.providers.base import ServerEvent, TextDelta, ToolCallDelta
+from graphloop.providers.base import (
+    ProviderToolDelta,
+    ServerEvent,
+    TextDelta,
+    ToolCallDelta,
+)
 from graphloop.values import FinishReason, OpaquePart, ReasoningPart, TextPart, ToolCall
 from tests.anthropic_talk import (
     START,
@@ -19,6 +24,7 @@ from tests.anthropic_talk import (
     recorded,
     reply_to,
 )
+from tests.transcripts import heard
 
 
 def test_the_deltas_of_a_call_join_to_its_arguments() -> None:
@@ -58,7 +64,64 @@ def test_server_blocks_are_kept_as_json_and_are_no_calls() -> None:
     assert json.loads(answer.extra)["citations"][0]["cited_text"] == "high at noon"
     assert isinstance(second, OpaquePart)
     assert reply.message.calls == ()
-    assert deltas == [TextDelta("High tide is at noon.")]
+    assert deltas == [
+        ProviderToolDelta(0, "web_search", "started"),
+        ProviderToolDelta(0, "web_search", "running", '{"query": "tides"}'),
+        ProviderToolDelta(0, "web_search", "done"),
+        TextDelta("High tide is at noon."),
+        ProviderToolDelta(1, "web_search", "started"),
+        ProviderToolDelta(1, "web_search", "running", '{"query":"moon"}'),
+    ]
+
+
+def server_run(call: dict[str, Any], *results: dict[str, Any]) -> list[object]:
+    """Return what is shown of a turn with this call of a server's tool and these results."""
+    blocks = [call, *results]
+    events = [
+        event
+        for index, block in enumerate(blocks)
+        for event in (block_start(index, **block), block_stop(index))
+    ]
+    shown, _ = heard(WIRE, (START, *events, message_delta(stop_reason="end_turn"), STOP))
+    return [*shown]
+
+
+CALL = {"type": "server_tool_use", "id": "s1", "name": "bash_code_execution", "input": {"x": 1}}
+
+
+@pytest.mark.parametrize(
+    ("result", "state"),
+    [
+        ({"content": {"type": "bash_code_execution_result", "return_code": 1}}, "done"),
+        ({"content": [{"type": "web_search_result"}]}, "done"),
+        ({"content": None}, "done"),
+        ({"content": {"type": "web_search_tool_result_error", "error_code": "x"}}, "failed"),
+        ({"content": [], "is_error": True}, "failed"),
+        ({"content": [], "is_error": False}, "done"),
+    ],
+)
+def test_a_run_on_the_server_is_told_from_its_call_to_its_result(
+    result: dict[str, Any], state: str
+) -> None:
+    """A person who waits for a search sees that it goes on; code that failed has been run."""
+    block = {"type": "bash_code_execution_tool_result", "tool_use_id": "s1", **result}
+
+    name = "bash_code_execution"
+    assert server_run(CALL, block) == [
+        ProviderToolDelta(0, name, "started"),
+        ProviderToolDelta(0, name, "running", '{"x":1}'),
+        ProviderToolDelta(0, name, state),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - a state in a table
+    ]
+
+
+def test_the_result_of_an_earlier_call_has_an_index_and_a_name() -> None:
+    """After a pause, the server sends results of calls in the reply before."""
+    block = {"type": "web_fetch_tool_result", "tool_use_id": "s0", "content": None}
+
+    assert server_run({**CALL, "id": None}, block, block)[2:] == [
+        ProviderToolDelta(1, "web_fetch", "done"),
+        ProviderToolDelta(1, "web_fetch", "done"),
+    ]
 
 
 def test_signatures_and_redacted_thinking_are_kept_in_order() -> None:

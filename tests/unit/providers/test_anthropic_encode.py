@@ -3,9 +3,8 @@
 import pytest
 
 from graphloop.errors import ConfigError
+from graphloop.media import Inline, MediaPart, Url
 from graphloop.values import (
-    FilePart,
-    ImagePart,
     Message,
     ModelRequest,
     OpaquePart,
@@ -120,10 +119,10 @@ def test_parts_of_users_and_tools_have_their_blocks() -> None:
     """Images by data or address, documents, and fields of the user's own."""
     parts = (
         TextPart("look", '{"cache_control":{"type":"ephemeral"},"type":"x"}'),
-        ImagePart("aGk=", "image/png"),
-        ImagePart("https://example.com/a.png"),
-        FilePart("eA==", "application/pdf", "a.pdf"),
-        FilePart("eA==", "application/pdf"),
+        MediaPart("image/png", Inline(b"hi")),
+        MediaPart("image/*", Url("https://example.com/a.png")),
+        MediaPart("application/pdf", Inline(b"x"), "a.pdf"),
+        MediaPart("application/pdf", Inline(b"x")),
         TextPart(" \n"),
     )
     blocks = [
@@ -188,7 +187,7 @@ def test_arguments_are_spliced_in_verbatim() -> None:
 @pytest.mark.parametrize(
     ("message", "words"),
     [
-        (UserMessage((FilePart("eA==", "text/csv", "t.csv"),)), "t.csv"),
+        (UserMessage((MediaPart("video/mp4", Inline(b"x"), "t.mp4"),)), "t.mp4"),
         (UserMessage((TextPart("a", "{"),)), "extra"),
         (turn(OpaquePart("{")), "OpaquePart"),
     ],

@@ -157,7 +157,10 @@ async def test_a_connection_that_does_not_stand_in_time_is_tried_again() -> None
     watch = Watch(asyncio.get_running_loop(), Timeouts())
     exchange = HttpExchange(EchoWire(), watch)
     async with httpx.AsyncClient(transport=httpx.MockTransport(timed_out)) as client:
-        request = client.build_request("POST", "http://far.away/v1")
+
+        async def request() -> httpx.Request:
+            return client.build_request("POST", "http://far.away/v1")
+
         with pytest.raises(ProviderTimeout, match=r"far\.away.*connect_s") as caught:
             await exchange.open(client, request, 0.0)
         await exchange.close()

@@ -7,13 +7,12 @@ from typing import get_args
 
 import pytest
 
+from graphloop.media import Inline, MediaPart, Url
 from graphloop.providers.base import ServerEvent
 from graphloop.providers.openai_chat.messages import THINKING_EXTRA
 from graphloop.providers.openai_chat.wire import OpenAIChat, ReasoningReturn
 from graphloop.run import History
 from graphloop.values import (
-    FilePart,
-    ImagePart,
     Message,
     ModelRequest,
     ReasoningPart,
@@ -67,7 +66,7 @@ def test_a_made_up_id_is_no_other_calls_id() -> None:
 def test_a_result_that_is_an_error_says_so(status: ResultStatus) -> None:
     """The wire has no flag for it, and the model must not take a traceback for an answer."""
     failed = evolve(result("division by zero"), status=status)
-    shown = evolve(result((TextPart("half a page"), ImagePart("u"))), status=status)
+    shown = evolve(result((TextPart("half a page"), MediaPart("image/*", Url("u")))), status=status)
 
     found = sent(said(NYC, LONDON), failed, shown, QUESTION, result("division by zero"))
 
@@ -168,10 +167,10 @@ def test_images_and_files_of_a_user_become_content_parts() -> None:
     """The wire takes base64 only as a data URL."""
     parts = (
         TextPart("See"),
-        ImagePart("https://example.org/a.png"),
-        ImagePart("QUJD", "image/png"),
-        FilePart("QUJD", "application/pdf", "a.pdf"),
-        FilePart("QUJD", "text/plain"),
+        MediaPart("image/*", Url("https://example.org/a.png")),
+        MediaPart("image/png", Inline(b"ABC")),
+        MediaPart("application/pdf", Inline(b"ABC"), "a.pdf"),
+        MediaPart("text/plain", Inline(b"ABC")),
     )
 
     found = sent(UserMessage(parts), UserMessage(()))
@@ -184,14 +183,17 @@ def test_images_and_files_of_a_user_become_content_parts() -> None:
             "type": "file",
             "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,QUJD"},
         },
-        {"type": "file", "file": {"file_data": "data:text/plain;base64,QUJD"}},
+        {
+            "type": "file",
+            "file": {"filename": "file.txt", "file_data": "data:text/plain;base64,QUJD"},
+        },
     ]
     assert found[1]["content"] == ""
 
 
 def test_images_of_results_follow_the_whole_batch() -> None:
     """A tool message holds text only, and nothing may stand between calls and results."""
-    image = ImagePart("https://example.org/a.png")
+    image = MediaPart("image/*", Url("https://example.org/a.png"))
 
     found = sent(said(NYC, LONDON), result((TextPart("see"), image)), result("rain"), QUESTION)
 
@@ -205,7 +207,7 @@ def test_images_of_results_follow_the_whole_batch() -> None:
 
 def test_images_of_an_unfinished_batch_never_split_it() -> None:
     """They are sent at the end, and move behind the results that come later."""
-    image = ImagePart("https://example.org/a.png")
+    image = MediaPart("image/*", Url("https://example.org/a.png"))
     encoder = OpenAIChat("m").encoder()
     history = History[Message]((said(NYC, LONDON), result((image,))))
 

@@ -8,10 +8,11 @@ import pytest
 
 from graphloop.errors import ConfigError
 from graphloop.events import Setup
+from graphloop.media import MediaPart, Url
 from graphloop.outcomes import Blocked, Passed
 from graphloop.run import History, Run
 from graphloop.screens import ScreenFunction, ScreenInfo, ScreenVerdict, screen_callback
-from graphloop.values import AssistantMessage, ImagePart, Message, TextPart, UserMessage
+from graphloop.values import AssistantMessage, Message, TextPart, UserMessage
 
 
 def judged(function: ScreenFunction, *messages: Message) -> tuple[bool, str]:
@@ -59,7 +60,9 @@ def test_a_function_reads_what_was_said_since_the_last_answer() -> None:
         seen.append((text, info))
         return True
 
-    image = UserMessage((TextPart("this?"), ImagePart("https://example.test/a.png")))
+    image = UserMessage(
+        (TextPart("this?"), MediaPart("image/*", Url("https://example.test/a.png")))
+    )
     said: tuple[Message, ...] = (
         UserMessage("old"),
         AssistantMessage((TextPart("yes"),)),

@@ -10,6 +10,7 @@ from enum import StrEnum
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from graphloop.media import Inline, MediaPart
 from graphloop.tools.outcome import (
     ToolOutcome,
     join_issues,
@@ -17,7 +18,7 @@ from graphloop.tools.outcome import (
     result_content,
     unknown_outcome,
 )
-from graphloop.values import FilePart, ImagePart, TextPart
+from graphloop.values import TextPart
 from tests.unit.tools.doubles import Query, Unspeakable
 
 
@@ -77,7 +78,7 @@ def test_a_result_that_is_no_json_is_shown() -> None:
 
 def test_parts_stay_parts() -> None:
     """A tool may show the model an image."""
-    image, file = ImagePart("aGk=", "image/png"), FilePart("aGk=", "text/plain")
+    image, file = MediaPart("image/png", Inline(b"hi")), MediaPart("text/plain", Inline(b"hi"))
 
     assert returning(image).content == (image,)
     assert returning([TextPart("see"), image]).content == (TextPart("see"), image)
@@ -86,7 +87,7 @@ def test_parts_stay_parts() -> None:
 
 def test_a_long_result_is_cut_with_a_marker() -> None:
     """One result must not fill the window; the model must know that it saw a part."""
-    image = ImagePart("aGk=", "image/png")
+    image = MediaPart("image/png", Inline(b"hi"))
 
     assert returning("x" * 9, limit=9).content == "x" * 9
     assert returning("x" * 10, limit=9).content == (

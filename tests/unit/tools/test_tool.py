@@ -445,6 +445,31 @@ class Yielding:
 
 
 @pytest.mark.parametrize(
+    ("tool", "name"),
+    [
+        (SEARCH, "web_search"),
+        (provider_tool({"type": "web_search"}, wire="openai-responses"), "web_search"),
+        (provider_tool({"google_search": {}}, wire="google"), "google_search"),
+        (provider_tool({"type": "mcp", "server_label": "crm"}, name="crm"), "crm"),
+    ],
+)
+def test_a_providers_tool_is_named_by_its_definition(tool: AnyTool, name: str) -> None:
+    """Some providers give a name, some a type, some neither; two tools of a type need two names."""
+    assert name == tool.name
+    assert tool.spec.kind == "provider"
+
+
+def test_a_providers_tool_without_a_name_of_its_own_can_be_renamed() -> None:
+    """The name is then no word of the provider."""
+    tool = provider_tool({"type": "web_search"}, wire="openai-responses")
+
+    renamed = tool.renamed("look_up").spec
+
+    assert ("look_up", "openai-responses") == (renamed.name, renamed.wire)
+    assert renamed.definition == tool.spec.definition
+
+
+@pytest.mark.parametrize(
     ("define", "expected"),
     [
         (lambda: Tool(name="a b!", parameters=Query), "name it 'a_b'"),
@@ -464,8 +489,10 @@ class Yielding:
         (lambda: Tool(name="x", parameters=Query, execute=print, kind="agent"), "leave `kind` out"),
         (lambda: Tool(name="x", parameters=Query, kind="provider"), "found None"),
         (lambda: Tool(name="x", parameters=Query, definition={}), "with kind 'provider' only"),
-        (lambda: provider_tool({"type": "web_search"}), "'name'"),
-        (lambda: provider_tool({"name": "web_search"}), "'type'"),
+        (lambda: Tool(name="x", parameters=Query, wire="anthropic"), "with kind 'provider' only"),
+        (lambda: provider_tool({}), "'name'"),
+        (lambda: provider_tool({}, name="web_search"), "found {}"),
+        (lambda: provider_tool({"type": 3}), "'name'"),
         (lambda: provider_tool({"type": "x", "name": "a b"}), "name it 'a_b'"),
         (lambda: SEARCH.renamed("find"), "do not rename it"),
     ],

@@ -11,7 +11,7 @@ from graphloop.errors import GraphError
 from graphloop.graph import END, NodeGraph
 from graphloop.nodes import Append, Child, Limit, ModelCall
 from graphloop.rules import never
-from graphloop.topology.document import AgentEntry, Document, Included, document_of
+from graphloop.topology.document import AgentEntry, Document, NodeWithGraphs, document_of
 from graphloop.topology.reader import read_text
 from graphloop.topology.registration import Registry
 from graphloop.topology.writer import data_of, fingerprint_of, topology_text, yaml_of
@@ -90,7 +90,7 @@ def _nested(depth: int) -> Document:
     child = Child("inner")
     document = Document(NodeGraph("a", Append(), {Append(): {...: END}}))
     for _ in range(depth):
-        node = Included(child, (("inner", document.graph),))
+        node = NodeWithGraphs(child, (("inner", document.graph),))
         graph: NodeGraph[None] = NodeGraph("a", node, {node: {...: END}})
         document = Document(graph, agents={"inner": AgentEntry(document)})
     return document

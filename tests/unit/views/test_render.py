@@ -144,7 +144,7 @@ def test_an_installed_graphviz_is_preferred(no_path: Path, tmp_path: Path) -> No
 def test_an_error_of_graphviz_is_quoted(no_path: Path) -> None:
     stand_in(no_path, "dot", "sys.stdin.read(); sys.exit('Format: \"pdf\" not recognized')")
 
-    with pytest.raises(ConfigError, match=r"pdf: .*dot.*not recognized"):
+    with pytest.raises(ConfigError, match=r"dot could not draw pdf: .*not recognized"):
         render("digraph {}", "pdf")
 
 

@@ -1,0 +1,147 @@
+"""Endpoint: the address of a model server, and the secrets that give access to it.
+
+A key may be a function, for services whose keys expire. No repr, error or journal has a key or a
+header: servers quote keys in errors, and journals store errors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from inspect import isawaitable
+from typing import Final, final
+
+import httpx
+
+from ..errors import AuthenticationFailed, ConfigError, ProviderError
+from .base import ApiKey
+
+__all__ = ["Endpoint"]
+
+OWN_HEADERS: Final = frozenset(
+    {"accept", "accept-encoding", "content-length", "content-type", "host", "transfer-encoding"}
+)
+"""The headers that only the transport sets."""
+
+_fits_header: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[ -~]*").fullmatch
+
+KEY_PART_MIN: Final = 8
+"""The shortest beginning of a key to hide in texts; a shorter key is hidden as a whole word."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The base URL of a server, with its API key and further headers, which are never shown.
+
+    A function as `api_key` is called before each attempt at a model call, and again after the
+    server's first refusal of a key. It returns the key, or an awaitable of it.
+    """
+
+    base_url: str
+    api_key: ApiKey = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+    def __post_init__(self) -> None:
+        try:
+            url = httpx.URL(self.base_url)
+        except httpx.InvalidURL as error:
+            raise ConfigError(f"base_url {self.base_url!r} is not a URL: {error}.") from error
+        if url.scheme not in {"http", "https"} or not url.host:
+            raise ConfigError(
+                f"base_url: expected 'https://host/path' or 'http://…', found {self.base_url!r}."
+            )
+        if url.userinfo or url.query or url.fragment:
+            raise ConfigError(
+                f"base_url: expected only scheme, host and path, found more at {url.host!r}. "
+                "A key belongs into api_key, not into the URL."
+            )
+        if isinstance(self.api_key, str):
+            _check_key(self.api_key)
+        elif not callable(self.api_key):  # pyright: ignore[reportUnnecessaryComparison] - JSON
+            raise ConfigError(
+                "api_key: expected a text, or a function that returns it, found "
+                f"{type(self.api_key).__name__}. Fix: give one of them."
+            )
+        for name, value in self.headers.items():
+            if name.lower() in OWN_HEADERS or not _fits_header(f"{name}:{value}"):
+                raise ConfigError(
+                    f"headers: expected names and values of printable ASCII, and none of "
+                    f"{', '.join(sorted(OWN_HEADERS))}, found another at {name!r:.80}. Fix: leave "
+                    "it out, or correct it."
+                )
+
+    @property
+    def is_renewable(self) -> bool:
+        """Whether a function gives the key, so that another key may follow a refused one."""
+        return not isinstance(self.api_key, str)
+
+    async def ask_key(self) -> str:
+        """Return the key of the next attempt.
+
+        Raises:
+            AuthenticationFailed: the function for the key raised an error, which is the cause.
+            ConfigError: the function returned no text that can be a key.
+            ProviderError: the function raised this error.
+        """
+        ask = self.api_key
+        if isinstance(ask, str):
+            return ask
+        try:
+            answer = ask()
+            key: object = await answer if isawaitable(answer) else answer
+        except ProviderError:
+            raise
+        except Exception as error:
+            raise AuthenticationFailed(
+                f"api_key: expected a key from the function, found {type(error).__name__}. Fix: "
+                "have it return a key; its own error is the cause of this error."
+            ) from error
+        _check_key(key)
+        if not key:
+            raise _no_key("an empty text")
+        return str(key)
+
+    def hide_secrets(self, error: ProviderError, keys: Iterable[str] = ()) -> None:
+        """Remove the keys and the values of headers from `error` and its causes.
+
+        Args:
+            error: the error of a model call.
+            keys: the keys that a function returned for the call.
+        """
+        own = (self.api_key,) if isinstance(self.api_key, str) else ()
+        # The longest first: a key may begin with another one.
+        secrets = sorted({*own, *keys, *self.headers.values()} - {""}, key=len, reverse=True)
+        link: BaseException | None = error
+        while link is not None:
+            for secret in secrets:
+                link.args = tuple(
+                    _without(secret, arg) if isinstance(arg, str) else arg for arg in link.args
+                )
+            link = link.__cause__
+
+
+def _check_key(key: object) -> None:
+    # Checked here, because httpx would quote the whole header, with the key, in its error.
+    if not isinstance(key, str):
+        raise _no_key(type(key).__name__)
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise _no_key("a space, a line break or another character that cannot stand in a header")
+
+
+def _no_key(found: str) -> ConfigError:
+    return ConfigError(
+        f"api_key: expected printable ASCII without spaces, found {found}. Fix: strip it where it "
+        "is read."
+    )
+
+
+def _without(key: str, text: str) -> str:
+    """Return `text` with `***` in place of `key`, even where a quotation cut the key short."""
+    if len(key) < KEY_PART_MIN:
+        return re.sub(rf"(?<!\w){re.escape(key)}(?!\w)", "***", text)
+    for form in (key, repr(key)[1:-1]):
+        for end in range(len(form), KEY_PART_MIN - 1, -1):
+            text = text.replace(form[:end], "***")
+    return text

@@ -1,0 +1,77 @@
+"""Tool forms: what a wire format takes of a tool, and what it refuses before a request is sent.
+
+A tool that a model's server runs has a definition in the words of one provider. Another provider
+would refuse it, or would ignore it without an error. So each wire format says which definitions it
+takes, and refuses every other tool by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+from ..errors import ConfigError
+from ..values import ToolSpec
+from .wire_json import JsonObject, object_in, object_text
+
+__all__ = ["ToolForms"]
+
+
+def _never(tool: ToolSpec, definition: JsonObject) -> bool:  # noqa: ARG001 - takes no definition
+    return False
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ToolForms:
+    """The tools of model servers that a wire format takes.
+
+    Args:
+        wire: the name of the wire format, as in `Wire.name`.
+        title: the wire format's name in errors.
+        expected: describes the definitions that the wire format takes; empty if it takes none.
+        takes: whether the wire format takes this definition of a tool.
+    """
+
+    wire: str
+    title: str
+    expected: str = ""
+    takes: Callable[[ToolSpec, JsonObject], bool] = _never
+
+    def definition(self, tool: ToolSpec) -> str:
+        """Return the definition of a tool that the model's server runs, as it is sent.
+
+        Raises:
+            ConfigError: the tool belongs to another wire format, or this one does not take it.
+        """
+        place = f"tool {tool.name!r}"
+        if not self.expected:
+            raise ConfigError(
+                f"{place}: expected a tool that runs here, found one that the model's server runs "
+                f"itself; the {self.title} wire has none. Fix: offer it to a model on another "
+                "wire, or give a function that does the same."
+            )
+        if tool.wire not in {"", self.wire}:
+            raise ConfigError(
+                f"{place}: expected a tool of the wire {self.wire!r}, found one of the wire "
+                f"{tool.wire!r}. Fix: offer it to a model on that wire, or give a function that "
+                "does the same."
+            )
+        text = object_text(tool.definition, place=f"{place}: definition")
+        if not self.takes(tool, object_in(text, place=place)):
+            raise ConfigError(
+                f"{place}: expected {self.expected}, as the {self.title} wire takes it, found "
+                f"{text:.200}. Fix: copy it from the provider's page, or offer the tool to a model "
+                "on its own wire."
+            )
+        return text
+
+    def check(self, tool: ToolSpec) -> None:
+        """Refuse a tool that no request of this wire format can carry.
+
+        Raises:
+            ConfigError: as `definition`.
+        """
+        if tool.kind == "provider":
+            self.definition(tool)
