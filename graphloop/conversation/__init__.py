@@ -17,6 +17,7 @@ from .compaction import (
 )
 from .repair import Repaired, open_calls, repaired
 from .steering import (
+    BLOCKED_NOTE,
     add_notes,
     adopt_open_calls,
     apply_steering,
@@ -31,6 +32,7 @@ from .steering import (
 from .tokens import Calibration, estimate
 
 __all__ = [
+    "BLOCKED_NOTE",
     "ORIGIN",
     "PRUNED_NOTE",
     "Calibration",

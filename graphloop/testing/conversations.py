@@ -1,7 +1,8 @@
 """Checks on the conversation of a run: results follow their calls, and old messages stay.
 
-Four changes of old messages are allowed. A node that leaves by `Compacted` shortens the
-conversation. A node gives results to calls that were pending in the input. A `Retrying` or
+Five changes of old messages are allowed. A node that leaves by `Compacted` shortens the
+conversation. A node that leaves by `Blocked` puts a note in place of a message of the user. A node
+gives results to calls that were pending in the input. A `Retrying` or
 `Fallback` removes the messages of a failed attempt. The caller of an iterated run may replace the
 conversation. A `Compact` without a user's function keeps old messages unchanged, or drops them.
 
@@ -13,18 +14,27 @@ user's own node are not checked for this.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import TypeVar
 
 from ..contract import contract_of
-from ..conversation import ORIGIN, PRUNED_NOTE, open_calls
+from ..conversation import BLOCKED_NOTE, ORIGIN, PRUNED_NOTE, open_calls
 from ..effects import CallModel
 from ..events import CallbackReturned, Changes, Steered
 from ..graph import NodeGraph
 from ..node_protocol import unwrapped
 from ..nodes import Compact, Fallback, ModelCall, Retrying
-from ..outcomes import Compacted
+from ..outcomes import Blocked, Compacted
 from ..run import History
-from ..values import AssistantMessage, Message, ModelRequest, ReasoningPart, ToolResult, evolve
+from ..values import (
+    AssistantMessage,
+    Message,
+    ModelRequest,
+    ReasoningPart,
+    ToolResult,
+    UserMessage,
+    evolve,
+)
 from .subject import Subject
 from .trace import Move, Trace, new_in
 from .violation import Violation
@@ -78,7 +88,11 @@ def rewritten(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
         kept = move.entered if retries else move.before
         changes = list(_changes("what the run has added", kept.record.added, run.record.added))
         if new_in(run.messages, kept.messages) is None:
-            if not _may_rewrite(move):
+            if isinstance(move.outcome, Blocked):
+                pairs = zip_longest(kept.messages, run.messages[: len(kept.messages)])
+                left = [_withheld(old, new) for old, new in pairs]
+                changes += _changes("the conversation", History(left), run.messages)
+            elif not _may_rewrite(move):
                 changes += _changes("the conversation", kept.messages, run.messages)
             elif any(isinstance(node, Compact) and not node.callback for node in nodes):
                 changes += _untrue(kept.messages, run.messages)
@@ -92,6 +106,12 @@ def _changes(record: str, before: History[Message], now: History[Message]) -> It
         pairs = enumerate(zip(before, now, strict=False), 1)
         place = next((at for at, (old, new) in pairs if old != new), len(now) + 1)
         yield f"message {place} of {record} is {'gone' if place > len(now) else 'another one now'}"
+
+
+def _withheld(old: Message, new: Message | None) -> Message:
+    """Return `old`; if it is a user's message and `new` is its note, return the note."""
+    note = evolve(old, content=BLOCKED_NOTE) if isinstance(old, UserMessage) else old
+    return note if note == new else old
 
 
 def _may_rewrite(move: Move[S]) -> bool:
