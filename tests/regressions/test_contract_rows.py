@@ -403,7 +403,7 @@ def test_signed_tokens_refuse_an_approval_without_its_token() -> None:
     )
     parked = agent.generate_sync("go")
 
-    with pytest.raises(ConfigError, match=r"pending\.approve\(\)"):
+    with pytest.raises(ConfigError, match=r"call\.approve\(\)"):
         agent.resume_sync(parked, approvals={parked.pending[0].key: True})
 
     assert [] == ran
