@@ -92,13 +92,11 @@ class RunResult(Generic[OutputT_co, S]):
     graph: NodeGraph[S] | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
-        steps = len(self.run.record.steps)
-        return f"<RunResult {self.run_id!r}: {self.end_reason}, {steps} steps>"
+        return f"<RunResult {self.run_id!r}: {self.end_reason}, {len(self.run.record.steps)} steps>"
 
     def _repr_mimebundle_(self, **_: object) -> Mapping[str, str]:
         """Return the answer, and the run laid over its graph, for notebooks."""
-        words = f"{self!r}\n\n{self.text}".strip()
-        return run_display(words, self.graph, self.store, self.run_id)
+        return run_display(f"{self!r}\n\n{self.text}".strip(), self.graph, self.store, self.run_id)
 
     @property
     def run_id(self) -> str:
@@ -163,8 +161,7 @@ class RunResult(Generic[OutputT_co, S]):
 
             result = await agent.generate("And tomorrow?", messages=result.conversation)
 
-        It leaves out the agent's instructions, because each run puts them first again, and what a
-        screen blocked.
+        It leaves out the agent's instructions, which each run puts first, and what a screen blocks.
         """
         said = (*self.opening, *self.messages)
         blocked = any(by.startswith(f"{SCREEN}:") for by in self.stopped_by)

@@ -16,7 +16,7 @@ from ..effects import AwaitCaller, Note
 from ..errors import IllegalEvent
 from ..events import Setup, Steered
 from ..node_protocol import Wait
-from ..run import History, Run, evolve, with_conversation, with_count, with_messages
+from ..run import Run, evolve, with_conversation, with_count, with_messages
 from ..turn import Turn
 from ..values import (
     AssistantMessage,
@@ -31,7 +31,7 @@ from ..values import (
 from .repair import open_calls, repaired
 
 __all__ = [
-    "BLOCKED",
+    "BLOCKED_NOTE",
     "add_notes",
     "adopt_open_calls",
     "apply_steering",
@@ -55,7 +55,7 @@ def hand_over(run: Run[S], *, tools_ran: bool = False) -> Wait[S]:
 SCREENS: Final = "screens"
 """The counter that marks a run whose screens alone read the inbox."""
 
-BLOCKED: Final = "(This message was blocked.)"
+BLOCKED_NOTE: Final = "(This message was blocked.)"
 """What a model reads in place of a message that a screen blocked."""
 
 CALLERS: Final = frozenset({"", "steering", "follow_up"})
@@ -111,13 +111,8 @@ def withhold(run: Run[S], node: str) -> Run[S]:
     So no model reads the messages, also where a later run continues the conversation.
     """
     blocked = unscreened(run, node)
-
-    def noted(messages: Sequence[Message]) -> History[Message]:
-        return History(evolve(one, content=BLOCKED) if one in blocked else one for one in messages)
-
-    record = evolve(run.record, added=noted(run.record.added))
-    run = with_conversation(evolve(run, record=record), noted(run.messages))
-    return mark_screened(run, node)
+    kept = [evolve(one, content=BLOCKED_NOTE) if one in blocked else one for one in run.messages]
+    return mark_screened(with_conversation(run, kept), node)
 
 
 def steered(run: Run[S], event: Steered) -> Run[S]:

@@ -1,8 +1,8 @@
 """Checks on the conversation of a run: results follow their calls, and old messages stay.
 
 Five changes of old messages are allowed. A node that leaves by `Compacted` shortens the
-conversation. A screen that leaves by `Blocked` puts a note in place of what the user said. A
-node gives results to calls that were pending in the input. A `Retrying` or
+conversation. A node that leaves by `Blocked` puts a note in place of a message of the user. A node
+gives results to calls that were pending in the input. A `Retrying` or
 `Fallback` removes the messages of a failed attempt. The caller of an iterated run may replace the
 conversation. A `Compact` without a user's function keeps old messages unchanged, or drops them.
 
@@ -18,7 +18,7 @@ from itertools import zip_longest
 from typing import TypeVar
 
 from ..contract import contract_of
-from ..conversation import BLOCKED, ORIGIN, PRUNED_NOTE, open_calls, without_media
+from ..conversation import BLOCKED_NOTE, ORIGIN, PRUNED_NOTE, open_calls, without_media
 from ..effects import CallModel
 from ..events import CallbackReturned, Changes, Steered
 from ..graph import NodeGraph
@@ -86,26 +86,18 @@ def rewritten(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
         # A retry may remove the messages of the failed attempt, so it compares from the entry.
         retries = any(isinstance(node, Retrying | Fallback) for node in nodes)
         kept = move.entered if retries else move.before
-        added, said = kept.record.added, kept.messages
-        if isinstance(move.outcome, Blocked):
-            added, said = _withheld(added, run.record.added), _withheld(said, run.messages)
-        changes = list(_changes("what the run has added", added, run.record.added))
-        if new_in(run.messages, said) is None:
-            if not _may_rewrite(move):
-                changes += _changes("the conversation", said, run.messages)
+        changes = list(_changes("what the run has added", kept.record.added, run.record.added))
+        if new_in(run.messages, kept.messages) is None:
+            if isinstance(move.outcome, Blocked):
+                pairs = zip_longest(kept.messages, run.messages[: len(kept.messages)])
+                left = [_withheld(old, new) for old, new in pairs]
+                changes += _changes("the conversation", History(left), run.messages)
+            elif not _may_rewrite(move):
+                changes += _changes("the conversation", kept.messages, run.messages)
             elif any(isinstance(node, Compact) and not node.callback for node in nodes):
-                changes += _untrue(said, run.messages)
+                changes += _untrue(kept.messages, run.messages)
         for text in changes:
             yield Violation("past", f"{text}, changed by node {move.node.name!r}", move.number)
-
-
-def _withheld(before: History[Message], now: History[Message]) -> History[Message]:
-    """Return the messages before a screen blocked, with its note where `now` has the note."""
-    pairs = zip_longest(before, now[: len(before)])
-    return History(
-        new if isinstance(old, UserMessage) and new == evolve(old, content=BLOCKED) else old
-        for old, new in pairs
-    )
 
 
 def _changes(record: str, before: History[Message], now: History[Message]) -> Iterator[str]:
@@ -114,6 +106,12 @@ def _changes(record: str, before: History[Message], now: History[Message]) -> It
         pairs = enumerate(zip(before, now, strict=False), 1)
         place = next((at for at, (old, new) in pairs if old != new), len(now) + 1)
         yield f"message {place} of {record} is {'gone' if place > len(now) else 'another one now'}"
+
+
+def _withheld(old: Message, new: Message | None) -> Message:
+    """Return `old`; if it is a user's message and `new` is its note, return the note."""
+    note = evolve(old, content=BLOCKED_NOTE) if isinstance(old, UserMessage) else old
+    return note if note == new else old
 
 
 def _may_rewrite(move: Move[S]) -> bool:

@@ -66,7 +66,8 @@ def recorded(
         base_url: access to a model given by name, for a recording.
 
     Raises:
-        ConfigError: the mode, the model or the folder of the file is wrong.
+        ConfigError: the mode, the model or the folder of the file is wrong, or a recording would
+            replace a file that is none.
         ScriptError: the file cannot be read, or is not a valid script.
     """
     if mode not in {"auto", "record", "replay"}:
@@ -78,6 +79,11 @@ def recorded(
     if not file.absolute().parent.is_dir():
         raise ConfigError(
             f"a recording: expected a folder at {str(file.parent)!r}, found none. Fix: create it."
+        )
+    if file.exists() and not file.read_bytes().startswith(HEAD.encode()):
+        raise ConfigError(
+            f"a recording: expected no file at {str(file)!r}, or an earlier recording, found "
+            "another file, which would be lost. Fix: name another file."
         )
     asked = resolve(model, api_key=api_key, base_url=base_url, environ=environ)
     return RecordedModel(asked, file)

@@ -41,15 +41,15 @@ class Question:
     Args:
         number: the number of the question, from 1.
         run: the run of the question, as far as its journal goes.
-        opening: the conversation that the run began with.
         before: the earlier runs of the chat.
+        new: the messages that the run began with after those of the earlier runs.
         warning: a warning for the next question; empty for none.
     """
 
     number: int
     run: Run[None]
-    opening: tuple[Message, ...]
     before: ChatSoFar
+    new: tuple[Message, ...] = ()
     warning: str = ""
 
     @property
@@ -158,8 +158,9 @@ class Chain:
                 f"it was then, or go on without the question: chat.fork(at={number - 1})."
             )
             raise error
-        opening = _without_instructions(first.messages)
-        return Question(number, run, opening, first.chat or ChatSoFar(), warning)
+        before = first.chat or ChatSoFar()
+        new = _without_instructions(first.messages)[before.heard :]
+        return Question(number, run, before, new, warning)
 
     async def _replayed(
         self, store: Store, number: int

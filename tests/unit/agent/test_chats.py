@@ -322,6 +322,20 @@ async def test_a_chat_goes_on_with_an_agent_that_has_changed(
         assert spent.model_calls + 1 == (await chat.spent()).model_calls
 
 
+async def test_a_changed_agent_knows_which_messages_belong_to_which_question() -> None:
+    """The second question holds more messages of the first than the changed agent can read."""
+    store, model = MemoryStore(), ScriptedModel([reply(call()), "one", "two", "three"])
+    agent = Agent(model, tools=[read])
+    for question in ("first", "second"):
+        await agent.chat("c", store=store).send(question)
+    changed = agent.with_options(name="other").chat("c", store=store)
+
+    expected = ["first", "one", "second", "two"]
+    assert expected == texts(await changed.messages())
+    await changed.send("third")
+    assert [*expected, "third", "three"] == texts(await changed.messages())
+
+
 async def test_a_question_that_a_changed_agent_cannot_finish_can_be_left_out() -> None:
     store, model = MemoryStore(), ScriptedModel(["one", reply(call()), "two"])
     agent = Agent(model, tools=[gated()])

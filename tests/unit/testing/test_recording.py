@@ -191,3 +191,5 @@ def test_what_cannot_work_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("- error: {type: Oops, message: x}", "utf-8")
     with pytest.raises(ScriptError, match="name of a ProviderError"):
         recorded("openai:m", tmp_path / "c.yaml")
+    with pytest.raises(ConfigError, match="another file, which would be lost"):
+        recorded("openai:m", tmp_path / "c.yaml", mode="record")
