@@ -24,6 +24,7 @@ from .ports import (
     Resumption,
     Seen,
     Settler,
+    Shown,
 )
 from .run_log import RunLog, logged
 
@@ -45,6 +46,7 @@ __all__ = [
     "RunLog",
     "Seen",
     "Settler",
+    "Shown",
     "Surrounding",
     "ask_key",
     "bad_edit",
