@@ -36,7 +36,16 @@ if TYPE_CHECKING:
     from .live_requests import allow_requests, check_request, refuse_requests
     from .openai_chat.messages import CHAT_REASONING, CHAT_WIRE
     from .prices import price, price_with
-    from .registry import Service, accessed, check_tools, resolve, service_of, usual_model
+    from .registry import (
+        Access,
+        Service,
+        accessed,
+        check_tools,
+        connect,
+        resolve,
+        service_of,
+        usual_model,
+    )
     from .retries import Retries
     from .script import ScriptedModel
     from .timeouts import Timeouts
@@ -47,6 +56,7 @@ __all__ = [
     "CHAT_REASONING",
     "CHAT_WIRE",
     "LIVE",
+    "Access",
     "ApiKey",
     "Delta",
     "Live",
@@ -71,6 +81,7 @@ __all__ = [
     "anthropic_web_search",
     "check_request",
     "check_tools",
+    "connect",
     "entry_text",
     "is_list",
     "is_object",
@@ -123,9 +134,11 @@ __getattr__ = front_door(
             "price_with",
         ),
         ".registry": (
+            "Access",
             "Service",
             "accessed",
             "check_tools",
+            "connect",
             "resolve",
             "service_of",
             "usual_model",

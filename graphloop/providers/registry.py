@@ -6,10 +6,11 @@ modules and httpx are imported only for a model that needs them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, cast, final
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, cast, final
 from urllib.parse import urlsplit
 
 from ..errors import ConfigError, nearest
@@ -21,7 +22,17 @@ if TYPE_CHECKING:  # These modules import httpx, which is slow.
     from .script import ScriptedModel
     from .timeouts import Timeouts
 
-__all__ = ["SERVICES", "Service", "accessed", "check_tools", "resolve", "service_of", "usual_model"]
+__all__ = [
+    "SERVICES",
+    "Access",
+    "Service",
+    "accessed",
+    "check_tools",
+    "connect",
+    "resolve",
+    "service_of",
+    "usual_model",
+]
 
 ANTHROPIC: Final = ".anthropic.wire:AnthropicMessages"
 OPENAI_CHAT: Final = ".openai_chat.wire:OpenAIChat"
@@ -128,62 +139,83 @@ def usual_model(environ: Mapping[str, str], *, own_server: bool = False) -> str:
     return ""
 
 
-def resolve(  # noqa: PLR0913 - one parameter for each option about access to a model
-    model: str | Provider,
-    *,
-    api_key: ApiKey | None = None,
-    base_url: str | None = None,
-    timeouts: Timeouts | None = None,
-    retries: Retries | None = None,
-    headers: Mapping[str, str] | None = None,
-    environ: Mapping[str, str],
+class Access(TypedDict, total=False):
+    """Access to a model that is given by name; None for the default.
+
+    `api_key`: the API key, or a function that returns it; takes precedence over the key in the
+    environment. A function, also an asynchronous one, is called before each attempt at a model
+    call, and again after the server's first refusal of a key (401).
+    `base_url`: the server's URL; takes precedence over the URL in the environment. A server other
+    than the service's own needs no key, but gets the environment's key if there is one.
+    `timeouts`: the time limits of a model call; `Timeouts()` by default.
+    `retries`: the retry rules of a model call; `Retries()` by default.
+    `headers`: further HTTP headers of each request, which are never shown.
+    `query`: further fields of each request's URL, such as `{"api-version": "2024-10-21"}`.
+    """
+
+    api_key: ApiKey | None
+    base_url: str | None
+    timeouts: Timeouts | None
+    retries: Retries | None
+    headers: Mapping[str, str] | None
+    query: Mapping[str, str] | None
+
+
+def connect(model: str, **access: Unpack[Access]) -> Provider:
+    """Return a model with access of its own, which several agents can share.
+
+        azure = connect("openai:gpt-5", base_url=url, api_key=token, query={"api-version": "v1"})
+        agent = Agent(azure, fallback_models=["anthropic:claude-opus-4-8"])
+
+    Keys and URLs that are not given come from the environment. Call `aclose` of the result, or
+    `Agent.aclose`, when the model is no longer needed.
+
+    Args:
+        model: `"service:NAME"`, such as `"openai:gpt-5"`.
+        access: see `Access`.
+
+    Raises:
+        ConfigError: the label is unknown, the key is missing, or an option would have no effect.
+    """
+    return resolve(model, environ=os.environ, **access)
+
+
+def resolve(
+    model: str | Provider, *, environ: Mapping[str, str], **access: Unpack[Access]
 ) -> Provider:
     """Return the provider for a model label, or `model` itself if it is a provider.
 
     Args:
         model: `"anthropic:NAME"`, `"openai:NAME"`, `"script:PATH"`, or a provider.
-        api_key: the API key, or a function that returns it (`Endpoint`); takes precedence over the
-            key in the environment.
-        base_url: the server's URL; takes precedence over the URL in the environment. A server other
-            than the service's own needs no key, but gets the environment's key if there is one.
-        timeouts: the time limits of a model call; `Timeouts()` by default.
-        retries: the retry rules of a model call; `Retries()` by default.
-        headers: further HTTP headers of each request.
         environ: the environment variables, usually `os.environ`.
+        access: see `Access`.
 
     Raises:
         ConfigError: the label is unknown, the key is missing, or an option would have no effect.
         ScriptError: the script file cannot be read, or is not a valid script.
     """
-    options: dict[str, object] = {
-        "api_key": api_key,
-        "base_url": base_url,
-        "timeouts": timeouts,
-        "retries": retries,
-    }
-    options["headers"] = headers
     if not isinstance(model, str):
-        _refuse(options, "a ready provider has its own")
+        _refuse(access, "a ready provider has its own")
         return model
     prefix, _, name = model.partition(":")
     if prefix == SCRIPT and name:
-        _refuse(options, "a script asks no server")
+        _refuse(access, "a script asks no server")
         return cast("type[ScriptedModel]", _load(".script:ScriptedModel")).from_file(name)
     service = SERVICES.get(prefix)
     if service is None or not name:
         raise _unknown(model)
-    url = base_url or environ.get(service.url_variable) or service.base_url
-    key = api_key or environ.get(service.key_variable) or ""
+    url = access.get("base_url") or environ.get(service.url_variable) or service.base_url
+    key = access.get("api_key") or environ.get(service.key_variable) or ""
     if not key and urlsplit(url).hostname == urlsplit(service.base_url).hostname:
         raise ConfigError(
             f"model {model!r}: expected an API key, found none. Fix: set {service.key_variable}, "
             "or pass api_key=..., or run without a key: model='script:replies.yaml' answers from a "
             "file, base_url='http://localhost:8080/...' asks a server of your own."
         )
-    endpoint = _load(".endpoint:Endpoint")(url, key, {**(headers or {})})
-    provider = _load(".http:HttpProvider")(
-        service.model(name), endpoint, label=model, timeouts=timeouts, retries=retries
-    )
+    headers, query = access.get("headers"), access.get("query")
+    endpoint = _load(".endpoint:Endpoint")(url, key, {**(headers or {})}, {**(query or {})})
+    limits = {option: access.get(option) for option in ("timeouts", "retries")}
+    provider = _load(".http:HttpProvider")(service.model(name), endpoint, label=model, **limits)
     return cast("Provider", provider)
 
 
