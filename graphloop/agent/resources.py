@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from functools import partial
 from os import environ
 from typing import Final, TypeAlias, cast
 
@@ -237,7 +238,12 @@ class AgentResources:
             return options.price if provider is not None else None
         if options.prices:
             return providers.price_with(options.prices)
-        return None if service_of(provider.label) is None else providers.price
+        service = service_of(provider.label)
+        if service is None or service.prices is None:
+            return None
+        return (
+            partial(providers.price, service=service.prices) if service.prices else providers.price
+        )
 
 
 def check_gate(gate: Policy, known: Sequence[str]) -> None:

@@ -36,18 +36,10 @@ if TYPE_CHECKING:
     from .live_requests import allow_requests, check_request, refuse_requests
     from .openai_chat.messages import CHAT_REASONING, CHAT_WIRE
     from .prices import price, price_with
-    from .registry import (
-        Access,
-        Service,
-        accessed,
-        check_tools,
-        connect,
-        resolve,
-        service_of,
-        usual_model,
-    )
+    from .registry import Access, accessed, check_tools, connect, resolve
     from .retries import Retries
     from .script import ScriptedModel
+    from .services import SERVICES, Service, service_of, usual_model
     from .timeouts import Timeouts
     from .wire_json import is_list, is_object, json_text
 
@@ -56,6 +48,7 @@ __all__ = [
     "CHAT_REASONING",
     "CHAT_WIRE",
     "LIVE",
+    "SERVICES",
     "Access",
     "ApiKey",
     "Delta",
@@ -135,16 +128,19 @@ __getattr__ = front_door(
         ),
         ".registry": (
             "Access",
-            "Service",
             "accessed",
             "check_tools",
             "connect",
             "resolve",
-            "service_of",
-            "usual_model",
         ),
         ".retries": ("Retries",),
         ".script": ("ScriptedModel",),
+        ".services": (
+            "SERVICES",
+            "Service",
+            "service_of",
+            "usual_model",
+        ),
         ".timeouts": ("Timeouts",),
         ".wire_json": (
             "is_list",

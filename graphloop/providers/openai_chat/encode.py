@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from ...errors import ConfigError
 from ...values import Message, ModelRequest, OutputSpec, ToolChoice, ToolSpec
@@ -25,7 +25,7 @@ from ..wire_json import (
 )
 from .messages import CHAT_WIRE, Batch, encode_message
 
-__all__ = ["TOOLS", "chat_encoder", "is_strict"]
+__all__ = ["TOOLS", "ChatFields", "chat_encoder", "is_strict"]
 
 TOOLS: Final = ToolForms(CHAT_WIRE, "OpenAI chat")
 """Chat completions have no tools of the server."""
@@ -51,15 +51,29 @@ _STRICT_WORDS: Final = frozenset(
 )
 
 
-def chat_encoder(model: str, max_tokens_field: str, *, reasoning: bool) -> PrefixEncoder:
+class ChatFields(NamedTuple):
+    """The request fields of one server.
+
+    Attributes:
+        max_tokens: the field for `Settings.max_tokens`.
+        seed: the field for `Settings.seed`.
+        asks_usage: whether the request asks for a report of its usage; some servers refuse this.
+    """
+
+    max_tokens: str
+    seed: str = "seed"
+    asks_usage: bool = True
+
+
+def chat_encoder(model: str, names: ChatFields, *, reasoning: bool) -> PrefixEncoder:
     """Return a new encoder for the requests of one run to `model`.
 
     Args:
         model: the model's name on the server.
-        max_tokens_field: the request field for `Settings.max_tokens`.
+        names: the names of the request fields.
         reasoning: whether the model's reasoning may be sent back to the server.
     """
-    head = partial(_head, model, max_tokens_field)
+    head = partial(_head, model, names)
     return PrefixEncoder(partial(_ChatHistory, reasoning=reasoning), head)
 
 
@@ -86,24 +100,22 @@ class _ChatHistory(EncodedHistory):
 
 
 def _head(
-    model: str, max_tokens_field: str, request: ModelRequest, instructions: Sequence[str]
+    model: str, names: ChatFields, request: ModelRequest, instructions: Sequence[str]
 ) -> bytes:
     """Return the request body up to and including the bracket that opens `messages`."""
     del instructions  # This wire sends system messages in the history.
     settings = request.settings
     options, server_tools = options_of(settings, _OWNED)
     tools = [*map(_tool, request.tools), *map(json_bytes, server_tools)]
-    fields: dict[str, object] = {
-        "model": model,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
+    fields: dict[str, object] = {"model": model, "stream": True}
+    if names.asks_usage:
+        fields["stream_options"] = {"include_usage": True}
     asked = {
-        max_tokens_field: settings.max_tokens,
+        names.max_tokens: settings.max_tokens,
         "temperature": settings.temperature,
         "top_p": settings.top_p,
         "stop": list(settings.stop_sequences) or None,
-        "seed": settings.seed,
+        names.seed: settings.seed,
         # Servers refuse this field in a request without tools.
         "parallel_tool_calls": settings.parallel_tool_calls if tools else None,
     }

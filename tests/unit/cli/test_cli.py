@@ -17,7 +17,7 @@ from tests.unit.cli.pay_desk import parked
 
 HEAVY = ("rich", "yaml", "httpx", "networkx", "fpdf", "graphloop.agent.agent")
 LOADING = ("run", "draw", "check", "diff", "fuzz", "schema", "resume", "replay", "fork", "otel")
-COMMANDS = (*LOADING[:6], "runs", "approve", *LOADING[6:9], "watch", "otel", "init")
+COMMANDS = (*LOADING[:6], "models", "runs", "approve", *LOADING[6:9], "watch", "otel", "init")
 
 
 @pytest.mark.parametrize("columns", ["44", "80"])
