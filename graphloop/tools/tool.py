@@ -33,6 +33,7 @@ from .options import (
     ToolPolicy,
     check_name,
     definition_text,
+    json_of,
     kind_of,
     reject_unknown,
     tool_policy_of,
@@ -168,7 +169,8 @@ class Tool(Generic[P, R_co]):
             self._parameters.schema,
             own_kind,
             ends=self.policy.ends_run,
-            definition=definition_text(own_kind, definition, name, wire),
+            definition=definition_text(own_kind, definition, name, wire)
+            or json_of(self.policy.provider_options, f"{place}: provider_options"),
             lock=self.policy.lock(name),
             wire=wire,
         )
@@ -221,7 +223,7 @@ class Tool(Generic[P, R_co]):
             parameters=self._parameters,
             execute=self._execute,
             kind=self.spec.kind,
-            definition=json.loads(text) if (text := self.spec.definition) else None,
+            definition=json.loads(self.spec.definition) if self.spec.kind == "provider" else None,
             wire=self.spec.wire,
             **self._options,
         )

@@ -81,7 +81,7 @@ STOP = "stop"
 FIRST = chunk({"role": "assistant", "content": ""})
 HELLO = chunk({"content": "Hello"})
 THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "Greet."}]}
-PROMPT_FILTER = {
+PROMPT_FILTER: Chunk = {
     "choices": [],
     "model": "",
     "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {}}],

@@ -18,7 +18,7 @@ from ..refusals import http_error
 from .blocks import ANTHROPIC_WIRE
 from .decode import AnthropicDecoder
 from .encode import anthropic_encoder
-from .head import TOOLS
+from .head import tool_text
 
 __all__ = ["ANTHROPIC_WORDS", "AnthropicMessages"]
 
@@ -79,7 +79,7 @@ class AnthropicMessages:
 
     def check_tool(self, tool: ToolSpec) -> None:
         """Refuse a tool that no request of this wire format can carry."""
-        TOOLS.check(tool)
+        tool_text(tool)
 
     def encoder(self) -> PrefixEncoder:
         """Return a new encoder for the requests of one run."""

@@ -25,9 +25,9 @@ from ..wire_json import (
 )
 from .messages import CHAT_WIRE, Batch, encode_message
 
-__all__ = ["TOOLS", "ChatFields", "chat_encoder", "is_strict"]
+__all__ = ["ChatFields", "chat_encoder", "is_strict", "tool_bytes"]
 
-TOOLS: Final = ToolForms(CHAT_WIRE, "OpenAI chat")
+TOOLS: Final = ToolForms(CHAT_WIRE, "OpenAI chat", fields={"strict": bool})
 """Chat completions have no tools of the server."""
 
 _OWNED: Final[Mapping[str, str]] = {
@@ -106,7 +106,7 @@ def _head(
     del instructions  # This wire sends system messages in the history.
     settings = request.settings
     options, server_tools = options_of(settings, _OWNED)
-    tools = [*map(_tool, request.tools), *map(json_bytes, server_tools)]
+    tools = [*map(tool_bytes, request.tools), *map(json_bytes, server_tools)]
     fields: dict[str, object] = {"model": model, "stream": True}
     if names.asks_usage:
         fields["stream_options"] = {"include_usage": True}
@@ -172,11 +172,25 @@ def _is_strict_part(part: object) -> bool:
     return all(map(_is_strict_part, inner))
 
 
-def _tool(tool: ToolSpec) -> bytes:
+def tool_bytes(tool: ToolSpec) -> bytes:
+    """Return the definition of a tool as JSON.
+
+    Raises:
+        ConfigError: this wire format cannot carry the tool.
+    """
     TOOLS.check(tool)
     parameters = object_text(tool.parameters, place=f"tool {tool.name!r}: parameters")
     about = json_bytes({"name": tool.name, "description": tool.description})[:-1]
     function = about + b',"parameters":' + parameters.encode()
+    if options := TOOLS.options(tool):
+        schema = object_in(parameters, place=f"tool {tool.name!r}: parameters")
+        if options["strict"] and not is_strict(schema):
+            raise ConfigError(
+                f"tool {tool.name!r}: provider_options: strict: expected parameters that OpenAI's "
+                "strict mode takes (each object requires all its properties and forbids others), "
+                f"found {parameters:.200}. Fix: leave strict out, or change the parameters."
+            )
+        function += b"," + json_bytes(options)[1:-1]
     return b'{"type":"function","function":' + function + b"}}"
 
 

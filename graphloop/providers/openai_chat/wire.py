@@ -17,7 +17,7 @@ from ..encoder import PrefixEncoder
 from ..finish_words import FinishWord, FinishWords
 from ..refusals import http_error
 from .decode import ChatDecoder
-from .encode import TOOLS, ChatFields, chat_encoder
+from .encode import ChatFields, chat_encoder, tool_bytes
 from .messages import CHAT_WIRE
 
 __all__ = ["CHAT_WORDS", "MaxTokensField", "OpenAIChat", "ReasoningReturn"]
@@ -97,7 +97,7 @@ class OpenAIChat:
 
     def check_tool(self, tool: ToolSpec) -> None:
         """Refuse a tool that no request of this wire format can carry."""
-        TOOLS.check(tool)
+        tool_bytes(tool)
 
     def encoder(self) -> PrefixEncoder:
         """Return a new encoder for the requests of one run."""
