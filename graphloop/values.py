@@ -291,7 +291,8 @@ class ToolSpec(Struct, frozen=True, gc=False):
     `kind` says where a call runs: `function`, in this process; `client`, in the caller's process,
     so the run parks until the result arrives; `agent`, in a child run; `provider`, on the model's
     server during a reply, by the `definition` (JSON text, sent unchanged). Only the wire format
-    named `wire` sends such a tool; empty for each wire format that knows the definition's form. A
+    named `wire` sends such a tool; empty for each wire format that knows the definition's form. The
+    `definition` of another tool has further fields that its wire format adds. A
     turn ends the run if all its calls succeeded and were of tools with `ends`. A turn also ends the
     run if a call of an `agent` with `ends` succeeded. Calls of tools with the same non-empty `lock`
     never overlap.

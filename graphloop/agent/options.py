@@ -53,8 +53,8 @@ Decide: TypeAlias = Callable[[Pending], Decision] | Callable[[Pending, DepsT], D
 Listener: TypeAlias = Callable[[StepResult], object] | Callable[[StepResult, DepsT], object]
 
 PASSED_ON: Final = frozenset(
-    {"model", "api_key", "base_url", "timeouts", "retries", "headers", "price", "prices"}
-    | {"clock"}
+    {"model", "api_key", "base_url", "timeouts", "retries", "headers", "query", "price"}
+    | {"prices", "clock"}
 )
 """The options about access to models, which also apply to graphs that a run starts by name."""
 
@@ -103,6 +103,8 @@ class RunOptions(ModelSettings[DepsT], Generic[DepsT], total=False):
     name.
     `headers`: further HTTP headers of each request, for a model given by name. A journal and an
     error never contain them.
+    `query`: further fields of each request's URL, such as `{"api-version": "2024-10-21"}`, for a
+    model given by name; no place for a key, since logs keep URLs.
     `price`: a function that returns the cost of a reply in US dollars; the default uses the table
     of genai-prices. The function also applies to child runs without a price of their own.
     `prices`: prices by model name, which override that table; cannot be combined with `price`.
@@ -128,6 +130,7 @@ class RunOptions(ModelSettings[DepsT], Generic[DepsT], total=False):
     timeouts: Timeouts | None
     retries: Retries | None
     headers: Mapping[str, str] | None
+    query: Mapping[str, str] | None
     price: Price
     prices: Mapping[str, ModelPrice]
     clock: Callable[[], float]
@@ -248,6 +251,7 @@ class Options:
     timeouts: Timeouts | None = None
     retries: Retries | None = None
     headers: Mapping[str, str] | None = field(default=None, repr=False)
+    query: Mapping[str, str] | None = None
     price: Price | None = None
     prices: Mapping[str, ModelPrice] = field(default_factory=dict[str, ModelPrice])
     clock: Callable[[], float] | None = None

@@ -10,15 +10,16 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from dataclasses import replace
 from typing import Generic, final
 
-from ..driver import AsyncDriver, ChildStep, unseen_costs
+from ..driver import AsyncDriver, ChildStep, Shown, unseen_costs
 from ..errors import ConfigError, RunFailed
 from ..events import Steered
 from ..graph import NodeGraph
 from ..outcomes import FollowUp
 from ..parts import ErrorPart, Finish, ObjectDelta, ObjectView, Part, PartView, RunStart, Warned
-from ..providers import Live, TextDelta
+from ..providers import TextDelta
 from ..run import EndReason, Run
 from ..step import Step
+from ..tools import ToolProgress
 from ..values import UserMessage
 from .hooks import inform
 from .result import RESTING, OutputT_co, RunHandle, RunResult, S, log_warnings
@@ -342,11 +343,11 @@ class RunStream(Generic[OutputT_co, S]):
             for result in run.record.steps[reported:]:
                 self._warn(*await inform("on_step_finish", listener, result))
 
-    def _show_live(self, view: PartView[S], seen: Live | ChildStep) -> None:
-        """Add a delta of the run's own model, or the parts of a child run's step."""
+    def _show_live(self, view: PartView[S], seen: Shown) -> None:
+        """Add a delta of the run's own model, a tool's report, or the parts of a child's step."""
         if isinstance(seen, ChildStep):
             self._parts += view.see_child(seen.key, seen.agent, seen.graph, seen.seen)
-        elif self._talking:
+        elif self._talking or isinstance(seen, ToolProgress):
             self._show(view.live(seen))
 
     def _show(self, parts: Sequence[Part]) -> None:

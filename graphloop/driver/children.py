@@ -12,17 +12,16 @@ from ..conversation import latest_answer, said_after_calls
 from ..effects import StartRun
 from ..errors import MISTAKES, ConfigError, RunBusy
 from ..events import Answering, Cancelled, ChildEnded, EffectFailed, Event, Started
-from ..providers import Live
 from ..run import EndReason, Run
 from ..spending import Spent
 from ..step import Step
 from ..values import evolve
 from .performer import Performer
-from .ports import ChildRun, ChildStep, Parked, Ports, Resumption
+from .ports import ChildRun, ChildStep, Parked, Ports, Resumption, Shown
 
 __all__ = ["ChildDriver", "ChildRuns", "child_ended", "child_unwanted"]
 
-Watched: TypeAlias = AsyncGenerator[Step[Any] | Live | ChildStep, None]
+Watched: TypeAlias = AsyncGenerator[Step[Any] | Shown, None]
 
 UNCOUNTED: Final = "what it spends from now on is not counted here"
 

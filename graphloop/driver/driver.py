@@ -26,15 +26,7 @@ from typing import Any, Generic, TypeVar
 
 from ..effects import CallModel
 from ..errors import NotDeterministic, ProviderError, StoreError
-from ..events import (
-    Cancelled,
-    ChildEnded,
-    Event,
-    Queued,
-    Resumed,
-    Started,
-    ToolReturned,
-)
+from ..events import Cancelled, ChildEnded, Event, Queued, Resumed, Started, ToolReturned
 from ..graph import NodeGraph
 from ..run import Run
 from ..values import UserMessage, evolve
@@ -102,6 +94,7 @@ class AsyncDriver(Generic[S]):
             scope,
             ports.stoppable or timer is not None,
         )
+        performer.hear = self._in_flight.hear if ports.stoppable else None
         self._ahead = Ahead(ports, performer, self._in_flight)
         self._ends_after_turn = self._was_left = self._is_stopped = self._todo_is_stale = False
         self._abort: Cancelled | None = None

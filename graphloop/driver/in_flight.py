@@ -23,7 +23,7 @@ from ..errors import ToolError
 from ..events import Answering
 from ..providers import LIVE, Live
 from ..run import Run
-from ..tools import leave
+from ..tools import ToolProgress, leave
 from .cancellation import GRACE_S, INSIDE, CancelScope, cancelled_inside, started_task
 from .models import ModelCallInFlight
 from .performer import Performed, Performer
@@ -34,7 +34,7 @@ __all__ = ["SEEN", "InFlight", "Item", "ObservedPerformer", "Source"]
 S = TypeVar("S")
 T = TypeVar("T")
 
-Item: TypeAlias = Live | ChildStep | Answering | Parked
+Item: TypeAlias = Live | ToolProgress | ChildStep | Answering | Parked
 Inbox: TypeAlias = "asyncio.Queue[Item | BaseException]"
 
 SHARE_S: Final = 0.005
@@ -60,7 +60,7 @@ Without them, the garbage collector could destroy an unread run's tasks in any o
 run's driver can close them.
 """
 
-SEEN: Final = (*LIVE, ChildStep)
+SEEN: Final = (*LIVE, ToolProgress, ChildStep)
 """Types of items that the driver yields to its caller and does not journal."""
 
 
@@ -117,7 +117,14 @@ class InFlight(Struct, Generic[S], eq=False):
     _closing: bool = False
     _unheard: list[Answering] = field(default_factory=list[Answering])
 
-    async def next(self, run: Run[S]) -> Live | ChildStep | Answering | None:
+    def hear(self, report: ToolProgress) -> bool:
+        """Take the report of a running tool, unless the driver is too far behind."""
+        is_room = self._inbox.qsize() < INBOX_MAX
+        if is_room:
+            self._inbox.put_nowait(report)
+        return is_room
+
+    async def next(self, run: Run[S]) -> Live | ToolProgress | ChildStep | Answering | None:
         """Start the effects in `todo`, and return the first item; None if no item will come.
 
         The result is also None if the driver has interrupted its own wait.
@@ -341,7 +348,7 @@ async def _end(left: set[asyncio.Task[None]], watched: set[asyncio.Task[None]]) 
 def _is_step(item: object) -> bool:
     while isinstance(item, ChildStep):
         item = item.seen
-    return not isinstance(item, LIVE)
+    return not isinstance(item, (*LIVE, ToolProgress))
 
 
 def _answers(inbox: Inbox) -> list[Answering]:

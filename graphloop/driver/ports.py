@@ -17,7 +17,7 @@ from ..providers import Live, Provider
 from ..run import Run
 from ..step import Step
 from ..stores import Store
-from ..tools import Toolbox, ToolOutcome
+from ..tools import Toolbox, ToolOutcome, ToolProgress
 from ..values import Reply
 from .observers import Observers
 
@@ -117,20 +117,21 @@ class Parked(Struct, frozen=True):
 
 
 class ChildStep(Struct, frozen=True):
-    """A step or model delta of a child run, as the parent's driver yields it.
+    """A step, delta or report of a child run, as the parent's driver yields it.
 
-    `key` is the child's key in its parent. `seen` is a step, a delta, or the `ChildStep` of a
-    child's own child.
+    `key` is the child's key in its parent. `seen` is a step, a delta, a tool's report, or the
+    `ChildStep` of a child's own child.
     """
 
     key: str
     agent: str
     graph: NodeGraph[Any]
-    seen: Step[Any] | Live | ChildStep
+    seen: Step[Any] | Live | ToolProgress | ChildStep
 
 
-Shown: TypeAlias = Live | ChildStep
-"""Items that a driver yields and that its run's journal does not have: deltas and child items."""
+Shown: TypeAlias = Live | ToolProgress | ChildStep
+"""Items that a driver yields and that its run's journal does not have: deltas, reports of tools
+and child items."""
 
 Seen: TypeAlias = Step[S] | Shown
 """All items that a driver yields: the run's steps, model deltas and child items."""

@@ -43,9 +43,10 @@ if TYPE_CHECKING:
         openai_web_search,
     )
     from .prices import price, price_with
-    from .registry import Service, accessed, check_tools, resolve, service_of, usual_model
+    from .registry import Access, accessed, check_tools, connect, resolve
     from .retries import Retries
     from .script import ScriptedModel
+    from .services import SERVICES, Service, service_of, usual_model
     from .timeouts import Timeouts
     from .wire_json import is_list, is_object, json_text
 
@@ -54,6 +55,8 @@ __all__ = [
     "CHAT_REASONING",
     "CHAT_WIRE",
     "LIVE",
+    "SERVICES",
+    "Access",
     "ApiKey",
     "Delta",
     "Live",
@@ -78,6 +81,7 @@ __all__ = [
     "anthropic_web_search",
     "check_request",
     "check_tools",
+    "connect",
     "data_url",
     "entry_text",
     "is_list",
@@ -142,15 +146,20 @@ __getattr__ = front_door(
             "price_with",
         ),
         ".registry": (
-            "Service",
+            "Access",
             "accessed",
             "check_tools",
+            "connect",
             "resolve",
-            "service_of",
-            "usual_model",
         ),
         ".retries": ("Retries",),
         ".script": ("ScriptedModel",),
+        ".services": (
+            "SERVICES",
+            "Service",
+            "service_of",
+            "usual_model",
+        ),
         ".timeouts": ("Timeouts",),
         ".wire_json": (
             "is_list",

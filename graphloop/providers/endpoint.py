@@ -35,6 +35,9 @@ KEY_PART_MIN: Final = 8
 class Endpoint:
     """The base URL of a server, with its API key and further headers, which are never shown.
 
+    `query` has further fields of each request's URL, such as `{"api-version": "2024-10-21"}`. They
+    are no place for a key: proxies and logs keep URLs.
+
     A function as `api_key` is called before each attempt at a model call, and again after the
     server's first refusal of a key. It returns the key, or an awaitable of it.
     """
@@ -42,6 +45,7 @@ class Endpoint:
     base_url: str
     api_key: ApiKey = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
         try:
@@ -71,6 +75,17 @@ class Endpoint:
                     f"{', '.join(sorted(OWN_HEADERS))}, found another at {name!r:.80}. Fix: leave "
                     "it out, or correct it."
                 )
+
+        for name, value in self.query.items():
+            if not (isinstance(name, str) and name and isinstance(value, str)):  # pyright: ignore[reportUnnecessaryIsInstance] - JSON
+                raise ConfigError(
+                    f"query: expected names and values of text, found {name!r:.80} with "
+                    f"{type(value).__name__}. Fix: write the value as text."
+                )
+
+    def url(self, path: str) -> httpx.URL:
+        """Return the URL of requests to `path`, a path relative to the base URL."""
+        return httpx.URL(self.base_url.rstrip("/") + path).copy_merge_params(self.query)
 
     @property
     def is_renewable(self) -> bool:

@@ -79,7 +79,7 @@ class HttpProvider:
         retries: Retries | None = None,
         world: HttpEnvironment | None = None,
     ) -> None:
-        self._url = httpx.URL(endpoint.base_url.rstrip("/") + wire.path)
+        self._url = endpoint.url(wire.path)
         self.wire = wire
         self.label = label or f"{wire.name}:{wire.model}"
         self.endpoint = endpoint

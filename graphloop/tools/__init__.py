@@ -22,6 +22,7 @@ from .outcome import (
     shorten,
     unknown_outcome,
 )
+from .progress import ProgressReports, ToolProgress
 from .schema import (
     JsonSchema,
     Parameters,
@@ -49,10 +50,12 @@ __all__ = [
     "Gates",
     "JsonSchema",
     "Parameters",
+    "ProgressReports",
     "TooLate",
     "Tool",
     "ToolContext",
     "ToolOutcome",
+    "ToolProgress",
     "ToolReturn",
     "Toolbox",
     "accepts",

@@ -18,7 +18,7 @@ from .blocks import ANTHROPIC_WIRE
 from .container import names_container
 from .output_schema import closed_schema
 
-__all__ = ["TOOLS", "head_bytes"]
+__all__ = ["head_bytes", "tool_text"]
 
 
 def _is_own(tool: ToolSpec, definition: JsonObject) -> bool:
@@ -30,8 +30,16 @@ TOOLS: Final = ToolForms(
     "Anthropic Messages",
     "a definition with a 'type' and the tool's 'name'",
     _is_own,
+    {
+        "allowed_callers": list,
+        "cache_control": dict,
+        "defer_loading": bool,
+        "eager_input_streaming": bool,
+        "input_examples": list,
+        "strict": bool,
+    },
 )
-"""The tools of Anthropic's server, which have a type with a date and a fixed name."""
+"""The tools of Anthropic's server have a type with a date, and a fixed name."""
 
 _OWNED: Final[Mapping[str, str]] = {
     "max_tokens": "Set Settings.max_tokens.",
@@ -103,16 +111,24 @@ def _output_config(output: OutputSpec | None, options: JsonObject) -> dict[str, 
 
 
 def _tools(specs: tuple[ToolSpec, ...], server_tools: list[object]) -> dict[str, str]:
-    texts = [*map(_tool, specs), *map(json_text, server_tools)]
+    texts = [*map(tool_text, specs), *map(json_text, server_tools)]
     return {"tools": f"[{','.join(texts)}]"} if texts else {}
 
 
-def _tool(spec: ToolSpec) -> str:
+def tool_text(spec: ToolSpec) -> str:
+    """Return the definition of a tool as JSON text.
+
+    Raises:
+        ConfigError: this wire format cannot carry the tool.
+    """
     if spec.kind == "provider":
         return TOOLS.definition(spec)
     schema = object_text(spec.parameters, place=f"tool {spec.name!r}: parameters")
     description = f',"description":{json_text(spec.description)}' if spec.description else ""
-    return f'{{"name":{json_text(spec.name)}{description},"input_schema":{schema}}}'
+    more = "".join(
+        f",{json_text(name)}:{json_text(value)}" for name, value in TOOLS.options(spec).items()
+    )
+    return f'{{"name":{json_text(spec.name)}{description},"input_schema":{schema}{more}}}'
 
 
 def _names(tools: list[object]) -> list[str]:

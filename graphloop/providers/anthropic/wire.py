@@ -18,7 +18,7 @@ from ..refusals import http_error
 from .blocks import ANTHROPIC_WIRE
 from .decode import AnthropicDecoder
 from .encode import anthropic_encoder
-from .head import TOOLS
+from .head import tool_text
 
 __all__ = ["ANTHROPIC_WORDS", "AnthropicMessages"]
 
@@ -45,6 +45,7 @@ class AnthropicMessages:
         model: the model's name on the server.
         max_tokens_default: sent if the settings have no `max_tokens`, which the API requires.
         betas: the beta features to list in the `anthropic-beta` header.
+        bearer: whether the server takes the API key as a bearer token, as Amazon Bedrock does.
         finish_words: stop reasons that this server sends in addition to the API's own.
 
     Raises:
@@ -55,6 +56,7 @@ class AnthropicMessages:
     _: KW_ONLY
     max_tokens_default: int = 8192
     betas: tuple[str, ...] = ()
+    bearer: bool = False
     finish_words: FinishWords = field(default_factory=dict[str, FinishWord], repr=False)
     name: str = field(default=ANTHROPIC_WIRE, init=False)
     path: str = field(default="/v1/messages", init=False)
@@ -69,14 +71,15 @@ class AnthropicMessages:
 
     def headers(self, api_key: str) -> Mapping[str, str]:
         """Return the HTTP headers with the API key, the API version and the beta features."""
-        headers = {"x-api-key": api_key, "anthropic-version": _VERSION}
+        own = {"authorization": f"Bearer {api_key}"} if self.bearer else {"x-api-key": api_key}
+        headers = {**own, "anthropic-version": _VERSION}
         if self.betas:
             headers["anthropic-beta"] = ",".join(self.betas)
         return headers
 
     def check_tool(self, tool: ToolSpec) -> None:
         """Refuse a tool that no request of this wire format can carry."""
-        TOOLS.check(tool)
+        tool_text(tool)
 
     def encoder(self) -> PrefixEncoder:
         """Return a new encoder for the requests of one run."""

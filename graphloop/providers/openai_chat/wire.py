@@ -17,7 +17,7 @@ from ..encoder import PrefixEncoder
 from ..finish_words import FinishWord, FinishWords
 from ..refusals import http_error
 from .decode import ChatDecoder
-from .encode import TOOLS, chat_encoder
+from .encode import ChatFields, chat_encoder, tool_bytes
 from .messages import CHAT_WIRE
 
 __all__ = ["CHAT_WORDS", "MaxTokensField", "OpenAIChat", "ReasoningReturn"]
@@ -76,6 +76,8 @@ class OpenAIChat:
         reasoning: whether the model's reasoning is sent back to the server. `auto` sends it on
             turns with tool calls, in the field in which it arrived. `never` is for servers that
             refuse it.
+        seed_field: the request field for `Settings.seed`.
+        asks_usage: whether requests ask for a report of their usage; some servers refuse this.
         finish_words: finish reasons that this server sends in addition to the known words.
     """
 
@@ -83,6 +85,8 @@ class OpenAIChat:
     _: KW_ONLY
     max_tokens_field: MaxTokensField | None = None
     reasoning: ReasoningReturn = "auto"
+    seed_field: str = "seed"
+    asks_usage: bool = True
     finish_words: FinishWords = field(default_factory=dict[str, FinishWord], repr=False)
     name: str = field(default=CHAT_WIRE, init=False)
     path: str = field(default="/chat/completions", init=False)
@@ -93,14 +97,14 @@ class OpenAIChat:
 
     def check_tool(self, tool: ToolSpec) -> None:
         """Refuse a tool that no request of this wire format can carry."""
-        TOOLS.check(tool)
+        tool_bytes(tool)
 
     def encoder(self) -> PrefixEncoder:
         """Return a new encoder for the requests of one run."""
         reasons = _is_reasoning_model(self.model)
         by_name = "max_completion_tokens" if reasons else "max_tokens"
-        limit = self.max_tokens_field or by_name
-        return chat_encoder(self.model, limit, reasoning=self.reasoning == "auto")
+        names = ChatFields(self.max_tokens_field or by_name, self.seed_field, self.asks_usage)
+        return chat_encoder(self.model, names, reasoning=self.reasoning == "auto")
 
     def decoder(self) -> ChatDecoder:
         """Return a new decoder for one response stream."""

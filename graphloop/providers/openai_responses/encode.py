@@ -28,12 +28,12 @@ from ...values import (
 from ..call_ids import CallIds
 from ..encoder import EncodedHistory, PrefixEncoder
 from ..options import options_of
-from ..strict_schema import is_strict
+from ..strict_schema import is_strict, not_strict
 from ..tool_forms import ToolForms
 from ..wire_json import JsonObject, is_list, is_object, json_text, object_in, object_text, sent_name
 from .items import RESPONSES_WIRE, assistant_items, result_item, user_item
 
-__all__ = ["TOOLS", "responses_encoder"]
+__all__ = ["responses_encoder", "tool_text"]
 
 ENCRYPTED: Final = "reasoning.encrypted_content"
 """The field to include in replies: the model's reasoning, which the next request sends back."""
@@ -51,6 +51,7 @@ TOOLS: Final = ToolForms(
     "OpenAI Responses",
     "a definition with a 'type', such as {'type': 'web_search'}",
     _is_own,
+    {"strict": bool, "defer_loading": bool},
 )
 """The tools of OpenAI's server, which have a type and no name."""
 
@@ -115,7 +116,7 @@ def _head(
     del instructions  # This wire sends system messages in the history.
     settings = request.settings
     options, server_tools = options_of(settings, _OWNED)
-    tools = [*map(_tool, request.tools), *map(json_text, server_tools)]
+    tools = [*map(tool_text, request.tools), *map(json_text, server_tools)]
     fields: JsonObject = {"model": model, "stream": True, "store": False}
     include = _included(options, encrypted_reasoning=encrypted_reasoning)
     if include:
@@ -180,13 +181,21 @@ def _text_format(output: OutputSpec | None, options: JsonObject) -> JsonObject:
     return {"text": {**text, "format": {**about, "strict": is_strict(schema), "schema": schema}}}
 
 
-def _tool(tool: ToolSpec) -> str:
+def tool_text(tool: ToolSpec) -> str:
+    """Return the definition of a tool as JSON.
+
+    Raises:
+        ConfigError: this wire format cannot carry the tool.
+    """
     if tool.kind == "provider":
         return TOOLS.definition(tool)
     parameters = object_text(tool.parameters, place=f"tool {tool.name!r}: parameters")
+    options = TOOLS.options(tool)
+    if options.get("strict") and not is_strict(object_in(parameters, place=tool.name)):
+        raise not_strict(tool, parameters)
     about = {"type": "function", "name": tool.name, "description": tool.description}
     # Without `strict`, this server makes the schema strict, and so optional parameters required.
-    return f'{json_text({**about, "strict": False})[:-1]},"parameters":{parameters}}}'
+    return f'{json_text({**about, "strict": False, **options})[:-1]},"parameters":{parameters}}}'
 
 
 def _choice(choice: ToolChoice, tools: Sequence[ToolSpec]) -> str:

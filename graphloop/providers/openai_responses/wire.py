@@ -17,7 +17,7 @@ from ..encoder import PrefixEncoder
 from ..finish_words import FinishWord, FinishWords
 from ..refusals import http_error
 from .decode import ResponsesDecoder
-from .encode import TOOLS, responses_encoder
+from .encode import responses_encoder, tool_text
 from .items import RESPONSES_WIRE
 
 __all__ = ["RESPONSES_WORDS", "OpenAIResponses"]
@@ -64,7 +64,7 @@ class OpenAIResponses:
 
     def check_tool(self, tool: ToolSpec) -> None:
         """Refuse a tool that no request of this wire format can carry."""
-        TOOLS.check(tool)
+        tool_text(tool)
 
     def encoder(self) -> PrefixEncoder:
         """Return a new encoder for the requests of one run."""
