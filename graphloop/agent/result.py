@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from operator import sub
 from typing import Any, Final, Generic, cast, final
 
-from msgspec.structs import astuple
+from msgspec import Struct, structs
 from typing_extensions import TypeVar
 
 from ..conversation import latest_answer
@@ -33,7 +33,7 @@ from ..run import EndReason, Run, Spent
 from ..stores import Store
 from ..tools import AnyTool
 from ..turn import StepResult
-from ..values import FinishReason, Message, Usage
+from ..values import FinishReason, Message, Usage, evolve
 from .conversation_answers import bind_token, conversation_digest
 from .final_answer import FinalAnswer, answers_of, failure_of, output_from
 from .journals import run_display
@@ -189,7 +189,7 @@ class RunResult(Generic[OutputT_co, S]):
         unreported = spent.unreported_calls - earlier.unreported_calls
         if unreported and total.total_tokens == before.total_tokens:
             return None
-        return Usage(*map(sub, astuple(total), astuple(before)))
+        return Usage(*map(sub, structs.astuple(total), structs.astuple(before)))
 
     @property
     def cost_usd(self) -> float | None:
@@ -254,8 +254,7 @@ def spent_by(run: Run[Any], children: Mapping[str, Run[Any]]) -> Spent:
     return spent
 
 
-@dataclass(frozen=True)
-class RunHandle(Generic[S]):
+class RunHandle(Struct, Generic[S], frozen=True, eq=False):
     """A run with everything that is needed to drive it.
 
     Args:
@@ -276,11 +275,11 @@ class RunHandle(Generic[S]):
     ports: Ports[S]
     driver: AsyncDriver[S]
     seen: AsyncGenerator[Seen[S], None]
-    before: Spent = field(default_factory=Spent)
+    before: Spent = Spent()
     reported: int = 0
     on_step_finish: Callable[[StepResult], object] | None = None
     warnings: tuple[str, ...] = ()
-    children: Mapping[str, Run[Any]] = field(default_factory=dict[str, Run[Any]])
+    children: Mapping[str, Run[Any]] = {}
     final: FinalAnswer | None = None
     opening: tuple[Message, ...] = ()
 
@@ -306,7 +305,7 @@ class RunHandle(Generic[S]):
         run = self.driver.run
         assert run is not None, "the run has started"
         answers = () if answer is None else (answer,)
-        return replace(self, seen=self.driver.resume(run, answers, at_once=not cut))
+        return evolve(self, seen=self.driver.resume(run, answers, at_once=not cut))
 
     def rest(self) -> None:
         """Tell the observers that no driver works on the run now.

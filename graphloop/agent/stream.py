@@ -61,7 +61,7 @@ class RunStream(Generic[OutputT_co, S]):
         self._view: PartView[S] | None = None
         self._objects: ObjectView | None = None
         self._talking, self._reported, self._uncounted = False, 0, (False, False)
-        self._rests = asyncio.Event()
+        self._rests: asyncio.Event | None = None
         self._driven = self._over = self._closed = self._waits = self._cut = False
         self._say: Steered | None = None
         self._asides: list[Callable[[AsyncDriver[S]], None]] = []
@@ -236,8 +236,9 @@ class RunStream(Generic[OutputT_co, S]):
                 self._finish(self._opened)
             await self._end()
         finally:
-            self._driven = False
-            self._rests.set()
+            self._driven, rests, self._rests = False, self._rests, None
+            if rests is not None:
+                rests.set()
 
     async def _look(self) -> AsyncGenerator[Part, None]:
         at = 0
@@ -263,8 +264,8 @@ class RunStream(Generic[OutputT_co, S]):
             yield result.output
 
     async def _until_rest(self) -> None:
-        self._rests.clear()
-        await self._rests.wait()
+        rests = self._rests = self._rests or asyncio.Event()
+        await rests.wait()
 
     async def _pull(self, known: int, *, iterated: bool = False) -> None:
         """Drive the run until a new part follows the first `known`; or wait for another reader."""
@@ -291,8 +292,9 @@ class RunStream(Generic[OutputT_co, S]):
             if not isinstance(error, Exception):  # `result` raises an `Exception`.
                 raise
         finally:
-            self._driven = False
-            self._rests.set()
+            self._driven, rests, self._rests = False, self._rests, None
+            if rests is not None:
+                rests.set()
 
     async def _break_off(self, error: BaseException, *, iterated: bool) -> None:
         """End the stream with an error, unless a cancelled caller can continue the iterated run."""
@@ -308,12 +310,12 @@ class RunStream(Generic[OutputT_co, S]):
 
     async def _open(self) -> RunHandle[S]:
         opened = self._opened = await self.open_run()
-        self.found = opened.driver.run
+        del self.open_run  # It holds the question and more, and no stream opens twice.
+        self.found, self._reported = opened.driver.run, opened.reported
         for tell in self._asides:
             tell(opened.driver)
         if opened.warnings:
             self._warn(*opened.warnings)
-        self._reported = opened.reported
         if not self._keep:
             return opened
         view = self._view = PartView(opened.graph, self.found)

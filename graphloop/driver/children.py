@@ -93,7 +93,7 @@ class ChildRuns(Struct, eq=False):
     _performer: Performer[Any]
     _driver_of: Callable[[ChildRun[Any], object], ChildDriver]
     known: Mapping[str, Resumption[Any]] = field(default_factory=dict[str, Any])
-    tried: set[int] = field(default_factory=set[int])
+    tried: frozenset[int] = frozenset()
     drivers: dict[str, ChildDriver] = field(default_factory=dict[str, Any])
     refused: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -213,7 +213,7 @@ class ChildRuns(Struct, eq=False):
             drop: ends the child's effect in the parent's driver.
         """
         for effect_id in sorted(parent.abandoned - self.tried):
-            self.tried.add(effect_id)
+            self.tried |= {effect_id}
             effect = parent.pending[effect_id]
             assert isinstance(effect, StartRun), "the kernel has looked"
             await drop(effect)

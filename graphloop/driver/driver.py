@@ -238,7 +238,7 @@ class AsyncDriver(Generic[S]):
         self, run_id: str, first: Iterable[Event], *, resumed: bool = False
     ) -> AsyncGenerator[Seen[S], None]:
         scope, recorder, self._shared_at = self._scope, self._recorder, monotonic()
-        self.children.tried.clear()
+        self.children.tried = frozenset()
         scope.enter()
         recorder.run_id = run_id
         async with recorder:
