@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 LOG: Final = logging.getLogger("graphloop")
 
-RESTING: Final = {DriverState.ENDED, DriverState.PARKED}
+RESTING: Final = (DriverState.ENDED, DriverState.PARKED)
 """The run has ended, or waits for an answer from outside: no driver has more to do."""
 
 ANSWERED: Final = {None, EndReason.COMPLETED, EndReason.ERROR}

@@ -41,7 +41,7 @@ class CancelScope:
     """
 
     def __init__(self, parent: CancelScope | None = None, timer: StepTimer | None = None) -> None:
-        self._top: CancelScope = self if parent is None else parent._top
+        self._above: CancelScope | None = None if parent is None else parent._top
         self.run: Run[Any] | None = None
         self._timer = timer
         self._task: Awaiting | None = None
@@ -50,6 +50,10 @@ class CancelScope:
         self._waiter: Awaiting | None = None
         self._before_wait = 0
         self._interrupted: Awaiting | None = None
+
+    @property
+    def _top(self) -> CancelScope:
+        return self._above or self  # Not an attribute: a scope in a cycle would keep its run.
 
     @property
     def is_left(self) -> bool:

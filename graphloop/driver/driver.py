@@ -21,6 +21,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum, auto
+from functools import partial
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar
 
@@ -91,10 +92,8 @@ class AsyncDriver(Generic[S]):
         performer: Performer[S] = ObservedPerformer(ports) if ports.observers else Performer(ports)
         self._performer = performer
         self._models = models = Models(ports, performer)
-        self.children = children = ChildRuns(ports, performer, self._driver_of)
-        self._recorder = recorder = Recorder(
-            graph, ports, state, scope, models, asks=lambda: [one.ask for one in self.pending]
-        )
+        self.children = children = ChildRuns(ports, performer, partial(_driver_of, scope))
+        self._recorder = recorder = Recorder(graph, ports, state, scope, models, asks=children.asks)
         self._in_flight = InFlight(
             performer,
             lambda effect: (
@@ -140,9 +139,6 @@ class AsyncDriver(Generic[S]):
         if self.run is None or self.run.ended:
             return ()
         return tuple(pending_of(self.run, self.children.descendants, self._ports.secret))
-
-    def _driver_of(self, child: ChildRun[Any], state: object) -> AsyncDriver[Any]:
-        return AsyncDriver(child.graph, child.ports, state, self._scope)
 
     def abort(self, reason: str = "", *, after_step: bool = False) -> None:
         """End the run now: cancel its pending effects, and give every tool call a result.
@@ -398,3 +394,7 @@ class AsyncDriver(Generic[S]):
         spent += await self.children.end_all(run, event, unless_busy=unless_busy)
         void = self._performer.not_started(self._in_flight.todo, run, self.children.started)
         return evolve(event, spent=spent, unbegun=void, said=said)
+
+
+def _driver_of(scope: CancelScope, child: ChildRun[Any], state: object) -> AsyncDriver[Any]:
+    return AsyncDriver(child.graph, child.ports, state, scope)
