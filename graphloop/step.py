@@ -202,13 +202,12 @@ def _noted(run: Run[S], event: Event) -> Run[S]:
 
 def _spend(run: Run[S], event: Event, answered: Effect | None) -> Spent:
     """Return the run's spending plus the time since its last event and the usage in this event."""
-    spent, elapsed_s = run.spent, event.at - run.at
+    spent, elapsed_s = run.spent, event.at - run.at if event.at > run.at else 0.0
     for effect in run.pending.values():
         if type(effect) not in ELSEWHERE and not (type(effect) is CallTool and effect.client):
             break
     else:
         elapsed_s = 0.0  # Waiting for others is not working time.
-    elapsed_s = max(elapsed_s, 0.0)
     if type(event) is ModelReplied:
         return spent.with_model_call(event.reply.usage, event.cost_usd, elapsed_s)
     seconds = spent.seconds + elapsed_s

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from operator import sub
 from typing import Any, Final, Generic, final
 
-from msgspec.structs import astuple
+from msgspec import Struct, structs
 from typing_extensions import TypeVar
 
 from ..conversation import latest_answer
@@ -30,7 +30,7 @@ from ..run import EndReason, Run, Spent
 from ..stores import Store
 from ..tools import AnyTool
 from ..turn import SCREEN, StepResult
-from ..values import AssistantMessage, FinishReason, MediaPart, Message, Usage
+from ..values import AssistantMessage, FinishReason, MediaPart, Message, Usage, evolve
 from .conversation_answers import bind_token, conversation_digest
 from .final_answer import FinalAnswer, answers_of, failure_of, output_from
 from .journals import run_display
@@ -50,7 +50,7 @@ S = TypeVar("S", default=None)
 
 LOG: Final = logging.getLogger("graphloop")
 
-RESTING: Final = {DriverState.ENDED, DriverState.PARKED}
+RESTING: Final = (DriverState.ENDED, DriverState.PARKED)
 """The run has ended, or waits for an answer from outside: no driver has more to do."""
 
 
@@ -192,7 +192,7 @@ class RunResult(Generic[OutputT_co, S]):
         unreported = spent.unreported_calls - earlier.unreported_calls
         if unreported and total.total_tokens == before.total_tokens:
             return None
-        return Usage(*map(sub, astuple(total), astuple(before)))
+        return Usage(*map(sub, structs.astuple(total), structs.astuple(before)))
 
     @property
     def cost_usd(self) -> float | None:
@@ -257,8 +257,7 @@ def spent_by(run: Run[Any], children: Mapping[str, Run[Any]]) -> Spent:
     return spent
 
 
-@dataclass(frozen=True)
-class RunHandle(Generic[S]):
+class RunHandle(Struct, Generic[S], frozen=True, eq=False):
     """A run with everything that is needed to drive it.
 
     Args:
@@ -279,11 +278,11 @@ class RunHandle(Generic[S]):
     ports: Ports[S]
     driver: AsyncDriver[S]
     seen: AsyncGenerator[Seen[S], None]
-    before: Spent = field(default_factory=Spent)
+    before: Spent = Spent()
     reported: int = 0
     on_step_finish: Callable[[StepResult], object] | None = None
     warnings: tuple[str, ...] = ()
-    children: Mapping[str, Run[Any]] = field(default_factory=dict[str, Run[Any]])
+    children: Mapping[str, Run[Any]] = {}
     final: FinalAnswer | None = None
     opening: tuple[Message, ...] = ()
 
@@ -309,7 +308,7 @@ class RunHandle(Generic[S]):
         run = self.driver.run
         assert run is not None, "the run has started"
         answers = () if answer is None else (answer,)
-        return replace(self, seen=self.driver.resume(run, answers, at_once=not cut))
+        return evolve(self, seen=self.driver.resume(run, answers, at_once=not cut))
 
     def rest(self) -> None:
         """Tell the observers that the run has ended or parked, or that its stream was closed."""
@@ -359,7 +358,7 @@ def shortfalls(run: Run[Any]) -> tuple[str, ...]:
     monitor = run.watch.monitor
     broken = monitor.broken if monitor.automata else ()
     owed = monitor.owed if monitor.automata and run.ended else ()
-    cut = [step for step in run.record.steps if step.finish_reason is FinishReason.OTHER]
+    cut = [step for step in run.record.steps if step.reply.finish_reason is FinishReason.OTHER]
     return (
         *[f"the rule {describe_rule(rule)!r} was broken" for rule in broken],
         *[f"the rule {describe_rule(rule)!r} is still owed, and the run is over" for rule in owed],

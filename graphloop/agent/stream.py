@@ -43,7 +43,8 @@ class RunStream(Generic[OutputT_co, S]):
         keep: whether parts are kept for all readers (a call for the result alone needs none).
         has_objects: whether the answer has an `output_type`.
 
-    `on_over` is awaited once the stream ends. `found` is the initial state of a resumed run.
+    `on_over` is awaited once the stream ends. `found` is the initial state of a resumed run. `cut`
+    says that the caller who iterates the run was cancelled, and can continue the run.
     """
 
     def __init__(
@@ -62,9 +63,9 @@ class RunStream(Generic[OutputT_co, S]):
         self._opened: RunHandle[S] | None = None
         self._view: PartView[S] | None = None
         self._objects: ObjectView | None = None
-        self._rests = asyncio.Event()
+        self._rests: asyncio.Event | None = None
         self._shows_text, self._reported, self._uncounted = False, 0, (False, False)
-        self._driven = self._over = self._closed = self._waits = self._cut = self._talking = False
+        self._driven = self._over = self._closed = self._waits = self.cut = self._talking = False
         self._say: Steered | None = None
         self._asides: list[Callable[[AsyncDriver[S]], None]] = []
         self._warnings: list[str] = []
@@ -105,11 +106,6 @@ class RunStream(Generic[OutputT_co, S]):
     def run(self) -> Run[S] | None:
         """The present state of the run; None before it has started."""
         return self._opened.driver.run if self._opened is not None else None
-
-    @property
-    def cut(self) -> bool:
-        """Whether the caller who iterates the run was cancelled, but can continue the run."""
-        return self._cut
 
     @property
     def failed(self) -> bool:
@@ -196,7 +192,7 @@ class RunStream(Generic[OutputT_co, S]):
         while self._driven:
             await self._until_rest()
         if self._opened is not None and not self._over:
-            self._opened, self._cut = self._opened.again(answer, cut=self._cut), False
+            self._opened, self.cut = self._opened.again(answer, cut=self.cut), False
         self._waits, self._say = False, answer
         while not (self._over or self._waits):
             known = len(self._parts)
@@ -233,12 +229,9 @@ class RunStream(Generic[OutputT_co, S]):
         try:
             if self._opened is not None:
                 await self._opened.seen.aclose()
-            if self._result is None and self._error is None:
-                self._finish(self._opened)
             await self._end()
         finally:
-            self._driven = False
-            self._rests.set()
+            self._rest()
 
     async def _look(self) -> AsyncGenerator[Part, None]:
         at, parts = 0, self._parts
@@ -263,9 +256,14 @@ class RunStream(Generic[OutputT_co, S]):
         if (result := await self.result()).end_reason is EndReason.COMPLETED:
             yield result.output
 
+    def _rest(self) -> None:
+        self._driven, rests, self._rests = False, self._rests, None
+        if rests is not None:
+            rests.set()
+
     async def _until_rest(self) -> None:
-        self._rests.clear()
-        await self._rests.wait()
+        rests = self._rests = self._rests or asyncio.Event()
+        await rests.wait()
 
     async def _pull(self, known: int, *, iterated: bool = False) -> None:
         """Drive the run until a new part follows the first `known`; or wait for another reader."""
@@ -287,22 +285,20 @@ class RunStream(Generic[OutputT_co, S]):
             if opened.ports.attended and opened.waits:
                 self._waits = True
                 return
-            self._finish(opened)
             await self._end()
         except BaseException as error:
             await self._break_off(error, iterated=iterated)
             if not isinstance(error, Exception):  # `result` raises an `Exception`.
                 raise
         finally:
-            self._driven = False
-            self._rests.set()
+            self._rest()
 
     async def _break_off(self, error: BaseException, *, iterated: bool) -> None:
         """End the stream with an error, unless a cancelled caller can continue the iterated run."""
         failed, run = isinstance(error, Exception), self._opened
         cancelled = isinstance(error, asyncio.CancelledError)
-        self._cut = iterated and cancelled and run is not None and run.has_taken(self._say)
-        if self._cut:
+        self.cut = iterated and cancelled and run is not None and run.has_taken(self._say)
+        if self.cut:
             return
         if run is not None and (failed or cancelled):
             await run.seen.aclose()  # Otherwise the driver would keep its lease.
@@ -311,6 +307,7 @@ class RunStream(Generic[OutputT_co, S]):
 
     async def _open(self) -> RunHandle[S]:
         opened = self._opened = await self.open_run()
+        del self.open_run  # It holds the question and more, and no stream opens twice.
         self.found, self._reported = opened.driver.run, opened.reported
         for tell in self._asides:
             tell(opened.driver)
@@ -382,6 +379,8 @@ class RunStream(Generic[OutputT_co, S]):
             self._parts.append(Finish(*ends, result.total_usage, result.cost_usd))
 
     async def _end(self) -> None:
+        if self._result is None and self._error is None:
+            self._finish(self._opened)
         if self._opened and self._opened.ports.observers is not None and not self._over:
             self._opened.rest()
         try:

@@ -16,7 +16,7 @@ from ..effects import AwaitCaller, Note
 from ..errors import IllegalEvent
 from ..events import Setup, Steered
 from ..node_protocol import Wait
-from ..run import Run, evolve, with_conversation, with_count, with_messages
+from ..run import History, Run, evolve, with_conversation, with_count, with_messages
 from ..turn import Turn
 from ..values import (
     AssistantMessage,
@@ -111,8 +111,13 @@ def withhold(run: Run[S], node: str) -> Run[S]:
     So no model reads the messages, also where a later run continues the conversation.
     """
     blocked = unscreened(run, node)
-    kept = [evolve(one, content=BLOCKED_NOTE) if one in blocked else one for one in run.messages]
-    return mark_screened(with_conversation(run, kept), node)
+
+    def noted(messages: Sequence[Message]) -> list[Message]:
+        return [evolve(one, content=BLOCKED_NOTE) if one in blocked else one for one in messages]
+
+    record = evolve(run.record, added=History(noted(run.record.added)))
+    run = with_conversation(evolve(run, record=record), noted(run.messages))
+    return mark_screened(run, node)
 
 
 def steered(run: Run[S], event: Steered) -> Run[S]:

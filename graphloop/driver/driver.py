@@ -21,6 +21,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum, auto
+from functools import partial
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
@@ -80,10 +81,8 @@ class AsyncDriver(Generic[S]):
         performer: Performer[S] = ObservedPerformer(ports) if ports.observers else Performer(ports)
         self._performer = performer
         self._models = models = Models(ports, performer)
-        self.children = children = ChildRuns(ports, performer, self._driver_of)
-        self._recorder = recorder = Recorder(
-            graph, ports, state, scope, models, asks=lambda: [one.ask for one in self.pending]
-        )
+        self.children = children = ChildRuns(ports, performer, partial(_driver_of, scope))
+        self._recorder = recorder = Recorder(graph, ports, state, scope, models, asks=children.asks)
         self._in_flight = InFlight(
             performer,
             lambda effect: (
@@ -129,9 +128,6 @@ class AsyncDriver(Generic[S]):
         if self.run is None or self.run.ended:
             return ()
         return tuple(pending_of(self.run, self.children.descendants, self._ports.secret))
-
-    def _driver_of(self, child: ChildRun[Any], state: object) -> AsyncDriver[Any]:
-        return AsyncDriver(child.graph, child.ports, state, self._scope)
 
     def abort(self, reason: str = "", *, after_step: bool = False) -> None:
         """End the run now: cancel its pending effects, and give every tool call a result.
@@ -228,8 +224,8 @@ class AsyncDriver(Generic[S]):
     ) -> AsyncGenerator[Seen[S], None]:
         scope, recorder, in_flight = self._scope, self._recorder, self._in_flight
         in_flight.shared_at = monotonic()
-        self.children.tried.clear()
-        scope.enter(asyncio.get_running_loop())
+        self.children.tried = frozenset()
+        scope.enter()
         recorder.run_id = run_id
         async with recorder:
             try:
@@ -389,3 +385,7 @@ class AsyncDriver(Generic[S]):
         spent += await self.children.end_all(run, event, unless_busy=unless_busy)
         void = self._performer.not_started(self._in_flight.todo, run, self.children.started)
         return evolve(event, spent=spent, unbegun=void, said=said)
+
+
+def _driver_of(scope: CancelScope, child: ChildRun[Any], state: object) -> AsyncDriver[Any]:
+    return AsyncDriver(child.graph, child.ports, state, scope)

@@ -230,23 +230,23 @@ def unseen_costs(graph: NodeGraph[S], run: Run[S]) -> tuple[str, ...]:
     """
     spent, limit = run.spent, run.setup.budget
     unpriced, untold = spent.unpriced_calls, spent.unreported_calls
-    bounds = [(f"budget(usd={limit.usd or 0:g})", limit.usd is not None and unpriced)]
-    bounds += [(f"budget(tokens={limit.tokens})", limit.tokens is not None and untold)]
+    bounds: list[str] = []
+    if unpriced and limit.usd is not None:
+        bounds.append(f"budget(usd={limit.usd:g})")
+    if untold and limit.tokens is not None:
+        bounds.append(f"budget(tokens={limit.tokens})")
     for node in graph.nodes.values() if unpriced or untold else ():
-        if isinstance(node, PrepareStep) and node.compaction is not None:
-            bounds += [(f"Compaction(context_window={node.compaction.context_window})", untold)]
-        for condition in node.conditions if isinstance(node, StopCheck) else ():
-            for part in parts_of(condition):
-                if isinstance(part, CostExceeds):
-                    bounds += [(f"stop.cost_exceeds({part.usd_max:g})", unpriced)]
-                elif isinstance(part, TotalTokensExceed):
-                    bounds += [(f"stop.total_tokens_exceed({part.tokens_max})", untold)]
+        if isinstance(node, StopCheck):
+            for part in [part for one in node.conditions for part in parts_of(one)]:
+                if unpriced and isinstance(part, CostExceeds):
+                    bounds.append(f"stop.cost_exceeds({part.usd_max:g})")
+                elif untold and isinstance(part, TotalTokensExceed):
+                    bounds.append(f"stop.total_tokens_exceed({part.tokens_max})")
+        elif untold and isinstance(node, PrepareStep) and node.compaction is not None:
+            bounds.append(f"Compaction(context_window={node.compaction.context_window})")
     why = "a server told no usage" if untold else "a price is not known"
     fix = "bound the run by steps or seconds" if untold else "give `prices=` or `price=`"
     if not limit.refuse_uncounted:
         fix += ", or end such a run by budget(refuse_uncounted=True)"
-    return tuple(
-        f"{bound} cannot count all model calls: {why}. Fix: {fix}"
-        for bound, unseen in bounds
-        if unseen
-    )
+    said = f"cannot count all model calls: {why}. Fix: {fix}"
+    return tuple([f"{bound} {said}" for bound in bounds])

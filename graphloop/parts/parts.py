@@ -39,7 +39,7 @@ from ..events import (
 )
 from ..graph import NodeGraph
 from ..node_protocol import Kind
-from ..providers import LIVE, Delta, Live, Restarted, TextDelta
+from ..providers import LIVE, Live, Restarted, TextDelta
 from ..run import Run
 from ..step import Step
 from ..tools import ToolProgress
@@ -68,10 +68,7 @@ from .kinds import (
     ChildSeen,
     CompactionPart,
     Cost,
-    ErrorPart,
-    Finish,
     MessageInjected,
-    ObjectDelta,
     Part,
     RunStart,
     StepFinish,
@@ -83,36 +80,10 @@ from .kinds import (
     ToolResultPart,
     ToolState,
     VerifyPart,
-    Warned,
     finish_of,
 )
 
-__all__ = [
-    "BudgetExceeded",
-    "ChildSeen",
-    "CompactionPart",
-    "Cost",
-    "Delta",
-    "ErrorPart",
-    "Finish",
-    "MessageInjected",
-    "ObjectDelta",
-    "Part",
-    "PartView",
-    "RunStart",
-    "StepFinish",
-    "StepRetry",
-    "StepStart",
-    "SubAgent",
-    "TextDelta",
-    "ToolApprovalRequest",
-    "ToolCallPart",
-    "ToolResultPart",
-    "ToolState",
-    "VerifyPart",
-    "Warned",
-    "finish_of",
-]
+__all__ = ["PartView"]
 
 S = TypeVar("S")
 

@@ -86,16 +86,15 @@ def rewritten(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
         # A retry may remove the messages of the failed attempt, so it compares from the entry.
         retries = any(isinstance(node, Retrying | Fallback) for node in nodes)
         kept = move.entered if retries else move.before
-        changes = list(_changes("what the run has added", kept.record.added, run.record.added))
-        if new_in(run.messages, kept.messages) is None:
-            if isinstance(move.outcome, Blocked):
-                pairs = zip_longest(kept.messages, run.messages[: len(kept.messages)])
-                left = [_withheld(old, new) for old, new in pairs]
-                changes += _changes("the conversation", History(left), run.messages)
-            elif not _may_rewrite(move):
-                changes += _changes("the conversation", kept.messages, run.messages)
+        added, said = kept.record.added, kept.messages
+        if isinstance(move.outcome, Blocked):
+            added, said = _withheld(added, run.record.added), _withheld(said, run.messages)
+        changes = list(_changes("what the run has added", added, run.record.added))
+        if new_in(run.messages, said) is None:
+            if not _may_rewrite(move):
+                changes += _changes("the conversation", said, run.messages)
             elif any(isinstance(node, Compact) and not node.callback for node in nodes):
-                changes += _untrue(kept.messages, run.messages)
+                changes += _untrue(said, run.messages)
         for text in changes:
             yield Violation("past", f"{text}, changed by node {move.node.name!r}", move.number)
 
@@ -108,10 +107,13 @@ def _changes(record: str, before: History[Message], now: History[Message]) -> It
         yield f"message {place} of {record} is {'gone' if place > len(now) else 'another one now'}"
 
 
-def _withheld(old: Message, new: Message | None) -> Message:
-    """Return `old`; if it is a user's message and `new` is its note, return the note."""
-    note = evolve(old, content=BLOCKED_NOTE) if isinstance(old, UserMessage) else old
-    return note if note == new else old
+def _withheld(before: History[Message], now: History[Message]) -> History[Message]:
+    """Return the messages before a screen blocked, with its note where `now` has the note."""
+    pairs = zip_longest(before, now[: len(before)])
+    return History(
+        new if isinstance(old, UserMessage) and new == evolve(old, content=BLOCKED_NOTE) else old
+        for old, new in pairs
+    )
 
 
 def _may_rewrite(move: Move[S]) -> bool:

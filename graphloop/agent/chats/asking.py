@@ -139,7 +139,7 @@ class Asking:
             "QuestionInput[Any]", {**options, **conversation}
         )  # mypy merges no TypedDicts.
         handle = await start_run(terms, None, None, question, keep=keep).open_run()
-        warned = replace(handle, warnings=(*handle.warnings, *warnings)) if warnings else handle
+        warned = evolve(handle, warnings=(*handle.warnings, *warnings)) if warnings else handle
         return Asked(warned, number, before)
 
     async def _refuse_waiting(self, last: Question, answers: AnswersInput[Any]) -> None:

@@ -33,7 +33,7 @@ from ..tool_forms import ToolForms
 from ..wire_json import JsonObject, is_list, is_object, json_text, object_in, object_text, sent_name
 from .items import RESPONSES_WIRE, assistant_items, result_item, user_item
 
-__all__ = ["responses_encoder", "tool_text"]
+__all__ = ["function_or_tool", "responses_encoder"]
 
 ENCRYPTED: Final = "reasoning.encrypted_content"
 """The field to include in replies: the model's reasoning, which the next request sends back."""
@@ -116,7 +116,7 @@ def _head(
     del instructions  # This wire sends system messages in the history.
     settings = request.settings
     options, server_tools = options_of(settings, _OWNED)
-    tools = [*map(tool_text, request.tools), *map(json_text, server_tools)]
+    tools = [*map(function_or_tool, request.tools), *map(json_text, server_tools)]
     fields: JsonObject = {"model": model, "stream": True, "store": False}
     include = _included(options, encrypted_reasoning=encrypted_reasoning)
     if include:
@@ -181,7 +181,7 @@ def _text_format(output: OutputSpec | None, options: JsonObject) -> JsonObject:
     return {"text": {**text, "format": {**about, "strict": is_strict(schema), "schema": schema}}}
 
 
-def tool_text(tool: ToolSpec) -> str:
+def function_or_tool(tool: ToolSpec) -> str:
     """Return the definition of a tool as JSON.
 
     Raises:

@@ -17,7 +17,7 @@ from ..encoder import PrefixEncoder
 from ..finish_words import FinishWord, FinishWords
 from ..refusals import http_error
 from .decode import ResponsesDecoder
-from .encode import responses_encoder, tool_text
+from .encode import function_or_tool, responses_encoder
 from .items import RESPONSES_WIRE
 
 __all__ = ["RESPONSES_WORDS", "OpenAIResponses"]
@@ -64,7 +64,7 @@ class OpenAIResponses:
 
     def check_tool(self, tool: ToolSpec) -> None:
         """Refuse a tool that no request of this wire format can carry."""
-        tool_text(tool)
+        function_or_tool(tool)
 
     def encoder(self) -> PrefixEncoder:
         """Return a new encoder for the requests of one run."""

@@ -11,7 +11,7 @@ from graphloop import Agent, EndReason, Usage
 from graphloop.cli.display import JsonDisplay, TextDisplay
 from graphloop.errors import Overloaded
 from graphloop.events import Setup
-from graphloop.parts.parts import (
+from graphloop.parts.kinds import (
     ErrorPart,
     Finish,
     Part,
