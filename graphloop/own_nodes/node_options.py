@@ -139,13 +139,12 @@ class NodeOptions:
 
     def _mapping(self, option: str, value: Mapping[K, V] | None, example: str) -> Mapping[K, V]:
         """Return an option's mapping; empty for None."""
-        found: object = value
-        if found is None or isinstance(found, Mapping):
-            return value or {}
-        raise self._error(
-            f"`{option}`: expected a mapping such as {example}, found {found!r:.80}",
-            f"write `{example}`",
-        )
+        if value is not None and not isinstance(cast("object", value), Mapping):
+            raise self._error(
+                f"`{option}`: expected a mapping such as {example}, found {value!r:.80}",
+                f"write `{example}`",
+            )
+        return value or {}
 
     def _check_declared(self, option: str, outcome: type[Outcome]) -> None:
         declared = self.signature.outcomes
