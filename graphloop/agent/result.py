@@ -96,7 +96,7 @@ class RunResult(Generic[OutputT_co, S]):
 
     def __repr__(self) -> str:
         steps = len(self.run.record.steps)
-        return f"<RunResult {self.run_id!r}: {self.end_reason}, {steps} steps>"
+        return f"<RunResult {self.run_id!r}: {self.end_reason}, {steps} step{'s'[: steps != 1]}>"
 
     def _repr_mimebundle_(self, **_: object) -> Mapping[str, str]:
         """Return the answer, and the run laid over its graph, for notebooks."""
