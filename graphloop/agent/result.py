@@ -92,7 +92,8 @@ class RunResult(Generic[OutputT_co, S]):
     graph: NodeGraph[S] | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
-        return f"<RunResult {self.run_id!r}: {self.end_reason}, {len(self.run.record.steps)} steps>"
+        steps = len(self.run.record.steps)
+        return f"<RunResult {self.run_id!r}: {self.end_reason}, {steps} step{'s'[: steps != 1]}>"
 
     def _repr_mimebundle_(self, **_: object) -> Mapping[str, str]:
         """Return the answer, and the run laid over its graph, for notebooks."""

@@ -78,8 +78,7 @@ class AsyncDriver(Generic[S]):
         self._ports = ports
         timer = None if ports.step_s is None else StepTimer(ports.step_s, self._expire)
         self._scope = scope = CancelScope(scope, timer)
-        performer: Performer[S] = ObservedPerformer(ports) if ports.observers else Performer(ports)
-        self._performer = performer
+        self._performer = performer = (ObservedPerformer if ports.observers else Performer)(ports)
         self._models = models = Models(ports, performer)
         self.children = children = ChildRuns(ports, performer, partial(_driver_of, scope))
         self._recorder = recorder = Recorder(graph, ports, state, scope, models, asks=children.asks)
@@ -97,7 +96,7 @@ class AsyncDriver(Generic[S]):
         self._ahead = Ahead(ports, performer, self._in_flight)
         self._ends_after_turn = self._was_left = self._is_stopped = self._todo_is_stale = False
         self._abort: Cancelled | None = None
-        self._state = DriverState.RUNNING
+        self._shared_at, self._state = 0.0, DriverState.RUNNING
 
     @property
     def run(self) -> Run[S] | None:
@@ -215,6 +214,8 @@ class AsyncDriver(Generic[S]):
             if recorder.is_torn:
                 await self._read_again()
             if not recorder.is_over:
+                if not self._shared_at:  # This driver has not driven the run, which rested.
+                    await self._take(Resumed(event.at))
                 await self._take(await self._final(event, unless_busy=unless_busy))
                 await self._recorder.keep()
         return recorder.latest_started
@@ -283,14 +284,14 @@ class AsyncDriver(Generic[S]):
             await self._read_again()
             if recorder.run is not None:
                 first = [event for event in first if not isinstance(event, Started)]
-        is_over = recorder.run is not None and recorder.run.node == "END"
         if self._ahead.asides:
             first = self._ahead.first(first)
+        is_over = recorder.run is not None and recorder.run.node == "END"
         heard = self._ahead.heard = [] if is_over else [*first]
-        if resumed and not (heard or self._in_flight.todo):
+        if resumed and not (heard or self._in_flight.todo or (self._abort and not is_over)):
             await recorder.refuse_outrun()
         elif resumed:
-            heard.insert(0, Resumed(self._ports.clock()))
+            heard.insert(0, Resumed(self._abort.at if self._abort else self._ports.clock()))
 
     async def _read_again(self) -> None:
         """Set a torn run to the state in its journal: the store may have kept the failed append."""
