@@ -322,6 +322,17 @@ async def test_a_chat_goes_on_with_an_agent_that_has_changed(
         assert spent.model_calls + 1 == (await chat.spent()).model_calls
 
 
+async def test_a_changed_agent_reads_a_typed_answer_as_text() -> None:
+    store, answer = MemoryStore(), call("final_answer", arguments='{"value": 7}')
+    agent = Agent(ScriptedModel([reply(answer)]), output_type=int)
+    assert 7 == (await agent.chat("c", store=store).send("first")).output
+
+    changed = Agent(ScriptedModel(["two"]))
+    result = await changed.chat("c", store=store).send("second")
+
+    assert ["first", '{"value": 7}', "second", "two"] == texts(result.conversation)
+
+
 async def test_a_changed_agent_knows_which_messages_belong_to_which_question() -> None:
     """The second question holds more messages of the first than the changed agent can read."""
     store, model = MemoryStore(), ScriptedModel([reply(call()), "one", "two", "three"])
