@@ -74,6 +74,7 @@ async def test_one_chat_object_asks_question_after_question(place: Place) -> Non
     model = ScriptedModel([f"answer {number}" for number in range(20)])
 
     async with Agent(model).chat("c", store=place) as chat:
+        assert "<Chat 'c' with 'agent'>" == repr(chat)
         for number in range(20):
             assert f"answer {number}" == (await chat.send(f"question {number}")).text
         assert 40 == len(await chat.messages())
