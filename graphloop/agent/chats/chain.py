@@ -29,6 +29,7 @@ from ...run import Ending, EndReason, History, Record, Run
 from ...spending import ChatSoFar, Spent
 from ...stores import Catalog, Leases, Store, keep_all, renamed
 from ...values import AssistantMessage, Message, SystemMessage, TextPart
+from ..final_answer import FINAL_ANSWER
 from ..journals import record_of, state_after
 
 __all__ = ["Chain", "Question"]
@@ -247,8 +248,9 @@ def _told(first: Started, events: Sequence[Event]) -> Run[None]:
     Without the graph, the results of calls cannot be assigned to their calls.
     """
     replied = [event for event in events if isinstance(event, ModelReplied)]
-    last = replied[-1].reply.message if replied else None
-    text = "" if last is None or last.calls else last.text
+    last = replied[-1].reply.message if replied else AssistantMessage(())
+    typed = [call.arguments for call in last.calls if call.name == FINAL_ANSWER]
+    text = "".join(typed[:1]) if last.calls else last.text
     answer = (AssistantMessage((TextPart(text),)),) if text else ()
     return Run(
         id=first.run_id,

@@ -114,6 +114,9 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
         self._said: tuple[Message, ...] = ()
         self._told = 0
 
+    def __repr__(self) -> str:
+        return f"<Chat {self.id!r} with {self._terms.graph.name!r}>"
+
     async def send(
         self, prompt: ChatPrompt = None, **answers: Unpack[ChatInput[DepsT_contra]]
     ) -> RunResult[OutputT_co]:

@@ -74,6 +74,7 @@ async def test_one_chat_object_asks_question_after_question(place: Place) -> Non
     model = ScriptedModel([f"answer {number}" for number in range(20)])
 
     async with Agent(model).chat("c", store=place) as chat:
+        assert "<Chat 'c' with 'agent'>" == repr(chat)
         for number in range(20):
             assert f"answer {number}" == (await chat.send(f"question {number}")).text
         assert 40 == len(await chat.messages())
@@ -320,6 +321,17 @@ async def test_a_chat_goes_on_with_an_agent_that_has_changed(
         assert ["first", "one", "second", "two"] == texts(await chat.messages())
         assert "made by an agent with another graph" in result.warnings[0]
         assert spent.model_calls + 1 == (await chat.spent()).model_calls
+
+
+async def test_a_changed_agent_reads_a_typed_answer_as_text() -> None:
+    store, answer = MemoryStore(), call("final_answer", arguments='{"value": 7}')
+    agent = Agent(ScriptedModel([reply(answer)]), output_type=int)
+    assert 7 == (await agent.chat("c", store=store).send("first")).output
+
+    changed = Agent(ScriptedModel(["two"]))
+    result = await changed.chat("c", store=store).send("second")
+
+    assert ["first", '{"value": 7}', "second", "two"] == texts(result.conversation)
 
 
 async def test_a_changed_agent_knows_which_messages_belong_to_which_question() -> None:
