@@ -23,6 +23,7 @@ from ..providers import (
     StreamItem,
     TextDelta,
     UsageSoFar,
+    Waiting,
 )
 from ..run import Run
 from ..spending import Spent
@@ -166,7 +167,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
                     self.reported = item
                     return ModelReplied(models.ports.clock(), effect.id, item, models.price(item))
                 if isinstance(item, LIVE):
-                    self._content_seen = not isinstance(item, Restarted)
+                    self._content_seen = not isinstance(item, Restarted | Waiting)
                     if not self._content_seen:
                         self.said.clear()
                     return item

@@ -32,9 +32,11 @@ if TYPE_CHECKING:
         TextDelta,
         ToolCallDelta,
         UsageSoFar,
+        Waiting,
     )
     from .live_requests import allow_requests, check_request, refuse_requests
     from .openai_chat.messages import CHAT_REASONING, CHAT_WIRE
+    from .pace import Limits
     from .prices import price, price_with
     from .registry import Access, accessed, check_tools, connect, resolve
     from .retries import Retries
@@ -52,6 +54,7 @@ __all__ = [
     "Access",
     "ApiKey",
     "Delta",
+    "Limits",
     "Live",
     "MediaDelta",
     "ModelSession",
@@ -67,6 +70,7 @@ __all__ = [
     "Timeouts",
     "ToolCallDelta",
     "UsageSoFar",
+    "Waiting",
     "accessed",
     "allow_requests",
     "anthropic_code_execution",
@@ -112,6 +116,7 @@ __getattr__ = front_door(
             "TextDelta",
             "ToolCallDelta",
             "UsageSoFar",
+            "Waiting",
         ),
         ".live_requests": (
             "allow_requests",
@@ -122,6 +127,7 @@ __getattr__ = front_door(
             "CHAT_REASONING",
             "CHAT_WIRE",
         ),
+        ".pace": ("Limits",),
         ".prices": (
             "price",
             "price_with",
