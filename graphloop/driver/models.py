@@ -23,6 +23,7 @@ from ..providers import (
     StreamItem,
     TextDelta,
     UsageSoFar,
+    Waiting,
 )
 from ..run import Run
 from ..spending import Spent
@@ -184,7 +185,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
             self._answer = ModelReplied(ports.clock(), self.effect.id, item, cost_usd)
             return None
         if isinstance(item, LIVE):
-            self._content_seen = not isinstance(item, Restarted)
+            self._content_seen = not isinstance(item, Restarted | Waiting)
             if not self._content_seen:
                 self.said.clear()
             return item

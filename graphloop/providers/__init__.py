@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         TextDelta,
         ToolCallDelta,
         UsageSoFar,
+        Waiting,
     )
     from .live_requests import allow_requests, check_request, refuse_requests
     from .media import data_url
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         openai_image_generation,
         openai_web_search,
     )
+    from .pace import Limits
     from .prices import price, price_with
     from .registry import Access, accessed, check_tools, connect, resolve
     from .retries import Retries
@@ -59,6 +61,7 @@ __all__ = [
     "Access",
     "ApiKey",
     "Delta",
+    "Limits",
     "Live",
     "MediaDelta",
     "ModelSession",
@@ -74,6 +77,7 @@ __all__ = [
     "Timeouts",
     "ToolCallDelta",
     "UsageSoFar",
+    "Waiting",
     "accessed",
     "allow_requests",
     "anthropic_code_execution",
@@ -124,6 +128,7 @@ __getattr__ = front_door(
             "TextDelta",
             "ToolCallDelta",
             "UsageSoFar",
+            "Waiting",
         ),
         ".live_requests": (
             "allow_requests",
@@ -141,6 +146,7 @@ __getattr__ = front_door(
             "openai_image_generation",
             "openai_web_search",
         ),
+        ".pace": ("Limits",),
         ".prices": (
             "price",
             "price_with",

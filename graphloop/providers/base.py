@@ -36,6 +36,8 @@ __all__ = [
     "TextDelta",
     "ToolCallDelta",
     "UsageSoFar",
+    "WaitReason",
+    "Waiting",
     "Wire",
 ]
 
@@ -106,7 +108,27 @@ class MediaDelta(Struct, frozen=True, tag_field="type", tag="media-delta", gc=Fa
     type: ClassVar[Literal["media-delta"]] = "media-delta"
 
 
-Delta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta | ProviderToolDelta | MediaDelta
+WaitReason: TypeAlias = Literal[
+    "requests_per_minute", "tokens_per_minute", "concurrent", "rate_limited"
+]
+
+
+class Waiting(Struct, frozen=True, tag_field="type", tag="waiting", gc=False):
+    """A request to a model waits before it is sent, by the provider's `Limits`.
+
+    `reason` is the limit, or `rate_limited` after the server has refused a request for too many.
+    `seconds` is the wait; None until another request ends.
+    """
+
+    model: str
+    reason: WaitReason
+    seconds: float | None = None
+    type: ClassVar[Literal["waiting"]] = "waiting"
+
+
+Delta: TypeAlias = (
+    TextDelta | ReasoningDelta | ToolCallDelta | ProviderToolDelta | MediaDelta | Waiting
+)
 
 
 class Restarted(Struct, frozen=True, gc=False):
@@ -123,6 +145,7 @@ LIVE: Final = (
     ToolCallDelta,
     ProviderToolDelta,
     MediaDelta,
+    Waiting,
     Restarted,
 )
 """The types of `Live`, for `isinstance`."""

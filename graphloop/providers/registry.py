@@ -17,6 +17,7 @@ from .base import ApiKey, Provider
 from .services import SERVICES, loaded
 
 if TYPE_CHECKING:  # These modules import httpx, which is slow.
+    from .pace import Limits
     from .retries import Retries
     from .script import ScriptedModel
     from .timeouts import Timeouts
@@ -46,6 +47,7 @@ class Access(TypedDict, total=False):
     `timeouts`: the time limits of a model call; `Timeouts()` by default.
     `retries`: the retry rules of a model call; `Retries()` by default.
     `headers`: further HTTP headers of each request, which are never shown.
+    `limits`: the most that all runs of the model together send.
     `query`: further fields of each request's URL, such as `{"api-version": "2024-10-21"}`.
     """
 
@@ -54,6 +56,7 @@ class Access(TypedDict, total=False):
     timeouts: Timeouts | None
     retries: Retries | None
     headers: Mapping[str, str] | None
+    limits: Limits | None
     query: Mapping[str, str] | None
 
 
@@ -112,7 +115,7 @@ def resolve(
         )
     headers, query = access.get("headers"), access.get("query")
     endpoint = loaded(".endpoint:Endpoint")(url, key, {**(headers or {})}, {**(query or {})})
-    limits = {option: access.get(option) for option in ("timeouts", "retries")}
+    limits = {option: access.get(option) for option in ("timeouts", "retries", "limits")}
     provider = loaded(".http:HttpProvider")(service.model(name), endpoint, label=model, **limits)
     return cast("Provider", provider)
 
