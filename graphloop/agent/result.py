@@ -362,7 +362,7 @@ def shortfalls(run: Run[Any]) -> tuple[str, ...]:
     monitor = run.watch.monitor
     broken = monitor.broken if monitor.automata else ()
     owed = monitor.owed if monitor.automata and run.ended else ()
-    cut = [step for step in run.record.steps if step.finish_reason is FinishReason.OTHER]
+    cut = [step for step in run.record.steps if step.reply.finish_reason is FinishReason.OTHER]
     return (
         *[f"the rule {describe_rule(rule)!r} was broken" for rule in broken],
         *[f"the rule {describe_rule(rule)!r} is still owed, and the run is over" for rule in owed],
