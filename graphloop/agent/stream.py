@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Generic, final
+from typing import Final, Generic, final
 
 from ..driver import AsyncDriver, ChildStep, Shown, unseen_costs
 from ..errors import ConfigError, RunFailed
@@ -27,6 +27,10 @@ from .result import RESTING, OutputT_co, RunHandle, RunResult, S, log_warnings
 __all__ = ["RunStream"]
 
 LEFT = "the stream was left before the run ended; a run with a store can be resumed by its id"
+
+
+NO_READER: Final = asyncio.Event()
+"""Stands in for the event of readers that wait while another reader drives; most runs have none."""
 
 
 @final
@@ -63,7 +67,7 @@ class RunStream(Generic[OutputT_co, S]):
         self._opened: RunHandle[S] | None = None
         self._view: PartView[S] | None = None
         self._objects: ObjectView | None = None
-        self._rests: asyncio.Event | None = None
+        self._rests = NO_READER
         self._shows_text, self._reported, self._uncounted = False, 0, (False, False)
         self._driven = self._over = self._closed = self._waits = self.cut = self._talking = False
         self._say: Steered | None = None
@@ -231,7 +235,8 @@ class RunStream(Generic[OutputT_co, S]):
                 await self._opened.seen.aclose()
             await self._end()
         finally:
-            self._rest()
+            self._driven, rests, self._rests = False, self._rests, NO_READER
+            rests.set()
 
     async def _look(self) -> AsyncGenerator[Part, None]:
         at, parts = 0, self._parts
@@ -256,14 +261,10 @@ class RunStream(Generic[OutputT_co, S]):
         if (result := await self.result()).end_reason is EndReason.COMPLETED:
             yield result.output
 
-    def _rest(self) -> None:
-        self._driven, rests, self._rests = False, self._rests, None
-        if rests is not None:
-            rests.set()
-
     async def _until_rest(self) -> None:
-        rests = self._rests = self._rests or asyncio.Event()
-        await rests.wait()
+        if self._rests is NO_READER:
+            self._rests = asyncio.Event()
+        await self._rests.wait()
 
     async def _pull(self, known: int, *, iterated: bool = False) -> None:
         """Drive the run until a new part follows the first `known`; or wait for another reader."""
@@ -291,7 +292,8 @@ class RunStream(Generic[OutputT_co, S]):
             if not isinstance(error, Exception):  # `result` raises an `Exception`.
                 raise
         finally:
-            self._rest()
+            self._driven, rests, self._rests = False, self._rests, NO_READER
+            rests.set()
 
     async def _break_off(self, error: BaseException, *, iterated: bool) -> None:
         """End the stream with an error, unless a cancelled caller can continue the iterated run."""
