@@ -28,9 +28,8 @@ __all__ = ["RunStream"]
 
 LEFT = "the stream was left before the run ended; a run with a store can be resumed by its id"
 
-
 NO_READER: Final = asyncio.Event()
-"""Stands in for the event of readers that wait while another reader drives; most runs have none."""
+"""Stands in for the event of readers that wait while another reader drives."""
 
 
 @final
@@ -41,14 +40,13 @@ class RunStream(Generic[OutputT_co, S]):
     later. `abort` ends the run; `aclose`, or cancelling a reader, ends the stream.
 
     Args:
-        open_run: prepares the run at the first read. Its error becomes the stream's error part and
-            the error of `result`.
+        open_run: prepares the run at the first read; its error becomes the error of `result`.
         graph: the graph that runs; None if the run cannot start.
         keep: whether parts are kept for all readers (a call for the result alone needs none).
         has_objects: whether the answer has an `output_type`.
 
-    `on_over` is awaited once the stream ends. `found` is the initial state of a resumed run. `cut`
-    says that the caller who iterates the run was cancelled, and can continue the run.
+    `on_over` is awaited once the stream ends. `found` is the initial state of a resumed run. If
+    `cut`, the caller who iterates the run was cancelled, and can continue the run.
     """
 
     def __init__(
