@@ -30,6 +30,7 @@ from ..errors import GraphloopError
 from ..events import CallCheck, CallsChecked, EffectsStarted, Event, ModelReplied, Started
 from ..replay import JudgedCall, judged_steps
 from ..run import Run
+from ..spending import Spent
 from ..stores import Codec
 from ..values import (
     AssistantMessage,
@@ -52,8 +53,8 @@ TEXT_MAX: Final = 200
 DENIED: Final = {"deny", "invalid", "unknown"}
 """Verdicts after which a call does not run."""
 
-COLUMNS: Final = {"type", "at", "effect"}
-"""The fields of an event that are printed in separate columns."""
+APART: Final = {"type", "at", "effect", "spent"}
+"""The fields of an event that are printed in columns of their own, or as a number of tokens."""
 
 Upto: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Stop after this event.")]
 
@@ -189,11 +190,14 @@ def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
             answered: int | None = getattr(event, "effect", None)
             name = "" if answered is None else f"{_effect_text(answered, effects)} "
             fields: dict[str, object] = to_builtins(event, enc_hook=repr)
-            return name + ", ".join(
+            text = name + ", ".join(
                 f"{key}={value if isinstance(value, str) else json.dumps(value)}"
                 for key, value in fields.items()
-                if key not in COLUMNS and value not in (None, "", ())
+                if key not in APART and value not in (None, "", ())
             )
+            spent: Spent = getattr(event, "spent", None) or Spent()
+            tokens = spent.usage.total_tokens
+            return f"{text} · {tokens:,} tokens" if tokens else text
 
 
 def _check_text(check: CallCheck) -> str:
