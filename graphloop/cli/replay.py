@@ -27,10 +27,19 @@ from ..agent import typed
 from ..driver import pending_of
 from ..effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
 from ..errors import GraphloopError
-from ..events import CallCheck, CallsChecked, EffectsStarted, Event, ModelReplied, Started
+from ..events import (
+    CallCheck,
+    CallsChecked,
+    Cancelled,
+    ChildEnded,
+    EffectFailed,
+    EffectsStarted,
+    Event,
+    ModelReplied,
+    Started,
+)
 from ..replay import JudgedCall, judged_steps
 from ..run import Run
-from ..spending import Spent
 from ..stores import Codec
 from ..values import (
     AssistantMessage,
@@ -55,6 +64,9 @@ DENIED: Final = {"deny", "invalid", "unknown"}
 
 APART: Final = {"type", "at", "effect", "spent"}
 """The fields of an event that are printed in columns of their own, or as a number of tokens."""
+
+SPENDING: Final = (Cancelled, ChildEnded, EffectFailed)
+"""The events that hold what others have spent; `EffectsStarted` has a line of its own."""
 
 Upto: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Stop after this event.")]
 
@@ -195,8 +207,7 @@ def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
                 for key, value in fields.items()
                 if key not in APART and value not in (None, "", ())
             )
-            spent: Spent = getattr(event, "spent", None) or Spent()
-            tokens = spent.usage.total_tokens
+            tokens = event.spent.usage.total_tokens if isinstance(event, SPENDING) else 0
             return f"{text} · {tokens:,} tokens" if tokens else text
 
 
