@@ -44,6 +44,12 @@ SOURCES: Mapping[str, MediaSource] = {
 }
 PLACES = ("user", "tool")
 
+odd_types = st.sampled_from([*TYPES, "image/*", "text/*", "text/csv", "application/json", "a", ""])
+odd_extras = st.sampled_from(["", "{", "[]", "{}", '{"detail": "low"}', '{"context": "c"}'])
+odd_parts = st.builds(
+    MediaPart, odd_types, media_sources, st.text(max_size=5), odd_extras | st.text(max_size=5)
+)
+
 
 @dataclass(frozen=True)
 class Row:
@@ -89,12 +95,6 @@ def chat_row() -> Row:
     published: TypeAdapter[Any] = TypeAdapter(list[ChatCompletionMessageParam])
     return Row(OpenAIChat("m"), "messages", published, taken)
 
-
-odd_types = st.sampled_from([*TYPES, "image/*", "text/*", "text/csv", "application/json", "a", ""])
-odd_extras = st.sampled_from(["", "{", "[]", "{}", '{"detail": "low"}', '{"context": "c"}'])
-odd_parts = st.builds(
-    MediaPart, odd_types, media_sources, st.text(max_size=5), odd_extras | st.text(max_size=5)
-)
 
 WIRES: Mapping[str, Row] = {"anthropic": anthropic_row(), "openai": chat_row()}
 
