@@ -107,6 +107,7 @@ __all__ = [
     "fresh",
     "loop",
     "media_parts",
+    "media_sources",
     "messages",
     "replied",
     "replies",

@@ -20,8 +20,9 @@ from ..providers import TextDelta
 from ..run import EndReason, Run
 from ..step import Step
 from ..tools import ToolProgress
-from ..values import UserMessage
+from ..values import UserMessage, evolve
 from .hooks import inform
+from .inputs import PromptInput, asked_message
 from .result import RESTING, OutputT_co, RunHandle, RunResult, S, log_warnings
 
 __all__ = ["RunStream"]
@@ -150,26 +151,26 @@ class RunStream(Generic[OutputT_co, S]):
         """
         self._tell(lambda driver: driver.abort(str(reason), after_step=after_step))
 
-    def steer(self, message: str) -> None:
+    def steer(self, message: PromptInput) -> None:
         """Add a message that the model reads in its next turn.
 
         A stop condition or a final answer does not end the run before the message is read; hard
         limits such as `max_steps` do.
 
         Raises:
-            ConfigError: the message is not a string, or the stream has ended.
+            ConfigError: the message is no prompt, or the stream has ended.
         """
         said = self._said("steer", message, "steering")
         self._tell(lambda driver: driver.queue(said, follow_up=False))
 
-    def follow_up(self, message: str) -> None:
+    def follow_up(self, message: PromptInput) -> None:
         """Add a message that the model reads after its final answer; several are read in order.
 
         Each answer passes its checks before the model reads the next message. A run that has no
         step left for the message ends by `max_steps`, and the message gets no answer.
 
         Raises:
-            ConfigError: the message is no string, the stream ended, or the graph has no `Verify`.
+            ConfigError: the message is no prompt, the stream ended, or the graph has no `Verify`.
         """
         graph = self._graph
         if graph is not None and not any(FollowUp in row for row in graph.table.values()):
@@ -203,15 +204,14 @@ class RunStream(Generic[OutputT_co, S]):
                 for part in self._parts[known:]:
                     self._warn(*await inform("on_part", on_part, part))
 
-    def _said(self, name: str, message: object, origin: str) -> UserMessage:
-        if not isinstance(message, str):
-            raise ConfigError(f"`{name}` says a text; found {message!r:.80}")
+    def _said(self, name: str, message: PromptInput, origin: str) -> UserMessage:
+        said = asked_message(message, name)
         if self._over or self._closed or (self._opened and self._opened.driver.ignores_messages):
             raise ConfigError(
                 f"`{name}` comes too late: the stream is over. Go on with a parked run by `resume` "
                 "and with an ended one by `messages=result.conversation`"
             )
-        return UserMessage(message, origin=origin)
+        return evolve(said, origin=origin)
 
     def _tell(self, tell: Callable[[AsyncDriver[S]], None]) -> None:
         """Call `tell` with the driver of the run, now or once the run has been opened."""
