@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 from weakref import WeakSet
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ..effects import CallModel, Effect, StartRun
 from ..errors import ToolError
@@ -107,14 +107,14 @@ class InFlight(Struct, Generic[S], eq=False):
     _listen: Callable[[CallModel | StartRun], Source]
     _scope: CancelScope
     _stoppable: bool = False
-    todo: list[Effect] = field(default_factory=list[Effect])
+    todo: list[Effect] = []
     source: Source | None = None
-    _tasks: dict[int, asyncio.Task[None]] = field(default_factory=dict[int, Any])
+    _tasks: dict[int, asyncio.Task[None]] = {}
     # Most runs never need these two, which take two kilobytes.
     _inbox: Inbox | None = None
     _wanted: asyncio.Event | None = None
     _closing: bool = False
-    _unheard: list[Answering] = field(default_factory=list[Answering])
+    _unheard: list[Answering] = []
 
     async def next(self, run: Run[S]) -> Live | ChildStep | Answering | None:
         """Start the effects in `todo`, and return the first item; None if no item will come.
