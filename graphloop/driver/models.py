@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from math import isfinite
 from typing import Any, Final, Generic, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ..effects import CallModel
 from ..errors import BadReply, ConfigError
@@ -53,8 +53,8 @@ class Models(Struct, Generic[S], eq=False):
 
     ports: Ports[S]
     performer: Performer[S]
-    calls: dict[int, ModelCallInFlight[Any]] = field(default_factory=dict[int, Any])
-    _sessions: dict[str, ModelSession] = field(default_factory=dict[str, ModelSession])
+    calls: dict[int, ModelCallInFlight[Any]] = {}
+    _sessions: dict[str, ModelSession] = {}
 
     def session(self, label: str) -> ModelSession:
         """Return the session of the model with this label; the first call opens the session.
@@ -141,7 +141,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
     models: Models[S]
     effect: CallModel
     run: Run[S] | None = None
-    said: list[str] = field(default_factory=list[str])
+    said: list[str] = []
     reported: Reply | None = NOTHING_YET
     stream: AsyncGenerator[StreamItem, None] | None = None
     _answer: ModelReplied | EffectFailed | None = None
