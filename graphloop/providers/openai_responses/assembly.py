@@ -19,7 +19,7 @@ from ..base import (
 from ..text import TextJoiner
 from ..wire_json import JsonObject, is_list, json_text, string_at
 from .calls import CallItem
-from .item import Item, piece_of
+from .item import Item, piece_of, rest_of
 from .items import CONTENT, PICTURE
 
 __all__ = ["new_item"]
@@ -52,10 +52,8 @@ class _Text:
         return self._show(self.joiner.push(piece) if piece else "")
 
     def whole(self, text: str) -> Sequence[Delta]:
-        """Take the whole text. A text that differs from its deltas does not replace them."""
-        seen = self.joiner.text
-        more = text[len(seen) :] if text.startswith(seen) else ""
-        return self.push(more)
+        """Take the whole text, which shows whether its deltas were complete."""
+        return self.push(rest_of(text, self.joiner.text))
 
     def flush(self) -> Sequence[Delta]:
         return self._show(self.joiner.flush())

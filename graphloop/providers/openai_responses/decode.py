@@ -41,6 +41,7 @@ _Shown: TypeAlias = Iterable[Live | UsageSoFar]
 
 _METADATA: Final = ("id", "service_tier", "incomplete_details")
 _LAST: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
+_CONTENT: Final = frozenset({"output_text.delta", "refusal.delta", "function_call_arguments.delta"})
 _NOTHING: Final = Usage()
 
 
@@ -69,6 +70,8 @@ class ResponsesDecoder:
         self._raw = self._model = ""
         self._items: list[Item] = []
         self._by_key: dict[object, Item] = {}
+        # Whether a delta came of an item that had not begun.
+        self._is_early = False
         # The joiner, item id and content index that text events extend; None for no fast path.
         self._flowing: tuple[TextJoiner, str, int] | None = None
 
@@ -149,6 +152,9 @@ class ResponsesDecoder:
             ) from problem
 
     def _on_added(self, start: JsonObject, index: object) -> _Shown:
+        known = self._find(start.get("id"), None)
+        if known is not None and known.may_be(start):
+            return ()  # A gateway repeats events.
         item = new_item(start, self._items)
         self._items.append(item)
         if start.get("id"):
@@ -160,6 +166,9 @@ class ResponsesDecoder:
 
     def _on_done(self, whole: JsonObject, index: object) -> _Shown:
         item = self._find(whole.get("id"), index)
+        if item is None:
+            # A call without an id, or with another id than before, must not run twice.
+            item = next((one for one in self._items if one.may_be(whole)), None)
         # A server may send only the whole item.
         opened = self._on_added(whole, index) if item is None else ()
         item = item or self._items[-1]
@@ -171,6 +180,7 @@ class ResponsesDecoder:
         if item is None and item_id is None and index is None and self._items:
             item = self._items[-1]
         if item is None:
+            self._is_early |= kind in _CONTENT
             return ()
         shown = item.push(kind, fields)
         text = item.text_at(fields.get("content_index")) if kind == "output_text.delta" else None
@@ -195,6 +205,11 @@ class ResponsesDecoder:
             shown += self._missing(index, as_object(whole, "response.output[]"))
         for item in self._items:
             shown += item.flush()
+        if self._is_early and not self._items:
+            raise StreamTruncated(
+                "expected the items of the reply, found only deltas: a part of the stream was "
+                "lost. What arrived is no answer; ask again."
+            )
         self.complete = True
         usage = _usage(response.get("usage"))
         if usage != _NOTHING:

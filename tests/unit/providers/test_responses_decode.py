@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import pytest
@@ -66,6 +67,98 @@ def test_a_gateway_may_change_the_ids(name: str) -> None:
         (one.id, one.name, one.arguments) for one in plain.message.calls
     ]
     assert len(changed.message.parts) == len(plain.message.parts)
+
+
+def without(events: Sequence[JsonObject], *fields: str) -> list[JsonObject]:
+    """Return events that say nothing of these fields, neither themselves nor in their items."""
+    kept: list[JsonObject] = []
+    for event in events:
+        changed = {key: value for key, value in event.items() if key not in fields}
+        for place in ("item", "response"):
+            if place in changed:
+                (changed[place],) = without([changed[place]], *fields)
+        if "output" in changed:
+            changed["output"] = without(changed["output"], *fields)
+        kept.append(changed)
+    return kept
+
+
+@pytest.mark.parametrize("name", ITEMS)
+@pytest.mark.parametrize("form", ["openai", "new ids", "last event"])
+@pytest.mark.parametrize("fields", [("id", "item_id", "output_index"), ("output_index",)])
+@pytest.mark.parametrize("ends", ["each item", "the stream"])
+def test_an_item_that_nothing_names_comes_once(
+    name: str, form: Form, fields: tuple[str, ...], ends: str
+) -> None:
+    """A call that comes twice runs twice, and a payment is paid twice."""
+    events = without(stream(ITEMS[name], form), *fields)
+    if form == "new ids" and "id" not in fields:
+        # Deltas then belong to the latest item.
+        events = without(events, "item_id")
+    if ends == "the stream":
+        events = [one for one in events if one["type"] != "response.output_item.done"]
+    plain = said(*stream(ITEMS[name]))[1].message
+
+    found = said(*events)[1].message
+
+    assert found.text == plain.text
+    assert [(one.id, one.name, one.arguments) for one in found.calls] == [
+        (one.id, one.name, one.arguments) for one in plain.calls
+    ]
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_an_event_that_comes_twice_is_taken_once(name: str) -> None:
+    """Gateways send the beginning and the end of an item again."""
+    events = [
+        one
+        for event in stream(ITEMS[name])
+        for one in [event] * (2 if event["type"].startswith("response.output_item.") else 1)
+    ]
+
+    assert said(*events)[1] == said(*stream(ITEMS[name]))[1]
+
+
+@pytest.mark.parametrize("name", ITEMS)
+@pytest.mark.parametrize("form", ["openai", "llama", "no output"])
+def test_a_lost_event_is_an_error_or_does_no_harm(name: str, form: Form) -> None:
+    """A payment of 100 whose last digit is lost is not a payment of 10."""
+    plain, events = said(*stream(ITEMS[name]))[1], stream(ITEMS[name], form)
+    for lost, event in enumerate(events):
+        if form == "no output" and event["type"] == "response.output_item.done":
+            continue  # Nothing else tells of this item then.
+        try:
+            _, reply = said(*events[:lost], *events[lost + 1 :])
+        except ProviderError:
+            continue
+        assert reply.message.text == plain.message.text
+        assert reply.message.calls == plain.message.calls
+        assert reply.finish_reason is plain.finish_reason
+
+
+def test_deltas_without_any_item_are_no_empty_answer() -> None:
+    """The words came, but the reply would hold none of them."""
+    events = [
+        event
+        for event in stream(ITEMS["text"], "no output")
+        if not event["type"].startswith("response.output_item.")
+    ]
+
+    with pytest.raises(StreamTruncated, match="expected the items of the reply"):
+        said(*events)
+
+
+def test_a_gateway_may_write_arguments_in_another_way() -> None:
+    """White space and the order of keys say nothing."""
+    events = stream([call("fc_1", "call_a", "pay", '{"amount": 100, "to": "é"}')], "llama")
+    again = call("fc_1", "call_a", "pay", '{"to":"\\u00e9","amount":100}')
+    for event in events:
+        if event["type"] == "response.output_item.done":
+            event["item"] = again
+
+    (made,) = said(*events)[1].message.calls
+
+    assert made.arguments == '{"amount": 100, "to": "é"}'
 
 
 @pytest.mark.parametrize("name", ITEMS)
