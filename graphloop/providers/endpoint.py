@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from inspect import isawaitable
+from pathlib import PurePath
+from traceback import extract_tb
 from typing import Final, final
 
 import httpx
@@ -96,7 +98,8 @@ class Endpoint:
         """Return the key of the next attempt.
 
         Raises:
-            AuthenticationFailed: the function for the key raised an error, which is the cause.
+            AuthenticationFailed: the function for the key raised an error, whose class and place
+                are in the message. Its own words are left out, since they may quote a secret.
             ConfigError: the function returned no text that can be a key.
             ProviderError: the function raised this error.
         """
@@ -108,11 +111,12 @@ class Endpoint:
             key: object = await answer if isawaitable(answer) else answer
         except ProviderError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the function is the caller's
+            # A journal keeps the traceback of an error, with the words of its causes.
             raise AuthenticationFailed(
                 f"api_key: expected a key from the function, found {type(error).__name__}. Fix: "
-                "have it return a key; its own error is the cause of this error."
-            ) from error
+                f"have it return a key; it failed in {_place(error)}."
+            ) from None
         _check_key(key)
         if not key:
             raise _no_key("an empty text")
@@ -135,6 +139,12 @@ class Endpoint:
                     _without(secret, arg) if isinstance(arg, str) else arg for arg in link.args
                 )
             link = link.__cause__
+
+
+def _place(error: BaseException) -> str:
+    """Return the line and the function in which an error was raised."""
+    last = extract_tb(error.__traceback__)[-1]
+    return f"line {last.lineno} of {PurePath(last.filename).name}, {last.name}"
 
 
 def _check_key(key: object) -> None:
