@@ -301,7 +301,7 @@ class _Attempts:
         provider = self._provider
         if provider.gate is not None:
             longest_s = provider.retries.delay_max_s
-            async with aclosing(provider.gate.enter(provider.label, longest_s)) as waits:
+            async with aclosing(provider.gate.enter(self, provider.label, longest_s)) as waits:
                 async for waiting in waits:
                     yield waiting
             self._has_entered = True
@@ -318,7 +318,7 @@ class _Attempts:
         self._exchange = HttpExchange(self._provider.wire, self._watch)
         await self._provider.post(self._exchange, self._body, self._ask_key)
         if self._provider.gate is not None:
-            self._provider.gate.accepted()
+            self._provider.gate.accepted(self)
         return self._exchange
 
     async def _ask_key(self) -> str:
@@ -345,7 +345,7 @@ class _Attempts:
         wait_s, gate = retries.wait_s(self._count, error, world.jitter()), self._provider.gate
         is_refused = gate is not None and self._has_entered and isinstance(error, RateLimited)
         if gate is not None and is_refused:
-            gate.refused(wait_s)
+            gate.refused(self, wait_s)
             self._count -= retries.attempts_max > 1
         watch = self._watch
         if watch is None or not (retries.allows(self._count, error) and watch.allows(wait_s)):
@@ -388,7 +388,8 @@ class _Attempts:
         exchange, self._exchange = self._exchange, None
         if self._has_entered and self._provider.gate is not None:
             self._has_entered = False
-            self._provider.gate.leave(0 if exchange is None else exchange.spent.total_tokens)
+            tokens = 0 if exchange is None else exchange.spent.total_tokens
+            self._provider.gate.leave(self, tokens)
         if exchange is not None:
             self._spent += exchange.spent
             await exchange.close()

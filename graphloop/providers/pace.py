@@ -79,13 +79,17 @@ class PaceGate:
     _tokens: deque[tuple[float, int]] = field(default_factory=deque[tuple[float, int]])
     _closed_until: float = -inf
     _is_tried: bool = True
-    _is_trying: bool = False
+    _trying: object = None
+    """The call whose request goes first after a refusal; None if none does."""
     _waiting: list[asyncio.Future[None]] = field(default_factory=list[asyncio.Future[None]])
 
-    async def enter(self, model: str, wait_max_s: float) -> AsyncGenerator[Waiting, None]:
+    async def enter(
+        self, call: object, model: str, wait_max_s: float
+    ) -> AsyncGenerator[Waiting, None]:
         """Yield a `Waiting` for each wait, and end when the request may be sent.
 
         Args:
+            call: the model call, for which `accepted`, `refused` and `leave` are called later.
             model: the label of the model.
             wait_max_s: the longest wait that a server may ask for.
 
@@ -94,7 +98,7 @@ class PaceGate:
         """
         loop = asyncio.get_running_loop()
         told: WaitReason | None = None
-        while (found := self._try_to_enter(loop)) is not None:
+        while (found := self._try_to_enter(loop, call)) is not None:
             wait, changed = found
             if wait.reason == "rate_limited" and (wait.seconds or 0.0) > wait_max_s:
                 raise RateLimited(
@@ -110,30 +114,37 @@ class PaceGate:
                 async with asyncio.timeout(wait.seconds):
                     await changed
 
-    def accepted(self) -> None:
-        """Record that the server has accepted a request, so that others may follow."""
+    def accepted(self, call: object) -> None:
+        """Record that the server has accepted a request; others follow if it went first."""
         with self._lock:
-            self._is_tried, self._is_trying = True, False
-            self._wake()
+            # A request from before the refusal shows nothing of the time after it.
+            if self._trying is call:
+                self._is_tried, self._trying = True, None
+                self._wake()
 
-    def refused(self, seconds: float) -> None:
+    def refused(self, call: object, seconds: float) -> None:
         """Close the gate for `seconds`, after a refusal for too many requests."""
         with self._lock:
             now = asyncio.get_running_loop().time()
             self._closed_until = max(self._closed_until, now + seconds)
-            self._is_tried = self._is_trying = False
+            self._is_tried = False
+            self._tries_no_more(call)
 
-    def leave(self, tokens: int) -> None:
+    def leave(self, call: object, tokens: int) -> None:
         """Record that a request has ended, and how many tokens it has used."""
         with self._lock:
             self._open -= 1
-            self._is_trying = False
+            self._tries_no_more(call)
             if tokens and self.limits.tokens_per_minute is not None:
                 self._tokens.append((asyncio.get_running_loop().time(), tokens))
             self._wake()
 
+    def _tries_no_more(self, call: object) -> None:
+        if self._trying is call:
+            self._trying = None
+
     def _try_to_enter(
-        self, loop: asyncio.AbstractEventLoop
+        self, loop: asyncio.AbstractEventLoop, call: object
     ) -> tuple[_Wait, asyncio.Future[None]] | None:
         """Enter, or return why not and a future that is done when this may have changed."""
         with self._lock:
@@ -141,7 +152,7 @@ class PaceGate:
             wait = self._wait(now)
             if wait is None:
                 self._open += 1
-                self._is_trying = not self._is_tried
+                self._trying = None if self._is_tried else call
                 if self.limits.requests_per_minute is not None:
                     self._requests.append(now)
                 return None
@@ -154,7 +165,7 @@ class PaceGate:
         limits, requests, tokens = self.limits, self._requests, self._tokens
         if now < self._closed_until:
             return _Wait("rate_limited", self._closed_until - now)
-        if self._is_trying:
+        if self._trying is not None:
             return _Wait("rate_limited", None)
         if limits.concurrent is not None and self._open >= limits.concurrent:
             return _Wait("concurrent", None)

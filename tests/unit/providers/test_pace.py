@@ -63,14 +63,15 @@ class Requests:
     async def send(self, takes_s: float, tokens: int, wait_max_s: float = 30.0) -> None:
         """Pass the gate, be accepted, and end after a while."""
         loop = asyncio.get_running_loop()
-        self.told += [waiting async for waiting in self.gate.enter("m", wait_max_s)]
+        call = object()
+        self.told += [waiting async for waiting in self.gate.enter(call, "m", wait_max_s)]
         self.begun.append(loop.time())
         self.open += 1
         self.most = max(self.most, self.open)
-        self.gate.accepted()
+        self.gate.accepted(call)
         await asyncio.sleep(takes_s)
         self.open -= 1
-        self.gate.leave(tokens)
+        self.gate.leave(call, tokens)
 
 
 asked = st.tuples(st.sampled_from([0.0, 1.0, 20.0]), st.sampled_from([0, 10, 90]))
@@ -135,11 +136,11 @@ def test_after_a_refusal_one_request_goes_first() -> None:
     requests = Requests(gate)
 
     async def main(loop: StillLoop) -> None:
-        gate.refused(2.0)
+        gate.refused("early", 2.0)
         entered: deque[int] = deque()
 
         async def enter(number: int) -> None:
-            requests.told += [waiting async for waiting in gate.enter("m", 30.0)]
+            requests.told += [waiting async for waiting in gate.enter(number, "m", 30.0)]
             entered.append(number)
 
         tasks = [loop.create_task(enter(number)) for number in range(3)]
@@ -148,7 +149,7 @@ def test_after_a_refusal_one_request_goes_first() -> None:
         assert not entered
         await loop.leap(1.0)
         assert len(entered) == 1
-        gate.accepted()
+        gate.accepted(entered[0])
         await loop.leap(0.0)
         assert len(entered) == 3
         await asyncio.gather(*tasks)
@@ -158,14 +159,50 @@ def test_after_a_refusal_one_request_goes_first() -> None:
     assert {Waiting("m", "rate_limited", 2.0)} == {*requests.told}
 
 
+@pytest.mark.parametrize("early", ["accepted", "left", "refused again"])
+def test_a_request_from_before_the_refusal_lets_no_crowd_in(early: str) -> None:
+    """A stream that began earlier shows nothing about requests after the refusal."""
+    gate = PaceGate(Limits())
+    entered: list[str] = []
+
+    async def enter(call: str) -> None:
+        async for _ in gate.enter(call, "m", 30.0):
+            pass
+        entered.append(call)
+
+    async def main(loop: StillLoop) -> None:
+        await enter("stream")
+        await enter("refused")
+        gate.refused("refused", 2.0)
+        gate.leave("refused", 0)
+        if early == "accepted":
+            gate.accepted("stream")
+        tasks = [loop.create_task(enter(f"late {number}")) for number in range(3)]
+        await loop.leap(0.0)
+        await loop.leap(2.0)
+        if early == "refused again":
+            gate.refused("stream", 0.0)
+        gate.leave("stream", 0)
+        await loop.leap(1.0)
+        first = entered[2:]
+        assert len(first) == 1
+        gate.accepted(first[0])
+        gate.leave(first[0], 0)
+        await loop.leap(0.0)
+        assert len(entered) == 5
+        await asyncio.gather(*tasks)
+
+    on_still_loop(main)
+
+
 def test_a_long_wait_is_an_error_for_all() -> None:
     """A run that waits an hour had better be told."""
     gate = PaceGate(Limits())
 
     async def main(loop: StillLoop) -> None:
-        gate.refused(3_600.0)
+        gate.refused("early", 3_600.0)
         with pytest.raises(RateLimited, match="3600 s remain") as caught:
-            _ = [waiting async for waiting in gate.enter("m", 30.0)]
+            _ = [waiting async for waiting in gate.enter("late", "m", 30.0)]
         assert caught.value.retry_after_s == 3_600.0
 
     on_still_loop(main)
