@@ -60,11 +60,6 @@ class Item:
         """Return the text at a content index, which text deltas extend; None without texts."""
         return None
 
-    def may_be(self, other: JsonObject) -> bool:
-        """Whether `other`, whose id and index are unknown, can be this item, which is not done."""
-        same = all(self.fields.get(key) == other.get(key) for key in ("type", "call_id"))
-        return same and not self.is_done
-
     @property
     def is_cut(self) -> bool:
         """Whether the server stopped in the middle of a tool call."""

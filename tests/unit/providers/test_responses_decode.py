@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -252,6 +254,41 @@ def test_the_server_tells_what_its_tools_do() -> None:
         MediaDelta(0, "image/png", "cA==", preview=True),
         MediaDelta(0, "image/png", "iVBORw0KGgogcGl4ZWw="),
     ]
+
+
+def test_each_run_of_the_server_s_tools_has_a_number_of_its_own() -> None:
+    """A page keeps a line for each number; a picture must not take the line of a search."""
+    items = [*ITEMS["cited"][:1], *ITEMS["picture"][:1], {**ITEMS["cited"][0], "id": "ws_2"}]
+
+    shown, _ = said(*stream(items))
+
+    names = {(one.index, one.name) for one in shown if isinstance(one, ProviderToolDelta)}
+    assert names == {(0, "web_search"), (1, "image_generation"), (2, "web_search")}
+    assert {one.index for one in shown if isinstance(one, MediaDelta)} == {0}
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_the_work_for_an_item_does_not_grow_with_the_items_before(begins: bool) -> None:
+    """A hostile server must not hold all runs of a process by a reply of many small items."""
+
+    def work(count: int) -> int:
+        """Return the number of function calls that a reply of `count` tool calls takes."""
+        items = [without([call("", f"call_{at}", "pay", {})], "id")[0] for at in range(count)]
+        begun = [{"type": "response.output_item.added", "item": one} for one in items]
+        done = [{"type": "response.output_item.done", "item": one} for one in reversed(items)]
+        events = [*(begun if begins else ()), *done, stream(())[-1]]
+        blobs = [json.dumps(event).encode() for event in events]
+        calls: Counter[str] = Counter()
+        decoder = WIRE.decoder()
+        sys.setprofile(lambda _, event, __: calls.update((event,)))
+        for blob in blobs:
+            decoder.feed(ServerEvent("", blob))
+        reply = decoder.reply()
+        sys.setprofile(None)
+        assert len(reply.message.calls) == count
+        return calls["call"] + calls["c_call"]
+
+    assert work(800) < 5 * work(200)
 
 
 def test_a_failed_tool_of_the_server_is_told() -> None:
