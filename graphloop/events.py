@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr
 from .effects import Ask, Note
 from .policy import Rule
 from .rules import TemporalRule
-from .spending import Budget, ChatSoFar, Spent
+from .spending import NOTHING_SPENT, Budget, ChatSoFar, Spent
 from .values import (
     Message,
     OutputSpec,
@@ -108,7 +108,7 @@ class Started(Struct, frozen=True, omit_defaults=True, tag=True):
     """A run began with these messages and this user state.
 
     `steering` are messages that the caller queued before the start: the first turn adds them to
-    the conversation. `chat` is set for a question of a chat that has earlier questions or rules.
+    the conversation. `chat` is set for a question of a chat.
     """
 
     at: float
@@ -147,7 +147,7 @@ class EffectsStarted(Struct, frozen=True, omit_defaults=True, tag=True, gc=False
 
     at: float
     effects: tuple[int, ...]
-    spent: Spent = Spent()
+    spent: Spent = NOTHING_SPENT
     unbegun: tuple[int, ...] = ()
 
 
@@ -312,7 +312,7 @@ class EffectFailed(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     at: float
     effect: int
     failure: Failure
-    spent: Spent = Spent()
+    spent: Spent = NOTHING_SPENT
     content_seen: bool = False
 
 
@@ -327,7 +327,7 @@ class ChildEnded(Struct, frozen=True, omit_defaults=True, tag=True):
     effect: int
     content: str
     status: ResultStatus = "ok"
-    spent: Spent = Spent()
+    spent: Spent = NOTHING_SPENT
     end_reason: str = ""
     state: object = None
     changed: bool = False
@@ -380,7 +380,7 @@ class Cancelled(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     reason: str = ""
     after_step: bool = False
     timeout: bool = False
-    spent: Spent = Spent()
+    spent: Spent = NOTHING_SPENT
     unbegun: tuple[int, ...] = ()
     said: str = ""
 

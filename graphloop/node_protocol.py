@@ -24,6 +24,7 @@ from typing import (
     TypeGuard,
     TypeVar,
     cast,
+    final,
     get_args,
 )
 from unicodedata import bidirectional, category
@@ -66,6 +67,7 @@ WORDS: Final = ("name", "kind", "outcomes", "enter", "on")
 """The attributes of a node, to check in place of `isinstance`, which is slow with a protocol."""
 
 
+@final
 class Wait(Struct, Generic[S], frozen=True, gc=False):
     """Stay at this node, and request `effects`, numbered from `run.next_effect` upwards."""
 
@@ -73,6 +75,7 @@ class Wait(Struct, Generic[S], frozen=True, gc=False):
     effects: tuple[Effect, ...] = ()
 
 
+@final
 class Leave(Struct, Generic[S, O_co], frozen=True, gc=False):
     """Leave this node by `outcome`; the graph's table gives the next node."""
 

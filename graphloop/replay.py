@@ -20,12 +20,7 @@ from .events import Event, Started
 from .graph import NodeGraph
 from .node_protocol import Kind, Leave, Node, Reaction
 from .outcomes import Outcome
-from .rules import Happening, entered
-from .run import History, Run, evolve
-from .step import Step, begin, step
-from .turn import CallVerdict
-from .values import ToolCall, call_key
-from .watch import (
+from .rule_watch import (
     before_the_run,
     lets_through,
     on_effects,
@@ -34,6 +29,11 @@ from .watch import (
     restrained,
     run_again,
 )
+from .rules import Happening, entered
+from .run import History, Run, evolve
+from .step import Step, begin, step
+from .turn import CallVerdict
+from .values import ToolCall, call_key
 
 __all__ = [
     "Hear",

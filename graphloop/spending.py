@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import TypeGuard, TypeVar
+from typing import Final, TypeGuard, TypeVar
 
 from msgspec import Struct
 
 from .errors import ConfigError
-from .values import Usage
+from .values import NO_USAGE, Usage
 
 __all__ = [
+    "NOTHING_SPENT",
     "Budget",
     "ChatSoFar",
     "Spent",
@@ -38,7 +39,7 @@ class Spent(Struct, frozen=True, gc=False):
 
     model_calls: int = 0
     tool_calls: int = 0
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     cost_usd: float = 0.0
     unpriced_calls: int = 0
     seconds: float = 0.0
@@ -72,6 +73,8 @@ class Spent(Struct, frozen=True, gc=False):
         )
 
     def __add__(self, other: Spent) -> Spent:
+        if other is NOTHING_SPENT:
+            return self
         return Spent(
             self.model_calls + other.model_calls,
             self.tool_calls + other.tool_calls,
@@ -84,15 +87,21 @@ class Spent(Struct, frozen=True, gc=False):
         )
 
 
+NOTHING_SPENT: Final = Spent()
+"""No spending: the default of events that may report some, so that additions can skip it."""
+
+
 class ChatSoFar(Struct, frozen=True, omit_defaults=True, gc=False):
     """The earlier runs of a chat, as the run of its next question counts them.
 
     `spent` is what all earlier runs have spent. `states` are the states of the chat's own temporal
-    rules, which are the last rules of the setup.
+    rules, which are the last rules of the setup. `heard` is the number of messages that the earlier
+    runs had, after the instructions: the messages of the run that follow them are new.
     """
 
-    spent: Spent = Spent()
+    spent: Spent = NOTHING_SPENT
     states: tuple[int, ...] = ()
+    heard: int = 0
 
 
 class Budget(Struct, frozen=True, gc=False):

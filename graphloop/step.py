@@ -20,7 +20,7 @@ and leave the run at its node: `Queued`, `EffectsStarted`, `Resumed`, and `Cance
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar, cast
 
 from msgspec import Struct
 
@@ -55,9 +55,9 @@ from .events import (
 from .graph import NodeGraph
 from .node_protocol import Leave, Wait
 from .outcomes import Outcome, outcome_name
+from .rule_watch import watch_answer, watch_begin, watch_decision, watch_leave, watch_wait
 from .run import Ending, EndReason, History, Inbox, Record, Run, Spent, evolve, interrupted
 from .turn import Turn
-from .watch import watch_answer, watch_begin, watch_decision, watch_leave, watch_wait
 
 __all__ = ["ELSEWHERE", "SETTLE_MAX", "Step", "begin", "step"]
 
@@ -86,17 +86,8 @@ ELSEWHERE: Final = frozenset({AskHuman, AwaitCaller, StartRun})
 NOTHING: Final[Mapping[int, Effect]] = {}
 """An empty mapping of pending effects, shared so that no event has to create its own."""
 
-ANSWERING: Final = (
-    ModelReplied,
-    CallsChecked,
-    ToolReturned,
-    Decided,
-    CallbackReturned,
-    EffectFailed,
-    ChildEnded,
-    Steered,
-)
-"""The event types of `Answering`, for `isinstance`; the most frequent types come first."""
+ANSWERING: Final = frozenset({*ANSWERS.values(), EffectFailed})
+"""The event types of `Answering`; a look at the type is much faster than `isinstance`."""
 
 
 class Step(Struct, Generic[S], frozen=True):
@@ -139,40 +130,40 @@ def step(graph: NodeGraph[S], run: Run[S], event: Event) -> Step[S]:
     """
     if run.node == "END":
         raise IllegalEvent(f"run {run.id!r} is over; it cannot take {type(event).__name__}")
-    answered: Effect | None = None
-    if isinstance(event, ANSWERING):
-        answered = run.pending.get(event.effect)
-        kind = type(event)
-        if answered is None or (kind is not ANSWERS[type(answered)] and kind is not EffectFailed):
-            raise _unexplained(run, event, answered)
-        pending = NOTHING
-        if len(run.pending) > 1:
-            pending = {**run.pending}
-            del pending[event.effect]
-        run = evolve(
-            run,
-            seq=run.seq + 1,
-            at=event.at,
-            pending=pending,
-            started=run.started - {event.effect} if run.started else run.started,
-            spent=_spend(run, event, answered),
-        )
-    elif isinstance(event, Cancelled) and not event.after_step:
+    kind = type(event)
+    if kind not in ANSWERING:
+        if not isinstance(event, Cancelled) or event.after_step:
+            return Step(event, _noted(run, event), ())
         run = interrupted(run, event, _spend(run, event, None))
-    else:
-        return Step(event, _noted(run, event), ())
-    heard: Event = event
+        return _settle(graph, run, event, event, None)
+    effect = cast("Answering", event).effect  # Type checkers cannot know what `ANSWERING` holds.
+    answered = run.pending.get(effect)
+    if answered is None or (kind is not ANSWERS[type(answered)] and kind is not EffectFailed):
+        raise _unexplained(run, event, effect)
+    pending = NOTHING
+    if len(run.pending) > 1:
+        pending = {**run.pending}
+        del pending[effect]
+    run = evolve(
+        run,
+        seq=run.seq + 1,
+        at=event.at,
+        pending=pending,
+        started=run.started - {effect} if run.started else run.started,
+        spent=_spend(run, event, answered),
+    )
+    heard = event
     if run.watch.monitor.automata:
         run, heard = watch_answer(run, event, answered), watch_decision(run, event, answered)
     return _settle(graph, run, event, heard, answered)
 
 
-def _unexplained(run: Run[S], event: Answering, answered: Effect | None) -> IllegalEvent:
+def _unexplained(run: Run[S], event: Event, effect: int) -> IllegalEvent:
     """Return the error for an event that answers no pending effect, or one of another type."""
-    found = type(event).__name__
+    found, answered = type(event).__name__, run.pending.get(effect)
     if answered is None:
         return IllegalEvent(
-            f"{found} answers effect {event.effect} of run {run.id!r}, "
+            f"{found} answers effect {effect} of run {run.id!r}, "
             f"which waits for {sorted(run.pending) or 'nothing'} at {run.node!r}"
         )
     return IllegalEvent(
@@ -181,52 +172,53 @@ def _unexplained(run: Run[S], event: Answering, answered: Effect | None) -> Ille
     )
 
 
-def _noted(run: Run[S], event: Started | Resumed | EffectsStarted | Queued | Cancelled) -> Run[S]:
+def _noted(run: Run[S], event: Event) -> Run[S]:
     """Return the run after an event that answers no effect; the run stays at its node."""
-    if isinstance(event, Started):
-        raise IllegalEvent(f"run {run.id!r} has started already")
-    spent = run.spent if isinstance(event, Resumed) else _spend(run, event, None)
-    run = evolve(run, seq=run.seq + 1, at=event.at, spent=spent)
+    seq, at, inbox = run.seq + 1, event.at, run.inbox
     match event:
-        case Resumed():
-            return run
-        case Queued(message=message, follow_up=True):
-            follow_ups = (*run.inbox.follow_ups, message)
-            return evolve(run, inbox=evolve(run.inbox, follow_ups=follow_ups))
-        case Queued(message=message):
-            return evolve(run, inbox=evolve(run.inbox, steering=(*run.inbox.steering, message)))
-        case Cancelled(reason=reason):
-            return evolve(run, inbox=evolve(run.inbox, stopping=reason))
-        case EffectsStarted(effects=effects, spent=used, unbegun=unbegun):
-            strangers = [one for one in effects if one not in run.pending]
-            if strangers:
+        case EffectsStarted():
+            started = run.started.union(event.effects)
+            if not run.pending.keys() >= started:
+                strangers = [effect for effect in event.effects if effect not in run.pending]
                 raise IllegalEvent(
                     f"EffectsStarted names effects {strangers} of run {run.id!r}, "
                     f"which waits for {sorted(run.pending) or 'nothing'}"
                 )
-            return evolve(
-                run, started=run.started.union(effects) - {*unbegun}, spent=run.spent + used
-            )
+            started = started.difference(event.unbegun)
+            spent = _spend(run, event, None) + event.spent
+            return evolve(run, seq=seq, at=at, spent=spent, started=started)
+        case Queued(message=message, follow_up=True):
+            inbox = evolve(inbox, follow_ups=(*inbox.follow_ups, message))
+        case Queued(message=message):
+            inbox = evolve(inbox, steering=(*inbox.steering, message))
+        case Cancelled(reason=reason):
+            inbox = evolve(inbox, stopping=reason)
+        case Resumed():
+            return evolve(run, seq=seq, at=at)
+        case _:
+            raise IllegalEvent(f"run {run.id!r} has started already")
+    return evolve(run, seq=seq, at=at, spent=_spend(run, event, None), inbox=inbox)
 
 
 def _spend(run: Run[S], event: Event, answered: Effect | None) -> Spent:
     """Return the run's spending plus the time since its last event and the usage in this event."""
-    spent, elapsed_s = run.spent, max(0.0, event.at - run.at)
+    spent, elapsed_s = run.spent, event.at - run.at if event.at > run.at else 0.0
     for effect in run.pending.values():
-        if type(effect) not in ELSEWHERE and not (isinstance(effect, CallTool) and effect.client):
+        if type(effect) not in ELSEWHERE and not (type(effect) is CallTool and effect.client):
             break
     else:
         elapsed_s = 0.0  # Waiting for others is not working time.
-    if isinstance(event, ModelReplied):
+    if type(event) is ModelReplied:
         return spent.with_model_call(event.reply.usage, event.cost_usd, elapsed_s)
     seconds = spent.seconds + elapsed_s
-    if isinstance(answered, CallTool):
+    if type(answered) is CallTool:
         # A failed tool counts as well: it has run, or may have.
         return evolve(spent, tool_calls=spent.tool_calls + 1, seconds=seconds)
-    if isinstance(event, (ChildEnded, EffectFailed)):
-        called = isinstance(answered, StartRun) and run.turn.has_call(answered.key)
-        return evolve(spent, seconds=seconds) + event.spent + Spent(agent_calls=called)
-    return evolve(spent, seconds=seconds)
+    spent = evolve(spent, seconds=seconds)
+    if type(event) is ChildEnded or type(event) is EffectFailed:
+        called = type(answered) is StartRun and run.turn.has_call(answered.key)
+        return spent + event.spent + Spent(agent_calls=called)
+    return spent
 
 
 def _settle(
@@ -242,32 +234,34 @@ def _settle(
             node hears the event; the kernel enters every later node.
         answered: the effect that the event answers.
     """
-    node, cancelled = run.node, type(event) is Cancelled
+    nodes, table, node = graph.nodes, graph.table, run.node
+    watched, cancelled = bool(run.watch.monitor.automata), type(event) is Cancelled
     for _ in range(SETTLE_MAX):
         try:
-            reacting = graph.nodes[node]
+            reacting = nodes[node]
             reaction = reacting.enter(run) if heard is None else reacting.on(run, heard, answered)
         except Exception as error:
             error.add_note(f"raised by node {node!r} of graph {graph.name!r}")
             raise
-        if not isinstance(reaction, Leave):
-            taken, run = _wait(graph, event, node, reaction), reaction.run
+        if type(reaction) is not Leave:
+            taken = _wait(graph, event, node, reaction)
+            run = reaction.run
             if taken.effects and (cancelled or (run.ending is not None and run.was_stopped)):
                 # A stopped run starts no effects: drop these, and let the node react to the stop.
                 run, heard, answered = evolve(run, node=node), Cancelled(run.at), None
                 continue
-            if run.watch.monitor.automata:
+            if watched:
                 taken = evolve(taken, run=watch_wait(taken.run, event, answered, taken.effects))
             return taken
-        run = reaction.run
-        target = graph.table[node].get(type(reaction.outcome))
-        if target is None or not isinstance(run, Run):  # pyright: ignore[reportUnnecessaryIsInstance] - types can be ignored
-            raise _broken(graph, node, *_unfit_leave(graph.table[node], run, reaction.outcome))
-        if run.watch.monitor.automata:
+        run, heard, answered = reaction.run, None, None
+        target = table[node].get(type(reaction.outcome))
+        if target is None or type(run) is not Run:
+            raise _broken(graph, node, *_unfit_leave(table[node], run, reaction.outcome))
+        if watched:
             run = watch_leave(graph, run, node, type(reaction.outcome), target)
         if target == "END":
             return _end(graph, event, node, run)
-        node, heard, answered = target, None, None
+        node = target
     if cancelled or run.was_stopped:
         # The table leads a stopped run in a cycle; no later event could end the run.
         return _end(graph, event, node, run)
@@ -300,33 +294,29 @@ def _wait(graph: NodeGraph[S], event: Event, node: str, wait: Wait[S]) -> Step[S
     if not effects and run.pending:
         # The node has asked for nothing new: it waits on for its earlier effects.
         return Step(event, run if run.node == node else evolve(run, node=node), ())
-    turn = run.turn
-    for number, effect in enumerate(effects, run.next_effect):
+    turn, number, pending = run.turn, run.next_effect, {**run.pending}
+    for effect in effects:
         kind = type(effect)
         if kind not in ANSWERS or effect.id != number:
             raise _broken(graph, node, *_unfit_effect(effect, number))
         if kind in OF_CALLS and turn.calls:
-            turn = _started(graph, node, turn, effect)
-    pending = {**run.pending}
-    for effect in effects:
-        pending[effect.id] = effect
+            turn = _started(graph, node, turn, effect.key)  # type: ignore[union-attr]  # As `kind` says.
+        pending[number] = effect
+        number += 1
     if not pending:
         raise _broken(graph, node, "waits for nothing.", "ask for an effect, or leave.")
-    waiting = evolve(
-        run, node=node, pending=pending, next_effect=run.next_effect + len(effects), turn=turn
-    )
+    waiting = evolve(run, node=node, pending=pending, next_effect=number, turn=turn)
     return Step(event, waiting, effects)
 
 
-def _started(graph: NodeGraph[S], node: str, turn: Turn, effect: Effect) -> Turn:
-    """Return the turn with a call marked as started, if the effect runs a call of the turn."""
-    assert isinstance(effect, CallTool | StartRun), "it was looked at before"
-    place = turn.place_of(effect.key)
+def _started(graph: NodeGraph[S], node: str, turn: Turn, key: str) -> Turn:
+    """Return the turn with a call marked as started, if the key is that of a call of the turn."""
+    place = turn.place_of(key)
     if place is None:
         return turn
     has_started = turn.started >> place & 1 and place not in turn.again
     if has_started or any(turn.results[place : place + 1]):
-        found = f"asked for call {effect.key}, which has started or has its result."
+        found = f"asked for call {key}, which has started or has its result."
         raise _broken(graph, node, found, "ask for each call of a turn once.")
     return evolve(turn, started=turn.started | 1 << place)
 

@@ -10,6 +10,7 @@ from .effects import Answer, Ask, CallModel
 from .events import EffectFailed, Failure, ModelReplied
 from .policy import Rule
 from .values import (
+    NO_USAGE,
     FinishReason,
     Message,
     Reply,
@@ -20,6 +21,7 @@ from .values import (
     ToolSpec,
     ToolSpecs,
     Usage,
+    call_key,
     call_place,
     evolve,
 )
@@ -120,16 +122,41 @@ class StepResult(Struct, frozen=True, gc=False):
     """
 
     index: int
-    text: str
-    reasoning: str
+    reply: Reply
     tool_calls: tuple[ToolCall, ...]
     tool_results: tuple[ToolResult, ...]
-    finish_reason: FinishReason
-    raw_finish_reason: str
     usage: Usage
-    model: str
     messages: tuple[Message, ...]
-    metadata: str = ""
+
+    @property
+    def text(self) -> str:
+        """All text of the reply, without reasoning."""
+        return self.reply.message.text
+
+    @property
+    def reasoning(self) -> str:
+        """All readable reasoning of the reply."""
+        return self.reply.message.reasoning
+
+    @property
+    def finish_reason(self) -> FinishReason:
+        """The reason why the model ended its reply."""
+        return self.reply.finish_reason
+
+    @property
+    def raw_finish_reason(self) -> str:
+        """The finish reason in the provider's own term."""
+        return self.reply.raw_finish_reason
+
+    @property
+    def model(self) -> str:
+        """The name of the model that replied."""
+        return self.reply.model
+
+    @property
+    def metadata(self) -> str:
+        """The provider's data beside the message, as JSON text."""
+        return self.reply.metadata
 
 
 class Queue(Struct, frozen=True, gc=False):
@@ -187,7 +214,7 @@ class Turn(Struct, frozen=True, gc=False):
     gated: tuple[tuple[Rule, ...], ...] = ()
     notes: tuple[Message, ...] = ()
     branches: tuple[BranchRun, ...] = ()
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     cut: Reply | None = None
     abandoned: bool = False
     dialogue: Dialogue | None = None
@@ -195,11 +222,12 @@ class Turn(Struct, frozen=True, gc=False):
 
     def place_of(self, key: str) -> int | None:
         """Return the position of the call with this key; None if the turn has no such call."""
-        turn, _, tail = key.rpartition(".")
-        if turn != f"c{self.number}" or not tail.isdecimal():
+        digits = key[key.rfind(".") + 1 :]
+        if not digits.isdecimal():
             return None
-        place = int(tail)
-        return place if place < len(self.calls) and tail == str(place) else None
+        place = int(digits)
+        is_it = place < len(self.calls) and key == call_key(self.number, place)
+        return place if is_it else None
 
     def has_call(self, key: str) -> bool:
         """Whether the key belongs to a call of this turn."""

@@ -2,10 +2,11 @@
 
 Roles are the strings of the OpenAI wire (system, user, assistant, tool). Every value is a frozen
 `msgspec.Struct`: it is created ten times faster than a frozen dataclass and needs no JSON schema of
-its own. `evolve` makes a changed copy. Values form no reference cycles, so the garbage collector
-skips them (`gc=False`); with many live runs it would take most of the time. Data that only one wire
-understands stays JSON text (`extra`, `OpaquePart`), so that it survives a round trip to the same
-wire. The arguments of a call stay the model's string until the tool runs.
+its own; a default `[]` or `{}` is a new one for each. `evolve` makes a changed copy. Values form no
+reference cycles, so the garbage collector skips them (`gc=False`); with many live runs it would
+take most of the time. Data that only one wire understands stays JSON text (`extra`, `OpaquePart`),
+so that it survives a round trip to the same wire. The arguments of a call stay the model's string
+until the tool runs.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias, final
 
 from msgspec import Struct
 
@@ -26,9 +27,11 @@ else:
     from msgspec.structs import replace as evolve
 
 __all__ = [
+    "NO_USAGE",
     "AssistantMessage",
     "AssistantPart",
     "FinishReason",
+    "MediaPart",
     "Message",
     "ModelRequest",
     "OpaquePart",
@@ -140,17 +143,22 @@ class AssistantMessage(Struct, frozen=True, tag_field="role", tag="assistant", g
     @property
     def text(self) -> str:
         """All text of the message, without reasoning."""
-        return "".join([part.text for part in self.parts if isinstance(part, TextPart)])
+        return "".join([part.text for part in self.parts if type(part) is TextPart])
 
     @property
     def reasoning(self) -> str:
         """All readable reasoning of the message."""
-        return "".join([part.text for part in self.parts if isinstance(part, ReasoningPart)])
+        return "".join([part.text for part in self.parts if type(part) is ReasoningPart])
+
+    @property
+    def media(self) -> tuple[MediaPart, ...]:
+        """The pictures and sounds that the model made, in order."""
+        return tuple([part for part in self.parts if isinstance(part, MediaPart)])
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls of the message, in request order."""
-        return tuple([part for part in self.parts if isinstance(part, ToolCall)])
+        return tuple([part for part in self.parts if type(part) is ToolCall])
 
     @property
     def is_blank(self) -> bool:
@@ -241,6 +249,10 @@ class Usage(Struct, frozen=True, gc=False):
         )
 
     def __add__(self, other: Usage) -> Usage:
+        if self is NO_USAGE:
+            return other
+        if other is NO_USAGE:
+            return self
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
@@ -252,6 +264,10 @@ class Usage(Struct, frozen=True, gc=False):
         )
 
 
+NO_USAGE: Final = Usage()
+"""No tokens: the default wherever usage is counted, so that additions can skip it."""
+
+
 class Reply(Struct, frozen=True, omit_defaults=True, gc=False):
     """A complete reply of a model; a stream that ends without a complete reply is an error.
 
@@ -261,7 +277,7 @@ class Reply(Struct, frozen=True, omit_defaults=True, gc=False):
 
     message: AssistantMessage
     finish_reason: FinishReason
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     raw_finish_reason: str = ""
     model: str = ""
     metadata: str = ""
@@ -308,11 +324,13 @@ class ToolSpecs(tuple[ToolSpec, ...]):
         by_name: all tools, by name.
         callable: the tools that a model can call, by name: all except provider tools.
         ending: the tools whose calls can end the run.
+        unbound: the names of the functions without a lock, whose calls may start at any time.
     """
 
     by_name: Mapping[str, ToolSpec]
     callable: Mapping[str, ToolSpec]
     ending: tuple[ToolSpec, ...]
+    unbound: frozenset[str]
 
     def __new__(cls, tools: Iterable[ToolSpec] = ()) -> ToolSpecs:
         """Create the tuple of tools and build its indexes by name."""
@@ -320,6 +338,8 @@ class ToolSpecs(tuple[ToolSpec, ...]):
         self.by_name = {tool.name: tool for tool in self}
         self.callable = {tool.name: tool for tool in self if tool.kind != "provider"}
         self.ending = tuple([tool for tool in self if tool.ends])
+        free = [tool.name for tool in self if tool.kind == "function" and not tool.lock]
+        self.unbound = frozenset(free)
         return self
 
 

@@ -68,7 +68,7 @@ TESTS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "graphloop/nodes/execute.py": (
         "tests/unit/nodes/test_execute.py",
-        "tests/unit/test_watch.py",
+        "tests/unit/test_rule_watch.py",
         GOLDEN,
         "tests/regressions/test_exactly_once.py",
     ),

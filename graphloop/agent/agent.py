@@ -16,7 +16,7 @@ from ..tools import Approval as NeedsApproval
 from ..tools import legal_name
 from .chats.chat import Chat, ChatOptions
 from .child_runs import as_agent_tool
-from .inputs import CallInput, CallOptions, IteratedInput, Model, ResumeInput
+from .inputs import CallInput, CallOptions, IteratedInput, Model, PromptInput, ResumeInput
 from .options import NO_DEPS, PLAIN_TEXT, AgentOptions, EveryAgentOption, OverrideOptions
 from .result import RunResult
 from .runs import Questions, Runs, StoreInput
@@ -123,7 +123,8 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         Raises:
             ConfigError: an option is invalid.
         """
-        now, merged = merged_options(self.model, self._options, {**options, "model": model})
+        given = {**options, "model": model, **self._terms.current.overridden}
+        now, merged = merged_options(self.model, self._options, given)
         return Agent(now, **cast("dict[str, Any]", merged))
 
     @contextmanager
@@ -135,9 +136,9 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
             with agent.override(model=ScriptedModel(["Sunny."])):
                 assert answer_customer("What's the weather?") == "Sunny."
 
-        The agent may be a global of the tested module, or a tool of another agent. Other tasks and
-        threads do not see the change; the tasks that start inside the block do. Inner blocks begin
-        with the options of the agent, not with those of outer blocks.
+        The agent may be a global of the tested module, or a tool of another agent. Calls and
+        `with_options` inside the block do not replace these options. Other tasks and threads do not
+        see them; tasks that start inside the block do. Inner blocks begin with the agent's options.
 
         Args:
             model: the model in place of the agent's and of its `fallback_models`.
@@ -152,7 +153,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
             given = {"fallback_models": (), **given, "model": model}
         now, merged = merged_options(self.model, self._options, given)
         _, terms, _ = agent_terms(now, merged, None if "store" in given else self._terms)
-        terms.test_deps = deps
+        terms.test_deps, terms.overridden = deps, given
         with overriding(self._terms, terms):
             yield
 
@@ -173,8 +174,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
             needs_approval: whether a person must approve a call.
             takes_over: whether a call is a handoff: the agent reads the whole conversation of the
                 calling run, and its answer becomes the calling run's answer.
-            deps: makes this agent's `deps` from those of the calling run; by default, this agent
-                gets the calling run's.
+            deps: makes this agent's `deps` from those of the calling run, which are the default.
 
         Raises:
             ConfigError: the name is not a legal tool name.
@@ -214,19 +214,20 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         return terms.bound(context_window, price)
 
     def stream(
-        self, prompt: str | None = None, **question: Unpack[CallInput[DepsT_contra]]
+        self, prompt: PromptInput | None = None, **question: Unpack[CallInput[DepsT_contra]]
     ) -> RunStream[OutputT_co]:
         """Return the stream of a new run, which starts when the stream is first read.
 
         Args:
-            prompt: the question; it follows `messages`, which may also end in the question.
+            prompt: the question, after `messages`: a text or a list of parts, such as
+                `["What is it?", Path("a.png")]`.
             question: see `CallInput`; the run's own options replace those of the agent.
         """
         return start_run(self._terms, None, prompt, question)
 
     async def generate(
         self,
-        prompt: str | None = None,
+        prompt: PromptInput | None = None,
         *,
         signal: asyncio.Event | None = None,
         **question: Unpack[CallInput[DepsT_contra]],
@@ -245,7 +246,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         return await (stream.result() if signal is None else _until(stream, signal))
 
     def generate_sync(
-        self, prompt: str | None = None, **question: Unpack[CallInput[DepsT_contra]]
+        self, prompt: PromptInput | None = None, **question: Unpack[CallInput[DepsT_contra]]
     ) -> RunResult[OutputT_co]:
         """Run `generate` in a new event loop and return its result, for synchronous callers."""
         ask = partial(self.generate, prompt, **question)
@@ -253,7 +254,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
 
     def iter(
         self,
-        prompt: str | None = None,
+        prompt: PromptInput | None = None,
         *,
         on_part: PartListener | None = None,
         **conversation: Unpack[IteratedInput[DepsT_contra]],

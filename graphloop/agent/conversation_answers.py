@@ -83,17 +83,23 @@ class ConversationAnswers:
 
         Raises:
             ConfigError: an answer has a wrong type, names no open call, has the token of another
-                call or arguments that its tool refuses; or a call of an agent is open.
+                call or arguments that its tool refuses; a result is for a tool that runs here; or a
+                call of an agent is open.
         """
         self._refuse_agents(agents)
         self.answers.refuse_wrong_types()
         known, given = self.names, self.answers
-        for option, keys in (("approvals", given.approvals), ("tool_results", given.tool_results)):
+        tools = {name: toolbox.get(self.calls[key].name) for name, key in known.items()}
+        clients = [name for name, one in tools.items() if one and one.spec.kind == "client"]
+        for option, keys, takes, kind in (
+            ("approvals", given.approvals, known, ""),
+            ("tool_results", given.tool_results, clients, " of a client tool"),
+        ):
             for key in keys:
-                if key not in known:
+                if key not in takes:
                     raise ConfigError(
-                        f"`{option}`: expected the key or the unique id of an open call "
-                        f"({', '.join(known) or 'none'}), found {key!r}"
+                        f"`{option}`: expected the key or the unique id of an open call{kind} "
+                        f"({', '.join(takes) or 'none'}), found {key!r}"
                         f"{IN_A_CHILD if '/' in key else ''}"
                     )
         for name, decision in given.approvals.items():
@@ -227,11 +233,10 @@ def _content(message: Message) -> tuple[object, ...]:
             return (message.role, [("text", parts)] if isinstance(parts, str) else _parts(parts))
 
 
-def _parts(parts: Sequence[UserPart]) -> list[tuple[str, ...]]:
+def _parts(parts: Sequence[UserPart]) -> list[tuple[str, str]]:
+    # Names and exact types are left out: the forms of other libraries drop some of them.
     return [
-        ("text", part.text)
-        if isinstance(part, TextPart)
-        else (part.type, part.media_type, part.identity, part.name, part.extra)
+        ("text", part.text) if isinstance(part, TextPart) else (part.type, part.identity)
         for part in parts
     ]
 

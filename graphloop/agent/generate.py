@@ -15,7 +15,7 @@ from ..run import EndReason
 from ..tools import Approval as NeedsApproval
 from ..values import Usage
 from .agent import Agent
-from .inputs import Model, QuestionInput
+from .inputs import Model, PromptInput, QuestionInput
 from .options import NO_DEPS, PLAIN_TEXT, AgentOptions, EveryAgentOption
 from .result import RunHandle, RunResult
 from .stream import RunStream
@@ -46,7 +46,7 @@ class TextOptions(AgentOptions[DepsT], QuestionInput[DepsT], Generic[DepsT], tot
 
 async def generate_text(
     model: Model,
-    prompt: str | None = None,
+    prompt: PromptInput | None = None,
     *,
     output_type: TypeForm[OutputT] = PLAIN_TEXT,  # type: ignore[assignment]
     signal: asyncio.Event | None = None,
@@ -56,7 +56,8 @@ async def generate_text(
 
     Args:
         model: `"provider:model"`, or a provider.
-        prompt: the question; omit it if `messages` gives the conversation so far.
+        prompt: the question, a text or a list such as `["What is it?", Path("a.png")]`; omit it if
+            `messages` gives the conversation so far.
         signal: aborts the run once it is set; the result keeps the turns before the abort.
         output_type: the type of `result.output`; see `Agent`.
         options: see `AgentOptions`; `approvals` and `tool_results`, which answer the calls at the
@@ -77,7 +78,7 @@ async def generate_text(
 
 def generate_text_sync(
     model: Model,
-    prompt: str | None = None,
+    prompt: PromptInput | None = None,
     *,
     output_type: TypeForm[OutputT] = PLAIN_TEXT,  # type: ignore[assignment]
     **options: Unpack[TextOptions[DepsT]],
@@ -89,7 +90,7 @@ def generate_text_sync(
 
 def stream_chat(
     model: Model,
-    prompt: str | None = None,
+    prompt: PromptInput | None = None,
     *,
     output_type: TypeForm[OutputT] = PLAIN_TEXT,  # type: ignore[assignment]
     **options: Unpack[TextOptions[DepsT]],
@@ -168,7 +169,7 @@ async def generate_object(
     model: Model,
     output_type: TypeForm[T],
     /,
-    prompt: str | None = None,
+    prompt: PromptInput | None = None,
     **options: Unpack[TextOptions[DepsT]],
 ) -> ObjectResult[T]: ...
 @overload
@@ -176,14 +177,14 @@ async def generate_object(
     model: Model,
     output_type: Mapping[str, object],
     /,
-    prompt: str | None = None,
+    prompt: PromptInput | None = None,
     **options: Unpack[TextOptions[DepsT]],
 ) -> ObjectResult[Any]: ...
 async def generate_object(
     model: Model,
     output_type: object,
     /,
-    prompt: str | None = None,
+    prompt: PromptInput | None = None,
     **options: Unpack[TextOptions[DepsT]],
 ) -> ObjectResult[Any]:
     """Ask a model for an answer of type `output_type`, and return the validated answer.
@@ -225,7 +226,7 @@ def generate_object_sync(
     model: Model,
     output_type: TypeForm[T],
     /,
-    prompt: str | None = None,
+    prompt: PromptInput | None = None,
     **options: Unpack[TextOptions[DepsT]],
 ) -> ObjectResult[T]: ...
 @overload
@@ -233,14 +234,14 @@ def generate_object_sync(
     model: Model,
     output_type: Mapping[str, object],
     /,
-    prompt: str | None = None,
+    prompt: PromptInput | None = None,
     **options: Unpack[TextOptions[DepsT]],
 ) -> ObjectResult[Any]: ...
 def generate_object_sync(
     model: Model,
     output_type: object,
     /,
-    prompt: str | None = None,
+    prompt: PromptInput | None = None,
     **options: Unpack[TextOptions[DepsT]],
 ) -> ObjectResult[Any]:
     """Run `generate_object` in a new event loop and return its result, for synchronous callers."""

@@ -12,7 +12,7 @@ from ..limits import ModelPrice
 from ..policy import Policy
 from .bindings import with_deps
 from .graph_checks import endless_refusal, looked_up
-from .inputs import AnswersInput, ConversationInput, Model, QuestionInput
+from .inputs import AnswersInput, ConversationInput, Model, PromptInput, QuestionInput
 from .options import PASSED_ON, Options, RunOptions, reject_unknown_options
 from .result import RunResult
 from .starting import resume_run, start_run
@@ -55,7 +55,7 @@ class GraphQuestion(GraphOptions[S], ConversationInput[Any], Generic[S], total=F
     or if the graph's topology file has a `prompt`.
     """
 
-    prompt: str | None
+    prompt: PromptInput | None
 
 
 class GraphAnswers(GraphOptions[S], AnswersInput[Any], Generic[S], total=False):

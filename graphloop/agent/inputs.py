@@ -7,15 +7,18 @@ converts messages to new frozen values, and changes no object of the caller.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypedDict
 
 from typing_extensions import TypeVar
 
 from ..errors import ConfigError, nearest
+from ..media import MediaPart, file
 from ..messages import MessageInput, messages_of
+from ..node_protocol import control_in
 from ..policy import Approval
 from ..providers import Provider
-from ..values import ToolChoice, ToolSpec
+from ..values import TextPart, ToolChoice, ToolSpec, UserMessage, UserPart
 
 if TYPE_CHECKING:
     # Imported for types only: an agent without an HTTP model loads no HTTP code.
@@ -36,8 +39,10 @@ __all__ = [
     "MessageInput",
     "Model",
     "ModelSettings",
+    "PromptInput",
     "QuestionInput",
     "ResumeInput",
+    "asked_message",
     "check_run_id",
     "checked_tool_names",
     "choice_from_now",
@@ -53,6 +58,9 @@ Model: TypeAlias = str | Provider
 Says: TypeAlias = str | Awaitable[str]
 Instructions: TypeAlias = str | Callable[[], Says] | Callable[[DepsT], Says]
 ChoiceInput: TypeAlias = Literal["auto", "required", "none"] | ToolChoice
+
+PromptInput: TypeAlias = str | Sequence[str | Path | bytes | MediaPart | TextPart]
+"""A question: a text, or a list of texts and media, such as `["What is it?", Path("a.png")]`."""
 
 RUN_ID_CHARS_MAX: Final = 200
 MODES: Final = ("auto", "required", "none", "tool")
@@ -161,12 +169,53 @@ class ResumeInput(AnswersInput[DepsT], AccessOptions, Generic[DepsT], total=Fals
     """Answers to the calls that a run waits for, and access to the run's model."""
 
 
+def asked_message(prompt: PromptInput, name: str = "prompt") -> UserMessage:
+    """Return a question as a user's message; the files of its paths are read now.
+
+    Args:
+        prompt: the question.
+        name: the name of the question in errors.
+
+    Raises:
+        ConfigError: the question is of another type or empty, or a file cannot be read or has an
+            unknown type; the message names the part.
+    """
+    if isinstance(prompt, str):
+        return UserMessage(prompt)
+    if not isinstance(prompt, list | tuple) or not prompt:
+        found = type(prompt).__name__ if prompt else "nothing"
+        raise ConfigError(
+            f"`{name}`: expected a string, or a list of texts and media, found {found}. Fix: "
+            "give a list such as ['What is it?', Path('a.png')]."
+        )
+    parts = [_prompt_part(f"{name}[{at}]", part) for at, part in enumerate(prompt)]
+    return UserMessage(tuple(parts))
+
+
+def _prompt_part(place: str, part: object) -> UserPart:
+    match part:
+        case str():
+            return TextPart(part)
+        case Path() | bytes():
+            try:
+                return file(part)
+            except ConfigError as error:
+                raise ConfigError(f"`{place}`: {error}") from error
+        case MediaPart() | TextPart():
+            return part
+        case _:
+            raise ConfigError(
+                f"`{place}`: expected text, a Path, bytes or a MediaPart, found "
+                f"{type(part).__name__}. Fix: for whole messages, use `messages=`."
+            )
+
+
 def check_run_id(name: str, run_id: str) -> None:
     """Raise an error if a run id cannot be a file name and a key in a store.
 
     Raises:
-        ConfigError: the id is empty or too long, or has a slash or half a surrogate pair; the
-            message names the option `name`.
+        ConfigError: the id is empty or too long, or has a slash, a control character or half a
+            surrogate pair; the message names the option `name`.
     """
     if not run_id or "/" in run_id:
         raise ConfigError(
@@ -177,10 +226,10 @@ def check_run_id(name: str, run_id: str) -> None:
         raise ConfigError(
             f"`{name}`: expected at most {RUN_ID_CHARS_MAX} characters, found {len(run_id)}"
         )
-    if any("\ud800" <= character <= "\udfff" for character in run_id):
+    if control_in(run_id):
         raise ConfigError(
-            f"`{name}`: expected text that can be written, found half a surrogate pair in "
-            f"{run_id!r}"
+            f"`{name}`: expected one line of text, found a control character or half a surrogate "
+            f"pair in {run_id!r}"
         )
 
 

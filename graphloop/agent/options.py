@@ -19,7 +19,7 @@ from ..policy import Approval, Policy, secret_of
 from ..rules import Rules
 from ..spending import Budget, is_number, positive_number, whole_number
 from ..stores import Store
-from ..tools import AnyTool
+from ..tools import AnyTool, accepts
 from ..turn import StepResult
 from ..values import Settings
 from .hooks import AnswerInfo, Compact, Prepare, Review, Screen, StopInput
@@ -294,10 +294,10 @@ class Options:
                 positive_number(name, seconds)
         secret_of(self.approval_secret)
         said = self.instructions
-        if not (said is None or isinstance(said, str) or callable(said)):
+        if not (said is None or isinstance(said, str) or accepts(said, 1) or accepts(said, 0)):
             raise ConfigError(
                 f"`instructions`: expected a text, or a function of `deps`, found {said!r:.80}. "
-                "Fix: pass a str."
+                "Fix: pass a str, or a function with one parameter or none."
             )
         if self.price is not None and self.prices:
             raise ConfigError(

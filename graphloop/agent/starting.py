@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Final, TypeVar, cast
 from uuid import uuid4
 
@@ -25,8 +24,10 @@ from .inputs import (
     ConversationInput,
     IteratedInput,
     MessageInput,
+    PromptInput,
     QuestionInput,
     ResumeInput,
+    asked_message,
     check_run_id,
     messages_of,
 )
@@ -58,7 +59,7 @@ RESUME_OPTIONS: Final = frozenset(AccessOptions.__annotations__)
 def start_run(
     terms: RunTerms[S],
     state: S,
-    prompt: str | None,
+    prompt: PromptInput | None,
     question: QuestionInput[Any],
     *,
     attended: bool = False,
@@ -93,7 +94,7 @@ def start_run(
         run_id = question.get("run_id")
         if run_id is None and handed is not None and is_stored:
             run_id = await handed.run_id(terms.graph.name, store)
-        ports = replace(
+        ports = evolve(
             terms.ports(store, (), deps),
             attended=attended,
             stoppable=keep or attended,
@@ -167,7 +168,7 @@ def resume_run(
             refuse_unattended(known)
         ports = terms.ports(kept_in, added, deps)
         approve = approver_alone(ports.approve, known)
-        ports = replace(ports, attended=attended, approve=approve)
+        ports = evolve(ports, attended=attended, approve=approve)
         tree, listener = await resumption(known, ports, given), terms.options.on_step_finish
         driver, below = AsyncDriver(terms.graph, ports, known.state), descendants(tree)
         return RunHandle(
@@ -195,7 +196,7 @@ def for_call(
         ConfigError: an option is unknown or invalid; no request has been sent.
     """
     terms = terms.current
-    asked = {**question, **terms.test_deps}
+    asked = terms.asked(question)
     given = {name: asked.pop(name) for name in CALL if name in asked}
     takes: type[object] = IteratedInput if attended else CallInput
     if terms.recast is None:
@@ -203,7 +204,7 @@ def for_call(
         reject_unknown_options(question, takes, "a run")
     reject_unknown_options(asked, takes, "a run")
     if given and terms.recast is not None:
-        terms = terms.recast(given)
+        terms = terms.recast(given).kept_in(terms.shared)
     return terms, cast("QuestionInput[Any]", asked)
 
 
@@ -225,7 +226,7 @@ def _for_resume(
     Raises:
         ConfigError: an option is unknown, invalid, or one that a run keeps from its start.
     """
-    asked = {**answers, **terms.test_deps}
+    asked = terms.asked(answers)
     kept = sorted(asked.keys() & (CALL - RESUME_OPTIONS))
     if kept:
         raise ConfigError(
@@ -236,12 +237,12 @@ def _for_resume(
     given = {name: asked.pop(name) for name in RESUME_OPTIONS if name in asked}
     reject_unknown_options(asked, ResumeInput, "a resume")
     if given and terms.recast is not None:
-        terms = terms.recast(given)
+        terms = terms.recast(given).kept_in(terms.shared)
     return terms, cast("AnswersInput[Any]", asked)
 
 
 def _read(
-    terms: RunTerms[Any], prompt: str | None, question: QuestionInput[Any]
+    terms: RunTerms[Any], prompt: PromptInput | None, question: QuestionInput[Any]
 ) -> tuple[tuple[Message, ...], tuple[str, ...], ConversationAnswers | None] | ConfigError:
     """Return the first messages, the findings of their repair, and the answers to open calls.
 
@@ -272,7 +273,7 @@ def _read(
 
 
 def conversation(
-    prompt: str | None,
+    prompt: PromptInput | None,
     messages: Sequence[MessageInput] | None,
     instructions: str | None,
     *,
@@ -298,8 +299,6 @@ def conversation(
         if may_be_empty:
             return (), ()
         raise ConfigError("a run: expected `prompt=`, `messages=` or both, found neither")
-    if prompt is not None and not isinstance(prompt, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError(f"`prompt` is a string; found {type(prompt).__name__}")
     if prompt is not None and keep_open:
         raise ConfigError(
             "`prompt`: expected none beside `approvals` or `tool_results`, which answer the calls "
@@ -317,7 +316,9 @@ def conversation(
         raise ConfigError(
             f"`messages` does not fit together, and on_bad_history='refuse':\n{found}"
         )
-    asked = () if prompt is None else (UserMessage(prompt),)
+    asked: tuple[Message, ...] = ()
+    if prompt is not None:
+        asked = (UserMessage(prompt) if isinstance(prompt, str) else asked_message(prompt),)
     given = (*mended.messages, *asked)
     if not given:
         raise ConfigError(

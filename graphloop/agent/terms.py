@@ -206,6 +206,8 @@ class RunTerms(Generic[S]):
         """Makes the terms of a call with options of its own; None if a call can have none."""
         self.test_deps: Mapping[str, object] = {}
         """The `deps` that a test gives all runs on these terms; empty for none."""
+        self.overridden: Mapping[str, object] = {}
+        """The options of `Agent.override`, which calls do not change; empty outside of tests."""
         self._refuses_deps = False
         calls = None if callbacks is None else callbacks(world.toolbox, None)
         self.deps_needs = deps_needs(
@@ -239,12 +241,17 @@ class RunTerms(Generic[S]):
             return self
         return others if self is self.origin else others.kept_in(self.shared)
 
-    def in_chat(self, setup: Setup, so_far: ChatSoFar | None) -> RunTerms[S]:
+    def asked(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options of a call, without those that a test overrides, and with its deps."""
+        own = {name: value for name, value in given.items() if name not in self.overridden}
+        return {**own, **self.test_deps}
+
+    def in_chat(self, setup: Setup, so_far: ChatSoFar) -> RunTerms[S]:
         """Return these terms for one question of a chat.
 
         Args:
             setup: the setup of the question's run.
-            so_far: the earlier runs of the chat; None for its first question.
+            so_far: the earlier runs of the chat.
         """
         terms = copy(self)
         terms.setup, terms.chat = setup, so_far

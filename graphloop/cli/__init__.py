@@ -1,6 +1,6 @@
 """The command line interface, with one module for each command.
 
-This package has the commands' options, screens and exit statuses; it contains no logic of runs.
+This package has the commands' options, displays and exit statuses; it contains no logic of runs.
 An error is printed as one sentence and a fix, without a traceback.
 """
 

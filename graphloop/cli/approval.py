@@ -20,9 +20,9 @@ from ..driver import LeftOpen, Pending, unfit
 from ..effects import IN_WORDS
 from ..errors import ConfigError
 from ..policy import AS_IT_WAS, Approval
+from .display import Display
 from .errors import tell_error
 from .options import ApproveMode
-from .screen import Screen
 from .target import Loop
 from .text import ASKED_MAX, agents_text, call_text, clean, wrapped
 
@@ -42,7 +42,7 @@ UNKNOWN: Final = (
 
 
 def with_approver(
-    loop: Loop, options: RunOptions[Any], mode: ApproveMode | None, screen: Screen
+    loop: Loop, options: RunOptions[Any], mode: ApproveMode | None, display: Display
 ) -> tuple[Loop, RunOptions[Any]]:
     """Return an agent or graph and its run options, with the approver that `--approve` selects.
 
@@ -51,12 +51,12 @@ def with_approver(
     """
     own: RunOptions[Any] = loop.options if isinstance(loop, Agent) else {}
     if mode is not None or own.get("approve_tool_call") is None:
-        options["approve_tool_call"] = _approver(mode, screen, kept="store" in options)
+        options["approve_tool_call"] = _approver(mode, display, kept="store" in options)
     given: dict[str, Any] = {**options}  # The options of a graph are options of an agent, too.
     return (loop.with_options(**given), {}) if isinstance(loop, Agent) else (loop, options)
 
 
-def _approver(mode: ApproveMode | None, screen: Screen, *, kept: bool) -> Approver | None:
+def _approver(mode: ApproveMode | None, display: Display, *, kept: bool) -> Approver | None:
     """Return the approver for a mode; None without a terminal, so that the run parks.
 
     With `kept`, a store keeps the run; only then can a person leave a question open.
@@ -69,7 +69,7 @@ def _approver(mode: ApproveMode | None, screen: Screen, *, kept: bool) -> Approv
         case _:
             streams = (sys.stdin, sys.stderr)  # A stream is None if it was closed at the start.
             at_terminal = all(stream is not None and stream.isatty() for stream in streams)
-            return _asker(screen, kept=kept) if at_terminal else None
+            return _asker(display, kept=kept) if at_terminal else None
 
 
 def json_object(text: str) -> str:
@@ -93,12 +93,12 @@ async def _never(_: Pending) -> Approval:
     return Approval(approved=False, reason="--approve never")
 
 
-def _asker(screen: Screen, *, kept: bool) -> Approver:
+def _asker(display: Display, *, kept: bool) -> Approver:
     one_at_a_time = asyncio.Lock()
 
     async def ask(pending: Pending) -> Approval:
         async with one_at_a_time:
-            with screen.aside():
+            with display.aside():
                 call = call_text(pending.name, pending.arguments, ASKED_MAX)
                 tell_error(f"\n? {agents_text(pending.agents)}{call}")
                 if pending.unknown:

@@ -26,9 +26,9 @@ from ..errors import ConfigError, StoreError, nearest
 from ..policy import Approval
 from ..stores import Ask, Mailbox
 from .approval import json_object
+from .display import ask_text
 from .errors import Status, tell_error
 from .options import RunId, StorePath, Text
-from .screen import ask_text
 from .stored import Origin, answers_text, find_run, opened
 from .text import call_text
 

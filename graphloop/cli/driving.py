@@ -1,4 +1,4 @@
-"""Driving: show a new or resumed run on a screen, then print the commands that continue it.
+"""Driving: show a new or resumed run on a display, then print the commands that continue it.
 
 The first Ctrl-C ends the run with all calls answered. The second Ctrl-C kills the process.
 """
@@ -19,8 +19,8 @@ from ..agent import Agent, RunResult, RunStream
 from ..parts import ErrorPart, RunStart
 from ..providers import Provider
 from ..run import EndReason
+from .display import Display, ask_text
 from .errors import Status, complain, tell_error
-from .screen import Screen, ask_text
 from .stored import Origin, close
 from .text import counted
 
@@ -52,7 +52,7 @@ SHOW_CURSOR: Final = b"\x1b[?25h"
 
 async def drive(
     stream: RunStream[Any],
-    screen: Screen,
+    display: Display,
     *,
     origin: Origin | None,
     owner: Agent[Any, Any] | Provider | None,
@@ -62,7 +62,7 @@ async def drive(
 
     Args:
         stream: the stream of the run.
-        screen: shows the parts of the stream.
+        display: shows the parts of the stream.
         origin: the store of the run, if a store keeps the run.
         owner: the agent or provider that has open connections; it is closed after the run.
         asked: a prompt to show before the run.
@@ -70,7 +70,7 @@ async def drive(
 
     def abort() -> None:
         # Begin a new line: the terminal has just echoed `^C`, perhaps after a question.
-        screen.note(
+        display.note(
             f"\n{INTERRUPTED}" if sys.stderr is not None and sys.stderr.isatty() else INTERRUPTED
         )
         stream.abort("interrupted")
@@ -82,12 +82,12 @@ async def drive(
             closes.push_async_callback(owner.aclose)
         with _interrupts(abort) as interrupt:
             try:
-                failure = await _shown(stream, screen, origin, asked, interrupt)
+                failure = await _shown(stream, display, origin, asked, interrupt)
             except BrokenPipeError:  # `| head` has closed the pipe.
                 await _print_unfinished(stream, origin, "has no reader left")
                 raise
         if failure is None:
-            status = await _finished(stream, origin, screen)
+            status = await _finished(stream, origin, display)
         else:
             status = complain(failure)
             await _print_unfinished(stream, origin, "is not over")
@@ -96,22 +96,22 @@ async def drive(
 
 async def _shown(
     stream: RunStream[Any],
-    screen: Screen,
+    display: Display,
     origin: Origin | None,
     asked: str | None,
     interrupt: _Interrupt,
 ) -> Exception | None:
     """Show all parts of a run's stream; return the error that ended the stream, if any."""
     failure: Exception | None = None
-    with screen.open():
+    with display.open():
         async with aclosing(stream):
             if asked:
-                screen.asked(asked)
+                display.asked(asked)
             async for part in stream.full_stream:
                 interrupt.heed()
                 if isinstance(part, RunStart) and origin is not None:
                     await origin.note(part.run_id)
-                screen.show(part, stream.run)
+                display.show(part, stream.run)
                 if isinstance(part, ErrorPart):
                     failure = part.error
     return failure
@@ -125,11 +125,11 @@ async def _print_unfinished(stream: RunStream[Any], origin: Origin | None, why: 
         tell_error(f"interrupted: run {run.id} {why}. Go on with: {command}")
 
 
-async def _finished(stream: RunStream[Any], origin: Origin | None, screen: Screen) -> Status:
+async def _finished(stream: RunStream[Any], origin: Origin | None, display: Display) -> Status:
     """Show the result of a run that ended or parked, and return the exit status."""
     result = await stream.result()
     kept = origin if origin is not None and origin.path else None
-    screen.finish(result, f"run {result.run_id} in {kept.path}" if kept else "")
+    display.finish(result, f"run {result.run_id} in {kept.path}" if kept else "")
     if result.end_reason is EndReason.PARKED:
         async for line in _pending_lines(result, origin):
             tell_error(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -32,7 +33,15 @@ def tell_error(message: str) -> None:
     """Print `message` to stderr, unless stderr is closed or full."""
     if sys.stderr is not None:
         with suppress(OSError):
-            print(wrapped(clean(message), sys.stderr), file=sys.stderr, flush=True)  # noqa: T201 - a command line prints
+            print(wrapped(message, sys.stderr), file=sys.stderr, flush=True)  # noqa: T201 - a command line prints
+
+
+class _CleanLog(logging.Formatter):
+    """Formats what no handler of the program takes; a traceback may quote a model."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the text of a record without control characters."""
+        return clean(super().format(record))
 
 
 def complain(error: Exception) -> Status:
@@ -59,6 +68,8 @@ def delivered(work: Callable[[], None]) -> None:
     if sys.stdout is None:
         closed = "stdout: expected a place to write to, found it closed. Fix: send it to a file."
         raise SystemExit(complain(ConfigError(closed)))
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(_CleanLog())
     out: TextIO = sys.stdout
     if isinstance(out, TextIOWrapper):
         out.reconfigure(errors="replace")  # Do not fail at characters that it lacks.

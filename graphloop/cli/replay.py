@@ -27,7 +27,18 @@ from ..agent import typed
 from ..driver import pending_of
 from ..effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
 from ..errors import GraphloopError
-from ..events import CallCheck, CallsChecked, EffectsStarted, Event, ModelReplied, Started
+from ..events import (
+    CallCheck,
+    CallsChecked,
+    Cancelled,
+    ChildEnded,
+    EffectFailed,
+    EffectsStarted,
+    Event,
+    ModelReplied,
+    Started,
+    ToolReturned,
+)
 from ..replay import JudgedCall, judged_steps
 from ..run import Run
 from ..stores import Codec
@@ -39,10 +50,10 @@ from ..values import (
     UserMessage,
     UserPart,
 )
+from .display import ask_text, state_text, tokens_text
 from .errors import Status, tell_error
 from .modules import register
 from .options import Json, Registers, RunId, StorePath, TargetOption
-from .screen import ask_text, state_text, tokens_text
 from .stored import Journal, read
 from .text import call_text, counted, one_line, safe_json, time_text, wrapped
 
@@ -52,8 +63,11 @@ TEXT_MAX: Final = 200
 DENIED: Final = {"deny", "invalid", "unknown"}
 """Verdicts after which a call does not run."""
 
-COLUMNS: Final = {"type", "at", "effect"}
-"""The fields of an event that are printed in separate columns."""
+APART: Final = {"type", "at", "effect", "spent"}
+"""The fields of an event that are printed in columns of their own, or as a number of tokens."""
+
+SPENDING: Final = (Cancelled, ChildEnded, EffectFailed)
+"""The events that hold what others have spent; `EffectsStarted` has a line of its own."""
 
 Upto: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Stop after this event.")]
 
@@ -165,7 +179,7 @@ def _text_lines(events: Sequence[Event], known: _Known | None) -> Iterator[str]:
         for key, call, verdict in () if known is None else known.denials[seq]:
             reason = one_line(verdict.reason, TEXT_MAX)
             by = f" by {verdict.by}" if verdict.by else ""
-            yield f"{'':{len(start)}}  {key} {call.name} denied{by}: {reason}"
+            yield f"{'':{len(start)}}  {key} {one_line(call.name, TEXT_MAX)} denied{by}: {reason}"
     if known is not None:
         yield ""
         yield from _state_lines(known.run)
@@ -189,11 +203,15 @@ def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
             answered: int | None = getattr(event, "effect", None)
             name = "" if answered is None else f"{_effect_text(answered, effects)} "
             fields: dict[str, object] = to_builtins(event, enc_hook=repr)
-            return name + ", ".join(
+            if isinstance(event, ToolReturned):
+                fields["content"] = _content(event.content)
+            text = name + ", ".join(
                 f"{key}={value if isinstance(value, str) else json.dumps(value)}"
                 for key, value in fields.items()
-                if key not in COLUMNS and value not in (None, "", ())
+                if key not in APART and value not in (None, "", ())
             )
+            tokens = event.spent.usage.total_tokens if isinstance(event, SPENDING) else 0
+            return f"{text} · {tokens:,} tokens" if tokens else text
 
 
 def _check_text(check: CallCheck) -> str:
@@ -242,7 +260,8 @@ def _message_text(message: UserMessage | AssistantMessage | ToolResult) -> str:
     match message:
         case AssistantMessage():
             calls = [f"→ {call_text(call.name, call.arguments)}" for call in message.calls]
-            return " ".join(filter(None, (message.text, *calls)))
+            media = [f"[{part.label}]" for part in message.media]
+            return " ".join(filter(None, (message.text, *media, *calls)))
         case ToolResult():
             return message.text
         case UserMessage():
@@ -252,4 +271,6 @@ def _message_text(message: UserMessage | AssistantMessage | ToolResult) -> str:
 def _content(content: str | tuple[UserPart, ...]) -> str:
     if isinstance(content, str):
         return content
-    return "".join(part.text if isinstance(part, TextPart) else "[…]" for part in content)
+    return " ".join(
+        part.text if isinstance(part, TextPart) else f"[{part.label}]" for part in content
+    )

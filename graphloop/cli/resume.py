@@ -27,6 +27,7 @@ from ..errors import StoreError
 from ..events import ModelReplied, Started
 from ..providers import Provider, ScriptedModel, resolve
 from .approval import with_approver
+from .display import display_for
 from .driving import drive
 from .errors import Status
 from .modules import register
@@ -41,7 +42,6 @@ from .options import (
     TargetOption,
     Unbounded,
 )
-from .screen import screen_for
 from .settings import EnvFile, Headers, headers_of, load_env_file
 from .stored import Journal, Start, origin_of, read
 from .target import limited, load_target, refuse_options
@@ -74,7 +74,7 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
         # Files given by `--with` replace the files named in the store, which may have moved.
         modules = register(start.registers)
     loaded = load_target(start.target, modules)
-    screen = screen_for(as_json=as_json)
+    display = display_for(as_json=as_json)
     origin = origin_of(str(store), start)
     provider, headers = None, headers_of(header)
     if isinstance(loaded.ready, Agent):
@@ -82,7 +82,7 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
     else:
         provider = _provider(journal, start.base_url, headers)
     loop = limited(loaded.loop(provider), start.max_steps, start.unbounded)
-    loop, options = with_approver(loop, {"store": origin.store}, approve, screen)
+    loop, options = with_approver(loop, {"store": origin.store}, approve, display)
     given: dict[str, Any] = {**options, **loaded.access(headers), **loaded.given_deps(loop)}
     if isinstance(loop, Agent):
         stream = loop.resume_stream(journal.run_id, **given)
@@ -90,7 +90,7 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
         given["tools"] = loaded.tools
         stream = loop.resume_stream(journal.run_id, model=provider, **given)
     owner = loop if isinstance(loop, Agent) else provider
-    return asyncio.run(drive(stream, screen, origin=origin, owner=owner))
+    return asyncio.run(drive(stream, display, origin=origin, owner=owner))
 
 
 def _provider(

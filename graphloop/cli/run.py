@@ -60,6 +60,7 @@ from ..proofs import Bound, result_data
 from ..providers import Provider, resolve, usual_model
 from ..testing import recorded
 from .approval import with_approver
+from .display import display_for
 from .driving import drive
 from .errors import Status, tell_error
 from .modules import register
@@ -73,7 +74,6 @@ from .options import (
     Text,
     Unbounded,
 )
-from .screen import screen_for
 from .settings import (
     EnvFile,
     Headers,
@@ -147,12 +147,12 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     if target == STANDARD and names_target(target):
         target = f"./{target}"  # A file named like the standard loop goes first.
     loaded, question = _target(target, prompt, modules)
-    screen = screen_for(as_json=as_json)
+    display = display_for(as_json=as_json)
     headers = headers_of(header)
     provider, notice = _provider(loaded, model, script, base_url, headers)
     provider = _recorded(loaded, provider, record)
     if notice:
-        screen.note(notice)
+        display.note(notice)
     loop = loaded.loop(provider)
     if isinstance(loop, Graph):
         _refuse_state(loop, loaded.state)
@@ -165,7 +165,7 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
         start = Start(named, base_url, max_steps, unbounded, registers or ())
         origin = origin_of(kept, start)
         options["store"] = origin.store
-    loop, options = with_approver(loop, options, approve, screen)
+    loop, options = with_approver(loop, options, approve, display)
     if loaded.tools and not isinstance(loop, Agent):
         options["tools"] = loaded.tools
     if explain:
@@ -174,7 +174,7 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     stream = _stream(loop, loaded, provider, question, given)
     owner = loop if isinstance(loop, Agent) else provider
     asked = None if prompt else loaded.prompt
-    return asyncio.run(drive(stream, screen, origin=origin, owner=owner, asked=asked))
+    return asyncio.run(drive(stream, display, origin=origin, owner=owner, asked=asked))
 
 
 def _stream(

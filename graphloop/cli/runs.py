@@ -34,9 +34,9 @@ from rich.text import Text as Styled
 from ..errors import ConfigError, nearest
 from ..events import Cancelled, EffectFailed
 from ..stores import Catalog, ReleaseStatus, RunRecord, Store, graph_name_of, parent_of
+from .display import ask_text
 from .errors import Status, tell_error
 from .options import Json, StorePath, Text
-from .screen import ask_text
 from .stored import Start, answers_text, opened
 from .text import clean, counted, one_line, safe_json, time_text, wrapped
 

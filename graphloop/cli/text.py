@@ -47,7 +47,8 @@ def clean(text: str) -> str:
 
 
 def wrapped(text: str, out: TextIO) -> str:
-    """Wrap `text` to the width of the terminal; return it unchanged if `out` is not a terminal."""
+    """Return clean text; if `out` is a terminal, wrapped to its width."""
+    text = clean(text)
     if not out.isatty():
         return text
     return "\n".join(map(_wrapped, text.split("\n")))

@@ -2,11 +2,14 @@
 
   graphloop watch 1f3a2b4c --store runs.db
   graphloop watch 1f3a2b4c --store runs.db --json
+  graphloop watch 1f3a2b4c --store runs --target examples/weather
 
-It prints the events of the run so far, and then each new one. It only reads the store: no code of
-the run is loaded, and the run does not notice. While the run is parked, it waits, too; graphloop
-replay shows more about each event. Only a database records when a run ends. --json prints the
-events as lines of a JSON journal.
+It prints the events of the run so far, and then each new one. It only reads the store, and the run
+does not notice. While the run is parked, it waits, too; graphloop replay shows more about each
+event. --json prints the events as lines of a JSON journal.
+
+A database records when a run ends, so no code of the run is loaded. A directory of JSON lines
+records events alone: give it the run's --target, which is executed, and whose graph tells the end.
 
 Exit status: 0 the run is done, 1 it failed or was cancelled, 2 wrong usage, 130 Ctrl-C.
 """
@@ -15,16 +18,21 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
+from ..agent import Graph, typed
+from ..driver import RELEASED_AS, Pending, pending_of
 from ..errors import ConfigError
-from ..stores import Catalog, RunRecord, Store
+from ..replay import replay
+from ..stores import Ask, Catalog, Store
+from .display import ask_text
 from .errors import Status, tell_error
-from .options import Json, RunId, StorePath
+from .modules import register
+from .options import Json, Registers, RunId, StorePath, TargetOption
 from .replay import event_lines
-from .screen import ask_text
 from .stored import find_run, opened
+from .target import load_graph, refuse_options
 
 __all__ = ["watch_command"]
 
@@ -36,42 +44,93 @@ OVER: Final[Mapping[str, Status]] = {
 }
 
 
-def watch_command(run: RunId, *, store: StorePath = None, as_json: Json = False) -> Status:
+def watch_command(
+    run: RunId,
+    *,
+    store: StorePath = None,
+    target: TargetOption = None,
+    registers: Registers = None,
+    as_json: Json = False,
+) -> Status:
     """Print the events of a run as its driver journals them; return when the run is over."""
     try:
-        return asyncio.run(_follow(run, store, as_json=as_json))
+        return asyncio.run(_follow(run, store, target, registers, as_json=as_json))
     except KeyboardInterrupt:
         tell_error("no longer watched; the run goes on")
         return Status.INTERRUPTED
 
 
-async def _follow(run: str, where: str | None, *, as_json: bool) -> Status:
+async def _follow(
+    run: str,
+    where: str | None,
+    target: str | None,
+    registers: Sequence[str] | None,
+    *,
+    as_json: bool,
+) -> Status:
     async with opened(where) as store:
         run_id = await find_run(store, run, str(where))
-        if not isinstance(store, Catalog):
-            raise ConfigError(
-                f"{where}: expected a database (a file such as runs.db), found a directory of JSON "
-                "lines, which does not record when a run ends. Fix: graphloop replay shows its "
-                "events so far."
-            )
-        seen, status = 0, ""
+        graph = None
+        if isinstance(store, Catalog):
+            why = f"{where} records when a run ends"
+            refuse_options({"--target": target, "--with": registers}, why)
+        else:
+            graph = _graph(run_id, where, target, registers)
+        seen, before = 0, None
         while True:
-            record = await _record(store, run_id)
-            # Events may come after the record was read; the record of the next round counts them.
-            if record.events > seen:
+            now = await _progress(store, run_id, graph)
+            # Events may come after the status was read; the status of the next round counts them.
+            if now.events > seen:
                 seen = await _print_new(store, run_id, seen, as_json=as_json)
-            if record.status != status:
-                status = record.status
-                _print_status(record)
-            end = OVER.get(record.status)
+            if before is None or (now.status, now.asks) != (before.status, before.asks):
+                before = now
+                _print_status(run_id, now)
+            end = OVER.get(now.status)
             if end is not None:
                 return end
             await asyncio.sleep(POLL_S)
 
 
-async def _record(store: Catalog, run_id: str) -> RunRecord:
-    records = await store.overview(run_id.partition("/")[0])
-    return next(record for record in records if record.run_id == run_id)
+def _graph(
+    run_id: str, where: str | None, target: str | None, registers: Sequence[str] | None
+) -> Graph[None]:
+    """Return the graph whose table tells the end of a run in a directory of JSON lines."""
+    root, slash, _ = run_id.partition("/")
+    if slash:
+        raise ConfigError(
+            f"run {run_id!r} is a part of run {root!r}, and its graph is not known. Fix: "
+            f"graphloop watch {root}"
+        )
+    if target is None:
+        raise ConfigError(
+            f"--target: expected the target of run {run_id!r}, found none, and {where} is a "
+            "directory of JSON lines, which does not record when a run ends. Fix: name it as for "
+            "graphloop run."
+        )
+    register(registers)
+    return load_graph(target)
+
+
+class _Progress(NamedTuple):
+    """How far a run is: its status, the number of its events, and what it waits for."""
+
+    status: str
+    events: int
+    asks: Sequence[Ask | Pending] = ()
+
+
+async def _progress(store: Store, run_id: str, graph: Graph[None] | None) -> _Progress:
+    """Return how far a run is; with a `graph`, by a replay of its journal."""
+    if isinstance(store, Catalog):
+        records = await store.overview(run_id.partition("/")[0])
+        record = next(record for record in records if record.run_id == run_id)
+        return _Progress(record.status, record.events, record.asks)
+    assert graph is not None, "only a database records when a run ends"
+    events = await store.load(run_id)
+    run = replay(graph, typed(graph, events))
+    if run.ended and run.ending is not None:
+        return _Progress(RELEASED_AS.get(run.ending.reason, "done"), len(events))
+    return _Progress("not over", len(events), tuple(pending_of(run, {}, None)))
 
 
 async def _print_new(store: Store, run_id: str, seen: int, *, as_json: bool) -> int:
@@ -82,8 +141,8 @@ async def _print_new(store: Store, run_id: str, seen: int, *, as_json: bool) -> 
     return len(events)
 
 
-def _print_status(record: RunRecord) -> None:
-    """Print the status of the run to stderr, and the questions of a parked run."""
-    tell_error(f"{record.run_id[:8]}: {record.status}")
-    for ask in record.asks if record.status == "parked" else ():
+def _print_status(run_id: str, now: _Progress) -> None:
+    """Print the status of the run to stderr, and the questions that it waits for."""
+    tell_error(f"{run_id[:8]}: {now.status}")
+    for ask in now.asks:
         tell_error(f"  waits for {ask.key}: {ask_text(ask)}")

@@ -14,9 +14,11 @@ from .compaction import (
     summarized,
     summary_request,
     to_summarize,
+    without_media,
 )
 from .repair import Repaired, open_calls, repaired
 from .steering import (
+    BLOCKED_NOTE,
     add_notes,
     adopt_open_calls,
     apply_steering,
@@ -26,10 +28,12 @@ from .steering import (
     unanswered,
     unscreened,
     with_screens,
+    withhold,
 )
 from .tokens import Calibration, estimate
 
 __all__ = [
+    "BLOCKED_NOTE",
     "ORIGIN",
     "PRUNED_NOTE",
     "Calibration",
@@ -56,4 +60,6 @@ __all__ = [
     "unanswered",
     "unscreened",
     "with_screens",
+    "withhold",
+    "without_media",
 ]

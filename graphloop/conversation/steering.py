@@ -16,7 +16,7 @@ from ..effects import AwaitCaller, Note
 from ..errors import IllegalEvent
 from ..events import Setup, Steered
 from ..node_protocol import Wait
-from ..run import Run, evolve, with_conversation, with_count, with_messages
+from ..run import History, Run, evolve, with_conversation, with_count, with_messages
 from ..turn import Turn
 from ..values import (
     AssistantMessage,
@@ -31,6 +31,7 @@ from ..values import (
 from .repair import open_calls, repaired
 
 __all__ = [
+    "BLOCKED_NOTE",
     "add_notes",
     "adopt_open_calls",
     "apply_steering",
@@ -40,6 +41,7 @@ __all__ = [
     "unanswered",
     "unscreened",
     "with_screens",
+    "withhold",
 ]
 
 S = TypeVar("S")
@@ -52,6 +54,9 @@ def hand_over(run: Run[S], *, tools_ran: bool = False) -> Wait[S]:
 
 SCREENS: Final = "screens"
 """The counter that marks a run whose screens alone read the inbox."""
+
+BLOCKED_NOTE: Final = "(This message was blocked.)"
+"""What a model reads in place of a message that a screen blocked."""
 
 CALLERS: Final = frozenset({"", "steering", "follow_up"})
 """The origins of messages that a caller adds to a run; a node's notes have the node's name."""
@@ -98,6 +103,21 @@ def unscreened(run: Run[S], node: str) -> tuple[UserMessage, ...]:
         if isinstance(message, UserMessage):
             said.insert(0, message)
     return tuple(said)
+
+
+def withhold(run: Run[S], node: str) -> Run[S]:
+    """Return the run with a note in place of the messages that the screen `node` now blocks.
+
+    So no model reads the messages, also where a later run continues the conversation.
+    """
+    blocked = unscreened(run, node)
+
+    def noted(messages: Sequence[Message]) -> list[Message]:
+        return [evolve(one, content=BLOCKED_NOTE) if one in blocked else one for one in messages]
+
+    record = evolve(run.record, added=History(noted(run.record.added)))
+    run = with_conversation(evolve(run, record=record), noted(run.messages))
+    return mark_screened(run, node)
 
 
 def steered(run: Run[S], event: Steered) -> Run[S]:

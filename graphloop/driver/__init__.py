@@ -26,9 +26,11 @@ from .ports import (
     Settler,
     Shown,
 )
+from .recorder import RELEASED_AS
 from .run_log import RunLog, logged
 
 __all__ = [
+    "RELEASED_AS",
     "Approver",
     "AsyncDriver",
     "Callback",

@@ -8,7 +8,15 @@ without a time limit. A caller that cancels is kept waiting for a limited time o
 
 from __future__ import annotations
 
-from asyncio import CancelledError, Task, TimerHandle, current_task, get_running_loop, isfuture
+from asyncio import (
+    AbstractEventLoop,
+    CancelledError,
+    Task,
+    TimerHandle,
+    current_task,
+    get_running_loop,
+    isfuture,
+)
 from asyncio.tasks import _enter_task, _leave_task  # pyright: ignore[reportPrivateUsage]
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import copy_context
@@ -41,15 +49,19 @@ class CancelScope:
     """
 
     def __init__(self, parent: CancelScope | None = None, timer: StepTimer | None = None) -> None:
-        self._top: CancelScope = self if parent is None else parent._top
+        self._above: CancelScope | None = None if parent is None else parent._top
         self.run: Run[Any] | None = None
         self._timer = timer
         self._task: Awaiting | None = None
         self._before = 0
         self._interrupts = 0
         self._waiter: Awaiting | None = None
-        self._before_wait = 0
         self._interrupted: Awaiting | None = None
+        self._loop: AbstractEventLoop | None = None
+
+    @property
+    def _top(self) -> CancelScope:
+        return self._above or self  # Not an attribute: a scope in a cycle would keep its run.
 
     @property
     def is_left(self) -> bool:
@@ -62,9 +74,13 @@ class CancelScope:
         """Whether the driver has cancelled its own wait, and the wait has not ended yet."""
         return self._interrupted is not None
 
-    def enter(self) -> None:
-        """Set the running task as the driving task, and ignore its earlier cancellations."""
-        self._task = task = current_task()
+    def enter(self, loop: AbstractEventLoop | None = None) -> None:
+        """Set the running task as the driving task, and ignore its earlier cancellations.
+
+        `loop` is the event loop of a new drive; all tasks of the drive run on this loop.
+        """
+        self._loop = loop or self._loop
+        self._task = task = current_task(self._loop)
         self._interrupts, self._before = 0, 0 if task is None else task.cancelling()
 
     def enter_again(self) -> None:
@@ -74,10 +90,9 @@ class CancelScope:
 
     def __enter__(self) -> None:
         """Begin a wait that `interrupt` can cancel, and start the turn's time limit."""
+        self._waiter = self._task
         if self._timer is not None and self.run is not None:
             self._timer.begin(self.run)
-        self._waiter = task = self._task
-        self._before_wait = 0 if task is None else task.cancelling()
 
     def __exit__(
         self,
@@ -93,7 +108,7 @@ class CancelScope:
         if self._timer is not None:
             self._timer.end()
         waiter, interrupted, self._waiter = self._waiter, self._interrupted, None
-        others = 0 if waiter is None else waiter.cancelling() - self._before_wait
+        others = 0 if waiter is None else waiter.cancelling() - self._before
         if interrupted is not None:
             self._interrupted = None
             interrupted.uncancel()

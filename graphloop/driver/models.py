@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from math import isfinite
 from typing import Any, Final, Generic, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ..effects import CallModel
 from ..errors import BadReply, ConfigError
@@ -53,8 +53,8 @@ class Models(Struct, Generic[S], eq=False):
 
     ports: Ports[S]
     performer: Performer[S]
-    calls: dict[int, ModelCallInFlight[Any]] = field(default_factory=dict[int, Any])
-    _sessions: dict[str, ModelSession] = field(default_factory=dict[str, ModelSession])
+    calls: dict[int, ModelCallInFlight[Any]] = {}
+    _sessions: dict[str, ModelSession] = {}
 
     def session(self, label: str) -> ModelSession:
         """Return the session of the model with this label; the first call opens the session.
@@ -134,74 +134,93 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
 
     It is no async generator, because the event loop tracks each generator, at a cost per call.
     `run` is the run that asks, for its observers. `reported` is the server's latest usage report;
-    None if the call failed before any output.
+    None if the call failed before any output. `stream` is the reply of the session, from the first
+    `__anext__` on; a caller that awaits its items itself passes each to `hear` or `fail`.
     """
 
     models: Models[S]
     effect: CallModel
     run: Run[S] | None = None
-    said: list[str] = field(default_factory=list[str])
+    said: list[str] = []
     reported: Reply | None = NOTHING_YET
-    _stream: AsyncGenerator[StreamItem, None] | None = None
+    stream: AsyncGenerator[StreamItem, None] | None = None
+    _answer: ModelReplied | EffectFailed | None = None
     _content_seen: bool = False
 
     async def __anext__(self) -> Live | ModelReplied | EffectFailed:
         """Return the next delta or, as the last item, the event that answers the call."""
         models, effect = self.models, self.effect
-        try:
-            if self._stream is None:
-                models.calls[effect.id] = self
-                items, ports = models.session(effect.model).stream(effect.request), models.ports
-                seen_by, run = ports.observers, self.run
-                self._stream = (
-                    items
-                    if seen_by is None or run is None
-                    else seen_by.around_each(items, effect, run, ports.wrong)
-                )
-            async for item in self._stream:
-                if type(item) is TextDelta:
-                    self._content_seen = True
-                    self.said.append(item.text)
-                    return item
-                if isinstance(item, Reply):
-                    self.reported = item
-                    return ModelReplied(models.ports.clock(), effect.id, item, models.price(item))
-                if isinstance(item, LIVE):
-                    self._content_seen = not isinstance(item, Restarted | Waiting)
-                    if not self._content_seen:
-                        self.said.clear()
-                    return item
-                if not isinstance(item, UsageSoFar):  # pyright: ignore[reportUnnecessaryIsInstance] - types can be ignored
-                    raise BadReply(  # noqa: TRY301 - one boundary for the provider and the driver
-                        f"model {effect.model!r} said {item!r:.80}: neither a delta nor a reply"
+        while self._answer is None:
+            try:
+                if self.stream is None:
+                    models.calls[effect.id] = self
+                    items, ports = models.session(effect.model).stream(effect.request), models.ports
+                    seen_by, run = ports.observers, self.run
+                    self.stream = (
+                        items
+                        if seen_by is None or run is None
+                        else seen_by.around_each(items, effect, run, ports.wrong)
                     )
-                model = effect.model.partition(":")[2] or effect.model
-                self.reported = evolve(NOTHING_YET, usage=item.usage, model=model)
-            raise BadReply(  # noqa: TRY301 - as above
-                f"model {effect.model!r} ended its stream without a reply"
-            )
-        except asyncio.CancelledError as error:
-            return self._failed(cancelled_inside(error))
-        except Exception as error:  # noqa: BLE001 - the effect boundary
-            return self._failed(error)
+                delta = self.hear(await self.stream.__anext__())
+            except BaseException as error:  # noqa: BLE001 - `fail` raises what is no failure
+                self.fail(error)
+            else:
+                if delta is not None:
+                    return delta
+        return self._answer
+
+    def hear(self, item: StreamItem) -> Live | None:
+        """Return an item of the stream that is a delta; keep a reply or usage, and return None.
+
+        Raises:
+            BadReply: the item is none of these.
+        """
+        if type(item) is TextDelta:
+            self._content_seen = True
+            self.said.append(item.text)
+            return item
+        if isinstance(item, Reply):
+            self.reported, ports = item, self.models.ports
+            cost_usd = None if ports.price is None else self.models.price(item)
+            self._answer = ModelReplied(ports.clock(), self.effect.id, item, cost_usd)
+            return None
+        if isinstance(item, LIVE):
+            self._content_seen = not isinstance(item, Restarted | Waiting)
+            if not self._content_seen:
+                self.said.clear()
+            return item
+        label = self.effect.model
+        if not isinstance(item, UsageSoFar):  # pyright: ignore[reportUnnecessaryIsInstance] - types can be ignored
+            raise BadReply(f"model {label!r} said {item!r:.80}: neither a delta nor a reply")
+        self.reported = evolve(
+            NOTHING_YET, usage=item.usage, model=label.partition(":")[2] or label
+        )
+        return None
+
+    def fail(self, error: BaseException) -> None:
+        """Keep the failure that answers the call; raise what is no failure, like a cancellation."""
+        if isinstance(error, asyncio.CancelledError):
+            error = cancelled_inside(error)
+        elif isinstance(error, StopAsyncIteration):
+            error = BadReply(f"model {self.effect.model!r} ended its stream without a reply")
+        if not isinstance(error, Exception):
+            raise error
+        used = self.reported is not None and self.reported.usage != NOTHING_YET.usage
+        if not (used or self._content_seen):
+            self.reported = None
+        failed = self.models.performer.fail(self.effect, error)
+        self._answer = evolve(failed, spent=self.spent, content_seen=self._content_seen)
 
     async def aclose(self) -> None:
         """Close the stream of the reply and its connection."""
-        if self._stream is not None:
-            await self._stream.aclose()
+        if self.stream is not None:
+            await self.stream.aclose()
 
     @property
     def spent(self) -> Spent:
         """The usage and cost of the call, as far as the server has reported its usage."""
         reply = self.reported
         return Spent() if reply is None else Spent.on(reply.usage, self.models.price(reply))
-
-    def _failed(self, error: Exception) -> EffectFailed:
-        used = self.reported is not None and self.reported.usage != NOTHING_YET.usage
-        if not (used or self._content_seen):
-            self.reported = None
-        failed = self.models.performer.fail(self.effect, error)
-        return evolve(failed, spent=self.spent, content_seen=self._content_seen)
 
 
 def unseen_costs(graph: NodeGraph[S], run: Run[S]) -> tuple[str, ...]:
@@ -212,23 +231,23 @@ def unseen_costs(graph: NodeGraph[S], run: Run[S]) -> tuple[str, ...]:
     """
     spent, limit = run.spent, run.setup.budget
     unpriced, untold = spent.unpriced_calls, spent.unreported_calls
-    bounds = [(f"budget(usd={limit.usd or 0:g})", limit.usd is not None and unpriced)]
-    bounds += [(f"budget(tokens={limit.tokens})", limit.tokens is not None and untold)]
+    bounds: list[str] = []
+    if unpriced and limit.usd is not None:
+        bounds.append(f"budget(usd={limit.usd:g})")
+    if untold and limit.tokens is not None:
+        bounds.append(f"budget(tokens={limit.tokens})")
     for node in graph.nodes.values() if unpriced or untold else ():
-        if isinstance(node, PrepareStep) and node.compaction is not None:
-            bounds += [(f"Compaction(context_window={node.compaction.context_window})", untold)]
-        for condition in node.conditions if isinstance(node, StopCheck) else ():
-            for part in parts_of(condition):
-                if isinstance(part, CostExceeds):
-                    bounds += [(f"stop.cost_exceeds({part.usd_max:g})", unpriced)]
-                elif isinstance(part, TotalTokensExceed):
-                    bounds += [(f"stop.total_tokens_exceed({part.tokens_max})", untold)]
+        if isinstance(node, StopCheck):
+            for part in [part for one in node.conditions for part in parts_of(one)]:
+                if unpriced and isinstance(part, CostExceeds):
+                    bounds.append(f"stop.cost_exceeds({part.usd_max:g})")
+                elif untold and isinstance(part, TotalTokensExceed):
+                    bounds.append(f"stop.total_tokens_exceed({part.tokens_max})")
+        elif untold and isinstance(node, PrepareStep) and node.compaction is not None:
+            bounds.append(f"Compaction(context_window={node.compaction.context_window})")
     why = "a server told no usage" if untold else "a price is not known"
     fix = "bound the run by steps or seconds" if untold else "give `prices=` or `price=`"
     if not limit.refuse_uncounted:
         fix += ", or end such a run by budget(refuse_uncounted=True)"
-    return tuple(
-        f"{bound} cannot count all model calls: {why}. Fix: {fix}"
-        for bound, unseen in bounds
-        if unseen
-    )
+    said = f"cannot count all model calls: {why}. Fix: {fix}"
+    return tuple([f"{bound} {said}" for bound in bounds])

@@ -35,7 +35,7 @@ from .cancellation import GRACE_S, INSIDE, CancelScope, cancelled_inside
 from .models import Models
 from .ports import Ports
 
-__all__ = ["Recorder", "journaled"]
+__all__ = ["RELEASED_AS", "Recorder", "journaled"]
 
 S = TypeVar("S")
 
@@ -46,6 +46,7 @@ RELEASED_AS: Final[Mapping[EndReason, ReleaseStatus]] = {
     EndReason.ERROR: "failed",
     EndReason.TIMEOUT: "failed",
 }
+"""The status that a store keeps for a run that ended so; other ends are `done`."""
 
 
 class Recorder(Generic[S]):
@@ -69,7 +70,7 @@ class Recorder(Generic[S]):
         state: the user's initial state.
         scope: the driver's cancel scope, which tells whether the caller has left.
         models: the model calls whose answers are not journaled yet.
-        asks: returns the pending questions that the store records on release.
+        asks: returns the pending questions of a run, which the store records on release.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class Recorder(Generic[S]):
         scope: CancelScope,
         models: Models[S],
         *,
-        asks: Callable[[], Sequence[Ask]] = tuple,
+        asks: Callable[[Run[S]], Sequence[Ask]] = lambda _: (),
     ) -> None:
         self.run: Run[S] | None = None
         self.latest: Run[S] | None = None
@@ -154,7 +155,7 @@ class Recorder(Generic[S]):
         if run is not None and run.ending is not None and run.node == "END":
             status = RELEASED_AS.get(run.ending.reason, "done")
         else:
-            asks = self._asks()
+            asks = () if run is None else self._asks(run)
         try:
             await self._leases.release(self.run_id, status, asks)
         except CancelledError as other:

@@ -47,7 +47,13 @@ NOT_RUN = {
 FAILURES = {"error", "invalid", "unknown_tool", "timeout"}
 CANCELLED = "Not run: the run was cancelled."
 
+ANSWERED_CALLS = AnsweredCalls()
+
+REFUSED = {FinishReason.REFUSAL, FinishReason.CONTENT_FILTER}
+
 BROKEN_OFF = {EndReason.ABORTED, EndReason.TIMEOUT, EndReason.ERROR}
+
+NO_PLACES = frozenset[int]()
 
 ENDS = {
     FinishReason.LENGTH: EndReason.LENGTH,
@@ -144,13 +150,13 @@ class Append(FrozenFields):
         finish = reply.finish_reason
         if run.ending is not None:
             return Leave(run, _over(run.ending))
-        if finish in {FinishReason.REFUSAL, FinishReason.CONTENT_FILTER}:
+        if finish in REFUSED:
             # A screen names itself where a server gives its own word for the reason.
             by = (reply.raw_finish_reason,) if reply.model == SCREEN else ()
             return Leave(ended_by(run, Ending(ENDS[finish], by)), Refused())
-        waiting = bool(turn.notes or run.inbox.steering)
+        waiting = turn.notes or run.inbox.steering
         if turn.verdicts and (waiting or not ends):
-            return Leave(run, AnsweredCalls())
+            return Leave(run, ANSWERED_CALLS)
         if waiting or (finish is FinishReason.PAUSE and not turn.calls):
             return Leave(run, Resend())
         reason = ENDS.get(finish, EndReason.COMPLETED)
@@ -183,7 +189,7 @@ def _closed(turn: Turn) -> Turn:
         calls=(),
         verdicts=(),
         results=(),
-        again=frozenset(),
+        again=NO_PLACES,
         notes=(),
         asked=False,
         dropped=False,
@@ -221,19 +227,7 @@ def step_result(
     turn: Turn, reply: Reply, results: tuple[ToolResult, ...], added: tuple[Message, ...]
 ) -> StepResult:
     """Return the turn's `StepResult`; `added` are the messages that it adds to the conversation."""
-    return StepResult(
-        index=turn.number,
-        text=reply.message.text,
-        reasoning=reply.message.reasoning,
-        tool_calls=turn.calls,
-        tool_results=results,
-        finish_reason=reply.finish_reason,
-        raw_finish_reason=reply.raw_finish_reason,
-        usage=turn.usage,
-        model=reply.model,
-        messages=added,
-        metadata=reply.metadata,
-    )
+    return StepResult(turn.number, reply, turn.calls, results, turn.usage, added)
 
 
 def _guarded(counters: Counters, results: tuple[ToolResult, ...]) -> Counters:

@@ -20,7 +20,6 @@ from ..conversation import hand_over, steered
 from ..effects import AskHuman, CallTool, Effect, StartRun
 from ..events import ChildEnded, Decided, EffectFailed, Event, Steered, ToolReturned
 from ..limits import (
-    NO_TOOL,
     answer,
     budget_remaining,
     has_capacity,
@@ -122,14 +121,14 @@ class Execute(FrozenFields):
         if not len(calls) == len(turn.verdicts) <= self.concurrency:
             return ()
         effects: list[CallTool] = []
-        for place, verdict in enumerate(turn.verdicts):
-            tool = turn.tools.by_name.get(calls[place].name, NO_TOOL)
+        unbound = turn.tools.unbound
+        for place, call in enumerate(calls):
+            verdict = turn.verdicts[place]
             if verdict is None or verdict.kind != "run" or verdict.arguments:
                 return ()
-            if tool.kind != "function" or tool.lock:
+            if call.name not in unbound:
                 return ()
-            key = call_key(turn.number, place)
-            effects.append(CallTool(effect_id + place, key, calls[place]))
+            effects.append(CallTool(effect_id + place, call_key(turn.number, place), call))
         return tuple(effects)
 
     def on(

@@ -110,7 +110,7 @@ class ModelCall(FrozenFields):
                     results=(),
                     waiting=(),
                     gated=(),
-                    given=frozenset(),
+                    given=NO_PLACES,
                     usage=turn.usage + reply.usage,
                 )
                 run, outcome = evolve(run, turn=turn), _sort(reply, calls)
@@ -148,6 +148,8 @@ def _turnless(name: str) -> Problem:
     )
 
 
+NO_PLACES: Final = frozenset[int]()
+
 OFFERED: Final = (Calls, Answered, Paused, Refused)
 """Outcomes whose reply the caller of an iterated run may change before the node is left."""
 
@@ -160,6 +162,8 @@ DECIDED: Mapping[FinishReason, ModelCallOutcome] = {
 
 TOO_LARGE: Final = frozenset({"RequestRejected", "ContextOverflow"})
 """Errors by which a server refuses a token limit that is too large for its model."""
+
+CALLS: Final = Calls()
 
 CUT: Final = frozenset({FinishReason.LENGTH, FinishReason.OTHER})
 """Finish reasons of a reply that may end inside a call, even if its arguments look complete."""
@@ -177,7 +181,7 @@ def _sort(reply: Reply, calls: tuple[ToolCall, ...]) -> ModelCallOutcome:
     if finish in DECIDED:
         return DECIDED[finish]
     if calls:
-        return Truncated() if finish in CUT else Calls()
+        return Truncated() if finish in CUT else CALLS
     if finish is FinishReason.PAUSE:
         return Paused()
     return Empty() if reply.message.is_blank else Answered()

@@ -19,7 +19,7 @@ from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Calls, Failed, Overflow, Ready
 from ..run import Ending, EndReason, Run, ended_by, evolve, with_conversation
 from ..turn import Turn
-from ..values import ToolChoice, ToolSpec, ToolSpecs, Usage, UserMessage
+from ..values import NO_USAGE, ToolChoice, ToolSpec, ToolSpecs, UserMessage
 from .frozen_fields import FrozenFields
 
 __all__ = ["PrepareStep", "PrepareStepOutcome"]
@@ -29,7 +29,6 @@ S = TypeVar("S")
 PrepareStepOutcome: TypeAlias = Ready | Overflow | Calls | Failed | Aborted
 
 AUTO = ToolChoice()
-NO_USAGE = Usage()
 READY = Ready()
 
 

@@ -18,7 +18,14 @@ from typing import Final, Generic, Literal, TypeAlias, TypeVar, final
 from msgspec import Struct
 
 from ..contract import BROKEN, ChildContract, Contract, Moves, contract_of
-from ..conversation import apply_steering, mark_screened, open_calls, unscreened, with_screens
+from ..conversation import (
+    apply_steering,
+    mark_screened,
+    open_calls,
+    unscreened,
+    with_screens,
+    withhold,
+)
 from ..effects import CallModel, Effect, Invoke, StartRun
 from ..errors import ConfigError
 from ..events import (
@@ -201,8 +208,7 @@ class Screen(FrozenFields):
         if asked.ending is not None:
             return Leave(ended_by(run, asked.ending), Failed())
         if asked.refusal is not None:
-            turn = Turn(run.turn.number + 1, reply=asked.refusal)
-            return Leave(evolve(run, turn=turn), Blocked())
+            return _blocked(run, self.name, Turn(run.turn.number + 1, reply=asked.refusal))
         return Leave(mark_screened(run, self.name), Passed())
 
 
@@ -281,7 +287,7 @@ class Screened(FrozenFields, Generic[S]):
             return self.node.on(_with(run, None), event, answered)
         if isinstance(event, ModelReplied | EffectFailed) and isinstance(answered, CallModel):
             if run.turn.abandoned:
-                return _dropped(run, event, screening.refusal)
+                return self._dropped(run, event, screening.refusal)
             return Wait(_with(run, Screening(answered, event)))
         judged = self._screens.judged(run, event, answered)
         assert judged is not None, "the other effect of this node is the screen's"
@@ -299,9 +305,19 @@ class Screened(FrozenFields, Generic[S]):
             return Wait(run) if answer is None else self.node.on(run, answer, screening.asked)
         run = run if verdict.ending is None else ended_by(run, verdict.ending)
         if answer is not None:
-            return _dropped(run, answer, verdict.refusal)
+            return self._dropped(run, answer, verdict.refusal)
         run = _with(run, Screening(refusal=verdict.refusal))
         return Wait(evolve(run, turn=evolve(run.turn, abandoned=True)))
+
+    def _dropped(
+        self, run: Run[S], answer: ModelReplied | EffectFailed, refusal: Reply | None
+    ) -> Leave[S, Outcome]:
+        """Leave with the refusal as the reply, or by `Failed` if the screens have failed."""
+        used = answer.reply.usage if isinstance(answer, ModelReplied) else answer.spent.usage
+        if refusal is None:
+            return Leave(_with(evolve(run, turn=evolve(run.turn, abandoned=False)), None), Failed())
+        turn = Turn(run.turn.number, reply=refusal, usage=run.turn.usage + used)
+        return _blocked(run, self.name, turn)
 
 
 def _with(run: Run[S], screening: Screening | None) -> Run[S]:
@@ -310,15 +326,9 @@ def _with(run: Run[S], screening: Screening | None) -> Run[S]:
     return evolve(run, turn=evolve(run.turn, screening=screening))
 
 
-def _dropped(
-    run: Run[S], answer: ModelReplied | EffectFailed, refusal: Reply | None
-) -> Leave[S, Outcome]:
-    """Leave with the refusal as the reply, or by `Failed` if the screens have failed."""
-    used = answer.reply.usage if isinstance(answer, ModelReplied) else answer.spent.usage
-    if refusal is None:
-        return Leave(_with(evolve(run, turn=evolve(run.turn, abandoned=False)), None), Failed())
-    turn = Turn(run.turn.number, reply=refusal, usage=run.turn.usage + used)
-    return Leave(evolve(run, turn=turn), Blocked())
+def _blocked(run: Run[S], screen: str, turn: Turn) -> Leave[S, Blocked]:
+    """Leave with the refusal in `turn` as the reply, and without the blocked messages."""
+    return Leave(evolve(withhold(run, screen), turn=turn), Blocked())
 
 
 def _answer_of(agent: str, content: str) -> AnswerChecked | Failure:

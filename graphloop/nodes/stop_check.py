@@ -129,16 +129,16 @@ class StopCheck(FrozenFields):
                 tripped.append((EndReason.TOOL_ERRORS, f"tool_errors:{tool}"))
         if run.counters.denials >= self.max_denials:
             tripped.append((EndReason.DENIALS, "denials"))
+        steps, most = len(run.record.steps), run.setup.max_steps or self.max_steps
         # A turn without a reply is not in the record, but counts as a turn.
-        steps = len(run.record.steps)
-        if max(steps, run.turn.number + 1) >= (run.setup.max_steps or self.max_steps):
+        if steps >= most or run.turn.number + 1 >= most:
             tripped.append((EndReason.MAX_STEPS, "max_steps"))
         if limits := run.setup.budget.tripped(run.spent):
             tripped += [(EndReason.BUDGET, limit) for limit in limits]
         # A spent call budget ends the run only if a call was refused for it.
         if run.turn.beyond_budget:
             tripped += [(EndReason.BUDGET, limit) for limit in run.turn.beyond_budget]
-        paused = steps and run.record.steps[-1].finish_reason is FinishReason.PAUSE
+        paused = steps and run.record.steps[-1].reply.finish_reason is FinishReason.PAUSE
         if paused and self._pauses(run, steps) > self.max_pauses:
             tripped.append((EndReason.MAX_PAUSES, "max_pauses"))
         return tripped

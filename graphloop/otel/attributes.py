@@ -39,7 +39,7 @@ __all__ = [
 
 Attributes: TypeAlias = dict[str, "str | bool | int | float | tuple[str, ...]"]
 
-PROVIDERS: Final[Mapping[str, str]] = {"google": "gcp.gemini"}
+PROVIDERS: Final[Mapping[str, str]] = {"google": "gcp.gemini", "openai-responses": "openai"}
 """Names of providers in the conventions that differ from those of model labels."""
 
 ANSWERED: Final = frozenset({"ok", "denied", "not_run", "unknown"})

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Generic, cast, final
-
-from typing_extensions import TypeVar
+from typing import Any, TypeVar, cast, final
 
 from ..agent import AgentPlan, Bindings, NamedAgent, graph_of
 from ..contract import Contract, contract_of
@@ -20,12 +18,12 @@ from ..run import Run
 
 __all__ = ["CarryingNode", "plans_of"]
 
-S = TypeVar("S", default=Any)
+S = TypeVar("S")
 
 
 @final
 @dataclass(frozen=True)
-class CarryingNode(Generic[S]):
+class CarryingNode:
     """A node with the functions and agents that it names; a run needs no other names.
 
     Proofs know the graph of each agent, and each agent keeps its own model and instructions.
@@ -37,7 +35,7 @@ class CarryingNode(Generic[S]):
         reads: the fields of the state that the functions read; None if unknown.
     """
 
-    kernel: Node[S, Outcome]
+    kernel: Node[Any, Outcome]
     functions: tuple[tuple[str, Callback[Any]], ...] = ()
     agents: tuple[tuple[str, AgentPlan], ...] = ()
     reads: frozenset[str] | None = None
@@ -45,11 +43,11 @@ class CarryingNode(Generic[S]):
     @classmethod
     def of(
         cls,
-        kernel: Node[S, Outcome],
+        kernel: Node[Any, Outcome],
         functions: Mapping[str, Callback[Any]],
         agents: Mapping[str, AgentPlan],
         reads: Collection[str] | None = None,
-    ) -> CarryingNode[S]:
+    ) -> CarryingNode:
         """Return a node of the library with these functions and agents, by name."""
         read = None if reads is None else frozenset(reads)
         return cls(kernel, tuple(functions.items()), tuple(agents.items()), read)
@@ -90,7 +88,7 @@ class CarryingNode(Generic[S]):
         """The functions and agents that the node contributes to each run of its graph."""
         return Bindings(dict(self.functions), dict(self.agents))
 
-    def renamed(self, name: str) -> CarryingNode[S]:
+    def renamed(self, name: str) -> CarryingNode:
         """Return the same node under another name."""
         # Each node of the library is a dataclass with the field `name`.
         return replace(self, kernel=cast("Any", replace)(self.kernel, name=name))

@@ -123,7 +123,7 @@ def parallel(
     prompt: StatePrompt | Mapping[str, StatePrompt] = "",
     reads: Collection[str] | None = None,
     name: str = "parallel",
-) -> CarryingNode[Any]: ...
+) -> CarryingNode: ...
 def parallel(  # noqa: PLR0913 - the fields of the node
     *branches: str | Branch | NamedAgent,
     join: BranchJoin | None = None,
@@ -134,7 +134,7 @@ def parallel(  # noqa: PLR0913 - the fields of the node
     prompt: StatePrompt | Mapping[str, StatePrompt] = "",
     reads: Collection[str] | None = None,
     name: str = "parallel",
-) -> Parallel | CarryingNode[Any]:
+) -> Parallel | CarryingNode:
     """Return a node that runs agents concurrently and joins their answers.
 
         vote = parallel("judge", "judge", "judge", join="majority")
@@ -231,7 +231,7 @@ def map_over(
     into: str = "",
     reads: Collection[str] | None = None,
     name: str = "map_over",
-) -> CarryingNode[Any]: ...
+) -> CarryingNode: ...
 def map_over(  # noqa: PLR0913 - the fields of the node
     agent: str | NamedAgent,
     max_items: int,
@@ -246,7 +246,7 @@ def map_over(  # noqa: PLR0913 - the fields of the node
     into: str = "",
     reads: Collection[str] | None = None,
     name: str = "map_over",
-) -> MapOver | CarryingNode[Any]:
+) -> MapOver | CarryingNode:
     """Return a node that runs an agent for each item of the state or of the latest answer.
 
         research = map_over(researcher, max_items=8, items="questions", into="notes")

@@ -14,7 +14,7 @@ from .carrying_node import CarryingNode
 __all__ = ["screen", "screened"]
 
 
-def screen(*screens: Screen, name: str = "screen") -> CarryingNode[Any]:
+def screen(*screens: Screen, name: str = "screen") -> CarryingNode:
     """Return a node that judges what the user says before a model reads it.
 
         guard = screen(on_topic, moderator)
@@ -33,7 +33,7 @@ def screen(*screens: Screen, name: str = "screen") -> CarryingNode[Any]:
     return CarryingNode.of(node, functions, agents)
 
 
-def screened(model: Node[Any, Outcome], *screens: Screen, name: str = "") -> CarryingNode[Any]:
+def screened(model: Node[Any, Outcome], *screens: Screen, name: str = "") -> CarryingNode:
     """Return a node that asks a model while screens judge; its reply waits for their verdict.
 
         asked = screened(ModelCall(), on_topic)

@@ -13,7 +13,7 @@ import typing
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from types import NoneType
-from typing import Any, Generic, cast, final, overload
+from typing import Any, Generic, Protocol, cast, final, overload
 
 from typing_extensions import TypeVar
 
@@ -42,7 +42,7 @@ from ..run import Run
 from ..spending import Budget
 from .sub_plan import ChildResult, SubPlan
 
-__all__ = ["SubGraph", "sub_graph"]
+__all__ = ["StatelessSubGraph", "SubGraph", "sub_graph"]
 
 S = TypeVar("S", default=Any)
 C = TypeVar("C")
@@ -138,6 +138,62 @@ class SubGraph(Generic[S]):
         return self.kernel.on(run, event, answered)
 
 
+class StatelessSubGraph(Protocol):
+    """The type of a `SubGraph` without functions of the state: it fits a graph of any state."""
+
+    @property
+    def name(self) -> str:
+        """The node's name, unique in its graph."""
+        ...
+
+    @property
+    def kind(self) -> Kind:
+        """The node's kind, which is always "graph"."""
+        ...
+
+    @property
+    def outcomes(self) -> frozenset[type[Outcome]]:
+        """The node's outcomes: `Answered`, `Failed` and `Aborted`."""
+        ...
+
+    @property
+    def contract(self) -> Contract:
+        """The node's contract, with the child's graph."""
+        ...
+
+    def enter(self, run: Run[S], /) -> Reaction[S, ChildOutcome]:
+        """Request a child run."""
+        ...
+
+    def on(
+        self, run: Run[S], event: Event, answered: Effect | None, /
+    ) -> Reaction[S, ChildOutcome]:
+        """Handle the end of the child run."""
+        ...
+
+
+@overload
+def sub_graph(
+    child: Agent[DepsT, Any],
+    *,
+    name: str = "",
+    deps: Callable[[Any], DepsT] | None = None,
+    gate: Policy | None = None,
+    budget: Budget | None = None,
+    into: str = "",
+) -> StatelessSubGraph: ...
+@overload
+def sub_graph(
+    child: Graph[Any],
+    *,
+    name: str = "",
+    model: Model | None = None,
+    deps: Callable[[Any], object] | None = None,
+    gate: Policy | None = None,
+    budget: Budget | None = None,
+    into: str = "",
+    options: RunOptions[Any] | None = None,
+) -> StatelessSubGraph: ...
 @overload
 def sub_graph(
     child: Agent[DepsT, OutputT],
@@ -184,7 +240,7 @@ def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
     writes: Collection[str] | None = None,
     into: str = "",
     options: RunOptions[Any] | None = None,
-) -> SubGraph[Any]:
+) -> SubGraph[Any] | StatelessSubGraph:
     """Return a node that runs an agent or a graph as a child.
 
         def ask(essay: Essay) -> str:

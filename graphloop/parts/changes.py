@@ -90,6 +90,8 @@ def answer_of(before: Run[S], run: Run[S], turn: int) -> str | None:
 
 def refusal_of(before: Run[S] | None, run: Run[S]) -> StepResult | None:
     """Return the turn in which a screen refused what the user said, if this step ended it."""
+    if before is not None and before.record is run.record:
+        return None
     steps = run.record.steps
     known = 0 if before is None else len(before.record.steps)
     return steps[-1] if len(steps) > known and steps[-1].model == SCREEN else None
@@ -213,8 +215,10 @@ def _was_compacted(graph: NodeGraph[S], before: Run[S] | None, run: Run[S]) -> b
         return run.turn.compacted
     if isinstance(graph.nodes.get(before.node), Compact):
         return True
+    if not run.turn.compacted:
+        return False
     another = len(run.record.steps) > len(before.record.steps)
-    return run.turn.compacted and (another or not before.turn.compacted)
+    return another or not before.turn.compacted
 
 
 def _uncompacted(before: Run[S] | None, event: Event, run: Run[S]) -> Sequence[Message]:

@@ -39,7 +39,7 @@ from ..events import (
 )
 from ..graph import NodeGraph
 from ..node_protocol import Kind
-from ..providers import LIVE, Delta, Live, Restarted, TextDelta
+from ..providers import LIVE, Live, Restarted, TextDelta
 from ..run import Run
 from ..step import Step
 from ..tools import ToolProgress
@@ -68,10 +68,7 @@ from .kinds import (
     ChildSeen,
     CompactionPart,
     Cost,
-    ErrorPart,
-    Finish,
     MessageInjected,
-    ObjectDelta,
     Part,
     RunStart,
     StepFinish,
@@ -83,36 +80,10 @@ from .kinds import (
     ToolResultPart,
     ToolState,
     VerifyPart,
-    Warned,
     finish_of,
 )
 
-__all__ = [
-    "BudgetExceeded",
-    "ChildSeen",
-    "CompactionPart",
-    "Cost",
-    "Delta",
-    "ErrorPart",
-    "Finish",
-    "MessageInjected",
-    "ObjectDelta",
-    "Part",
-    "PartView",
-    "RunStart",
-    "StepFinish",
-    "StepRetry",
-    "StepStart",
-    "SubAgent",
-    "TextDelta",
-    "ToolApprovalRequest",
-    "ToolCallPart",
-    "ToolResultPart",
-    "ToolState",
-    "VerifyPart",
-    "Warned",
-    "finish_of",
-]
+__all__ = ["PartView"]
 
 S = TypeVar("S")
 
@@ -153,6 +124,11 @@ class PartView(Generic[S]):
         """Whether the current model call is the run's own, not one for a review or a summary."""
         return self._kind(run) == "model"
 
+    @property
+    def withholds(self) -> bool:
+        """Whether deltas wait for the verdict of a screen that judges beside the model call."""
+        return self._unjudged is not None
+
     def see(self, taken: Step[S]) -> Sequence[Part]:
         """Return the parts for one step of the run."""
         before, run, event = self._run, taken.run, taken.event
@@ -164,7 +140,8 @@ class PartView(Generic[S]):
             parts.append(RunStart(run.id))
         elif type(event) not in SILENT:
             parts += self._event(before, event, run)
-        parts += self._judged(before, event, run)
+        if self._unjudged is not None or run.turn.screening is not None:
+            parts += self._judged(before, event, run)
         if before is None or has_other_results(before, run):
             parts += self._results(run)
         if isinstance(event, Steered) or (before is not None and before.turn.notes):

@@ -13,7 +13,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, final
 
 import msgspec
@@ -73,7 +73,7 @@ class Approval:
     approved: bool
     reason: str = ""
     arguments: str | Mapping[str, object] | None = None
-    token: str = ""
+    token: str = field(default="", repr=False)
     signal_id: str = ""
 
     @property

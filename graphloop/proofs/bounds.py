@@ -41,6 +41,10 @@ __all__ = ["Called", "bound"]
 S = TypeVar("S")
 
 TOKENS_PER_PRICE: Final = 1_000_000
+NO_TOOL_CALLS: Final = (
+    "one reply may ask for any number of calls: give `budget(tool_calls=…)`, and run tools "
+    "in Execute nodes, which keep it."
+)
 
 
 def bound(  # noqa: PLR0913 - what is known of a run, number by number
@@ -100,6 +104,11 @@ class _Known:
     The budget's `agent_calls` limits these calls, so they are counted separately.
     """
 
+    @property
+    def sizes(self) -> Mapping[str, object]:
+        """The arguments of `bound` that limit the size of a model call, by name."""
+        return {"max_tokens": self.max_tokens, "context_window": self.context_window}
+
     def model_calls(self, agent: Bound) -> int | None:
         """Return the most model calls of an agent that a node starts; None if unbounded."""
         return _whole(calls_alone(agent)) if self.alone else agent.model_calls
@@ -139,50 +148,60 @@ def _bound(graph: NodeGraph[S], known: _Known, depth: int) -> Bound:
         own = _model_calls(ranking, replace(known, alone=True), depth)[0]
     calls = with_agent_calls(every, own, each, known.budget.agent_calls)
     cycles = tuple(cycle.words for cycle in unbounded(ranking, CallProduct(proof_graph)))
-    missing: dict[str, str] = {}
-    if not isfinite(calls.most):
-        missing["model_calls"] = calls.problem or (
-            f"nothing bounds the cycle {cycles[0]}: lead it through a StopCheck, and through a "
-            "PrepareStep."
-        )
     uses = graph_uses(graph, None).reported
     tool_calls = tool_calls_most(proof_graph, uses, known.budget)
-    if tool_calls is None:
-        missing["tool_calls"] = (
-            "one reply may ask for any number of calls: give `budget(tool_calls=…)`, and run tools "
-            "in Execute nodes, which keep it."
-        )
-    model_calls = _whole(calls.most)
     per_call = known.tokens_per_call(uses)
-    size = None if per_call is None else sum(per_call)
-    tokens = _whole(_most(model_calls, size, known.budget.tokens, calls.turn))
-    needed: dict[str, object] = {
-        "max_tokens": known.max_tokens,
-        "context_window": known.context_window,
+    tokens, no_tokens = _tokens(known, per_call, calls)
+    usd, no_usd = _dollars(known, per_call, calls)
+    missing = {
+        "model_calls": "" if isfinite(calls.most) else calls.problem or _unbounded(cycles),
+        "tool_calls": NO_TOOL_CALLS if tool_calls is None else "",
+        "tokens": no_tokens,
+        "usd": no_usd,
     }
-    if tokens is None:
-        missing["tokens"] = _missing(needed)
-    cost = None if per_call is None or known.price is None else _cost(known.price, *per_call)
-    usd = _most(model_calls, cost, known.budget.usd, calls.turn)
-    if not isfinite(usd):
-        missing["usd"] = _missing({**needed, "price": known.price})
     children = (*started, *called.tools.items(), *called.handoffs.items())
     below = dict.fromkeys(
         f"{cycle} of {name!r}" for name, child in children for cycle in child.cycles
     )
     return Bound(
-        graph.name,
-        model_calls,
-        tool_calls,
-        tokens,
-        usd if isfinite(usd) else None,
-        visits,
-        calls.why if isfinite(calls.most) else (),
-        missing,
-        (*cycles, *below),
-        _whole(own.most),
-        _whole(each[0]),
+        graph=graph.name,
+        model_calls=_whole(calls.most),
+        tool_calls=tool_calls,
+        tokens=tokens,
+        usd=usd,
+        visits=visits,
+        why=calls.why if isfinite(calls.most) else (),
+        missing={unit: why for unit, why in missing.items() if why},
+        cycles=(*cycles, *below),
+        alone=_whole(own.most),
+        each_call=_whole(each[0]),
     )
+
+
+def _unbounded(cycles: Sequence[str]) -> str:
+    """Return why the model calls are unbounded, for a graph with these unbounded cycles."""
+    return (
+        f"nothing bounds the cycle {cycles[0]}: lead it through a StopCheck, and through a "
+        "PrepareStep."
+    )
+
+
+def _tokens(
+    known: _Known, per_call: tuple[int, int] | None, calls: ModelCalls
+) -> tuple[int | None, str]:
+    """Return the most tokens of a run, and an empty text; None and the reason if unbounded."""
+    size = None if per_call is None else sum(per_call)
+    tokens = _whole(_most(calls, size, known.budget.tokens))
+    return tokens, "" if tokens is not None else _missing(known.sizes)
+
+
+def _dollars(
+    known: _Known, per_call: tuple[int, int] | None, calls: ModelCalls
+) -> tuple[float | None, str]:
+    """Return the most dollars of a run, and an empty text; None and the reason if unbounded."""
+    cost = None if per_call is None or known.price is None else _cost(known.price, *per_call)
+    usd = _most(calls, cost, known.budget.usd)
+    return (usd, "") if isfinite(usd) else (None, _missing({**known.sizes, "price": known.price}))
 
 
 def _model_calls(
@@ -300,19 +319,19 @@ def _with_called(graph: NodeGraph[Any], known: _Known, depth: int) -> _Known:
     return replace(known, called=Called(tools, handoffs))
 
 
-def _most(calls: int | None, each: float | None, limit: float | None, turn: float) -> float:
+def _most(calls: ModelCalls, each: float | None, limit: float | None) -> float:
     """Return the upper bound of a quantity: all calls together, or its budget if that is lower.
 
     Args:
-        calls: the most model calls of the run; None if unbounded.
+        calls: the most model calls of the run, and after the last check of the budget.
         each: the quantity of one call; None if unknown.
         limit: the budget of the quantity, which a run may exceed by one turn; None for none.
-        turn: the most calls after the last check of the budget.
     """
     if each is None:
         return inf
-    every = inf if calls is None else calls * each
-    exceeded = inf if limit is None or not isfinite(turn) else limit + turn * each
+    most = _whole(calls.most)
+    every = inf if most is None else most * each
+    exceeded = inf if limit is None or not isfinite(calls.turn) else limit + calls.turn * each
     return min(every, exceeded)
 
 

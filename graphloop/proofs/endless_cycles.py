@@ -278,7 +278,7 @@ AT_ONCE: Final[Mapping[type[object], frozenset[type[Outcome]]]] = {
 
 
 def find_long_stretches(ranking: Ranking[S]) -> Iterator[Unknown]:
-    """Yield an `Unknown` (GL4) if a run may pass over `SETTLE_MAX` nodes without waiting."""
+    """Yield an `Unknown` (GL4) if a run may pass more than `SETTLE_MAX` nodes without waiting."""
     nodes = ranking.graph.nodes
     names, arcs = ranking.split_graph()
     at_once = {name: _at_once(nodes[ranking.node(name)]) for name in names}

@@ -1,23 +1,32 @@
-"""Gates: tools and nodes of kind `act` need a gate or a person before them (GL2, GL10).
+"""Gates: tools, nodes of kind `act` and screened models need a gate before them (GL2, GL10).
 
 A node that runs tools needs a gate that has left by `Settled` since the model's last reply. A node
 of kind `act` needs such a gate, or a person's `Accepted`. The witness of a fault is a shortest path
-from the start to the node without that gate or person.
+from the start to the node without that gate or person. Where a graph has a screen, a model that is
+asked on a way past the screen is a warning.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from ..errors import nearest
 from ..node_protocol import unwrapped
-from ..nodes import Gate
-from ..outcomes import Accepted, Held, Settled, outcome_name
+from ..nodes import Gate, Screen, Screened
+from ..outcomes import Aborted, Accepted, Blocked, Failed, Held, Settled, outcome_name
 from ..policy import NARROWER, shadowed, unmatched
 from .calls import CallProduct, CallState
-from .proof_graph import END, Arc, ProofGraph, TablePath, breadth_first, shortest_path
+from .proof_graph import (
+    END,
+    Arc,
+    ProofGraph,
+    TablePath,
+    breadth_first,
+    quote_names,
+    shortest_path,
+)
 from .report import Finding, Unknown
 from .run_search import Exclusions
 
@@ -27,13 +36,20 @@ __all__ = [
     "find_unapproved_acts",
     "find_unasked_holds",
     "find_ungated_tools",
+    "find_unscreened_models",
     "ungated_nodes",
 ]
 
 S = TypeVar("S")
 
+UNSCREENED: Final = (Blocked, Failed, Aborted)
+"""The outcomes of a screen after which what the user says has not passed."""
+
 _Flagged: TypeAlias = tuple[CallState, bool]
 """A state of the call product, with a Boolean flag that a proof tracks along the path."""
+
+_Judged: TypeAlias = tuple[str, bool]
+"""A node, and whether a screen has judged what the user says."""
 
 
 def find_ungated_tools(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
@@ -148,6 +164,41 @@ def find_unasked_holds(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
 
         if path_without(Exclusions()) is not None:
             yield graph.confirmed(path_without, finding_of)
+
+
+def find_unscreened_models(graph: ProofGraph[S]) -> Iterator[Finding]:
+    """Yield a warning for each node that asks a model on a way past the graph's screens (GL2)."""
+    screens = tuple(
+        name
+        for name, node in graph.nodes.items()
+        if any(isinstance(part, Screen | Screened) for part in unwrapped([node]))
+    )
+
+    def arcs_from(state: _Judged) -> Iterator[tuple[Arc, _Judged]]:
+        for arc, target in graph.arcs_from(state[0]):
+            passed = arc.source in screens and not issubclass(arc.outcome, UNSCREENED)
+            yield arc, (target, state[1] or passed)
+
+    start = [(graph.start, False)]
+    for node, is_judged in breadth_first(start, arcs_from) if screens else ():
+        contract = graph.contracts[node] if node in graph.nodes else None
+        if is_judged or node in screens or contract is None or contract.model_calls == 0:
+            continue
+
+        def is_goal(state: _Judged, _: Arc | None, node: str = node) -> bool:
+            return state == (node, False)
+
+        path = graph.runs.first_run(partial(shortest_path, start, arcs_from, is_goal))
+        if path is not None:
+            yield graph.finding(
+                "GL2",
+                f"asks a model about what the user says, and {quote_names(screens)} has not "
+                "judged it.",
+                f"lead every way to {node!r} through the screen, by its `Passed`.",
+                node=node,
+                path=path,
+                severity="warning",
+            )
 
 
 def find_idle_rules(calls: CallProduct[S], tools: tuple[str, ...]) -> Iterator[Finding]:

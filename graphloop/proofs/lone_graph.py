@@ -22,6 +22,7 @@ from .gates import (
     find_unapproved_acts,
     find_unasked_holds,
     find_ungated_tools,
+    find_unscreened_models,
     ungated_nodes,
 )
 from .proof_graph import END, ProofGraph
@@ -90,6 +91,7 @@ def _results(visits: VisitBounds[S], aside: frozenset[str]) -> Iterator[Finding 
     yield from find_ungated_tools(calls)
     yield from find_unapproved_acts(calls)
     yield from find_unasked_holds(calls)
+    yield from find_unscreened_models(graph)
     yield from find_call_faults(calls)
     for code in ("GL2", "GL3"):
         yield from graph.unknown_without_contracts(code)

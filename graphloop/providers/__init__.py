@@ -35,7 +35,14 @@ if TYPE_CHECKING:
         Waiting,
     )
     from .live_requests import allow_requests, check_request, refuse_requests
+    from .media import data_url
     from .openai_chat.messages import CHAT_REASONING, CHAT_WIRE
+    from .openai_responses.server_tools import (
+        openai_code_interpreter,
+        openai_file_search,
+        openai_image_generation,
+        openai_web_search,
+    )
     from .pace import Limits
     from .prices import price, price_with
     from .registry import Access, accessed, check_tools, connect, resolve
@@ -79,10 +86,15 @@ __all__ = [
     "check_request",
     "check_tools",
     "connect",
+    "data_url",
     "entry_text",
     "is_list",
     "is_object",
     "json_text",
+    "openai_code_interpreter",
+    "openai_file_search",
+    "openai_image_generation",
+    "openai_web_search",
     "price",
     "price_with",
     "refuse_requests",
@@ -123,9 +135,16 @@ __getattr__ = front_door(
             "check_request",
             "refuse_requests",
         ),
+        ".media": ("data_url",),
         ".openai_chat.messages": (
             "CHAT_REASONING",
             "CHAT_WIRE",
+        ),
+        ".openai_responses.server_tools": (
+            "openai_code_interpreter",
+            "openai_file_search",
+            "openai_image_generation",
+            "openai_web_search",
         ),
         ".pace": ("Limits",),
         ".prices": (

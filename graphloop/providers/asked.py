@@ -102,7 +102,7 @@ def _line(message: Message) -> str:
     match message:
         case AssistantMessage():
             calls = [f"{call.name}({call.arguments})" for call in message.calls]
-            return "\n".join([f"assistant: {message.text}", *calls])
+            return "\n".join([f"assistant: {message.text}", *map(_part, message.media), *calls])
         case ToolResult():
             failed = "" if message.status == "ok" else f" ({message.status})"
             return f"tool {message.name}{failed}: {_content(message.content)}"

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, final
+
+from msgspec import Struct
 
 from ..errors import ConfigError
 from ..media import FileId, Inline, MediaPart, MediaSource, Url
 from .wire_json import JsonObject, object_in
 
-__all__ = ["MediaPlace", "MediaRow", "MediaTable", "base64_text", "data_url"]
+__all__ = ["MediaPlace", "MediaRow", "MediaTable", "base64_text", "data_url", "file_name"]
 
 MediaPlace: TypeAlias = Literal["user", "tool", "assistant"]
 """Where a part is: in a user's message, in a tool's result, or in the model's own reply."""
@@ -30,8 +31,7 @@ _SOURCES: Final = {Inline: "inline", Url: "URL", FileId: "file id"}
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class MediaRow:
+class MediaRow(Struct, frozen=True):
     """A form in which a wire sends media.
 
     Attributes:
@@ -68,8 +68,7 @@ class MediaRow:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class MediaTable:
+class MediaTable(Struct, frozen=True):
     """All that one wire takes of media.
 
     Attributes:
@@ -131,6 +130,12 @@ class MediaTable:
 def base64_text(source: Inline) -> str:
     """Return the bytes of a source as base64 text."""
     return b64encode(source.data).decode("ascii")
+
+
+def file_name(part: MediaPart) -> str:
+    """Return the name of a part, or a name made of its type: OpenAI refuses data without one."""
+    ending = part.media_type.partition("/")[2]
+    return part.name or f"file.{'txt' if ending == 'plain' else ending}"
 
 
 def data_url(media_type: str, source: Inline) -> str:

@@ -27,6 +27,7 @@ __all__ = [
 
 ANTHROPIC: Final = ".anthropic.wire:AnthropicMessages"
 OPENAI_CHAT: Final = ".openai_chat.wire:OpenAIChat"
+OPENAI_RESPONSES: Final = ".openai_responses.wire:OpenAIResponses"
 
 _places = re.compile(r"\{(\w+)\}").findall
 
@@ -150,6 +151,12 @@ SERVICES: Final[dict[str, Service]] = {
         url_variable="OPENAI_BASE_URL",
         usual_model="gpt-5",
     ),
+    "openai-responses": Service(
+        wire=OPENAI_RESPONSES,
+        base_url="https://api.openai.com/v1",
+        key_variable="OPENAI_API_KEY",
+        url_variable="OPENAI_BASE_URL",
+    ),
     # A deployment's name does not tell its model; all models accept this field.
     "azure": _compatible(
         "{AZURE_OPENAI_ENDPOINT}/openai/v1",
@@ -157,6 +164,13 @@ SERVICES: Final[dict[str, Service]] = {
         "azure",
         keeps_output=True,
         max_tokens_field="max_completion_tokens",
+    ),
+    # AWS recommends this endpoint for new work; tools of OpenAI's server are not on it.
+    "bedrock": Service(
+        wire=OPENAI_RESPONSES,
+        base_url="https://bedrock-runtime.{AWS_REGION}.amazonaws.com/openai/v1",
+        key_variable="AWS_BEARER_TOKEN_BEDROCK",
+        prices="aws",
     ),
     "bedrock-anthropic": Service(
         wire=ANTHROPIC,

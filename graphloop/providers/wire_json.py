@@ -21,6 +21,7 @@ __all__ = [
     "as_list",
     "as_object",
     "count_of",
+    "failure_text",
     "is_list",
     "is_object",
     "is_object_text",
@@ -33,6 +34,7 @@ __all__ = [
     "parse_object",
     "quoted",
     "sent_name",
+    "string_at",
 ]
 
 JsonObject: TypeAlias = dict[str, Any]
@@ -42,6 +44,9 @@ QUOTE_CHARACTERS: Final = 300
 # The names of tools that the strictest servers accept, and the characters that they refuse.
 _is_legal_name: Final = re.compile(r"[A-Za-z0-9_-]{1,64}").fullmatch
 _ILLEGAL: Final = re.compile(r"[^A-Za-z0-9_-]")
+
+FAILURES: Final = ("Error", "Invalid arguments", "No such tool", "Tool call denied", "Not run")
+"""The beginnings of result texts that report a failure themselves."""
 
 _encode = Encoder().encode
 
@@ -89,6 +94,20 @@ def as_list(value: object, place: str) -> list[Any]:
     if value is None:
         return []
     raise _unexpected(place, "an array or null", value)
+
+
+def string_at(fields: JsonObject, key: str) -> str:
+    """Return the string at `key`, or an empty string if the value is absent or null.
+
+    Raises:
+        TypeError: the value has another type. A decoder converts this error to `BadReply`.
+    """
+    value = fields.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise TypeError(f"{key}: expected a string, found {value!r}")
+    return whole_text(value)
 
 
 def count_of(fields: object, key: str) -> int:
@@ -194,6 +213,14 @@ def sent_name(name: str) -> str:
     Strict servers would refuse every later request with an illegal name in its history.
     """
     return name if _is_legal_name(name) else _ILLEGAL.sub("_", name)[:64] or "_"
+
+
+def failure_text(text: str) -> str:
+    """Return the text of a failed tool call for a wire format whose results have no error flag.
+
+    A text that already begins by reporting the failure stays as it is.
+    """
+    return text if text.startswith(FAILURES) else f"Error: {text}"
 
 
 def quoted(data: bytes | str) -> str:

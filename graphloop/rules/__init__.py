@@ -2,7 +2,7 @@
 
 Owns the rule language, the automaton of each rule, and the monitor that checks rules in a run.
 Refuses a rule with a word that names nothing in the graph, since the rule would have no effect.
-Start with `language`; the kernel's `watch` applies the monitor to a run.
+Start with `language`; the kernel's `rule_watch` applies the monitor to a run.
 """
 
 from .automata import (

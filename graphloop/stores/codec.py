@@ -8,7 +8,7 @@ user's state in it, by the graph's state type.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Final, TypeVar, cast
 from zlib import crc32
 
@@ -20,6 +20,7 @@ from pydantic_core import to_json
 from ..errors import StoreError
 from ..events import CallbackReturned, ChildEnded, Event, NodeReturned, Started
 from ..values import evolve
+from .blobs import INLINE_BYTES_MAX, ReadBlob, attached, detached
 
 __all__ = ["SCHEMA_VERSION", "Codec", "typed_events"]
 
@@ -44,8 +45,9 @@ CONTEXT_CHARS: Final = 20
 """The number of characters that an error message shows before the first difference."""
 
 
-class _Version(Struct):
+class _Head(Struct):
     v: int
+    blobs: tuple[str, ...] = ()
 
 
 class _Line(Struct):
@@ -68,11 +70,19 @@ class Codec:
     def __init__(self, state_type: type[object] = object) -> None:
         self._state: pydantic.TypeAdapter[object] = pydantic.TypeAdapter(state_type)
         self._encoder = Encoder()
-        self._version = Decoder(_Version)
+        self._head = Decoder(_Head)
         self._line = Decoder(_Line)
 
-    def encode(self, seq: int, event: Event) -> bytes:
+    def encode(
+        self, seq: int, event: Event, blobs: MutableMapping[str, bytes] | None = None
+    ) -> bytes:
         """Encode an event and its sequence number as one JSON line, without a newline.
+
+        Args:
+            seq: the number of the event.
+            event: the event.
+            blobs: takes the bytes of large media by reference, for a store that keeps them beside
+                its journals; without it, the line holds all bytes itself.
 
         Raises:
             StoreError: the user's state cannot be written as JSON.
@@ -84,6 +94,12 @@ class Codec:
                 f"event {seq} ({type(event).__name__}) cannot be written as JSON: {error}. "
                 "Keep state to dataclasses, pydantic models and JSON values."
             ) from error
+        if blobs is not None and len(text) > INLINE_BYTES_MAX:
+            taken: dict[str, bytes] = {}
+            text = detached(text, taken)
+            if taken:
+                text = b'"blobs":%s,%s' % (self._encoder.encode([*taken]), text)
+                blobs.update(taken)
         return _checksum(text) + text
 
     def _encode(self, seq: int, event: Event) -> bytes:
@@ -95,23 +111,30 @@ class Codec:
             line = to_builtins(_Line(SCHEMA_VERSION, seq, plain))
             return json.dumps(line, separators=(",", ":")).encode()
 
-    def decode(self, line: bytes) -> tuple[int, Event]:
+    def decode(self, line: bytes, read_blob: ReadBlob | None = None) -> tuple[int, Event]:
         """Decode a JSON line into the event's sequence number and the event.
+
+        Args:
+            line: the line, without its newline.
+            read_blob: returns the bytes of media to which the line refers.
 
         Raises:
             StoreError: the line is damaged, its event has an unknown type, its state has the wrong
-                type, or a newer version of graphloop wrote it.
+                type, its media are missing, or a newer version of graphloop wrote it.
         """
         try:
-            version = _decoded(self._version, line).v
-            if version > SCHEMA_VERSION:
+            head = _decoded(self._head, line)
+            if head.v > SCHEMA_VERSION:
                 raise StoreError(
-                    f"the journal has version {version}, this graphloop reads up to "
+                    f"the journal has version {head.v}, this graphloop reads up to "
                     f"{SCHEMA_VERSION}: upgrade graphloop"
                 )
+            checksum, text = line[:CHECKSUM_BYTES], line[CHECKSUM_BYTES:]
+            is_whole = checksum == _checksum(text)
+            if is_whole and head.blobs and read_blob is not None:
+                line = attached(line, head.blobs, read_blob)
             decoded = _decoded(self._line, line)
-            head, text = line[:CHECKSUM_BYTES], line[CHECKSUM_BYTES:]
-            if head != _checksum(text):
+            if not is_whole:
                 raise StoreError(f"damaged: its checksum is wrong; found {line[:80]!r}")
             return decoded.seq, self._with_state(decoded.event)
         except pydantic.ValidationError as error:

@@ -5,13 +5,15 @@ line, which loading ignores and the next append removes. If the first line is in
 does not exist. If an append of several events is killed, its first events may stay. With
 `fsync=True`, events also survive a loss of power. While a driver has a run, the file
 `<run id>.lock` keeps other processes from driving it. Windows has no such lock: there, the second
-of two writers is refused when it appends. Do not use a network file system.
+of two writers is refused when it appends. The directory `blobs` has one file for each large picture
+or document. Do not use a network file system.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import final
 from urllib.parse import quote, unquote
@@ -19,6 +21,7 @@ from urllib.parse import quote, unquote
 from ..errors import StoreError
 from ..events import Event
 from .base import Ask, ReleaseStatus
+from .blobs import BlobFiles, ReadBlob
 from .codec import Codec
 from .file_lock import locked
 from .journals import out_of_order, unknown_run
@@ -29,6 +32,7 @@ __all__ = ["LOCK", "SUFFIX", "JsonlStore"]
 
 SUFFIX = ".jsonl"
 LOCK = ".lock"
+BLOBS = "blobs"
 
 
 @final
@@ -47,6 +51,7 @@ class JsonlStore:
         self._directory = Path(directory)
         self._codec = codec or Codec()
         self._fsync = fsync
+        self._blobs = BlobFiles(self._directory / BLOBS, fsync=fsync)
         self._known: dict[str, tuple[int, int]] = {}
         self._begun: set[str] = set()
         self._claims = Claims()
@@ -58,10 +63,14 @@ class JsonlStore:
     async def append(self, run_id: str, seq: int, *events: Event) -> None:
         """Append events to a run's file; the first new event gets the number `seq`."""
         path = self._path(run_id)
-        lines = [self._codec.encode(at, event) + b"\n" for at, event in enumerate(events, seq)]
+        blobs: dict[str, bytes] = {}
+        encode = self._codec.encode
+        lines = [encode(at, event, blobs) + b"\n" for at, event in enumerate(events, seq)]
         try:
             if run_id not in self._known:
                 self._directory.mkdir(parents=True, exist_ok=True)
+            for digest, data in blobs.items():
+                self._blobs.write(digest, data)
             flags = os.O_WRONLY | os.O_APPEND | (os.O_CREAT if seq == 1 else 0)
             with locked(path, flags) as descriptor:
                 self._known[run_id] = self._append(descriptor, run_id, seq, lines)
@@ -162,18 +171,21 @@ class JsonlStore:
 
     def _read(self, path: Path) -> Iterator[Event]:
         lines = _bytes(path).split(b"\n")[:-1]
-        return _events(lines, path, self._codec.of(unquote(path.name)))
+        return _events(lines, path, self._codec.of(unquote(path.name)), cache(self._blobs.read))
 
 
-def _events(lines: Iterable[bytes], path: str | Path, codec: Codec) -> Iterator[Event]:
+def _events(
+    lines: Iterable[bytes], path: str | Path, codec: Codec, read_blob: ReadBlob
+) -> Iterator[Event]:
     """Decode the lines of a journal, and yield their events.
 
     Raises:
-        StoreError: a line is damaged, is not an event, or has the wrong sequence number.
+        StoreError: a line is damaged, is not an event, has the wrong sequence number, or refers to
+            media that are missing.
     """
     for number, line in enumerate(lines, 1):
         try:
-            seq, event = codec.decode(line)
+            seq, event = codec.decode(line, read_blob)
         except StoreError as error:
             raise StoreError(f"{path}, line {number}: {error}") from error
         if seq != number:

@@ -103,8 +103,11 @@ class SqliteStore:
 
     def _addition(self, run_id: str, seq: int, events: Sequence[Event]) -> Addition:
         encode, graph = self._codec.encode, graph_name_of(events[0]) if events else ""
-        rows = [(type(event).__name__, encode(at, event)) for at, event in enumerate(events, seq)]
-        return Addition(run_id, seq, tuple(rows), graph)
+        blobs: dict[str, bytes] = {}
+        rows = [
+            (type(event).__name__, encode(at, event, blobs)) for at, event in enumerate(events, seq)
+        ]
+        return Addition(run_id, seq, tuple(rows), graph, blobs)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return all events of the run, in order."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from sqlite3 import Connection
 
 from msgspec import Struct
@@ -24,12 +24,14 @@ class Addition(Struct, frozen=True, gc=False):
         seq: the number of the first of the events in the run's journal, from 1.
         events: the type name and the JSON line of each event.
         graph: the graph's name if the first event is `Started`; else empty.
+        blobs: the large media in the events, by reference.
     """
 
     run_id: str
     seq: int
     events: tuple[tuple[str, bytes], ...]
     graph: str = ""
+    blobs: Mapping[str, bytes] = {}
 
 
 def append(connection: Connection, tenant: Tenant, additions: Sequence[Addition]) -> None:
@@ -40,6 +42,12 @@ def append(connection: Connection, tenant: Tenant, additions: Sequence[Addition]
             _admit(connection, tenant, addition)
             number = _advance(connection, tenant, addition)
         assert number is not None, "it has been admitted"
+        if addition.blobs:
+            # Media that another run has shown are there already.
+            connection.executemany(
+                "INSERT INTO blob(digest, data) VALUES(?, ?) ON CONFLICT DO NOTHING",
+                addition.blobs.items(),
+            )
         now, first = tenant.clock(), entry_id(number, addition.seq)
         connection.executemany(
             "INSERT INTO entry(id, kind, data, ts) VALUES(?, ?, ?, ?)",

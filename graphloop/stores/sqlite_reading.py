@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from functools import cache, partial
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Final, TypeVar
@@ -14,6 +15,7 @@ from msgspec.json import Decoder
 from ..errors import StoreError
 from ..events import Event
 from .base import Ask, RunRecord, RunStatus
+from .blobs import checked_blob
 from .codec import Codec
 from .journals import is_within, parent_of
 from .sqlite_leases import is_dead
@@ -70,27 +72,29 @@ def read_journal(connection: Connection, codec: Codec, run_id: str) -> tuple[Eve
     ).fetchall()
     events: list[Event] = []
     codec = codec.of(run_id)
+    blobs = cache(partial(_blob, connection))
     for at, (entry, kind, data) in enumerate(rows):
         seq = entry - first + 1
         if seq != at + 1:
             raise StoreError(f"run {run_id!r}: event {at + 1} is missing, {seq} is there")
-        events.append(_event(codec, run_id, seq, kind, data))
+        place = f"run {run_id!r}, event {seq}"
+        try:
+            told, event = codec.decode(data, blobs)
+        except StoreError as error:
+            raise StoreError(f"{place}: {error}") from error
+        if (told, type(event).__name__) != (seq, kind):
+            raise StoreError(
+                f"{place} ({kind}) is damaged: it says it is number {told}, {type(event).__name__}"
+            )
+        events.append(event)
     if len(events) != expected:
         raise StoreError(f"run {run_id!r} has {len(events)} event(s) of {expected}: some are lost")
     return tuple(events)
 
 
-def _event(codec: Codec, run_id: str, seq: int, kind: str, data: bytes) -> Event:
-    try:
-        told, event = codec.decode(data)
-    except StoreError as error:
-        raise StoreError(f"run {run_id!r}, event {seq}: {error}") from error
-    if (told, type(event).__name__) != (seq, kind):
-        raise StoreError(
-            f"run {run_id!r}, event {seq} ({kind}) is damaged: it says it is number {told}, "
-            f"{type(event).__name__}"
-        )
-    return event
+def _blob(connection: Connection, digest: str) -> bytes:
+    row = connection.execute("SELECT data FROM blob WHERE digest = ?", (digest,)).fetchone()
+    return checked_blob(digest, None if row is None else row[0], "the store's table `blob`")
 
 
 def run_ids(connection: Connection) -> list[str]:

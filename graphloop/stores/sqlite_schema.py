@@ -33,7 +33,7 @@ __all__ = [
 Durability: TypeAlias = Literal["power", "process"]
 
 APPLICATION_ID: Final = 0x67726C70
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 BUSY_TIMEOUT_S: Final = 30.0
 RESET_BUG_FIXED: Final = (3, 51, 3)
 JOURNAL_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -44,6 +44,7 @@ SEQ_BITS: Final = 32
 # `status` is set by the last driver, or by the next claim if that driver died. "running" is never
 # stored: it follows from the owner and the lease. So does "interrupted" until the next claim.
 # `entry` needs no index, because its ids put the events of a run side by side (`entry_id`).
+# `blob` has the media of events, whose lines refer to them by digest (`blobs`).
 # `entry` keeps its rowid: WITHOUT ROWID would use one more page for each row of over 1/4 page.
 TABLES: Final = (
     """CREATE TABLE run(
@@ -57,6 +58,7 @@ TABLES: Final = (
     """CREATE TABLE entry(
          id INTEGER PRIMARY KEY, kind TEXT NOT NULL, data BLOB NOT NULL,
          ts REAL NOT NULL) STRICT""",
+    "CREATE TABLE blob(digest TEXT PRIMARY KEY, data BLOB NOT NULL) STRICT",
     """CREATE TABLE signal(
          run_id TEXT NOT NULL REFERENCES run(run_id), key TEXT NOT NULL, signal_id TEXT NOT NULL,
          data TEXT NOT NULL, ts REAL NOT NULL,

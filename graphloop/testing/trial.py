@@ -54,6 +54,8 @@ BUDGETS: Final = (
     Budget(agent_calls=1),
     *(Budget(usd=0.5), Budget(tokens=900, usd=2.0, seconds=90.0, tool_calls=3)),
 )
+MOODS: Final = ("", "", "", "", "", "", "wordy", "stubborn")
+"""Options for the model's behaviour in a run; most runs have neither of `Adversary`'s moods."""
 EXCHANGES: Final = 6
 """The number of questions and answers in a long earlier conversation of the input."""
 
@@ -98,8 +100,8 @@ def tried(
     recording = recording or Recording()
     journal = recording.journal
     seed = choices.draw(256)
-    mood = choices.draw(8)
-    stubborn = mood == 7
+    mood = choices.pick(MOODS)
+    stubborn = mood == "stubborn"
     crashes = [_event(choices) for _ in range(choices.pick(CRASHES))]
     abort = _event(choices) if not stubborn and choices.chance(5) else None
     own = subject.setup.budget
@@ -117,7 +119,7 @@ def tried(
         subject.graph,
         choices,
         stubborn=stubborn,
-        wordy=mood == 6,
+        wordy=mood == "wordy",
         repeatable=choices.chance(3),
         askers=recording.askers,
         outer=setup.rules,

@@ -21,14 +21,15 @@ __all__ = ["Toolbox"]
 class Toolbox:
     """The tools of one run, by name.
 
-    Functions become tools. The keys of a mapping become the names of its tools. `specs` has the
-    tools as a model sees them, in the order given. `added` has the tools that `add` has added.
+    Functions become tools. The keys of a mapping become the names of its tools. `get` returns the
+    tool with a name, or None. `specs` has the tools as a model sees them, in the order given.
+    `added` has the tools that `add` has added.
 
     Raises:
         ToolDefinitionError: two tools share a name, or an item is neither a tool nor a function.
     """
 
-    __slots__ = ("_tools", "added", "specs")
+    __slots__ = ("_tools", "added", "get", "specs")
 
     # Two signatures, because mypy cannot infer a dictionary of tools against a union with Iterable.
     @overload
@@ -46,12 +47,9 @@ class Toolbox:
                 "Fix: rename them with a mapping, {'name': tool}."
             )
         self._tools = {tool.name: tool for tool in own}
+        self.get = self._tools.get  # A turn asks for its tools several times.
         self.specs: tuple[ToolSpec, ...] = tuple([tool.spec for tool in own])
         self.added: tuple[AnyTool, ...] = ()
-
-    def get(self, name: str) -> AnyTool | None:
-        """Return the tool with this name, or None."""
-        return self._tools.get(name)
 
     @property
     def tools(self) -> tuple[AnyTool, ...]:
@@ -61,7 +59,8 @@ class Toolbox:
     def copy(self) -> Toolbox:
         """Return a copy with the same tools; tools added to the copy stay out of the original."""
         same = object.__new__(Toolbox)
-        same._tools, same.specs, same.added = dict(self._tools), self.specs, ()
+        same._tools, same.specs, same.added = self._tools, self.specs, ()
+        same.get = self.get
         return same
 
     def add(self, tools: Iterable[Callable[..., object]]) -> tuple[AnyTool, ...]:
@@ -72,7 +71,8 @@ class Toolbox:
                 function. No tool is added then.
         """
         new = Toolbox(tools)
-        self._tools |= new._tools
+        self._tools = self._tools | new._tools  # Not in place: copies share the mapping.
+        self.get = self._tools.get
         added = {tool.name: tool for tool in self.added} | new._tools
         self.added = tuple(added.values())
         self.specs = tuple([tool.spec for tool in self._tools.values()])

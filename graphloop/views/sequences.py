@@ -44,7 +44,7 @@ from ..events import (
 from ..graph import NodeGraph
 from ..replay import replay_steps
 from ..run import Run
-from ..values import Message, Reply, UserMessage, UserPart
+from ..values import Message, Reply, TextPart, UserMessage, UserPart
 from .drawing import visible
 from .mermaid import mermaid_escaped
 
@@ -215,7 +215,11 @@ def _prompt(messages: Sequence[Message]) -> str:
 
 
 def _content(content: str | tuple[UserPart, ...]) -> str:
-    return content if isinstance(content, str) else f"[{len(content)} parts]"
+    if isinstance(content, str):
+        return content
+    return " ".join(
+        part.text if isinstance(part, TextPart) else f"[{part.kind}]" for part in content
+    )
 
 
 def _ending(run: Run[S]) -> str:

@@ -18,6 +18,7 @@ from graphloop.providers.anthropic.wire import ANTHROPIC_WORDS
 from graphloop.providers.finish_words import FinishWord
 from graphloop.providers.http import Endpoint, HttpProvider, Retries
 from graphloop.providers.openai_chat.wire import CHAT_WORDS, OpenAIChat
+from graphloop.providers.openai_responses.wire import RESPONSES_WORDS
 from tests.wire_server import Answer, WireServer, sse
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "finish-words.md"
@@ -104,7 +105,7 @@ def test_the_page_lists_every_word_of_every_wire() -> None:
     """A word that is added without its line would be known to nobody."""
     page = PAGE.read_text(encoding="utf-8")
 
-    for words in (CHAT_WORDS, ANTHROPIC_WORDS):
+    for words in (CHAT_WORDS, ANTHROPIC_WORDS, RESPONSES_WORDS):
         head = "| word | means | said by |\n| --- | --- | --- |\n"
         assert head + "\n".join(listed(dict(words))) in page
     assert HEADER in page

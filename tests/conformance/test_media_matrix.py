@@ -13,7 +13,10 @@ from typing import Any, TypeAlias
 
 import pytest
 from anthropic.types import MessageParam
+from hypothesis import given
+from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessageParam
+from openai.types.responses import ResponseInputParam
 from pydantic import TypeAdapter
 
 from graphloop.errors import ConfigError
@@ -22,6 +25,7 @@ from graphloop.providers import is_list, is_object
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
 from graphloop.providers.openai_chat.wire import OpenAIChat
+from graphloop.providers.openai_responses.wire import OpenAIResponses
 from graphloop.values import (
     AssistantMessage,
     Message,
@@ -30,6 +34,7 @@ from graphloop.values import (
     ToolResult,
     UserMessage,
 )
+from tests.strategies import media_sources
 
 Json: TypeAlias = Mapping[str, object]
 
@@ -40,6 +45,12 @@ SOURCES: Mapping[str, MediaSource] = {
     "file id": FileId("file_1"),
 }
 PLACES = ("user", "tool")
+
+odd_types = st.sampled_from([*TYPES, "image/*", "text/*", "text/csv", "application/json", "a", ""])
+odd_extras = st.sampled_from(["", "{", "[]", "{}", '{"detail": "low"}', '{"context": "c"}'])
+odd_parts = st.builds(
+    MediaPart, odd_types, media_sources, st.text(max_size=5), odd_extras | st.text(max_size=5)
+)
 
 
 @dataclass(frozen=True)
@@ -87,7 +98,28 @@ def chat_row() -> Row:
     return Row(OpenAIChat("m"), "messages", published, taken)
 
 
-WIRES: Mapping[str, Row] = {"anthropic": anthropic_row(), "openai": chat_row()}
+def responses_row() -> Row:
+    taken: dict[tuple[str, str], Json] = {}
+    for media_type in ("image/png", "image/jpeg"):
+        image = {"type": "input_image", "detail": "auto"}
+        data = {"image_url": f"data:{media_type};base64,aGk="}
+        taken[media_type, "inline"] = {**image, **data}
+        taken[media_type, "url"] = {**image, "image_url": "https://example.org/a"}
+        taken[media_type, "file id"] = {**image, "file_id": "file_1"}
+    for media_type, name in (("application/pdf", "file.pdf"), ("text/plain", "file.txt")):
+        data = {"filename": name, "file_data": f"data:{media_type};base64,aGk="}
+        taken[media_type, "inline"] = {"type": "input_file", **data}
+        taken[media_type, "url"] = {"type": "input_file", "file_url": "https://example.org/a"}
+        taken[media_type, "file id"] = {"type": "input_file", "file_id": "file_1"}
+    published: TypeAdapter[Any] = TypeAdapter(ResponseInputParam)
+    return Row(OpenAIResponses("m"), "input", published, taken)
+
+
+WIRES: Mapping[str, Row] = {
+    "anthropic": anthropic_row(),
+    "openai": chat_row(),
+    "openai-responses": responses_row(),
+}
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -147,6 +179,17 @@ def test_media_of_another_wires_model_is_left_out(wire: str) -> None:
     body = json.loads(b"".join(row.wire.encoder().encode(ModelRequest(history))))
 
     assert "aGk=" not in json.dumps(body)
+
+
+@given(part=odd_parts, place=st.sampled_from(PLACES), wire=st.sampled_from(sorted(WIRES)))
+def test_any_part_is_encoded_or_refused(part: MediaPart, place: str, wire: str) -> None:
+    """Whatever its type, its bytes and its fields: no request is broken, and no error is ours."""
+    row = WIRES[wire]
+    try:
+        messages = sent(row, part, place)
+    except ConfigError:
+        return
+    assert row.published.dump_json(row.published.validate_python(messages))
 
 
 def sent(row: Row, part: MediaPart, place: str) -> Any:

@@ -27,6 +27,8 @@ from graphloop.values import (
     Usage,
     UserMessage,
 )
+from tests.responses_talk import message, text
+from tests.responses_talk import stream as events_of
 from tests.wire_server import Answer, WireServer
 
 Chunk = Mapping[str, Any]
@@ -107,9 +109,18 @@ CLAUDE: tuple[Chunk, ...] = (
     {"type": "message_stop"},
 )
 
+HELLO_ITEM = message("msg_1", text("Hello"))
+RESPONSES = tuple(
+    {**event, "response": {**event["response"], "usage": {"input_tokens": 5, "output_tokens": 2}}}
+    if event["type"] == "response.completed"
+    else event
+    for event in events_of([HELLO_ITEM])
+)
 RECORDED: Mapping[str, Recorded] = {
     "anthropic": Recorded(CLAUDE),
     "bedrock-anthropic": Recorded(CLAUDE),
+    "bedrock": Recorded(RESPONSES, Usage(5, 2), field="max_output_tokens"),
+    "openai-responses": Recorded(RESPONSES, Usage(5, 2), field="max_output_tokens"),
     "openai": Recorded(
         (
             chunk({"role": "assistant", "content": "", "refusal": None}, obfuscation="x1"),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sqlite3
 import tempfile
 from collections.abc import Callable, Coroutine
+from contextlib import closing
 from pathlib import Path
 from typing import Protocol, TypeVar, get_args
 from urllib.parse import quote
@@ -17,11 +19,13 @@ from msgspec import convert
 
 from graphloop.errors import RunBusy, StoreError, UnknownRun
 from graphloop.events import Cancelled, Event, Setup, Started
+from graphloop.media import Inline, MediaPart
 from graphloop.stores.base import Ask, Bulk, Catalog, Leases, Mailbox, ReleaseStatus, Store
 from graphloop.stores.journals import fork
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
+from graphloop.values import UserMessage
 from tests.strategies import events
 from tests.unit.stores.store_process import append_events
 
@@ -221,6 +225,89 @@ def test_any_event_can_be_kept(open_store: Open, kept: list[Event]) -> None:
 
     if kept:
         assert kept == list(do(open_store().load(str(run))))
+
+
+MEDIA = [b"", b"a" * 16_384, b"b" * 16_385, bytes(range(256)) * 1_000]
+
+
+def shown(run_id: str, *media: bytes) -> Event:
+    """Return the first event of a run that shows media to its model."""
+    parts = tuple([MediaPart("image/png", Inline(data)) for data in media])
+    return Started(1.0, run_id, "a graph", (UserMessage(parts),), Setup())
+
+
+def test_media_of_any_size_come_back_byte_for_byte(open_store: Open) -> None:
+    """Also those that several events, runs and forks share."""
+    first, second = shown("r", *MEDIA, *MEDIA), shown("s", *MEDIA)
+    store = open_store()
+    do(append_events(store, "r", 1, first, event("a")))
+    do(append_events(store, "s", 1, second))
+    do(append_events(store, "s", 2, shown("s", *MEDIA)))
+    do(fork(open_store(), "r", at=2, new_id="copy", children=()))
+
+    later = open_store()
+    assert [first, event("a")] == list(do(later.load("r")))
+    assert [second, shown("s", *MEDIA)] == list(do(later.load("s")))
+    assert [shown("copy", *MEDIA, *MEDIA), event("a")] == list(do(later.load("copy")))
+
+
+def test_media_are_kept_once_for_all_runs(open_store: Open, tmp_path: Path) -> None:
+    """Ten questions of a chat about one scan take the room of one scan."""
+    scan = bytes(range(256)) * 4_000
+    store = open_store()
+    for number in range(10):
+        do(append_events(store, str(number), 1, shown(str(number), scan)))
+    if isinstance(store, SqliteStore):
+        do(store.aclose())
+
+    kept = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
+    assert kept < 1_124_000
+    assert shown("9", scan) == do(open_store().load("9"))[0]
+
+
+def test_the_memory_store_shares_the_bytes() -> None:
+    """A copy for each event would fill the memory of a process with many runs."""
+    store, scan = MemoryStore(), bytes(1_000_000)
+    do(append_events(store, "r", 1, shown("r", scan)))
+
+    (event,) = do(store.load("r"))
+
+    assert isinstance(event, Started)
+    (message,) = event.messages
+    assert isinstance(message, UserMessage)
+    part = message.content[0]
+    assert isinstance(part, MediaPart)
+    assert isinstance(part.source, Inline)
+    assert scan is part.source.data
+
+
+def test_an_event_is_not_kept_if_its_media_cannot_be(tmp_path: Path) -> None:
+    """The bytes are written first, so no event ever names bytes that are not there."""
+    (tmp_path / "blobs").write_text("no directory")
+    store = JsonlStore(tmp_path)
+
+    with pytest.raises(StoreError, match="cannot append"):
+        do(append_events(store, "r", 1, shown("r", MEDIA[3])))
+
+    assert [] == list(do(store.runs()))
+
+
+def test_media_that_are_lost_or_damaged_are_named(tmp_path: Path) -> None:
+    """A run that goes on with other bytes than before would be another run."""
+    digest = Inline(MEDIA[3]).digest
+    lines, database = JsonlStore(tmp_path), SqliteStore(tmp_path / "runs.db")
+    for store in (lines, database):
+        do(append_events(store, "r", 1, shown("r", MEDIA[3])))
+    do(database.aclose())
+    path = tmp_path / "blobs" / digest.removeprefix("sha256:")
+    for sql, damage in (("UPDATE blob SET data = x'00'", b"x"), ("DELETE FROM blob", None)):
+        path.unlink() if damage is None else path.write_bytes(damage)
+        with closing(sqlite3.connect(tmp_path / "runs.db")) as connection:
+            connection.execute(sql)
+            connection.commit()
+        for store in (JsonlStore(tmp_path), SqliteStore(tmp_path / "runs.db")):
+            with pytest.raises(StoreError, match=digest):
+                do(store.load("r"))
 
 
 def test_a_run_that_is_driven_is_busy_for_everybody_else(open_leasing: OpenLeasing) -> None:

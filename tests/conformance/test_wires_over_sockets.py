@@ -27,14 +27,20 @@ from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Live, Restarted, UsageSoFar, Wire
 from graphloop.providers.http import Endpoint, HttpEnvironment, HttpProvider, Retries, Timeouts
 from graphloop.providers.openai_chat.wire import OpenAIChat
+from graphloop.providers.openai_responses.wire import OpenAIResponses
 from graphloop.providers.sse import SseDecoder
 from graphloop.values import ModelRequest, Reply, Usage, UserMessage
 from tests.echo_wire import KEY, Sleeps
+from tests.responses_talk import RESPONSES
 from tests.transcripts import ANTHROPIC, OPENAI, decoded
 from tests.wire_server import Answer, WireServer, json_answer
 
 ASK = ModelRequest((UserMessage("Begin."),))
-KEY_HEADERS = {"anthropic": ("x-api-key", KEY), "openai": ("authorization", f"Bearer {KEY}")}
+KEY_HEADERS = {
+    "anthropic": ("x-api-key", KEY),
+    "openai": ("authorization", f"Bearer {KEY}"),
+    "openai-responses": ("authorization", f"Bearer {KEY}"),
+}
 
 
 @final
@@ -61,7 +67,11 @@ class Case:
         raise AssertionError("the recorded text shows nothing")
 
 
-CASES = (Case(AnthropicMessages("m"), ANTHROPIC), Case(OpenAIChat("m"), OPENAI))
+CASES = (
+    Case(AnthropicMessages("m"), ANTHROPIC),
+    Case(OpenAIChat("m"), OPENAI),
+    Case(OpenAIResponses("m"), RESPONSES),
+)
 on_every_wire = pytest.mark.parametrize("case", CASES, ids=lambda case: case.wire.name)
 
 

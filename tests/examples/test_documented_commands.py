@@ -68,7 +68,7 @@ def test_the_first_example_works_in_a_fresh_folder(tmp_path: Path) -> None:
 
 def test_what_is_ones_own_is_registered_as_the_page_says(tmp_path: Path) -> None:
     """The lines that it adds to the file, and the Python that it shows."""
-    text = _section("What is one's own is registered in Python")
+    text = _section("Register your own names in Python")
     (_, python), (_, lines) = FENCED.findall(text)[:2]
     page = yaml.safe_load(FENCED.findall(_section(""))[0][1])
     added = yaml.safe_load(lines)

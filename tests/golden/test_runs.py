@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from graphloop.driver import driver
+from graphloop.driver import in_flight
 from tests.golden import gate_scenarios, graph_scenarios, loop_scenarios
 from tests.golden.recorder import World, lines
 from tests.golden.register import SCENARIOS
@@ -26,7 +26,7 @@ RUNS = Path(__file__).with_name("runs")
 def _record(name: str, folder: Path) -> str:
     world = World(str(folder))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(driver, "SHARE_S", inf)  # No clock decides how two calls interleave.
+        patch.setattr(in_flight, "SHARE_S", inf)  # No clock decides how two calls interleave.
         asyncio.run(_play(name, world))
     return lines(world.record)
 

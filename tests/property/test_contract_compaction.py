@@ -9,6 +9,7 @@ from graphloop.conversation.compaction import (
     Compaction,
     protected,
     prune,
+    prune_media,
     prune_reasoning,
     prune_tool_results,
     remaining,
@@ -130,7 +131,7 @@ def test_no_history_at_all_is_too_odd(before: History, keep: int) -> None:
 @given(before=histories(), keep=keeps)
 def test_pruning_again_changes_nothing(before: History, keep: int) -> None:
     """Compaction runs before each call while the window is full."""
-    for layer in (prune_tool_results, prune_reasoning):
+    for layer in (prune_media, prune_tool_results, prune_reasoning):
         once = layer(before, keep)
         again = layer(once, keep)
 
@@ -140,7 +141,7 @@ def test_pruning_again_changes_nothing(before: History, keep: int) -> None:
 @given(before=histories(), keep=keeps)
 def test_what_pruning_does_not_change_stays_the_same_object(before: History, keep: int) -> None:
     """Wires know messages by identity: an equal copy is encoded again."""
-    for layer in (prune_tool_results, prune_reasoning):
+    for layer in (prune_media, prune_tool_results, prune_reasoning):
         pairs = zip(before, layer(before, keep), strict=True)
 
         assert all(one is other or one != other for one, other in pairs)

@@ -19,7 +19,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphloop import Agent, AnswerInfo, EndReason, RunResult, Tool, allow, ask, deny
-from graphloop.driver import driver
+from graphloop.driver import in_flight
 from graphloop.events import Event, Resumed, Steered
 from graphloop.policy.approvals import Approval
 from graphloop.replay import replay
@@ -37,7 +37,7 @@ from tests.strategies import call, model_moves, reply
 def no_clock() -> Iterator[None]:
     """Give other tasks the event loop by no clock: it decides how two children interleave."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(driver, "SHARE_S", inf)
+        patch.setattr(in_flight, "SHARE_S", inf)
         yield
 
 

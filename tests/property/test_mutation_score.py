@@ -1,4 +1,4 @@
-"""The mutation score in docs/proofs.md is what the checker scores today.
+"""The mutation score in docs/how-proofs-are-decided.md is what the checker scores today.
 
 To write it anew: `WRITE_SCORE=1 pytest tests/property/test_mutation_score.py`.
 """
@@ -15,7 +15,7 @@ from graphloop.spending import Budget
 from tests.topology_data import MUTANTS, Mutant, Topology, graph_of, standard
 from tests.witness import is_run
 
-PAGE = Path(__file__).parents[2] / "docs" / "proofs.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-proofs-are-decided.md"
 BEGIN, END = "<!-- score:begin -->\n", "<!-- score:end -->"
 BASES = (
     standard(hold=False),

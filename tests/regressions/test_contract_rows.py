@@ -26,7 +26,7 @@ from graphloop import (
 from graphloop.agent.options import AgentOptions
 from graphloop.errors import ConfigError
 from graphloop.limits import stop
-from graphloop.parts.parts import ToolState
+from graphloop.parts.kinds import ToolState
 from graphloop.testing import ScriptedModel
 from graphloop.values import (
     AssistantMessage,
@@ -403,7 +403,7 @@ def test_signed_tokens_refuse_an_approval_without_its_token() -> None:
     )
     parked = agent.generate_sync("go")
 
-    with pytest.raises(ConfigError, match=r"pending\.approve\(\)"):
+    with pytest.raises(ConfigError, match=r"call\.approve\(\)"):
         agent.resume_sync(parked, approvals={parked.pending[0].key: True})
 
     assert [] == ran

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, assert_type
 
 from pydantic import BaseModel
@@ -54,10 +55,11 @@ from graphloop.events import Answer, Changes
 from graphloop.graph import NodeGraph
 from graphloop.limits import stop
 from graphloop.limits.stop import StopInfo
+from graphloop.media import file
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep, StopCheck
 from graphloop.otel import otel
 from graphloop.outcomes import Answered, AnsweredCalls, Calls, Go, Ready, Settled
-from graphloop.parts.parts import Part
+from graphloop.parts.kinds import Part
 from graphloop.providers import Timeouts
 from graphloop.run import Run
 from graphloop.step import Step
@@ -354,6 +356,7 @@ async def options_of_one_call(model: ScriptedModel) -> None:
     result = await agent.generate("hi", model=model, max_steps=3, temperature=0.1, timeouts=limits)
     assert_type(result, RunResult[str])
     assert_type(agent.stream("hi", headers={"x-team": "a"}, seed=1), RunStream[str])
+    assert_type(agent.stream(["What is it?", Path("a.png"), b"%PDF-", file(b"a")]), RunStream[str])
     assert_type(agent.with_options(model="openai:x"), Agent[None, str])
     await agent.resume("run", model="openai:x", headers={"x-team": "a"})
     with agent.override(model=model, tools=[], temperature=0.0) as nothing:
@@ -371,7 +374,7 @@ Agent("openai:x", tool_choice="requird")  # type: ignore[arg-type]  # pyright: i
 Agent("openai:x", stop_when=3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Agent("openai:x", prepare_step=enough)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 agent.stream("hi", max_step=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
-agent.stream(["hi"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+agent.stream([5])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
 agent.generate("hi")  # type: ignore[unused-coroutine]  # pyright: ignore[reportUnusedCoroutine]
 agent.resume_stream("run", approvals=["c0.0"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 agent.resume_stream("run", approvals={"c0.0": "yes"})  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, assert_type
+from typing import assert_type
 
 from graphloop import END, Agent, Edges, Graph, NodeContext, RunResult, node
 from graphloop.effects import Answer, AskModel, AskPerson
@@ -178,7 +178,9 @@ writer = sub_graph(
     Agent("openai:x"), prompt=ask, output=take, gate=allow("*"), budget=budget(usd=1)
 )
 drafts = sub_graph(child, name="drafts", state=begin, output=take_draft, writes={"text"})
-assert_type(sub_graph(Agent("openai:x"), name="talk"), SubGraph[Any])
+talk = sub_graph(Agent("openai:x"), name="talk")
+assert_type(Graph("talk", talk, {talk: {...: END}}), Graph[None])
+assert_type(Graph("talk", talk, {talk: {...: END}}, state_type=Ticket), Graph[Ticket])
 assert_type(writer, SubGraph[Ticket])
 assert_type(drafts, SubGraph[Ticket])
 
@@ -272,3 +274,4 @@ def asks_without_outcome(ticket: Ticket) -> Asking[str]:
 
 triage.row({Other: append})  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
 node(model_calls="2")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+node(cap=3)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]

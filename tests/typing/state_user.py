@@ -5,14 +5,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, assert_type
+from typing import Annotated, Literal, assert_type
 
 from graphloop import END, Agent, Edges, Graph
 from graphloop.nodes import Branch, MapOver, ModelCall, Parallel, Router
 from graphloop.outcomes import Answered, Blocked, Passed
 from graphloop.own_nodes import map_over, parallel, router, screen, screened, sub_graph
 from graphloop.own_nodes.carrying_node import CarryingNode
-from graphloop.own_nodes.sub_graphs import SubGraph
 from graphloop.screens import ScreenInfo
 from graphloop.states import reduce
 from graphloop.testing import ScriptedModel
@@ -49,10 +48,11 @@ def maps() -> None:
     assert_type(map_over("researcher", 8), MapOver)
     assert_type(map_over("researcher", 8, items="questions", into="notes"), MapOver)
     work = map_over(RESEARCHER, 8, items="questions", into="notes")
-    assert_type(work, CarryingNode[Any])
-    assert_type(map_over(RESEARCHER, 8, items=chosen, into="notes"), CarryingNode[Any])
+    assert_type(work, CarryingNode)
+    assert_type(map_over(RESEARCHER, 8, items=chosen, into="notes"), CarryingNode)
     map_over(RESEARCHER, 8, items=1, into="notes")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 
+    assert_type(Graph("a", work, {work: {...: END}}, state_type=Article), Graph[Article])
     rows: Edges[Article] = {work: {Answered: END, ...: END}}
     graph: Graph[Article] = Graph("news", work, rows, state_type=Article)
     graph.stream(Article())
@@ -62,8 +62,9 @@ def maps() -> None:
 def branches() -> None:
     """Write results of branches into fields."""
     assert_type(parallel("a", Branch("b", into="log")), Parallel)
-    assert_type(parallel(RESEARCHER, CRITIC, into={"critic": "log"}), CarryingNode[Any])
-    assert_type(sub_graph(RESEARCHER, into="notes"), SubGraph[Any])
+    assert_type(parallel(RESEARCHER, CRITIC, into={"critic": "log"}), CarryingNode)
+    draft = sub_graph(RESEARCHER, into="notes")
+    assert_type(Graph("a", draft, {draft: {...: END}}, state_type=Article), Graph[Article])
     assert_type(router({"long": "pages"}, by="kind"), Router)
 
 
@@ -86,5 +87,5 @@ def screens() -> None:
     Agent(MODEL, screen=plain)
     Agent(MODEL, screen=[plain, told, by_outcome, judge], screen_in_parallel=True)
     Agent(MODEL, screen=wrong)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    assert_type(screen(plain, judge), CarryingNode[Any])
-    assert_type(screened(ModelCall(), told), CarryingNode[Any])
+    assert_type(screen(plain, judge), CarryingNode)
+    assert_type(screened(ModelCall(), told), CarryingNode)

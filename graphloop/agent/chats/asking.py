@@ -15,10 +15,19 @@ from ...errors import ConfigError, IllegalEvent, StoreError
 from ...events import Setup
 from ...rules import Monitor, Rules, TemporalRule
 from ...run import History
-from ...spending import Budget, ChatSoFar, Spent
+from ...spending import Budget, ChatSoFar
 from ...stores import Mailbox
 from ...values import Message, UserMessage, evolve
-from ..inputs import AnswersInput, ChatInput, MessageInput, QuestionInput, messages_of
+from ..inputs import (
+    AccessOptions,
+    AnswersInput,
+    ChatInput,
+    MessageInput,
+    PromptInput,
+    QuestionInput,
+    asked_message,
+    messages_of,
+)
 from ..journals import waiting
 from ..options import reject_unknown_options
 from ..result import RunHandle
@@ -26,17 +35,17 @@ from ..starting import for_call, resume_run, start_run
 from ..terms import RunTerms
 from .chain import Chain, Question
 
-__all__ = ["Asked", "Asking", "PromptInput"]
+__all__ = ["Asked", "Asking", "ChatPrompt"]
 
 
-GIVEN: Final = frozenset(AnswersInput.__annotations__)
-"""The fields that answer the last question; the others are options of the next one."""
+GIVEN: Final = frozenset({*AnswersInput.__annotations__, *AccessOptions.__annotations__})
+"""The fields that finish the last question; the others are options of the next one alone."""
 
 ANSWERS: Final = ("approvals", "tool_results")
 """The fields of `AnswersInput` about the last question; other fields count for the next, too."""
 
-PromptInput: TypeAlias = str | MessageInput | None
-"""A question: text, or a user's message in any form that `load_messages` reads; None for none."""
+ChatPrompt: TypeAlias = PromptInput | MessageInput | None
+"""A question, or a user's message in any form that `load_messages` reads; None for none."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +55,12 @@ class Asked:
     Args:
         handle: drives the run.
         number: the number of the question, from 1.
-        before: the earlier runs of the chat; None for the first question.
+        before: the earlier runs of the chat.
     """
 
     handle: RunHandle[None]
     number: int
-    before: ChatSoFar | None
+    before: ChatSoFar
 
 
 @dataclass(frozen=True)
@@ -76,7 +85,7 @@ class Asking:
         return self.own.current
 
     async def open(
-        self, last: Question | None, prompt: PromptInput, asking: ChatInput[Any], *, keep: bool
+        self, last: Question | None, prompt: ChatPrompt, asking: ChatInput[Any], *, keep: bool
     ) -> Asked:
         """Return the run of a prompt, ready to be driven; without a prompt, that of the last one.
 
@@ -95,16 +104,20 @@ class Asking:
             Exception: the unfinished run was interrupted again; its failure is raised.
         """
         reject_unknown_options(asking, ChatInput, "a question of a chat")
-        answers = cast(
-            "AnswersInput[Any]",
-            {name: value for name, value in asking.items() if prompt is None or name in GIVEN},
-        )
-        asked = None if prompt is None else _message(prompt)
-        if asked is None:
+        if prompt is None:
             if last is None:
                 raise ConfigError(f"{self.chain.title}: expected its first question, found none.")
+            answers = cast("AnswersInput[Any]", asking)
             resumed = resume_run(self.terms, last.run.id, answers, keep=keep)
             return Asked(await resumed.open_run(), last.number, last.before)
+        asked = _message(prompt)
+        others = {name: value for name, value in asking.items() if name not in ANSWERS}
+        asked_on, options = for_call(self.terms, others)
+        other_model = last is not None and last.run.setup.model != asked_on.setup.model
+        given = GIVEN - {"model"} if other_model else GIVEN
+        answers = cast(
+            "AnswersInput[Any]", {name: value for name, value in asking.items() if name in given}
+        )
         warnings = [last.warning] if last is not None and last.warning else []
         if last is not None and not last.run.ended:
             await self._refuse_waiting(last, answers)
@@ -117,10 +130,8 @@ class Asking:
             )
         number = 1 if last is None else last.number + 1
         before = await self._before(last)
-        others = {name: value for name, value in asking.items() if name not in ANSWERS}
-        asked_on, options = for_call(self.terms, others)
         setup = self._setup(asked_on.setup, before)
-        terms = asked_on.kept_in(self.own.shared).in_chat(setup, before)
+        terms = asked_on.in_chat(setup, before)
         history: History[Message] = History() if last is None else last.conversation
         run_id = self.chain.run_id(number)
         conversation = {"run_id": run_id, "messages": history.append(asked)}
@@ -128,7 +139,7 @@ class Asking:
             "QuestionInput[Any]", {**options, **conversation}
         )  # mypy merges no TypedDicts.
         handle = await start_run(terms, None, None, question, keep=keep).open_run()
-        warned = replace(handle, warnings=(*handle.warnings, *warnings)) if warnings else handle
+        warned = evolve(handle, warnings=(*handle.warnings, *warnings)) if warnings else handle
         return Asked(warned, number, before)
 
     async def _refuse_waiting(self, last: Question, answers: AnswersInput[Any]) -> None:
@@ -176,11 +187,12 @@ class Asking:
             "send(approvals={key: True}) or send(tool_results={key: …}), then ask again."
         )
 
-    async def _before(self, last: Question | None) -> ChatSoFar | None:
+    async def _before(self, last: Question | None) -> ChatSoFar:
         """Return what the earlier runs of the chat leave to the run of the next question."""
-        if last is None and not self.rules:
-            return None
-        return ChatSoFar(Spent() if last is None else last.spent, await self._states(last))
+        states = await self._states(last)
+        if last is None:
+            return ChatSoFar(states=states)
+        return ChatSoFar(last.spent, states, len(last.history))
 
     async def _states(self, last: Question | None) -> tuple[int, ...]:
         """Return the states of the chat's rules after the last question.
@@ -208,7 +220,7 @@ class Asking:
                 ) from error
         return monitor.states
 
-    def _setup(self, setup: Setup, before: ChatSoFar | None) -> Setup:
+    def _setup(self, setup: Setup, before: ChatSoFar) -> Setup:
         """Return the setup of the next question: with the chat's rules, and what its budget leaves.
 
         Raises:
@@ -219,23 +231,22 @@ class Asking:
             setup = evolve(setup, watch=(*setup.watch, *self.rules))
         if budget is None:
             return setup
-        spent = Spent() if before is None else before.spent
-        if tripped := budget.tripped(spent):
+        if tripped := budget.tripped(before.spent):
             raise ConfigError(
                 f"{self.chain.title}: expected something left of its budget, found that "
                 f"it is spent ({', '.join(tripped)}). Fix: open the chat with a larger budget."
             )
-        return evolve(setup, budget=setup.budget.tightened(budget.left(spent)))
+        return evolve(setup, budget=setup.budget.tightened(budget.left(before.spent)))
 
 
-def _message(prompt: str | MessageInput) -> UserMessage:
+def _message(prompt: PromptInput | MessageInput) -> UserMessage:
     """Return a prompt as a user's message.
 
     Raises:
         ConfigError: the prompt is neither text nor one message of a user.
     """
-    if isinstance(prompt, str):
-        return UserMessage(prompt)
+    if isinstance(prompt, str | Sequence):
+        return asked_message(prompt)
     messages = messages_of([prompt], may_be_empty=True)
     match messages:
         case (UserMessage() as message,):

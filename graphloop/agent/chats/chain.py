@@ -7,19 +7,33 @@ each run can be replayed and resumed by itself. `docs/decisions` has the reasons
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ...conversation import BLOCKED_NOTE
 from ...errors import ConfigError, IllegalEvent, StoreError
-from ...events import Event, ModelReplied, Started
+from ...events import (
+    AnswerChecked,
+    CallbackReturned,
+    Cancelled,
+    ChildEnded,
+    EffectFailed,
+    EffectsStarted,
+    Event,
+    ModelReplied,
+    Started,
+    ToolReturned,
+)
 from ...graph import NodeGraph
 from ...replay import journal_happenings
 from ...rules import Monitor, TemporalRule
 from ...run import Ending, EndReason, History, Record, Run
 from ...spending import ChatSoFar, Spent
 from ...stores import Catalog, Leases, Store, keep_all, renamed
-from ...values import AssistantMessage, Message, SystemMessage, TextPart
+from ...values import AssistantMessage, Message, SystemMessage, TextPart, UserMessage
+from ..final_answer import FINAL_ANSWER
 from ..journals import record_of, state_after
 
 __all__ = ["Chain", "Question"]
@@ -32,27 +46,27 @@ class Question:
     Args:
         number: the number of the question, from 1.
         run: the run of the question, as far as its journal goes.
-        opening: the conversation that the run began with.
-        before: the earlier runs of the chat; None for the first question.
+        before: the earlier runs of the chat.
+        new: the messages that the run began with after those of the earlier runs.
         warning: a warning for the next question; empty for none.
     """
 
     number: int
     run: Run[None]
-    opening: tuple[Message, ...]
-    before: ChatSoFar | None = None
+    before: ChatSoFar
+    new: tuple[Message, ...] = ()
     warning: str = ""
 
     @property
     def spent(self) -> Spent:
         """The spending of the chat up to the end of this run."""
-        return self.run.spent if self.before is None else self.before.spent + self.run.spent
+        return self.before.spent + self.run.spent
 
     @property
     def rules(self) -> tuple[TemporalRule, ...]:
         """The chat's own temporal rules in this run: the last rules of its setup."""
-        count = 0 if self.before is None else len(self.before.states)
-        return self.run.setup.watch[len(self.run.setup.watch) - count :]
+        watch = self.run.setup.watch
+        return watch[len(watch) - len(self.before.states) :]
 
     @property
     def history(self) -> tuple[Message, ...]:
@@ -127,16 +141,16 @@ class Chain:
 
         Raises:
             StoreError: the journal cannot be read.
+            ConfigError: the run with the id of the question is not one of a chat.
             IllegalEvent: the graph has changed, and the run is not over as far as the store knows.
         """
         run_id, warning = self.run_id(number), ""
-        events, run, error = await self._replayed(store, run_id)
-        is_unfinished = run is None or not run.ended
-        if is_unfinished and await _is_over(store, run_id):
+        first, events, run, error = await self._replayed(store, number)
+        if not _is_whole(run, events) and await _is_over(store, run_id):
             # Another driver may have ended the run meanwhile; now the journal is complete.
-            events, run, error = await self._replayed(store, run_id)
-            if run is None or not run.ended:
-                run = _told(events)
+            first, events, run, error = await self._replayed(store, number)
+            if not _is_whole(run, events):
+                run = _told(first, events)
                 warning = (
                     f"run {run_id!r} of the question before was made by an agent with another "
                     "graph: only its last answer is in the conversation, without its calls"
@@ -148,20 +162,32 @@ class Chain:
                 f"it was then, or go on without the question: chat.fork(at={number - 1})."
             )
             raise error
-        first = events[0]
-        assert isinstance(first, Started), "a journal that was replayed begins with it"
-        opening = _without_instructions(first.messages)
-        return Question(number, run, opening, first.chat, warning)
+        before = first.chat or ChatSoFar()
+        new = _without_instructions(first.messages)[before.heard :]
+        return Question(number, run, before, new, warning)
 
     async def _replayed(
-        self, store: Store, run_id: str
-    ) -> tuple[Sequence[Event], Run[None] | None, Exception | None]:
-        """Return the journal of a run with its run, or with the error of its replay."""
+        self, store: Store, number: int
+    ) -> tuple[Started, Sequence[Event], Run[None] | None, Exception | None]:
+        """Return the journal of a question with its run, or with the error of its replay.
+
+        Raises:
+            StoreError: the journal cannot be read.
+            ConfigError: the run with the id of the question is not one of a chat.
+        """
+        run_id = self.run_id(number)
         events = await store.load(run_id)
+        first = next(iter(events), None)
+        if not isinstance(first, Started) or first.chat is None:
+            raise ConfigError(
+                f"{self.title}: expected the run of its question {number}, found run {run_id!r}, "
+                "which no chat has started. Fix: open the chat by another id, or go on without "
+                f"this run: chat.fork(at={number - 1})."
+            )
         try:
-            return events, state_after(self.graph, events), None
+            return first, events, state_after(self.graph, events), None
         except (IllegalEvent, StoreError) as error:
-            return events, None, error
+            return first, events, None, error
 
     async def counted(self, store: Store, number: int, monitor: Monitor) -> Monitor:
         """Return the monitor of temporal rules after the run of a question.
@@ -210,6 +236,9 @@ async def _has_run(store: Store, run_id: str) -> bool:
     return run_id in await store.runs()
 
 
+NO_VERDICT: Final = re.compile(r'false$|\{.*"passed":\s*false')
+"""The answers of an agent that blocks what the user said."""
+
 OVER: Final = frozenset({"done", "failed", "cancelled"})
 """The statuses of runs that have ended."""
 
@@ -219,20 +248,22 @@ async def _is_over(store: Store, run_id: str) -> bool:
     return isinstance(store, Catalog) and (await record_of(store, run_id)).status in OVER
 
 
-def _told(events: Sequence[Event]) -> Run[None]:
+def _told(first: Started, events: Sequence[Event]) -> Run[None]:
     """Return the end of a run as its events tell it without a graph: its answer and its spending.
 
-    Without the graph, the results of calls cannot be assigned to their calls.
+    Without the graph, the results of calls cannot be assigned to their calls. A question that a
+    screen seems to have blocked is left out with its answer, because no model may read it.
     """
-    first = events[0]
-    assert isinstance(first, Started), "the first event of a run that has ended"
     replied = [event for event in events if isinstance(event, ModelReplied)]
-    spent = Spent()
-    for event in replied:
-        spent = spent.with_model_call(event.reply.usage, event.cost_usd, 0.0)
-    last = replied[-1].reply.message if replied else None
-    text = "" if last is None or last.calls else last.text
+    last = replied[-1].reply.message if replied else AssistantMessage(())
+    typed = [call.arguments for call in last.calls if call.name == FINAL_ANSWER]
+    text = "".join(typed[:1]) if last.calls else last.text
     answer = (AssistantMessage((TextPart(text),)),) if text else ()
+    known = first.messages
+    if _seems_blocked(events):
+        new = len(_without_instructions(known)) - first.chat.heard if first.chat else 0
+        note = UserMessage(BLOCKED_NOTE)
+        known, answer = (*known[: len(known) - new], *[note] * new), ()
     return Run(
         id=first.run_id,
         node="END",
@@ -240,8 +271,52 @@ def _told(events: Sequence[Event]) -> Run[None]:
         setup=first.setup,
         at=events[-1].at,
         seq=len(events),
-        messages=History((*first.messages, *answer)),
-        spent=spent,
+        messages=History((*known, *answer)),
+        spent=_spent_in(events),
         record=Record(first.at, added=History(answer)),
         ending=Ending(EndReason.COMPLETED),
     )
+
+
+def _is_whole(run: Run[None] | None, events: Sequence[Event]) -> bool:
+    """Whether a replay led to the end of the run.
+
+    A changed graph may take the verdict of a screen for an answer that another node cannot use.
+    """
+    if run is None or not run.ended:
+        return False
+    failed = run.ending is not None and run.ending.reason is EndReason.ERROR
+    return not (failed and _seems_blocked(events[-1:]))
+
+
+def _seems_blocked(events: Sequence[Event]) -> bool:
+    """Whether the last reply or verdict of a run that is over rejects, and no answer is kept."""
+    for event in reversed(events):
+        match event:
+            case CallbackReturned(answer=AnswerChecked(accepted=accepted, retry=retry)):
+                return retry and not accepted
+            case ChildEnded(status="ok", content=said):
+                return NO_VERDICT.match(said) is not None
+            case ModelReplied():
+                return False
+            case _:
+                pass
+    return False
+
+
+def _spent_in(events: Sequence[Event]) -> Spent:
+    """Return the spending of a run without its graph; each child run counts as an agent call."""
+    spent = Spent()
+    for event in events:
+        match event:
+            case ModelReplied():
+                spent = spent.with_model_call(event.reply.usage, event.cost_usd, 0.0)
+            case ToolReturned():
+                spent += Spent(tool_calls=1)
+            case ChildEnded():
+                spent += event.spent + Spent(agent_calls=1)
+            case EffectFailed() | EffectsStarted() | Cancelled():
+                spent += event.spent
+            case _:
+                pass
+    return spent

@@ -32,7 +32,7 @@ from ..result import OutputT_co, RunHandle, RunResult
 from ..runs import Questions, StoreInput
 from ..stream import RunStream
 from ..terms import RunTerms, SharedResources
-from .asking import Asked, Asking, PromptInput
+from .asking import Asked, Asking, ChatPrompt
 from .chain import Chain, Question
 
 __all__ = ["Chat", "ChatOptions"]
@@ -112,10 +112,13 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
         # Journals of ended runs never change, so a chat reads each of them once at most.
         self._last: Question | None = None
         self._said: tuple[Message, ...] = ()
-        self._told: Question | None = None
+        self._told = 0
+
+    def __repr__(self) -> str:
+        return f"<Chat {self.id!r} with {self._terms.graph.name!r}>"
 
     async def send(
-        self, prompt: PromptInput = None, **answers: Unpack[ChatInput[DepsT_contra]]
+        self, prompt: ChatPrompt = None, **answers: Unpack[ChatInput[DepsT_contra]]
     ) -> RunResult[OutputT_co]:
         """Ask the next question, and return the result of its run.
 
@@ -127,9 +130,9 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
         If a crash has interrupted the last question, its run is finished first.
 
         Args:
-            prompt: the question: text, or a user's message with images or files, in any form that
-                `load_messages` reads. Without it, the run of the last question goes on, and its
-                result is returned; the result of a finished run is only read.
+            prompt: the question: text, a list of texts and media, or a user's message in any form
+                that `load_messages` reads. Without it, the run of the last question goes on, and
+                its result is returned; the result of a finished run is only read.
             answers: answers to the calls that the last question waits for, which are applied before
                 the prompt is asked; the `deps` of both questions; and the options of the new
                 question's run, such as `model` or `instructions` (`ChatInput`).
@@ -152,13 +155,13 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
             raise
 
     def send_sync(
-        self, prompt: PromptInput = None, **answers: Unpack[ChatInput[DepsT_contra]]
+        self, prompt: ChatPrompt = None, **answers: Unpack[ChatInput[DepsT_contra]]
     ) -> RunResult[OutputT_co]:
         """Run `send` in a new event loop and return its result, for synchronous callers."""
         return self._sync(partial(self.send, prompt, **answers), "Chat.send")
 
     def stream(
-        self, prompt: PromptInput = None, **answers: Unpack[ChatInput[DepsT_contra]]
+        self, prompt: ChatPrompt = None, **answers: Unpack[ChatInput[DepsT_contra]]
     ) -> RunStream[OutputT_co]:
         """Return the stream of the next question; the arguments are those of `send`.
 
@@ -175,15 +178,12 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
         Raises:
             StoreError: a journal cannot be read.
         """
-        store, told = self._shared.store(), self._told
-        said, number = self._said, 0 if told is None else told.number
-        for each in range(number + 1, await self._length(store) + 1):
-            question = await self._chain.question(store, each)
-            known = 0 if told is None else len(told.history)
-            told = question
-            said += (*question.opening[known:], *RunResult(question.run, store).messages)
+        store, said = self._shared.store(), self._said
+        for number in range(self._told + 1, await self._length(store) + 1):
+            question = await self._chain.question(store, number)
+            said += (*question.new, *RunResult(question.run, store).messages)
             if question.run.ended:
-                self._said, self._told = said, told
+                self._said, self._told = said, number
         return said
 
     def messages_sync(self) -> tuple[Message, ...]:
@@ -258,7 +258,7 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
         return self._terms.run_sync(closing, instead)
 
     def _stream(
-        self, prompt: PromptInput, answers: ChatInput[Any], *, keep: bool
+        self, prompt: ChatPrompt, answers: ChatInput[Any], *, keep: bool
     ) -> RunStream[OutputT_co]:
         opened: list[Asked] = []
 
@@ -271,7 +271,7 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
         async def note() -> None:
             run = stream.run
             if opened and run is not None and run.ended:
-                self._last = Question(opened[0].number, run, (), opened[0].before)
+                self._last = Question(opened[0].number, run, opened[0].before)
 
         has_objects = self._terms.final is not None
         stream: RunStream[OutputT_co] = RunStream(

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, final
 
 from ...values import AssistantPart, OpaquePart, ReasoningPart, TextPart, ToolCall
 from ..base import Delta, ProviderToolDelta, ReasoningDelta, TextDelta, ToolCallDelta
-from ..text import TextJoiner, whole_text
+from ..text import TextJoiner
 from ..wire_json import (
     JsonObject,
     is_list,
@@ -21,9 +21,10 @@ from ..wire_json import (
     is_object_text,
     json_text,
     object_or_empty,
+    string_at,
 )
 
-__all__ = ["Block", "ServerRuns", "new_block", "string"]
+__all__ = ["Block", "ServerRuns", "new_block"]
 
 ServerRuns: TypeAlias = MutableMapping[str, tuple[int, str]]
 """The index and the name of each tool run of the server, by the id of its call."""
@@ -40,7 +41,7 @@ def new_block(start: JsonObject, calls: int, server_runs: ServerRuns) -> Block:
         calls: the number of earlier tool calls.
         server_runs: the earlier tool runs of the server; a new run is added.
     """
-    kind = string(start, "type")
+    kind = string_at(start, "type")
     if kind == "tool_use":
         return _CallBlock(start, calls)
     if kind.endswith(CALL):
@@ -48,16 +49,6 @@ def new_block(start: JsonObject, calls: int, server_runs: ServerRuns) -> Block:
     if kind.endswith(RESULT):
         return _ServerResultBlock(start, server_runs)
     return _BLOCKS.get(kind, Block)(start)
-
-
-def string(fields: JsonObject, key: str) -> str:
-    """Return the string at `key`, or an empty string if the value is absent or null."""
-    value = fields.get(key)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise TypeError(f"{key}: expected a string, found {value!r}")
-    return whole_text(value)
 
 
 class Block:
@@ -126,7 +117,7 @@ class _Prose(Block):
     shown: type[TextDelta] | type[ReasoningDelta]
 
     def opened(self) -> Delta | None:
-        return self._show(self.joiner.push(string(self.start, self.field)))
+        return self._show(self.joiner.push(string_at(self.start, self.field)))
 
     def push(self, delta: JsonObject) -> Delta | None:
         if delta["type"] == f"{self.field}_delta":
@@ -170,11 +161,11 @@ class _ThinkingBlock(_Prose):
 
     def __init__(self, start: JsonObject) -> None:
         super().__init__(start)
-        self._signature = string(start, "signature")
+        self._signature = string_at(start, "signature")
 
     def take_beside(self, delta: JsonObject) -> None:
         if delta["type"] == "signature_delta":
-            self._signature = string(delta, "signature")
+            self._signature = string_at(delta, "signature")
 
     def part(self) -> ReasoningPart:
         extra = self.unknown_fields("type", "thinking", "signature")
@@ -187,7 +178,7 @@ class _RedactedBlock(Block):
 
     def __init__(self, start: JsonObject) -> None:
         super().__init__(start)
-        self._data = string(start, "data")
+        self._data = string_at(start, "data")
 
     def push(self, delta: JsonObject) -> Delta | None:  # noqa: ARG002 - it has no deltas
         return None
@@ -207,8 +198,8 @@ class _CallBlock(Block):
     def __init__(self, start: JsonObject, index: int) -> None:
         super().__init__(start)
         self._index = index
-        self._id = string(start, "id")
-        self._name = string(start, "name")
+        self._id = string_at(start, "id")
+        self._name = string_at(start, "name")
         self._closed = False
 
     @property
@@ -248,10 +239,10 @@ class _ServerCallBlock(Block):
 
     def __init__(self, start: JsonObject, server_runs: ServerRuns) -> None:
         super().__init__(start)
-        self._name = string(start, "name")
+        self._name = string_at(start, "name")
         self._index = len(server_runs)
         self._closed = False
-        server_runs[string(start, "id") or f"#{self._index}"] = self._index, self._name
+        server_runs[string_at(start, "id") or f"#{self._index}"] = self._index, self._name
 
     def opened(self) -> Delta:
         return ProviderToolDelta(self._index, self._name, "started")
@@ -271,13 +262,13 @@ class _ServerResultBlock(Block):
 
     def __init__(self, start: JsonObject, server_runs: ServerRuns) -> None:
         super().__init__(start)
-        call_id = string(start, "tool_use_id")
-        unknown = len(server_runs), string(start, "type").removesuffix(RESULT)
+        call_id = string_at(start, "tool_use_id")
+        unknown = len(server_runs), string_at(start, "type").removesuffix(RESULT)
         self._index, self._name = server_runs.setdefault(call_id, unknown)
 
     def opened(self) -> Delta:
         content = self.start.get("content")
-        refused = is_object(content) and string(content, "type").endswith("_error")
+        refused = is_object(content) and string_at(content, "type").endswith("_error")
         failed = refused or self.start.get("is_error") is True
         return ProviderToolDelta(self._index, self._name, "failed" if failed else "done")
 

@@ -20,8 +20,17 @@ from ..base import Delta, Live, Restarted, ServerEvent, TextDelta, UsageSoFar
 from ..finish_words import FinishWords, meaning
 from ..refusals import stream_error
 from ..text import TextJoiner
-from ..wire_json import JsonObject, count_of, is_list, is_object, json_text, parse_object, quoted
-from .assembly import Block, ServerRuns, new_block, string
+from ..wire_json import (
+    JsonObject,
+    count_of,
+    is_list,
+    is_object,
+    json_text,
+    parse_object,
+    quoted,
+    string_at,
+)
+from .assembly import Block, ServerRuns, new_block
 from .blocks import ANTHROPIC_WIRE
 from .container import container_to_keep
 
@@ -109,7 +118,7 @@ class AnthropicDecoder:
                 "The part that arrived is no answer; ask again."
             )
         message = self._message
-        raw = string(message, "stop_reason")
+        raw = string_at(message, "stop_reason")
         # The sort is stable: blocks keep their order even if a proxy gives all the same index.
         blocks = sorted(self._blocks, key=lambda numbered: numbered[0])
         parts = tuple(block.part() for _, block in blocks)
@@ -123,7 +132,7 @@ class AnthropicDecoder:
             reason,
             _usage(self._usage),
             raw,
-            string(message, "model"),
+            string_at(message, "model"),
             json_text(metadata) if metadata else "",
         )
 
@@ -153,7 +162,7 @@ class AnthropicDecoder:
         again = (Restarted(),) if self._started and self.content_started else ()
         self._reset(message)
         for key in ("id", "model", "stop_reason"):
-            string(message, key)
+            string_at(message, key)
         return (*again, *self._merge_usage(message.get("usage")))
 
     def _on_block_start(self, fields: JsonObject) -> _Shown:
@@ -177,7 +186,7 @@ class AnthropicDecoder:
         self._blocks = [(at, block) for at, block in self._blocks if not block.is_call]
         successor = start.get("to")
         if is_object(successor):
-            self._message["model"] = string(successor, "model")
+            self._message["model"] = string_at(successor, "model")
 
     def _on_block_delta(self, fields: JsonObject) -> _Shown:
         index = fields["index"]
@@ -192,7 +201,7 @@ class AnthropicDecoder:
 
     def _on_message_delta(self, fields: JsonObject) -> _Shown:
         for source in (fields, fields["delta"]):
-            string(source, "stop_reason")
+            string_at(source, "stop_reason")
             for key in ("stop_reason", *_METADATA):
                 if source.get(key) is not None:
                     self._message[key] = source[key]

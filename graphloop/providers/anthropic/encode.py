@@ -13,16 +13,15 @@ from collections.abc import Sequence
 from functools import partial
 from typing import assert_never, final
 
-from ...errors import ConfigError
 from ...values import (
     AssistantMessage,
     Message,
     ModelRequest,
     SystemMessage,
-    ToolCall,
     ToolResult,
     UserMessage,
 )
+from ..call_ids import CallIds
 from ..encoder import EncodedHistory, PrefixEncoder
 from .blocks import ANTHROPIC_WIRE, assistant_blocks, result_blocks, system_block, user_blocks
 from .container import container_member, kept_id
@@ -45,9 +44,7 @@ class _AnthropicHistory(EncodedHistory):
     def __init__(self) -> None:
         super().__init__()
         self._container = ""
-        self._used_ids: set[str] = set()
-        self._call_ids: Sequence[str] = ()
-        self._answered = 0
+        self._call_ids = CallIds(_is_wire_id)
         # The blocks of the open user message: tool results, then all other blocks.
         self._results: list[str] = []
         self._texts: list[str] = []
@@ -62,7 +59,10 @@ class _AnthropicHistory(EncodedHistory):
             case UserMessage():
                 self._texts.extend(user_blocks(message))
             case ToolResult():
-                self._add_result(message, position)
+                wire_id = self._call_ids.of_result(message, position)
+                block, apart = result_blocks(message, wire_id)
+                self._results.append(block)
+                self._texts.extend(apart)
             case AssistantMessage():
                 self._add_turn(message, position)
             case _:
@@ -78,40 +78,17 @@ class _AnthropicHistory(EncodedHistory):
         blocks = (*self._results, *self._texts)
         return _message("user", blocks) if blocks else b""
 
-    def _add_result(self, result: ToolResult, position: int) -> None:
-        if self._answered == len(self._call_ids):
-            raise ConfigError(
-                f"messages[{position}]: expected a tool result to answer a call of the turn before "
-                f"it, found {result.name!r} ({result.call_id!r}) after all "
-                f"{len(self._call_ids)} call(s) were answered. Keep turns and results together."
-            )
-        block, apart = result_blocks(result, self._call_ids[self._answered])
-        self._results.append(block)
-        self._texts.extend(apart)
-        self._answered += 1
-
     def _add_turn(self, message: AssistantMessage, position: int) -> None:
         if message.wire == ANTHROPIC_WIRE:
             place = f"messages[{position}]: extra"
             self._container = kept_id(message, place=place) or self._container
-        call_ids = [self._wire_id(call, position, at) for at, call in enumerate(message.calls)]
-        blocks = assistant_blocks(message, call_ids)
+        blocks = assistant_blocks(message, self._call_ids.of_turn(message, position))
         if not blocks:
             return
         if closed := self._open_message():
             self.push(closed)
         self._results, self._texts = [], []
         self.push(_message("assistant", blocks))
-        self._call_ids, self._answered = call_ids, 0
-
-    def _wire_id(self, call: ToolCall, position: int, index: int) -> str:
-        wire_id = call.id
-        if wire_id in self._used_ids or not _is_wire_id(wire_id):
-            wire_id = f"call_{position}_{index}"
-            while wire_id in self._used_ids:
-                wire_id += "_"
-        self._used_ids.add(wire_id)
-        return wire_id
 
 
 def _message(role: str, blocks: Sequence[str]) -> bytes:

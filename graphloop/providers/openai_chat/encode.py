@@ -13,11 +13,10 @@ from ...errors import ConfigError
 from ...values import Message, ModelRequest, OutputSpec, ToolChoice, ToolSpec
 from ..encoder import EncodedHistory, PrefixEncoder
 from ..options import options_of
+from ..strict_schema import is_strict, not_strict
 from ..tool_forms import ToolForms
 from ..wire_json import (
     JsonObject,
-    is_list,
-    is_object,
     json_bytes,
     object_in,
     object_text,
@@ -25,7 +24,7 @@ from ..wire_json import (
 )
 from .messages import CHAT_WIRE, Batch, encode_message
 
-__all__ = ["ChatFields", "chat_encoder", "is_strict", "tool_bytes"]
+__all__ = ["ChatFields", "chat_encoder", "tool_bytes"]
 
 TOOLS: Final = ToolForms(CHAT_WIRE, "OpenAI chat", fields={"strict": bool})
 """Chat completions have no tools of the server."""
@@ -38,17 +37,6 @@ _OWNED: Final[Mapping[str, str]] = {
     "seed": "Set Settings.seed.",
     "stop": "Set Settings.stop_sequences.",
 }
-
-# The schema keywords that OpenAI's strict mode accepts, from OpenAI's page on structured outputs.
-# The API answers 400 to other keywords, such as `default`.
-_STRICT_WORDS: Final = frozenset(
-    (
-        *("type", "properties", "required", "additionalProperties", "items", "enum", "const"),
-        *("anyOf", "$ref", "$defs", "definitions", "description", "title", "pattern", "format"),
-        *("multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
-        *("minItems", "maxItems"),
-    )
-)
 
 
 class ChatFields(NamedTuple):
@@ -148,32 +136,6 @@ def _response_format(output: OutputSpec | None, options: JsonObject) -> bytes:
     return b',"response_format":{"type":"json_schema","json_schema":' + named + b"}}"
 
 
-def is_strict(schema: object) -> bool:
-    """Whether OpenAI's strict mode accepts `schema`.
-
-    Strict mode requires that objects forbid additional properties and require all their properties.
-    """
-    is_plain = is_object(schema) and schema.get("type") == "object" and "anyOf" not in schema
-    return is_plain and _is_strict_part(schema)
-
-
-def _is_strict_part(part: object) -> bool:
-    if not is_object(part):
-        return True
-    if not part.keys() <= _STRICT_WORDS:
-        return False
-    properties, required = part.get("properties"), part.get("required")
-    names = set(properties) if is_object(properties) else set[str]()
-    if part.get("type") == "object" or "properties" in part:
-        needed = set(map(str, required)) if is_list(required) else set[str]()
-        if part.get("additionalProperties") is not False or names != needed:
-            return False
-    inner = [part.get("items"), *(part["anyOf"] if is_list(part.get("anyOf")) else ())]
-    for key in ("properties", "$defs", "definitions"):
-        inner += part[key].values() if is_object(part.get(key)) else ()
-    return all(map(_is_strict_part, inner))
-
-
 def tool_bytes(tool: ToolSpec) -> bytes:
     """Return the definition of a tool as JSON.
 
@@ -187,11 +149,7 @@ def tool_bytes(tool: ToolSpec) -> bytes:
     if options := TOOLS.options(tool):
         schema = object_in(parameters, place=f"tool {tool.name!r}: parameters")
         if options["strict"] and not is_strict(schema):
-            raise ConfigError(
-                f"tool {tool.name!r}: provider_options: strict: expected parameters that OpenAI's "
-                "strict mode takes (each object requires all its properties and forbids others), "
-                f"found {parameters:.200}. Fix: leave strict out, or change the parameters."
-            )
+            raise not_strict(tool, parameters)
         function += b"," + json_bytes(options)[1:-1]
     return b'{"type":"function","function":' + function + b"}}"
 

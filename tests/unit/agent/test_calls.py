@@ -392,6 +392,15 @@ def test_options_of_a_call_go_on_top_of_an_override() -> None:
     assert model.requests[0].settings == Settings(temperature=0.0, seed=5)
 
 
+def test_an_override_holds_where_the_program_chooses_a_model() -> None:
+    """A program that routes each call to a model would spend money in its tests."""
+    model = ScriptedModel(["one", "two"])
+
+    with refuse_requests(), AGENT.override(model=model):
+        assert "one" == AGENT.generate_sync("Hello", model="openai:gpt-5-mini").text
+        assert "two" == AGENT.with_options(model="openai:gpt-5-mini").generate_sync("Hello").text
+
+
 async def test_concurrent_tasks_do_not_see_each_others_override() -> None:
     """Tests of one suite may run in one event loop."""
     inside, done = asyncio.Event(), asyncio.Event()

@@ -14,7 +14,7 @@ from graphloop.agent.inputs import MessageInput, messages_of
 from graphloop.driver.pending import capability_of
 from graphloop.effects import AskHuman, CallTool
 from graphloop.errors import ConfigError, StoreError
-from graphloop.media import MediaPart, Url
+from graphloop.media import Inline, MediaPart, Url
 from graphloop.policy.approvals import issue
 from graphloop.providers.script import Entry
 from graphloop.run import evolve
@@ -35,6 +35,7 @@ from graphloop.values import (
     UserMessage,
 )
 from tests.strategies import call, fresh, reply, said
+from tests.unit.agent.doubles import gated
 
 PAY = ToolCall("p", "pay", '{"amount": 5}')
 
@@ -117,6 +118,14 @@ def test_an_answer_to_no_open_call_is_refused(answers: Answers, found: str) -> N
         handed(answers).check(Toolbox([]), ())
 
 
+def test_a_result_for_a_tool_that_runs_here_is_refused() -> None:
+    """The tool would run although the caller has done its work, and the result would be lost."""
+    toolbox = Toolbox([gated("pay")])
+
+    with pytest.raises(ConfigError, match=r"`tool_results`: expected .* of a client tool"):
+        handed(Answers(tool_results={"p": "paid"})).check(toolbox, ())
+
+
 QUESTION = AskHuman(1, "c0.0", PAY)
 
 
@@ -153,6 +162,10 @@ def test_a_conversation_is_approved_by_signed_tokens_only(
 LOOK = UserMessage((TextPart("go"), MediaPart("image/*", Url("https://a.test/b.png"))))
 
 
+def shown(data: bytes, name: str = "") -> UserMessage:
+    return UserMessage((TextPart("go"), MediaPart("image/png", Inline(data), name)))
+
+
 RESULT = ToolResult("c0.0", "p", "pay", "paid")
 
 
@@ -183,6 +196,8 @@ WRITTEN: list[MessageInput] = [
         ([UserMessage("go"), THOUGHT], [UserMessage("go"), said("well", PAY)], False),
         ([LOOK, THOUGHT], [UserMessage("go"), THOUGHT], False),
         ([LOOK, THOUGHT], [evolve(LOOK, origin="x"), THOUGHT], True),
+        ([shown(b"one"), THOUGHT], [shown(b"two"), THOUGHT], False),
+        ([shown(b"one"), THOUGHT], [shown(b"one", "a.png"), THOUGHT], True),
         (
             [UserMessage("go"), THOUGHT, RESULT, THOUGHT],
             [UserMessage("go"), THOUGHT, evolve(RESULT, content="not paid"), THOUGHT],

@@ -212,9 +212,9 @@ def test_instructions_that_are_no_text_are_refused() -> None:
     assert CANARY not in str(refused.value)
 
 
-def test_instructions_are_a_text_or_a_function() -> None:
-    wrong: Any = ["Be brief."]
-
+@pytest.mark.parametrize("wrong", [["Be brief."], lambda deps, more: "Be brief."])
+def test_instructions_are_a_text_or_a_function(wrong: Any) -> None:
+    """A function that no run could call is refused when the agent is made."""
     with pytest.raises(ConfigError, match="`instructions`: expected a text, or a function"):
         Agent(ScriptedModel(["hi"]), instructions=wrong)
 

@@ -408,12 +408,13 @@ def test_two_things_of_one_name_are_refused() -> None:
 
 def test_a_graph_that_brings_two_things_of_one_name_is_refused() -> None:
     first, second = (sub_graph(Agent(ScriptedModel([]), name=one), name="kid") for one in "ab")
-    retried, again = Retrying(first, 1, name="first"), Retrying(second, 1, name="second")
+    retried: Retrying[None] = Retrying(first, 1, name="first")
+    again: Retrying[None] = Retrying(second, 1, name="second")
     edges: Edges[None] = {retried: {...: again}, again: {...: END}}
 
     with pytest.raises(GraphError, match="two different agents are brought along as 'kid'"):
         Graph("desk", retried, edges)
-    same = Retrying(first, 1, name="same")
+    same: Retrying[None] = Retrying(first, 1, name="same")
     Graph("desk", retried, {retried: {...: same}, same: {...: END}})
 
 

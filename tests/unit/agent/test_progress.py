@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graphloop import Agent, tool
-from graphloop.parts.parts import Part, SubAgent
+from graphloop.parts.kinds import Part, SubAgent
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.testing import ScriptedModel
 from graphloop.tools import AnyTool, ToolContext, ToolProgress

@@ -9,7 +9,8 @@ import pytest
 
 from graphloop import Agent, EndReason, FinishReason, Graph, Pending, RunResult, Usage, budget
 from graphloop.agent.conversation_answers import conversation_digest
-from graphloop.agent.result import inform, shortfalls
+from graphloop.agent.hooks import inform
+from graphloop.agent.result import shortfalls
 from graphloop.driver import unseen_costs
 from graphloop.effects import AskHuman, CallTool, Effect
 from graphloop.limits import stop
@@ -126,7 +127,7 @@ def test_pending_calls_have_keys_in_request_order() -> None:
 
 def run(text: str, ending: Ending) -> Run[None]:
     """Return a run of one turn with this ending."""
-    step = StepResult(0, text, "", (), (), FinishReason.STOP, "", Usage(), "model", ())
+    step = StepResult(0, reply(text), (), (), Usage(), ())
     begun = fresh()
     return changed(begun, steps=begun.record.steps.append(step), ending=ending, node="END")
 

@@ -27,7 +27,7 @@ from graphloop import (
 from graphloop.agent.inputs import MessageInput
 from graphloop.agent.options import AgentOptions
 from graphloop.errors import BadReply, ConfigError, StoreError
-from graphloop.parts.parts import ErrorPart
+from graphloop.parts.kinds import ErrorPart
 from graphloop.providers.script import Entry
 from graphloop.run import evolve
 from graphloop.stores.base import Store
@@ -336,8 +336,9 @@ async def test_a_path_keeps_runs_by_their_ids(name: str, tmp_path: Path) -> None
         ("", "found ''"),
         ("x" * 201, "at most 200 characters.*found 201"),
         ("\ud800", "half a surrogate pair"),
+        ("r\nrun s: completed", "a control character"),
     ],
-    ids=["empty", "long", "half"],
+    ids=["empty", "long", "half", "line"],
 )
 async def test_an_id_that_no_store_can_write_down_is_refused(run_id: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):

@@ -14,7 +14,8 @@ from graphloop import END, Agent, EndReason, Graph
 from graphloop.errors import ConfigError, RunFailed
 from graphloop.events import CallbackReturned, Event, ModelReplied
 from graphloop.own_nodes import screen
-from graphloop.parts.parts import Part, StepFinish, TextDelta
+from graphloop.parts.kinds import Part, StepFinish
+from graphloop.providers import TextDelta
 from graphloop.providers.base import Delta, ModelSession
 from graphloop.providers.script import Entry
 from graphloop.rules import never
@@ -58,6 +59,51 @@ def test_a_blocked_question_gets_the_refusal_as_its_answer(parallel: bool) -> No
     assert (AssistantMessage((TextPart(REFUSAL),)),) == result.messages
     assert ["who won?"] == judge.heard
     assert parallel or not model.requests
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+async def test_a_blocked_message_is_not_read_with_the_next_question(parallel: bool) -> None:
+    """Neither in a chat, nor from a conversation that the caller carries."""
+    agent, _, model = asked(*["Boil it."] * 4, parallel=parallel)
+    chat = agent.chat()
+    await chat.send("how to cook eggs?")
+
+    refused = await chat.send("my card is 4111")
+    model.requests.clear()
+    await chat.send("how to cook leek?")
+    await agent.generate("how to cook rice?", messages=refused.conversation)
+
+    told = [tuple(request.messages) for request in model.requests]
+    roles = ["user", "assistant", "user", "assistant", "user"]
+    assert [roles] * 2 == [[message.role for message in messages] for messages in told]
+    assert "eggs" in str(told[1])
+    assert "4111" not in str(told)
+    assert "4111" in str(await chat.messages()), "the user sees what the user wrote"
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+async def test_a_message_that_is_blocked_in_a_running_stream_is_not_read_later(
+    parallel: bool,
+) -> None:
+    """What passed before it stays in the conversation."""
+
+    def read(arguments: dict[str, object]) -> str:
+        stream.steer("my card is 4111")
+        return "text"
+
+    model = ScriptedModel([reply(call("read")), *["Boil it."] * 2])
+    agent = Agent(model, screen=Judge(), screen_in_parallel=parallel, tools=[free("read", read)])
+    stream = agent.stream("how to cook eggs?")
+
+    refused = await stream.result()
+    model.requests.clear()
+    await agent.generate("how to cook rice?", messages=refused.conversation)
+
+    [request] = model.requests
+    assert EndReason.REFUSAL == refused.end_reason
+    assert "eggs" in str(tuple(request.messages))
+    assert "4111" not in str(tuple(request.messages))
+    assert "4111" not in str(refused.messages)
 
 
 @pytest.mark.parametrize("parallel", [False, True])

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from graphloop import Agent, tool
 from graphloop.cli.errors import Status
+from graphloop.media import MediaPart, image
 from graphloop.stores.codec import Codec
-from tests.unit.cli.command_line import STORE, here, refused, shown, write
+from graphloop.testing import ScriptedModel
+from tests.unit.cli.command_line import STORE, graphloop, here, refused, shown, write
 from tests.unit.cli.pay_desk import parked, timeless
 
 pytestmark = pytest.mark.usefixtures("pay_desk")
@@ -75,6 +78,25 @@ def test_a_replay_prints_the_events_and_the_last_state() -> None:
         "  assistant: Done.\n"
     )
     assert Path("paid").read_text(encoding="utf-8") == "5\n"
+
+
+def test_media_are_named_and_not_printed(tmp_path: Path) -> None:
+    """Their bytes say nothing to a reader, and may be millions."""
+    model = ScriptedModel([{"calls": [{"name": "look", "arguments": {}}]}, "A cat."])
+    picture = image(b"\x89PNG\r\n\x1a\n", name="a.png")
+
+    @tool
+    async def look() -> MediaPart:
+        """Look."""
+        return picture
+
+    agent = Agent(model, tools=[look], store=str(tmp_path / "media.db"))
+    agent.generate_sync(["What is it?", picture], run_id="r")
+
+    text = replayed("r", store=str(tmp_path / "media.db"))
+
+    assert "What is it? [image 'a.png' of type 'image/png']" in text
+    assert "content=[image 'a.png' of type 'image/png']" in text
 
 
 def test_upto_prints_an_earlier_state() -> None:
@@ -142,6 +164,39 @@ def test_json_is_the_journal_then_the_state() -> None:
     assert json.loads(end)["state"]["end_reason"] == "completed"
 
 
+HOSTILE = """
+from graphloop import Agent, tool
+
+@tool
+async def pay(amount: str) -> str:
+    "Pay."
+    raise ValueError(amount)
+
+def build(model):
+    return Agent(model, tools=[pay])
+
+PROMPT = "Pay 5."
+"""
+HOSTILE_SCRIPT = r"""
+- calls: [{name: "fly\e[31m\nout", arguments: {}}, {name: pay, arguments: {amount: "\e]0;x\a"}}]
+- text: Done.
+"""
+
+
+def test_a_model_cannot_write_to_the_terminal() -> None:
+    """Neither by the name of a call, nor through the traceback of a tool in the log."""
+    write({"desk.py": HOSTILE, "script.yaml": HOSTILE_SCRIPT})
+
+    run = graphloop("run", "desk.py", "--script", "script.yaml", *STORE, cwd=Path.cwd())
+    run_id = json.loads(here("runs", "--all", "--json", *STORE).stdout)["run_id"]
+    replay = here("replay", run_id, *STORE)
+
+    assert "ValueError" in run.stderr
+    assert "c0.0 fly[31m out denied" in replay.stdout
+    for text in (run.stdout, run.stderr, replay.stdout, replay.stderr):
+        assert text.replace("\n", "").isprintable()
+
+
 def test_a_denied_call_has_the_rule_or_person_that_denied_it() -> None:
     write({"pay/agent.py": DENYING, "pay/script.yaml": DENIED_SCRIPT})
     run_id = parked()
@@ -162,3 +217,14 @@ def test_a_denied_call_has_the_rule_or_person_that_denied_it() -> None:
         ("c1.0", ""),
         ("c1.1", ""),
     ]
+
+
+def test_the_end_of_a_child_shows_its_tokens_in_words() -> None:
+    """The whole account of a child is in --json; in a line it hides what the child said."""
+    run_id = parked("team")
+    shown("resume", run_id, "--approve", "always", *STORE)
+
+    (line,) = [one for one in shown("replay", run_id, *STORE).splitlines() if "ChildEnded" in one]
+
+    assert line.endswith("payer content=It is paid., end_reason=completed · 28 tokens"), line
+    assert '"spent":' in shown("replay", run_id, *STORE, "--json")

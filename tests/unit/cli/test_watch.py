@@ -1,14 +1,17 @@
 """`graphloop watch` follows a run of another process, and only reads the store."""
 
+import asyncio
 import json
 import signal
 from pathlib import Path
 
 import pytest
 
+from graphloop import Agent
 from graphloop.cli.errors import Status
+from graphloop.testing import ScriptedModel
 
-from .command_line import STORE, graphloop, refused, shown, started
+from .command_line import STORE, graphloop, here, refused, shown, started
 from .pay_desk import run_ids
 
 pytestmark = pytest.mark.usefixtures("pay_desk")
@@ -61,10 +64,53 @@ def test_ctrl_c_leaves_the_run_alone(pay_desk: Path) -> None:
     assert shown("replay", run_id, *STORE) == before
 
 
-def test_a_store_without_ends_is_refused(pay_desk: Path) -> None:
-    shown("run", "pay", "--store", "journals", status=Status.PARKED)
-    (file,) = (pay_desk / "journals").glob("*.jsonl")
+def test_a_run_in_a_directory_is_followed_to_its_end_by_its_graph(pay_desk: Path) -> None:
+    """JSON lines hold events alone; the table of the run's graph tells the end."""
+    store = ("--store", "journals")
+    shown("run", "pay", *store, status=Status.PARKED)
+    (run_id,) = run_ids("journals")
+    with started("watch", run_id[:8], *store, "--target", "pay", "--json", cwd=pay_desk) as watcher:
+        assert watcher.stderr is not None
+        assert watcher.stderr.readline() == f"{run_id[:8]}: not over\n"
+        assert "waits for c0.0: approval of pay(" in watcher.stderr.readline()
 
-    message = refused("watch", file.stem, "--store", "journals")
+        resume = ("resume", run_id, *store, "--target", "pay", "--approve", "always")
+        resumed = graphloop(*resume, cwd=pay_desk)
+        assert resumed.returncode == Status.OK, resumed.stderr
 
-    assert "expected a database" in message
+        out, err = watcher.communicate()
+
+    assert watcher.returncode == Status.OK
+    assert err.endswith(f"{run_id[:8]}: done\n")
+    assert shown("replay", run_id, *store, "--json") == out
+
+
+def test_a_run_that_was_cancelled_in_a_directory_is_a_failure() -> None:
+    """A script that watches a run goes by its exit status, whatever the store."""
+    asyncio.run(cancelled("journals"))
+
+    done = here("watch", "r", "--store", "journals", "--target", "pay/agent.py")
+
+    assert (Status.FAILED, "r: cancelled\n") == (done.returncode, done.stderr)
+
+
+async def cancelled(path: str) -> None:
+    """Leave a run of the target `pay` that its caller aborted."""
+    stream = Agent(ScriptedModel(["Never."]), store=path).stream("Pay 5.", run_id="r")
+    stream.abort()
+    await stream.result()
+
+
+def test_a_directory_needs_the_target_and_a_database_refuses_it() -> None:
+    shown("run", "team", "--store", "journals", status=Status.PARKED)
+    shown("run", "pay", *STORE, status=Status.PARKED)
+    (child, root) = sorted(run_ids("journals"), key=len, reverse=True)
+    (known,) = run_ids("runs.db")
+
+    bare = refused("watch", root, "--store", "journals")
+    below = refused("watch", child, "--store", "journals", "--target", "team")
+    idle = refused("watch", known, *STORE, "--target", "pay")
+
+    assert f"--target: expected the target of run '{root}', found none" in bare
+    assert f"is a part of run '{root}'" in below
+    assert "--target would have no effect: runs.db records when a run ends" in idle

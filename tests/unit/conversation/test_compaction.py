@@ -10,6 +10,7 @@ from graphloop.conversation.compaction import (
     LayerEffect,
     protected,
     prune,
+    prune_media,
     prune_tool_results,
     remaining,
     summarized,
@@ -21,6 +22,7 @@ from graphloop.errors import ConfigError
 from graphloop.media import Inline, MediaPart, Url
 from graphloop.run import History
 from graphloop.values import (
+    AssistantMessage,
     Message,
     ReasoningPart,
     SystemMessage,
@@ -164,6 +166,44 @@ def test_images_and_files_are_counted_in_the_note() -> None:
 
     assert "[pruned: 4 characters, 2 files]" == wrong(once[2]).content
     assert once == prune_tool_results(once, 1)
+
+
+def test_old_media_become_a_note_before_anything_else_goes() -> None:
+    """A picture costs as much as pages of text, and the model has said what it saw."""
+    image = MediaPart("image/png", Inline(b"x"), "a.png")
+    spoken = AssistantMessage((TextPart("here"), image), "w")
+    messages = (
+        UserMessage((TextPart("look"), image)),
+        *(said(call()), result((TextPart("seen"), image))),
+        *(UserMessage((image,), origin="prepare_step"), spoken, said("b"), *turn()),
+    )
+
+    after = prune_media(messages, 1)
+
+    note = TextPart("[pruned: image 'a.png' of type 'image/png']")
+    assert messages[0] is after[0]
+    assert ("c0.0", (TextPart("seen"), note)) == (wrong(after[2]).key, wrong(after[2]).content)
+    assert (note,) == wrong(after[3]).content
+    assert (TextPart("here"),) == wrong(after[4]).parts
+    assert after[5:] == messages[5:]
+    pruned = prune(messages, Compaction(4_000, keep_recent_turns=1), PLAIN, 4_000)
+    assert "prune_media" == pruned.layers[0].layer
+
+
+def test_media_that_cost_no_more_than_their_note_stay() -> None:
+    """A short text file would become longer."""
+    short = MediaPart("text/plain", Inline(b"yes"), "answer.txt")
+    messages = (UserMessage("go"), said(call()), result((short,)), *turn())
+
+    assert messages == prune_media(messages, 1)
+
+
+def test_a_reply_of_media_alone_stays() -> None:
+    """Servers refuse a reply without any part."""
+    drawn = AssistantMessage((MediaPart("image/png", Inline(b"x")),), "w")
+    messages = (UserMessage("go"), drawn, *turn(), *turn())
+
+    assert drawn is prune_media(messages, 1)[1]
 
 
 # --- layers

@@ -318,7 +318,7 @@ def test_an_asynchronous_function_of_states_is_refused(option: str) -> None:
     """It would have to be awaited."""
     own = Graph("kid", route, {route: {...: END}})
     child: object = own if option == "state" else agent("42")[0]
-    node: SubGraph[Ticket] = sub_graph(wrong(child), **wrong({option: later}))
+    node: SubGraph[Ticket] = wrong(sub_graph(wrong(child), **wrong({option: later})))
     graph: Graph[Ticket] = Graph("a", node, {node: {...: END}}, state_type=Ticket)
 
     with pytest.raises(ConfigError, match=f"`{option}` of node '.*' returns .*has to be awaited"):

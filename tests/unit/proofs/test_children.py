@@ -8,7 +8,7 @@ from graphloop.agent.agent import Agent
 from graphloop.agent.graph import Graph
 from graphloop.agent.sub_agents import AgentTool
 from graphloop.graph import END
-from graphloop.own_nodes.sub_graphs import SubGraph, sub_graph
+from graphloop.own_nodes.sub_graphs import StatelessSubGraph, sub_graph
 from graphloop.policy.policy import allow, deny
 from graphloop.proofs.checking import check
 from graphloop.proofs.report import PROPERTIES
@@ -36,13 +36,13 @@ MODEL = ScriptedModel([])
 GREEDY = Agent(MODEL, name="greedy", gate=allow("*"), budget=Budget(tool_calls=50))
 
 
-def agent_with(child: SubGraph[None] | Agent) -> Agent:
+def agent_with(child: StatelessSubGraph | Agent) -> Agent:
     """Return an agent of one tool call that may not write, and has a child as a tool."""
     tool = child.as_tool(description="d") if isinstance(child, Agent) else desk(child)
     return Agent(MODEL, tools=[tool], gate=deny("write*"), budget=Budget(tool_calls=1))
 
 
-def desk(child: SubGraph[None]) -> AgentTool:
+def desk(child: StatelessSubGraph) -> AgentTool:
     """Return a tool that is a graph of one node."""
     graph: Graph[None] = Graph("desk", child, {child: {...: END}})
     return graph.as_tool(None, description="d")

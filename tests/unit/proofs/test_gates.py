@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from graphloop import END, Edges, Graph, node
-from graphloop.nodes import Append, Approve, Critique, Gate, ModelCall, PrepareStep
-from graphloop.outcomes import Accepted, Calls, Final, Outcome, Ready, Rejected, Settled
+from graphloop.nodes import (
+    Append,
+    Approve,
+    Critique,
+    Gate,
+    ModelCall,
+    PrepareStep,
+    Screen,
+    Screened,
+)
+from graphloop.outcomes import (
+    Accepted,
+    Blocked,
+    Calls,
+    Final,
+    Outcome,
+    Passed,
+    Ready,
+    Rejected,
+    Settled,
+)
 from graphloop.own_nodes import Asking, ask_person
 from graphloop.proofs.checking import check
 from graphloop.proofs.report import Ignore
@@ -131,3 +152,61 @@ def test_a_node_that_acts_asks_in_a_node_of_its_own() -> None:
     report = Graph("desk", publish_when_asked, {publish_when_asked: {...: END}}).check()
 
     assert "GL10" in {one.code for one in report.findings}
+
+
+class Known(Outcome):
+    """The user is an employee."""
+
+
+class Stranger(Outcome):
+    """The user is anybody."""
+
+
+@node
+async def greet(state: None) -> Known | Stranger:
+    """Look the user up."""
+    return Stranger()
+
+
+SCREEN = Screen(("polite",))
+LOOP: Edges[None] = {PREPARE: {Ready: MODEL, ...: END}, MODEL: {...: APPEND}, APPEND: {...: END}}
+
+
+def warnings(start: Any, edges: Edges[None]) -> list[tuple[str, tuple[str, ...]]]:
+    report = Graph("desk", start, edges).check()
+    assert report.ok or any(one.code == "GL3" for one in report.findings)
+    return [(one.node, one.witness) for one in report.findings if one.severity == "warning"]
+
+
+@pytest.mark.parametrize(
+    ("start", "rows", "way"),
+    [
+        (SCREEN, {SCREEN: {Passed: PREPARE, ...: END}}, ()),
+        (SCREEN, {SCREEN: {Passed: PREPARE, Blocked: APPEND, ...: END}}, ()),
+        (greet, {greet: {...: SCREEN}, SCREEN: {Passed: PREPARE, ...: END}}, ()),
+        (
+            greet,
+            {greet: {Known: PREPARE, ...: SCREEN}, SCREEN: {Passed: PREPARE, ...: END}},
+            ("greet", "prepare_step", "model_call"),
+        ),
+        (SCREEN, {SCREEN: {...: PREPARE}}, ("screen", "prepare_step", "model_call")),
+    ],
+)
+def test_a_way_past_the_screen_to_a_model_is_a_warning(
+    start: Any, rows: Edges[None], way: tuple[str, ...]
+) -> None:
+    """A screen that a way goes past protects the others alone; the user sees no difference."""
+    expected = [("model_call", way)] if way else []
+
+    assert expected == warnings(start, {**rows, **LOOP})
+
+
+def test_a_model_that_is_asked_beside_its_screen_is_no_warning() -> None:
+    beside: Screened[None] = Screened(MODEL, ("polite",))
+    rows: Edges[None] = {
+        PREPARE: {Ready: beside, ...: END},
+        beside: {...: APPEND},
+        APPEND: {...: END},
+    }
+
+    assert [] == warnings(PREPARE, rows)

@@ -45,7 +45,7 @@ def test_every_limit_of_those_above_holds_below() -> None:
     inner = sub_graph(ungated(), name="inner", model=model, budget=Budget(usd=100))
     middle: Graph[None] = Graph("middle", inner, {inner: {...: END}})
     outer = sub_graph(middle, name="middle", model=model, budget=Budget(tool_calls=5))
-    graph = NodeGraph("outer", outer, {outer: {...: END}})
+    graph: NodeGraph[None] = NodeGraph("outer", outer, {outer: {...: END}})
 
     told = [one.budget for one in graph_uses(graph, Budget(usd=1)).reported]
     (finding,) = [one for one in check(graph, budget=Budget(usd=1)).findings if one.code == "GL9"]
@@ -58,7 +58,7 @@ def test_every_limit_of_those_above_holds_below() -> None:
 def test_an_agent_does_not_hide_a_graph_of_the_same_name() -> None:
     """What a node brings along is what it runs."""
     own = sub_graph(ungated(), name="desk", model=ScriptedModel([]))
-    graph = NodeGraph("outer", own, {own: {...: END}})
+    graph: NodeGraph[None] = NodeGraph("outer", own, {own: {...: END}})
     graph.agents = {"desk": nest(ungated(), 1)}
 
     assert ["bad"] == [one.graph.name for one in graph_uses(graph, None).reported[1:]]
@@ -70,7 +70,7 @@ def test_the_gates_of_all_above_hold_below() -> None:
     inner = sub_graph(nest(ungated(), 1), name="inner", model=model, gate=allow("pay*"))
     middle: Graph[None] = Graph("middle", inner, {inner: {...: END}})
     outer = sub_graph(middle, name="middle", model=model, gate=deny("pay*"))
-    graph = NodeGraph("outer", outer, {outer: {...: END}})
+    graph: NodeGraph[None] = NodeGraph("outer", outer, {outer: {...: END}})
 
     assert not any(one.code == "GL9" for one in check(middle).findings)
     (finding,) = [one for one in check(graph).findings if one.code == "GL9"]

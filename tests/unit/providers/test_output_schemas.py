@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from graphloop.errors import ConfigError
 from graphloop.providers.anthropic.output_schema import closed_schema, refused_part
-from graphloop.providers.openai_chat.encode import is_strict
+from graphloop.providers.strict_schema import is_strict
 
 NUMBER = {"type": "number"}
 CLOSED: dict[str, Any] = {

@@ -7,9 +7,12 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphloop import Agent
 from graphloop.events import CallCheck, Event
 from graphloop.graph import NodeGraph
 from graphloop.policy.approvals import Approval
+from graphloop.stores.memory import MemoryStore
+from graphloop.testing import ScriptedModel
 from graphloop.tools.outcome import ToolOutcome
 from graphloop.views.drawing import visible
 from graphloop.views.sequences import (
@@ -57,6 +60,18 @@ def test_a_sequence_has_every_message_of_a_run() -> None:
     sent = sequence(graph, journal(graph, approval=Approval(True)))
     kinds = [message.source.kind for message in sent]
     assert kinds.index("model") < kinds.index("person") < kinds.index("tool")
+
+
+async def test_media_of_a_question_are_named() -> None:
+    """Their bytes would fill the picture, and their number alone says little."""
+    store = MemoryStore()
+    agent = Agent(ScriptedModel(["A cat."]), store=store)
+    result = await agent.generate(["What is it?", b"\x89PNG\r\n\x1a\n"], run_id="r")
+
+    lines = told(loop(), [*await store.load("r")])
+
+    assert "A cat." == result.text
+    assert "What is it? [image]" == lines[0][2]
 
 
 def test_the_last_message_of_a_parked_run_is_its_question() -> None:

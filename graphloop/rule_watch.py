@@ -1,4 +1,4 @@
-"""Watch: enforces the temporal rules of a run while the kernel follows the table.
+"""Rule watch: enforces the temporal rules of a run while the kernel follows the table.
 
 The state of each rule is a part of the run, so journals, forks and replays restore it. The kernel
 skips this module for a run without rules.

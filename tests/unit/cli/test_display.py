@@ -1,4 +1,4 @@
-"""A run on a screen: plain lines for a pipe, live lines on a terminal, and JSON lines."""
+"""A run on a display: plain lines for a pipe, live lines on a terminal, and JSON lines."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from graphloop import Agent, EndReason, Usage
-from graphloop.cli.screen import JsonScreen, TextScreen
+from graphloop.cli.display import JsonDisplay, TextDisplay
 from graphloop.errors import Overloaded
 from graphloop.events import Setup
-from graphloop.parts.parts import (
+from graphloop.parts.kinds import (
     ErrorPart,
     Finish,
     Part,
@@ -46,9 +46,9 @@ ANSWER = ToolResultPart(ToolResult("c0.0", "id", "final_answer", '{"city": "Lisb
 
 def test_a_part_is_its_type_and_its_fields(capsys: pytest.CaptureFixture[str]) -> None:
     """Programs read these names, so they do not change."""
-    screen = JsonScreen()
+    display = JsonDisplay()
     for part in (TextDelta("é\n\x1b"), RESULT, ErrorPart(Overloaded("busy")), FINISH):
-        screen.show(part, None)
+        display.show(part, None)
 
     text, result, error, finish = map(json.loads, capsys.readouterr().out.splitlines())
     assert text == {"type": "text-delta", "text": "é\n\x1b"}
@@ -71,12 +71,12 @@ def test_a_part_is_its_type_and_its_fields(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_only_parts_are_on_the_stdout_of_json(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = JsonScreen()
-    with screen.open():
+    display = JsonDisplay()
+    with display.open():
         print("from a tool")  # noqa: T201 - a tool may print
-        screen.note("a note")
-        screen.asked("hello")
-        screen.show(TextDelta("a\u202e"), None)
+        display.note("a note")
+        display.asked("hello")
+        display.show(TextDelta("a\u202e"), None)
 
     assert capsys.readouterr() == (
         '{"type":"text-delta","text":"a\\u202e"}\n',
@@ -88,7 +88,7 @@ def test_the_last_json_line_has_the_answer(capsys: pytest.CaptureFixture[str]) -
     """The answer may not have been streamed."""
     result = Agent(ScriptedModel(["It is done."])).generate_sync("x")
 
-    JsonScreen().show(FINISH, result.run)
+    JsonDisplay().show(FINISH, result.run)
 
     last = json.loads(capsys.readouterr().out)
     assert (last["type"], last["text"]) == ("finish", "It is done.")
@@ -125,10 +125,10 @@ SERVER_STATES: tuple[ProviderToolState, ...] = ("started", "running", "done", "f
 def test_a_pipe_gets_plain_lines(
     parts: tuple[Part, ...], expected: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    screen = TextScreen()
-    with screen.open():
+    display = TextDisplay()
+    with display.open():
         for part in parts:
-            screen.show(part, None)
+            display.show(part, None)
 
     assert capsys.readouterr().out.splitlines() == expected
 
@@ -138,9 +138,9 @@ def test_warnings_are_on_stderr_and_messages_of_nodes_on_stdout(
 ) -> None:
     messages = History[Message]((UserMessage("Shorter.", origin="critique"),))
     run = Run(id="r", node="model_call", state=None, setup=Setup("m"), at=0.0, messages=messages)
-    screen = TextScreen()
-    screen.show(StepStart(1), run)
-    screen.show(Warned("careful"), run)
+    display = TextDisplay()
+    display.show(StepStart(1), run)
+    display.show(Warned("careful"), run)
 
     assert capsys.readouterr() == ("↩ critique: Shorter.\n", "warning: careful\n")
 

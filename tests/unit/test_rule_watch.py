@@ -21,6 +21,14 @@ from graphloop.loop import Standard, standard_edges
 from graphloop.outcomes import Outcome, Settled
 from graphloop.policy.approvals import Approval
 from graphloop.replay import replay
+from graphloop.rule_watch import (
+    before_the_run,
+    on_effects,
+    on_leaving,
+    on_returning,
+    restrained,
+    run_again,
+)
 from graphloop.rules import Rules, at_most, at_most_once, never, only_after
 from graphloop.rules.automata import Happening, approved_call, ran, returned
 from graphloop.rules.monitor import Monitor
@@ -29,14 +37,6 @@ from graphloop.testing.sim import Simulation, World, simulate
 from graphloop.tools.outcome import ToolOutcome
 from graphloop.turn import CallVerdict
 from graphloop.values import Message, ModelRequest, Reply, ToolResult
-from graphloop.watch import (
-    before_the_run,
-    on_effects,
-    on_leaving,
-    on_returning,
-    restrained,
-    run_again,
-)
 from tests.strategies import QUESTION, SETUP, call, replied, reply
 
 RUN, ASKED, DENIED = CallVerdict("run"), CallVerdict("run", asked=True), CallVerdict("deny", "no")

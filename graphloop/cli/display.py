@@ -1,4 +1,4 @@
-"""Screen: show a run as lines of text for people, or as JSON lines for programs.
+"""Display: show a run as lines of text for people, or as JSON lines for programs.
 
 On a terminal, finished lines scroll up. Below them, live lines show the model's unfinished line,
 the running calls and a status. On other outputs, the lines are plain, and the model's text is
@@ -46,11 +46,11 @@ from .errors import tell_error
 from .text import ASKED_MAX, agents_text, call_text, clean, counted, one_line, safe_json
 
 __all__ = [
-    "JsonScreen",
-    "Screen",
-    "TextScreen",
+    "Display",
+    "JsonDisplay",
+    "TextDisplay",
     "ask_text",
-    "screen_for",
+    "display_for",
     "state_text",
     "tokens_text",
 ]
@@ -66,7 +66,7 @@ MARKS: Final = {"ok": ("✓", "green"), "denied": ("⊘", "yellow"), "not_run": 
 
 
 @final
-class JsonScreen:
+class JsonDisplay:
     """Writes one JSON object per line, for each part of a run's stream.
 
     A line has the `type` and the fields of a part in `graphloop.parts.parts`. A line of type
@@ -116,7 +116,7 @@ class JsonScreen:
 
 
 @final
-class TextScreen:
+class TextDisplay:
     """Shows a run as lines of text; on a terminal, with colours and live lines at the bottom."""
 
     def __init__(self) -> None:
@@ -309,12 +309,12 @@ class TextScreen:
         yield f"{time.monotonic() - self._started:.1f} s"
 
 
-Screen: TypeAlias = TextScreen | JsonScreen
+Display: TypeAlias = TextDisplay | JsonDisplay
 
 
-def screen_for(*, as_json: bool) -> Screen:
-    """Return a screen that shows a run as JSON lines or as text."""
-    return JsonScreen() if as_json else TextScreen()
+def display_for(*, as_json: bool) -> Display:
+    """Return a display that shows a run as JSON lines or as text."""
+    return JsonDisplay() if as_json else TextDisplay()
 
 
 def ask_text(ask: Ask | Pending) -> str:

@@ -1,0 +1,167 @@
+"""The official SDK reads Responses as our decoder does, and takes what our encoder sends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from openai import (
+    APIStatusError,
+    AsyncOpenAI,
+    AuthenticationError,
+    InternalServerError,
+    RateLimitError,
+)
+from openai.types.responses import (
+    Response,
+    ResponseInputParam,
+    ResponseStreamEvent,
+    ToolParam,
+)
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from graphloop.errors import AuthenticationFailed, Overloaded, ProviderError, RateLimited
+from graphloop.providers.openai_responses.server_tools import (
+    openai_code_interpreter,
+    openai_file_search,
+    openai_image_generation,
+    openai_web_search,
+)
+from graphloop.values import ModelRequest, OutputSpec, ToolResult, ToolSpec, UserMessage
+from tests.responses_talk import ITEMS, RESPONSES, WIRE, body, stream
+from tests.transcripts import decoded
+from tests.wire_server import Answer, WireServer, json_answer
+
+EVENTS: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+INPUT: TypeAdapter[Any] = TypeAdapter(ResponseInputParam)
+TOOLS: TypeAdapter[Any] = TypeAdapter(list[ToolParam])
+
+
+async def theirs(answer: Answer) -> Response:
+    """Return what the SDK's own accumulator makes of `answer`."""
+    async with (
+        WireServer([answer]) as server,
+        AsyncOpenAI(base_url=server.url, api_key="k", max_retries=0) as client,
+        client.responses.stream(model="m", input="Hi") as events,
+    ):
+        return await events.get_final_response()
+
+
+# The SDK refuses two calls of one id, which some servers send.
+REGULAR = [name for name in ITEMS if name != "same call ids"]
+
+
+@pytest.mark.parametrize("name", REGULAR)
+def test_the_official_sdk_reads_the_same_reply(name: str) -> None:
+    """What we make of a stream is what its inventor makes of it."""
+    _, reply = decoded(WIRE, RESPONSES[name])
+
+    response = asyncio.run(theirs(Answer([RESPONSES[name]])))
+
+    said = response.output_text
+    for item in response.output:
+        for part in item.content if item.type == "message" else ():
+            said += part.refusal if part.type == "refusal" else ""
+    calls = [item for item in response.output if item.type == "function_call"]
+    assert said == reply.message.text
+    if name != "made-up parallel call":
+        assert [(call.call_id, call.name, call.arguments) for call in calls] == [
+            (call.id, call.name, call.arguments) for call in reply.message.calls
+        ]
+    used = response.usage
+    assert used is not None
+    ours = reply.usage
+    cached = ours.cache_read_tokens + ours.cache_write_tokens
+    assert used.input_tokens == ours.input_tokens + cached
+    assert used.output_tokens == ours.output_tokens
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_every_regular_event_is_one_of_the_wire(name: str) -> None:
+    """The SDK reads events without checking them; a wrong fixture would prove nothing."""
+    for event in stream(ITEMS[name]):
+        assert EVENTS.validate_python(event).type == event["type"]
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_a_reply_and_its_results_are_input_that_the_sdk_takes(name: str) -> None:
+    """The next request is valid for the server, by its vendor's own types."""
+    _, reply = decoded(WIRE, RESPONSES[name])
+    results = [
+        ToolResult(f"k{at}", call.id, call.name, "done")
+        for at, call in enumerate(reply.message.calls)
+    ]
+
+    sent = body(ModelRequest((UserMessage("Go."), reply.message, *results)))["input"]
+
+    # The vendor's types check lists while they are read, so the input is written again.
+    assert INPUT.dump_json(INPUT.validate_python(sent))
+    answered = {item["call_id"] for item in sent if item.get("type") == "function_call_output"}
+    assert answered == {item["call_id"] for item in sent if item.get("type") == "function_call"}
+
+
+def test_the_tools_are_those_of_the_sdk() -> None:
+    """Functions and the server's own."""
+    own = [openai_web_search(), openai_file_search(["vs_1"]), openai_code_interpreter()]
+    specs = [tool.spec for tool in (*own, openai_image_generation())]
+    function = ToolSpec("pay", "Pay.", '{"type":"object","properties":{}}')
+
+    sent = body(ModelRequest((UserMessage("Go."),), (function, *specs)))["tools"]
+
+    assert TOOLS.dump_json(TOOLS.validate_python(sent))
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "their_error", "our_error"),
+    [
+        (401, "invalid_api_key", AuthenticationError, AuthenticationFailed),
+        (429, "rate_limit_exceeded", RateLimitError, RateLimited),
+        (500, "server_error", InternalServerError, Overloaded),
+    ],
+)
+def test_the_official_sdk_takes_a_refusal_for_the_same(
+    status: int,
+    kind: str,
+    their_error: type[APIStatusError],
+    our_error: type[ProviderError],
+) -> None:
+    """What our own tests send as an error is one to the wire's inventor, of the same class."""
+    refusal = f'{{"error":{{"message":"No.","type":"{kind}","param":null,"code":"{kind}"}}}}'
+
+    with pytest.raises(their_error) as raised:
+        asyncio.run(theirs(json_answer(status, refusal)))
+
+    ours = WIRE.error(status, refusal.encode())
+    assert (raised.value.status_code, type(ours)) == (status, our_error)
+
+
+class Answered(BaseModel):
+    """An answer."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    city: str
+    degrees: list[float]
+
+
+def test_the_form_of_an_answer_is_what_the_official_sdk_sends() -> None:
+    """A pydantic model as the SDK's own helper sends it, strict, field for field."""
+
+    async def sent_by_sdk() -> bytes:
+        async with (
+            WireServer([Answer([RESPONSES["text"]])]) as server,
+            AsyncOpenAI(base_url=server.url, api_key="k", max_retries=0) as client,
+            client.responses.stream(model="m", input="Hi", text_format=Answered) as events,
+        ):
+            async for event in events:
+                if event.type == "response.created":
+                    break
+        return server.requests[0].body
+
+    output = OutputSpec("Answered", json.dumps(Answered.model_json_schema()))
+    ours = body(ModelRequest((UserMessage("Hi"),), output=output))
+
+    expected = json.loads(asyncio.run(sent_by_sdk()))
+    assert ours["text"] == expected["text"]
