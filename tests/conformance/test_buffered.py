@@ -229,13 +229,13 @@ async def test_what_is_no_whole_reply_is_an_error(
 async def test_a_reply_without_its_finish_is_cut(case: Case) -> None:
     """A gateway that gave up leaves the reason out."""
     message = {"role": "assistant", "content": "Half an"}
-    body = {
+    bodies: Mapping[str, Mapping[str, object]] = {
         "anthropic": {"content": [{"type": "text", "text": "Half an"}], "usage": {}},
         "openai": {"choices": [{"index": 0, "message": message, "finish_reason": None}]},
-    }[case.whole.name]
+    }
 
     with pytest.raises(StreamTruncated):
-        await reply_to(case, *[Answer([json.dumps(body).encode()], headers=JSON)] * 2)
+        await reply_to(case, *[in_json(bodies[case.whole.name])] * 2)
 
 
 @on_every_wire
