@@ -135,7 +135,8 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
     It is no async generator, because the event loop tracks each generator, at a cost per call.
     `run` is the run that asks, for its observers. `reported` is the server's latest usage report;
     None if the call failed before any output. `stream` is the reply of the session, from the first
-    `__anext__` on; a caller that awaits its items itself passes each to `hear` or `fail`.
+    `__anext__` on. A caller may await its items; it passes each to `hear`, and an exception to
+    `fail`.
     """
 
     models: Models[S]
