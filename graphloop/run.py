@@ -15,7 +15,7 @@ from enum import StrEnum
 from itertools import chain
 from typing import Any, Final, Generic, TypeVar, cast, final, overload
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from .effects import CallTool, Effect, StartRun
 from .events import Cancelled, Failure, Setup
@@ -222,10 +222,10 @@ class Counters(Struct, frozen=True):
         measured: the last measured size of the conversation.
     """
 
-    tool_errors: Mapping[str, int] = field(default_factory=dict[str, int])
+    tool_errors: Mapping[str, int] = {}
     denials: int = 0
-    rejections: Mapping[str, int] = field(default_factory=dict[str, int])
-    by_node: Mapping[str, int] = field(default_factory=dict[str, int])
+    rejections: Mapping[str, int] = {}
+    by_node: Mapping[str, int] = {}
     measured: Measured = Measured()
 
 
@@ -285,7 +285,7 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
     seq: int = 1
     messages: History[Message] = EMPTY
     turn: Turn = Turn()
-    pending: Mapping[int, Effect] = field(default_factory=dict[int, Effect])
+    pending: Mapping[int, Effect] = {}
     next_effect: int = 1
     started: frozenset[int] = frozenset()
     spent: Spent = NOTHING_SPENT

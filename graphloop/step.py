@@ -315,7 +315,7 @@ def _started(graph: NodeGraph[S], node: str, turn: Turn, key: str) -> Turn:
     if place is None:
         return turn
     has_started = turn.started >> place & 1 and place not in turn.again
-    if has_started or (turn.results and turn.results[place] is not None):
+    if has_started or any(turn.results[place : place + 1]):
         found = f"asked for call {key}, which has started or has its result."
         raise _broken(graph, node, found, "ask for each call of a turn once.")
     return evolve(turn, started=turn.started | 1 << place)

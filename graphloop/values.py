@@ -2,10 +2,11 @@
 
 Roles are the strings of the OpenAI wire (system, user, assistant, tool). Every value is a frozen
 `msgspec.Struct`: it is created ten times faster than a frozen dataclass and needs no JSON schema of
-its own. `evolve` makes a changed copy. Values form no reference cycles, so the garbage collector
-skips them (`gc=False`); with many live runs it would take most of the time. Data that only one wire
-understands stays JSON text (`extra`, `OpaquePart`), so that it survives a round trip to the same
-wire. The arguments of a call stay the model's string until the tool runs.
+its own; a default `[]` or `{}` is a new one for each. `evolve` makes a changed copy. Values form no
+reference cycles, so the garbage collector skips them (`gc=False`); with many live runs it would
+take most of the time. Data that only one wire understands stays JSON text (`extra`, `OpaquePart`),
+so that it survives a round trip to the same wire. The arguments of a call stay the model's string
+until the tool runs.
 """
 
 from __future__ import annotations

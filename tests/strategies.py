@@ -107,6 +107,7 @@ __all__ = [
     "fresh",
     "loop",
     "media_parts",
+    "media_sources",
     "messages",
     "replied",
     "replies",
@@ -297,7 +298,8 @@ event_kinds: dict[type[Event], st.SearchStrategy[Event]] = {
 @st.composite
 def _event(draw: st.DrawFn) -> Event:
     # Its own strategy, because Hypothesis warns of a strategy whose repr is very long.
-    return draw(st.one_of(*event_kinds.values()))
+    kinds: st.SearchStrategy[Event] = st.one_of(*event_kinds.values())
+    return draw(kinds)
 
 
 events = _event()

@@ -56,7 +56,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
             that JSON can express, or `json_output(schema)`. Without it, the output is a text.
         deps_type: the type of `deps`, an object that callers give the functions of a run. Tools
             read it as `context.deps` (`ToolContext[Deps]`), other functions as `info.deps`.
-        options: see `AgentOptions`.
+        options: see `graphloop.agent.AgentOptions` and, for `tools` or `store`, its `RunOptions`.
 
     Raises:
         ConfigError: an option, the model or a tool is invalid; no request has been sent.
@@ -82,7 +82,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
 
     def __repr__(self) -> str:
         model = self.model if isinstance(self.model, str) else self.model.label
-        tools = len(self._terms.tool_names)
+        tools = len(self.options.get("tools", ()))
         return f"<Agent {self.name!r}: {model}, {tools} {'tool' if tools == 1 else 'tools'}>"
 
     def _repr_mimebundle_(self, **_: object) -> Mapping[str, str]:

@@ -137,7 +137,9 @@ class RunOptions(ModelSettings[DepsT], Generic[DepsT], total=False):
 
 
 class AgentOptions(RunOptions[DepsT], Generic[DepsT], total=False):
-    """The options of an agent: the options of every run, and those of the standard loop.
+    """The options of an agent: those of every run, and of the standard loop.
+
+    The options of every run, such as `tools`, `gate` and `store`, are in `RunOptions`.
 
     `name`: the agent's name in journals and diagrams (default "agent").
     `max_steps`: the maximum number of turns (default 20, at least 1).

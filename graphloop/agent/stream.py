@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Generic, final
+from typing import Final, Generic, final
 
 from ..driver import AsyncDriver, ChildStep, Shown, unseen_costs
 from ..errors import ConfigError, RunFailed
@@ -20,13 +20,17 @@ from ..providers import TextDelta
 from ..run import EndReason, Run
 from ..step import Step
 from ..tools import ToolProgress
-from ..values import UserMessage
+from ..values import UserMessage, evolve
 from .hooks import inform
+from .inputs import PromptInput, asked_message
 from .result import RESTING, OutputT_co, RunHandle, RunResult, S, log_warnings
 
 __all__ = ["RunStream"]
 
 LEFT = "the stream was left before the run ended; a run with a store can be resumed by its id"
+
+NO_READER: Final = asyncio.Event()
+"""Stands in for the event of readers that wait while another reader drives."""
 
 
 @final
@@ -37,14 +41,13 @@ class RunStream(Generic[OutputT_co, S]):
     later. `abort` ends the run; `aclose`, or cancelling a reader, ends the stream.
 
     Args:
-        open_run: prepares the run at the first read. Its error becomes the stream's error part and
-            the error of `result`.
+        open_run: prepares the run at the first read; its error becomes the error of `result`.
         graph: the graph that runs; None if the run cannot start.
         keep: whether parts are kept for all readers (a call for the result alone needs none).
         has_objects: whether the answer has an `output_type`.
 
-    `on_over` is awaited once the stream ends. `found` is the initial state of a resumed run. `cut`
-    says that the caller who iterates the run was cancelled, and can continue the run.
+    `on_over` is awaited once the stream ends. `found` is the initial state of a resumed run. If
+    `cut`, the caller who iterates the run was cancelled, and can continue the run.
     """
 
     def __init__(
@@ -63,7 +66,7 @@ class RunStream(Generic[OutputT_co, S]):
         self._opened: RunHandle[S] | None = None
         self._view: PartView[S] | None = None
         self._objects: ObjectView | None = None
-        self._rests: asyncio.Event | None = None
+        self._rests = NO_READER
         self._shows_text, self._reported, self._uncounted = False, 0, (False, False)
         self._driven = self._over = self._closed = self._waits = self.cut = self._talking = False
         self._say: Steered | None = None
@@ -148,26 +151,26 @@ class RunStream(Generic[OutputT_co, S]):
         """
         self._tell(lambda driver: driver.abort(str(reason), after_step=after_step))
 
-    def steer(self, message: str) -> None:
+    def steer(self, message: PromptInput) -> None:
         """Add a message that the model reads in its next turn.
 
         A stop condition or a final answer does not end the run before the message is read; hard
         limits such as `max_steps` do.
 
         Raises:
-            ConfigError: the message is not a string, or the stream has ended.
+            ConfigError: the message is no prompt, or the stream has ended.
         """
         said = self._said("steer", message, "steering")
         self._tell(lambda driver: driver.queue(said, follow_up=False))
 
-    def follow_up(self, message: str) -> None:
+    def follow_up(self, message: PromptInput) -> None:
         """Add a message that the model reads after its final answer; several are read in order.
 
         Each answer passes its checks before the model reads the next message. A run that has no
         step left for the message ends by `max_steps`, and the message gets no answer.
 
         Raises:
-            ConfigError: the message is no string, the stream ended, or the graph has no `Verify`.
+            ConfigError: the message is no prompt, the stream ended, or the graph has no `Verify`.
         """
         graph = self._graph
         if graph is not None and not any(FollowUp in row for row in graph.table.values()):
@@ -201,15 +204,14 @@ class RunStream(Generic[OutputT_co, S]):
                 for part in self._parts[known:]:
                     self._warn(*await inform("on_part", on_part, part))
 
-    def _said(self, name: str, message: object, origin: str) -> UserMessage:
-        if not isinstance(message, str):
-            raise ConfigError(f"`{name}` says a text; found {message!r:.80}")
+    def _said(self, name: str, message: PromptInput, origin: str) -> UserMessage:
+        said = asked_message(message, name)
         if self._over or self._closed or (self._opened and self._opened.driver.ignores_messages):
             raise ConfigError(
                 f"`{name}` comes too late: the stream is over. Go on with a parked run by `resume` "
                 "and with an ended one by `messages=result.conversation`"
             )
-        return UserMessage(message, origin=origin)
+        return evolve(said, origin=origin)
 
     def _tell(self, tell: Callable[[AsyncDriver[S]], None]) -> None:
         """Call `tell` with the driver of the run, now or once the run has been opened."""
@@ -231,7 +233,8 @@ class RunStream(Generic[OutputT_co, S]):
                 await self._opened.seen.aclose()
             await self._end()
         finally:
-            self._rest()
+            self._driven, rests, self._rests = False, self._rests, NO_READER
+            rests.set()
 
     async def _look(self) -> AsyncGenerator[Part, None]:
         at, parts = 0, self._parts
@@ -256,14 +259,10 @@ class RunStream(Generic[OutputT_co, S]):
         if (result := await self.result()).end_reason is EndReason.COMPLETED:
             yield result.output
 
-    def _rest(self) -> None:
-        self._driven, rests, self._rests = False, self._rests, None
-        if rests is not None:
-            rests.set()
-
     async def _until_rest(self) -> None:
-        rests = self._rests = self._rests or asyncio.Event()
-        await rests.wait()
+        if self._rests is NO_READER:
+            self._rests = asyncio.Event()
+        await self._rests.wait()
 
     async def _pull(self, known: int, *, iterated: bool = False) -> None:
         """Drive the run until a new part follows the first `known`; or wait for another reader."""
@@ -291,7 +290,8 @@ class RunStream(Generic[OutputT_co, S]):
             if not isinstance(error, Exception):  # `result` raises an `Exception`.
                 raise
         finally:
-            self._rest()
+            self._driven, rests, self._rests = False, self._rests, NO_READER
+            rests.set()
 
     async def _break_off(self, error: BaseException, *, iterated: bool) -> None:
         """End the stream with an error, unless a cancelled caller can continue the iterated run."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from contextlib import aclosing, suppress
 from typing import Any, Final, Protocol, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ..conversation import latest_answer, said_after_calls
 from ..effects import StartRun
@@ -94,10 +94,10 @@ class ChildRuns(Struct, eq=False):
     _ports: Ports[Any]
     _performer: Performer[Any]
     _driver_of: Callable[[ChildRun[Any], object], ChildDriver]
-    known: Mapping[str, Resumption[Any]] = field(default_factory=dict[str, Any])
+    known: Mapping[str, Resumption[Any]] = {}
     tried: frozenset[int] = frozenset()
-    drivers: dict[str, ChildDriver] = field(default_factory=dict[str, Any])
-    refused: dict[str, str] = field(default_factory=dict[str, str])
+    drivers: dict[str, ChildDriver] = {}
+    refused: dict[str, str] = {}
 
     @property
     def started(self) -> frozenset[str]:

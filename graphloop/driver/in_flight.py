@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 from weakref import WeakSet
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ..effects import CallModel, Effect, StartRun
 from ..errors import ToolError
@@ -112,15 +112,15 @@ class InFlight(Struct, Generic[S], eq=False):
     _listen: Callable[[CallModel | StartRun], Source]
     _scope: CancelScope
     _stoppable: bool = False
-    todo: list[Effect] = field(default_factory=list[Effect])
+    todo: list[Effect] = []
     source: Source | None = None
     shared_at: float = 0.0
-    _tasks: dict[int, asyncio.Task[None]] = field(default_factory=dict[int, Any])
+    _tasks: dict[int, asyncio.Task[None]] = {}
     # Most runs never need these two, which take two kilobytes.
     _inbox: Inbox | None = None
     _wanted: asyncio.Event | None = None
     _closing: bool = False
-    _unheard: list[Answering] = field(default_factory=list[Answering])
+    _unheard: list[Answering] = []
 
     def hear(self, report: ToolProgress) -> bool:
         """Take the report of a running tool, unless the driver is too far behind."""

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from math import isfinite
 from typing import Any, Final, Generic, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ..effects import CallModel
 from ..errors import BadReply, ConfigError
@@ -53,8 +53,8 @@ class Models(Struct, Generic[S], eq=False):
 
     ports: Ports[S]
     performer: Performer[S]
-    calls: dict[int, ModelCallInFlight[Any]] = field(default_factory=dict[int, Any])
-    _sessions: dict[str, ModelSession] = field(default_factory=dict[str, ModelSession])
+    calls: dict[int, ModelCallInFlight[Any]] = {}
+    _sessions: dict[str, ModelSession] = {}
 
     def session(self, label: str) -> ModelSession:
         """Return the session of the model with this label; the first call opens the session.
@@ -135,13 +135,14 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
     It is no async generator, because the event loop tracks each generator, at a cost per call.
     `run` is the run that asks, for its observers. `reported` is the server's latest usage report;
     None if the call failed before any output. `stream` is the reply of the session, from the first
-    `__anext__` on; a caller that awaits its items itself passes each to `hear` or `fail`.
+    `__anext__` on. A caller may await its items; it passes each to `hear`, and an exception to
+    `fail`.
     """
 
     models: Models[S]
     effect: CallModel
     run: Run[S] | None = None
-    said: list[str] = field(default_factory=list[str])
+    said: list[str] = []
     reported: Reply | None = NOTHING_YET
     stream: AsyncGenerator[StreamItem, None] | None = None
     _answer: ModelReplied | EffectFailed | None = None

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ..effects import AskHuman, AwaitCaller, CallTool, CheckCalls, Effect, Invoke, StartRun
 from ..errors import ConfigError, NotDeterministic, ProviderError, known_name
@@ -82,7 +82,7 @@ class Performer(Struct, Generic[S], eq=False):
     hear: Callable[[ToolProgress], bool] | None = None
     _started: frozenset[int] = frozenset()
     _first_id: int = 0
-    _values: dict[str, tuple[str, object]] = field(default_factory=dict[str, tuple[str, object]])
+    _values: dict[str, tuple[str, object]] = {}
 
     def performable(self, effects: Iterable[Effect], run: Run[S]) -> list[Effect]:
         """Return the effects that this process can answer; the run parks with any others."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ..effects import AskHuman, CallTool, StartRun
 from ..events import Answer, ChildEnded, Event, Started
@@ -87,10 +87,10 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
     store: Store
     models: Mapping[str, Provider]
     toolbox: Toolbox
-    callbacks: Mapping[str, Callback[S]] = field(default_factory=dict[str, Any])
+    callbacks: Mapping[str, Callback[S]] = {}
     approve: Approver[S] | None = None
     settle: Settler | None = None
-    children: Mapping[str, ChildPlan] = field(default_factory=dict[str, Any])
+    children: Mapping[str, ChildPlan] = {}
     gates: tuple[Policy, ...] = ()
     own: Policy | None = None
     attended: bool = False
@@ -104,7 +104,7 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
     price: Price | None = None
     clock: Callable[[], float] = time.time
     deps: object = None
-    wrong: dict[str, None] = field(default_factory=dict[str, None])
+    wrong: dict[str, None] = {}
     observers: Observers | None = None
 
     def __repr__(self) -> str:
@@ -144,7 +144,7 @@ class Resumption(Struct, Generic[S], frozen=True):
 
     run: Run[S]
     answers: tuple[Event, ...] = ()
-    children: Mapping[str, Resumption[Any]] = field(default_factory=dict[str, Any])
+    children: Mapping[str, Resumption[Any]] = {}
 
 
 def as_it_ended(ended: ChildEnded, _: Run[Any]) -> ChildEnded:

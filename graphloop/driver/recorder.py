@@ -31,7 +31,7 @@ from ..replay import replay_steps
 from ..run import EndReason, Run
 from ..step import Step, begin, step
 from ..stores import Ask, Leases, MemoryStore, ReleaseStatus, Store, typed_events
-from .cancellation import GRACE_S, INSIDE, CancelScope, cancelled_inside
+from .cancellation import GRACE_S, CancelScope, cancelled_inside
 from .models import Models
 from .ports import Ports
 
@@ -374,7 +374,10 @@ async def journaled(
             "its driver waits no longer"
         )
     if task.cancelled():
-        raise StoreError(f"event {place[1]} of run {place[0]!r} may not have been kept: {INSIDE}")
+        raise StoreError(
+            f"event {place[1]} of run {place[0]!r} may not have been kept: the store was cancelled "
+            "by something that it awaited. Fix: resume the run; its journal shows what was kept."
+        )
     task.result()
     return cut
 

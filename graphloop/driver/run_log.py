@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ..events import Resumed, Started
 from ..graph import NodeGraph
@@ -41,7 +41,7 @@ class RunLog(Struct, eq=False):
     `cost_usd` (None if a price is not known) and `seconds`.
     """
 
-    _seen: dict[str, _Told] = field(default_factory=dict[str, _Told])
+    _seen: dict[str, _Told] = {}
 
     def __eq__(self, other: object) -> bool:
         # A child run is logged by the log of its parent, and needs no second one.

@@ -156,7 +156,9 @@ def secret_of(value: bytes | str | None) -> bytes | None:
 
 
 def issue(capability: Capability, secret: bytes | str | None) -> str:
-    """Return the token of a capability, the same each time; without a secret it is not signed.
+    """Return the token that lets its holder approve the call of `capability`.
+
+    Equal inputs give equal tokens. Without a secret the token is not signed, and can be forged.
 
     Raises:
         ConfigError: the secret is not valid, or `expires_at` is not a finite number.

@@ -2,7 +2,7 @@
 
 A wire format (wire) is an encoder for requests and a decoder for streamed replies. A stream that
 ends early raises an error and never counts as a reply.
-Start with `base.py`; `registry.py` lists the services and the wire of each.
+Start with `base.py`; `services.py` lists the services, and `registry.py` resolves a name.
 """
 
 from typing import TYPE_CHECKING

@@ -20,6 +20,7 @@ from ..values import ModelRequest, Reply, ToolSpec, Usage
 __all__ = [
     "LIVE",
     "ApiKey",
+    "BufferedWire",
     "Decoder",
     "Delta",
     "Encoder",
@@ -261,6 +262,23 @@ class Wire(Protocol):
 
     def error(self, status: int, body: bytes) -> ProviderError:
         """Return the `ProviderError` for an HTTP error response; never raises."""
+        ...
+
+
+class BufferedWire(Wire, Protocol):
+    """A wire format that can also read a reply in one piece, from a server without streaming."""
+
+    @property
+    def stream(self) -> bool:
+        """Whether requests ask for a stream; otherwise the reply comes in one piece."""
+        ...
+
+    def events_of(self, body: bytes) -> Iterable[ServerEvent]:
+        """Return the events of the stream that the decoder would read in place of `body`.
+
+        Raises:
+            BadReply: `body` is not a JSON object.
+        """
         ...
 
 

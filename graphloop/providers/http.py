@@ -32,6 +32,7 @@ from .live_requests import check_request
 from .pace import Limits, PaceGate
 from .retries import Retries
 from .timeouts import Timeouts, Watch
+from .whole_reply import comes_whole
 
 __all__ = ["Endpoint", "HttpEnvironment", "HttpProvider", "HttpSession", "Retries", "Timeouts"]
 
@@ -154,7 +155,7 @@ class HttpProvider:
     def _request(self, client: httpx.AsyncClient, body: bytes, api_key: str) -> httpx.Request:
         headers = {
             "content-type": "application/json",
-            "accept": "text/event-stream",
+            "accept": "application/json" if comes_whole(self.wire) else "text/event-stream",
             # Compression would delay the stream, because the compressor waits for more bytes.
             "accept-encoding": "identity",
             **self.wire.headers(api_key),
@@ -305,7 +306,11 @@ class _Attempts:
                 async for waiting in waits:
                     yield waiting
             self._has_entered = True
-        self._watch = self._watch or Watch(asyncio.get_running_loop(), provider.timeouts)
+        if self._watch is None:
+            limits = provider.timeouts
+            if comes_whole(provider.wire):  # The first content comes with the last.
+                limits = replace(limits, first_content_s=0.0)
+            self._watch = Watch(asyncio.get_running_loop(), limits)
 
     async def open(self) -> HttpExchange:
         """Send the request once more; return the exchange when the server has accepted it.

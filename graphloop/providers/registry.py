@@ -49,6 +49,7 @@ class Access(TypedDict, total=False):
     `headers`: further HTTP headers of each request, which are never shown.
     `limits`: the most that all runs of the model together send.
     `query`: further fields of each request's URL, such as `{"api-version": "2024-10-21"}`.
+    `stream`: False for a server without streaming, which sends each reply in one piece.
     """
 
     api_key: ApiKey | None
@@ -58,6 +59,7 @@ class Access(TypedDict, total=False):
     headers: Mapping[str, str] | None
     limits: Limits | None
     query: Mapping[str, str] | None
+    stream: bool | None
 
 
 def connect(model: str, **access: Unpack[Access]) -> Provider:
@@ -116,7 +118,8 @@ def resolve(
     headers, query = access.get("headers"), access.get("query")
     endpoint = loaded(".endpoint:Endpoint")(url, key, {**(headers or {})}, {**(query or {})})
     limits = {option: access.get(option) for option in ("timeouts", "retries", "limits")}
-    provider = loaded(".http:HttpProvider")(service.model(name), endpoint, label=model, **limits)
+    wire = service.model(name, stream=access.get("stream") is not False)
+    provider = loaded(".http:HttpProvider")(wire, endpoint, label=model, **limits)
     return cast("Provider", provider)
 
 

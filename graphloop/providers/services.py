@@ -64,9 +64,21 @@ class Service:
     needs_key: bool = True
     prices: str | None = ""
 
-    def model(self, name: str) -> Wire:
-        """Return the service's wire format for the model `name`."""
-        return cast("Wire", loaded(self.wire)(name, **self.quirks))
+    def model(self, name: str, *, stream: bool = True) -> Wire:
+        """Return the service's wire format for the model `name`.
+
+        Raises:
+            ConfigError: the wire format always streams, and `stream` is False.
+        """
+        wire = loaded(self.wire)
+        if stream:
+            return cast("Wire", wire(name, **self.quirks))
+        if "stream" not in getattr(wire, "__dataclass_fields__", ()):
+            raise ConfigError(
+                f"stream: expected True for {name!r}, whose wire always streams, found False. "
+                "Fix: leave it out."
+            )
+        return cast("Wire", wire(name, stream=False, **self.quirks))
 
     def url(self, environ: Mapping[str, str]) -> str:
         """Return the service's own URL, with the values of its environment variables.

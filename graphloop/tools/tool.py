@@ -77,14 +77,15 @@ class ToolContext(Struct, Generic[DepsT_co], frozen=True):
     of the calls that started this run and its parent runs, outermost first. `aborted` is set when a
     call with `thread=True` exceeds its time limit or is cancelled: a thread cannot be stopped.
     `deps` is the object that the caller gave this run; a plain `ToolContext` reads no `deps`.
-    `report` tells the readers of the run's stream how far the call is.
+    `report` tells the readers of the run's stream how far the call is. A test that calls the
+    function gives what the function reads: `ToolContext(deps=Deps(bank))`.
     """
 
-    run_id: str
-    key: str
-    call_id: str
-    turn: int
-    messages: Sequence[Message]
+    run_id: str = ""
+    key: str = ""
+    call_id: str = ""
+    turn: int = 0
+    messages: Sequence[Message] = ()
     path: tuple[str, ...] = ()
     aborted: Event = NEVER
     deps: DepsT_co = cast("DepsT_co", None)

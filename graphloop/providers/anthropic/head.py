@@ -7,7 +7,7 @@ definition. Server tools from the provider options follow the request's own tool
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...errors import ConfigError, nearest
 from ...values import ModelRequest, OutputSpec, Settings, ToolChoice, ToolSpec
@@ -18,7 +18,7 @@ from .blocks import ANTHROPIC_WIRE
 from .container import names_container
 from .output_schema import closed_schema
 
-__all__ = ["head_bytes", "tool_text"]
+__all__ = ["HeadFields", "head_bytes", "tool_text"]
 
 
 def _is_own(tool: ToolSpec, definition: JsonObject) -> bool:
@@ -48,9 +48,15 @@ _OWNED: Final[Mapping[str, str]] = {
 }
 
 
-def head_bytes(
-    request: ModelRequest, instructions: Sequence[str], *, model: str, max_tokens_default: int
-) -> bytes:
+class HeadFields(NamedTuple):
+    """The fields that each request of a wire has: its model, a default limit, and streaming."""
+
+    model: str
+    max_tokens: int
+    stream: bool
+
+
+def head_bytes(request: ModelRequest, instructions: Sequence[str], *, fixed: HeadFields) -> bytes:
     """Return the request body up to and including the bracket that opens `messages`.
 
     Raises:
@@ -60,8 +66,9 @@ def head_bytes(
     options, server_tools = options_of(settings, _OWNED)
     if not names_container(options):
         options.pop("container", None)  # `container_member` writes it after the messages.
-    max_tokens = max_tokens_default if settings.max_tokens is None else settings.max_tokens
-    fields = {"model": json_text(model), "max_tokens": json_text(max_tokens), "stream": "true"}
+    max_tokens = fixed.max_tokens if settings.max_tokens is None else settings.max_tokens
+    head = fixed._replace(max_tokens=max_tokens)._asdict()
+    fields = {name: json_text(value) for name, value in head.items()}
     fields |= _sampling(settings)
     output = _output_config(request.output, options)
     fields |= {name: json_text(value) for name, value in options.items()} | output

@@ -12,9 +12,11 @@ from typing import Final, final
 
 from ...errors import ConfigError, ProviderError
 from ...values import FinishReason, ToolSpec
+from ..base import ServerEvent
 from ..encoder import PrefixEncoder
 from ..finish_words import FinishWord, FinishWords
 from ..refusals import http_error
+from ..wire_json import JsonObject, is_list, json_bytes, parse_object
 from .blocks import ANTHROPIC_WIRE
 from .decode import AnthropicDecoder
 from .encode import anthropic_encoder
@@ -46,6 +48,7 @@ class AnthropicMessages:
         max_tokens_default: sent if the settings have no `max_tokens`, which the API requires.
         betas: the beta features to list in the `anthropic-beta` header.
         bearer: whether the server takes the API key as a bearer token, as Amazon Bedrock does.
+        stream: whether requests ask for a stream; False for a server without streaming.
         finish_words: stop reasons that this server sends in addition to the API's own.
 
     Raises:
@@ -57,6 +60,7 @@ class AnthropicMessages:
     max_tokens_default: int = 8192
     betas: tuple[str, ...] = ()
     bearer: bool = False
+    stream: bool = True
     finish_words: FinishWords = field(default_factory=dict[str, FinishWord], repr=False)
     name: str = field(default=ANTHROPIC_WIRE, init=False)
     path: str = field(default="/v1/messages", init=False)
@@ -83,11 +87,24 @@ class AnthropicMessages:
 
     def encoder(self) -> PrefixEncoder:
         """Return a new encoder for the requests of one run."""
-        return anthropic_encoder(self.model, self.max_tokens_default)
+        return anthropic_encoder(self.model, self.max_tokens_default, stream=self.stream)
 
     def decoder(self) -> AnthropicDecoder:
         """Return a new decoder for one response stream."""
         return AnthropicDecoder({**ANTHROPIC_WORDS, **self.finish_words})
+
+    def events_of(self, body: bytes) -> list[ServerEvent]:
+        """Return the events of the stream that the decoder would read in place of `body`."""
+        message = parse_object(body)
+        blocks = message.pop("content", None)
+        if not is_list(blocks):
+            return [ServerEvent("", body)]
+        events: list[JsonObject] = [{"type": "message_start", "message": message}]
+        for index, block in enumerate(blocks):
+            events.append({"type": "content_block_start", "index": index, "content_block": block})
+            events.append({"type": "content_block_stop", "index": index})
+        events.append({"type": "message_stop"})
+        return [ServerEvent("", json_bytes(event)) for event in events]
 
     def error(self, status: int, body: bytes) -> ProviderError:
         """Return the `ProviderError` for an HTTP error response; never raises."""

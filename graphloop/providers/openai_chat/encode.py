@@ -46,11 +46,13 @@ class ChatFields(NamedTuple):
         max_tokens: the field for `Settings.max_tokens`.
         seed: the field for `Settings.seed`.
         asks_usage: whether the request asks for a report of its usage; some servers refuse this.
+        stream: whether the reply is streamed.
     """
 
     max_tokens: str
     seed: str = "seed"
     asks_usage: bool = True
+    stream: bool = True
 
 
 def chat_encoder(model: str, names: ChatFields, *, reasoning: bool) -> PrefixEncoder:
@@ -95,8 +97,8 @@ def _head(
     settings = request.settings
     options, server_tools = options_of(settings, _OWNED)
     tools = [*map(tool_bytes, request.tools), *map(json_bytes, server_tools)]
-    fields: dict[str, object] = {"model": model, "stream": True}
-    if names.asks_usage:
+    fields: dict[str, object] = {"model": model, "stream": names.stream}
+    if names.asks_usage and names.stream:
         fields["stream_options"] = {"include_usage": True}
     asked = {
         names.max_tokens: settings.max_tokens,

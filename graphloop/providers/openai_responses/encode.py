@@ -69,14 +69,16 @@ _OWNED: Final[Mapping[str, str]] = {
 }
 
 
-def responses_encoder(model: str, *, encrypted_reasoning: bool) -> PrefixEncoder:
+def responses_encoder(model: str, *, encrypted_reasoning: bool, stream: bool) -> PrefixEncoder:
     """Return a new encoder for the requests of one run to `model`.
 
     Args:
         model: the model's name on the server.
         encrypted_reasoning: whether requests ask for the model's reasoning in encrypted form.
+        stream: whether requests ask for a stream.
     """
-    head = partial(_head, model, encrypted_reasoning)
+    fixed = {"model": model, "stream": stream, "store": False}
+    head = partial(_head, fixed, encrypted_reasoning)
     return PrefixEncoder(_ResponsesHistory, head)
 
 
@@ -107,7 +109,7 @@ class _ResponsesHistory(EncodedHistory):
 
 
 def _head(
-    model: str,
+    fixed: JsonObject,
     encrypted_reasoning: bool,  # noqa: FBT001 - the encoder passes it by `partial`
     request: ModelRequest,
     instructions: Sequence[str],
@@ -117,7 +119,7 @@ def _head(
     settings = request.settings
     options, server_tools = options_of(settings, _OWNED)
     tools = [*map(function_or_tool, request.tools), *map(json_text, server_tools)]
-    fields: JsonObject = {"model": model, "stream": True, "store": False}
+    fields = dict(fixed)
     include = _included(options, encrypted_reasoning=encrypted_reasoning)
     if include:
         fields["include"] = include

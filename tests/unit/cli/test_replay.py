@@ -217,3 +217,14 @@ def test_a_denied_call_has_the_rule_or_person_that_denied_it() -> None:
         ("c1.0", ""),
         ("c1.1", ""),
     ]
+
+
+def test_the_end_of_a_child_shows_its_tokens_in_words() -> None:
+    """The whole account of a child is in --json; in a line it hides what the child said."""
+    run_id = parked("team")
+    shown("resume", run_id, "--approve", "always", *STORE)
+
+    (line,) = [one for one in shown("replay", run_id, *STORE).splitlines() if "ChildEnded" in one]
+
+    assert line.endswith("payer content=It is paid., end_reason=completed · 28 tokens"), line
+    assert '"spent":' in shown("replay", run_id, *STORE, "--json")

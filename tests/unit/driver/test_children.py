@@ -295,7 +295,7 @@ def test_an_append_that_its_store_cancelled_is_an_error_of_the_store() -> None:
         store.end.cancel()
         await journaling(store, CancelScope())
 
-    with pytest.raises(StoreError, match=r"event 7 of run 'r' .*cancelled from inside"):
+    with pytest.raises(StoreError, match=r"event 7 of run 'r' .*cancelled by something"):
         asyncio.run(cancelled())
 
 

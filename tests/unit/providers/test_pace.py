@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from graphloop import Agent
 from graphloop.errors import ConfigError, RateLimited
-from graphloop.parts.parts import Part
+from graphloop.parts.kinds import Part
 from graphloop.providers import Limits, Retries, Waiting, connect
 from graphloop.providers.endpoint import Endpoint
 from graphloop.providers.http import HttpProvider
