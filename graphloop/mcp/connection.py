@@ -16,7 +16,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from contextvars import Context
-from typing import Any, Final, TypeAlias, TypeVar, final
+from typing import Any, Final, TypeAlias, TypeVar, cast, final
 
 import anyio
 from httpx2 import AsyncClient, HTTPError, Timeout
@@ -282,9 +282,11 @@ async def _outcome(work: Awaitable[T]) -> _Outcome[T]:
 
 def _first_cause(error: BaseException) -> BaseException:
     """Return the error that began it; groups of errors have messages of no use."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+    cause = error
+    while isinstance(cause, BaseExceptionGroup):
+        # isinstance does not know the type of the errors.
+        cause = cast("BaseExceptionGroup[BaseException]", cause).exceptions[0]
+    return cause
 
 
 def _described(error: BaseException | None) -> str:

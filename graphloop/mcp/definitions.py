@@ -35,7 +35,7 @@ class Definition(Struct, frozen=True, omit_defaults=True):
 
     name: str
     description: str = ""
-    input_schema: Mapping[str, object] = field(default_factory=dict)
+    input_schema: Mapping[str, object] = field(default_factory=dict[str, object])
     output_schema: Mapping[str, object] | None = None
     read_only: bool = False
     idempotent: bool = False

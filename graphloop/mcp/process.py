@@ -81,16 +81,7 @@ async def launched(
     Raises:
         OSError: the program cannot be started.
     """
-    with anyio.CancelScope(shield=True):  # A cancelled start would leave a process behind.
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=PIPE,
-            env=get_default_environment() | dict(env),
-            cwd=cwd,
-            start_new_session=True,
-        )
+    process = await _started(command, get_default_environment() | dict(env), cwd)
     answers, into_session = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     requests, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     is_heard = anyio.Event()
@@ -111,6 +102,20 @@ async def launched(
         _kill(process)
         for stream in (answers, into_session, requests, from_session):
             stream.close()
+
+
+async def _started(command: Sequence[str], env: Mapping[str, str], cwd: str | None) -> Process:
+    with anyio.CancelScope(shield=True):  # A cancelled start would leave a process behind.
+        return await asyncio.create_subprocess_exec(
+            *command,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=env,
+            cwd=cwd,
+            start_new_session=True,
+        )
+    raise AssertionError("no cancellation passes the shield")
 
 
 async def _read(

@@ -153,6 +153,17 @@ async def test_another_task_closes_the_server(make: Make) -> None:
     assert again.content == "4"
 
 
+async def test_closing_an_agent_ends_the_processes_of_its_servers() -> None:
+    """The user closes one thing, and nothing of it runs on."""
+    server = own(prefix="d_")
+    model = ScriptedModel([{"calls": [{"name": "d_pid", "arguments": {}}]}, "Done."])
+    async with Agent(model, tools=await server.tools()) as agent:
+        result = await agent.generate("Which process?")
+
+    (pid,) = [str(message.content) for message in result.messages if message.role == "tool"]
+    assert await asyncio.to_thread(ended, int(pid))
+
+
 async def test_each_event_loop_has_its_own_connection() -> None:
     """`generate_sync` works with tools that another loop has listed."""
     server = own(prefix="d_")
