@@ -21,7 +21,7 @@ from typing_extensions import ParamSpec, TypeVar
 
 from ..errors import ToolDefinitionError
 from ..values import Message, ToolKind, ToolSpec, evolve
-from .dependencies import deps_wanted
+from .dependencies import Closable, deps_wanted, kept_open
 from .execution import UNREAD, awaited, caller, execute_call, look_up, raised, yes_or_no
 from .options import (
     NOT_DONE,
@@ -211,6 +211,11 @@ class Tool(Generic[P, R_co]):
         functions = (self._execute if kind is object else None, asked)
         wanted = [deps_wanted(each, ToolContext) for each in functions if callable(each)]
         return next((one for one in (kind, *wanted) if one is not object), object)
+
+    @property
+    def kept_open(self) -> Closable | None:
+        """The object that the function keeps open between calls; `Agent.aclose` closes it."""
+        return kept_open(self._execute)
 
     def renamed(self, name: str) -> Tool[P, R_co]:
         """Return a copy of the tool under another name.
