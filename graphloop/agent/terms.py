@@ -216,7 +216,7 @@ class RunTerms(Generic[S]):
         self._refuses_deps = False
         calls = None if callbacks is None else callbacks(world.toolbox, None)
         self.deps_needs = deps_needs(
-            graph.name, calls or {}, world.toolbox, world.children, options.deps_type
+            graph, calls or {}, world.toolbox, world.children, options.deps_type
         )
 
     def _share_resources(self) -> None:
