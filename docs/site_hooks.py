@@ -26,18 +26,16 @@ FOR_MAINTAINERS: Final = (
     *("architecture", "contract", "dependencies", "glossary", "how-proofs-are-decided", "seeds"),
 )
 CODE: Final = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
-FOR_ROOMS: Final = "No page and no example uses these names; the rooms of graphloop do.\n"
-OTHER: Final = "    options:\n      heading_level: 3\n      show_root_heading: true\n"
 INTERNAL: Final = ("cli", "driver", "views")
 """Rooms that users import nothing from."""
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """List a reference page for each room, and each decision record."""
+    """List a reference page for each room that users import from, and each decision record."""
     for section in config.nav or ():
         match section:
             case {"API reference": list() as pages}:
-                pages += [{name: f"reference/{name}.md"} for name, _ in rooms()]
+                pages += [{name: f"reference/{name}.md"} for name, _ in shown_rooms()]
             case {"For maintainers": list() as pages}:
                 records = sorted((ROOT / "docs" / "decisions").glob("*.md"))
                 pages.append({"Decisions": [f"decisions/{record.name}" for record in records]})
@@ -48,9 +46,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the reference pages, and the pictures of the other pages."""
-    shown_to_users = words_of_programs()
-    for name, names in rooms():
-        page = reference(name, names, shown_to_users)
+    for name, names in shown_rooms():
+        page = f"# {name}\n\n::: {name}\n    options:\n      members: [{', '.join(names)}]\n"
         files.append(File.generated(config, f"reference/{name}.md", content=page))
     for page in list(files.documentation_pages()):
         shown = SHOWN.findall(page.content_string)
@@ -61,12 +58,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def reference(room: str, names: list[str], shown: frozenset[str]) -> str:
-    """Return a room's page: first the names that a page or an example shows, then the others."""
-    first = [name for name in names if name in shown]
-    page = f"# {room}\n\n::: {room}\n    options:\n      members: [{', '.join(first)}]\n"
-    others = [f"::: {room}.{name}\n{OTHER}" for name in names if name not in shown]
-    return "\n".join([page, "## For other rooms\n", FOR_ROOMS, *others]) if others else page
+def shown_rooms() -> Iterator[tuple[str, list[str]]]:
+    """Return each room with its names that a page or an example shows.
+
+    The others are for the rooms of graphloop; their docstrings are in the code alone.
+    """
+    known = words_of_programs()
+    for room, names in rooms():
+        if first := [name for name in names if name in known]:
+            yield room, first
 
 
 def words_of_programs() -> frozenset[str]:

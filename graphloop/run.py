@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import chain
-from typing import Generic, TypeVar, cast, final, overload
+from typing import Any, Final, Generic, TypeVar, cast, final, overload
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from .effects import CallTool, Effect, StartRun
 from .events import Cancelled, Failure, Setup
@@ -50,8 +50,6 @@ T = TypeVar("T")
 
 BLOCK = 32
 
-_new = object.__new__
-
 
 @final
 class History(Sequence[T], Generic[T]):
@@ -80,7 +78,7 @@ class History(Sequence[T], Generic[T]):
             more = History(tail)
             blocks = blocks.append(*more._blocks or ()) if blocks else more._blocks
             tail = more._tail
-        longer = _new(type(self))
+        longer: History[T] = object.__new__(type(self))
         longer._blocks, longer._tail, longer._size = blocks, tail, self._size + len(items)
         return longer
 
@@ -112,12 +110,11 @@ class History(Sequence[T], Generic[T]):
             if stride == 1:
                 return self._between(start, stop)
             return tuple(self[at] for at in range(start, stop, stride))
-        size = self._size
-        at = index + size if index < 0 else index
-        if not 0 <= at < size:
-            raise IndexError(f"index {index} is outside a history of {size} items")
+        at = index + self._size if index < 0 else index
+        if not 0 <= at < self._size:
+            raise IndexError(f"index {index} is outside a history of {self._size} items")
         block, offset = divmod(at, BLOCK)
-        if self._blocks is None or block == size // BLOCK:
+        if self._blocks is None or block == self._size // BLOCK:
             return self._tail[offset]
         return self._blocks[block][offset]
 
@@ -133,6 +130,10 @@ class History(Sequence[T], Generic[T]):
     def __iter__(self) -> Iterator[T]:
         return chain(chain.from_iterable(self._blocks or ()), self._tail)
 
+    def __reversed__(self) -> Iterator[T]:
+        spans = chain((self._tail,), reversed(self._blocks or ()))
+        return chain.from_iterable(map(reversed, spans))
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, History):
             return NotImplemented
@@ -145,6 +146,9 @@ class History(Sequence[T], Generic[T]):
     def __repr__(self) -> str:
         # Short, because a run's repr appears in tracebacks and `asyncio.run` makes one at its end.
         return f"<History of {len(self)} items>"
+
+
+EMPTY: Final[History[Any]] = History()
 
 
 class EndReason(StrEnum):
@@ -218,10 +222,10 @@ class Counters(Struct, frozen=True):
         measured: the last measured size of the conversation.
     """
 
-    tool_errors: Mapping[str, int] = field(default_factory=dict[str, int])
+    tool_errors: Mapping[str, int] = {}
     denials: int = 0
-    rejections: Mapping[str, int] = field(default_factory=dict[str, int])
-    by_node: Mapping[str, int] = field(default_factory=dict[str, int])
+    rejections: Mapping[str, int] = {}
+    by_node: Mapping[str, int] = {}
     measured: Measured = Measured()
 
 
@@ -244,8 +248,8 @@ class Record(Struct, frozen=True):
     """
 
     started_at: float = 0.0
-    steps: History[StepResult] = field(default_factory=History[StepResult])
-    added: History[Message] = field(default_factory=History[Message])
+    steps: History[StepResult] = EMPTY
+    added: History[Message] = EMPTY
     approved: tuple[int, str] | None = None
     warnings: tuple[str, ...] = ()
 
@@ -279,16 +283,16 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True):
     setup: Setup
     at: float
     seq: int = 1
-    messages: History[Message] = field(default_factory=History[Message])
+    messages: History[Message] = EMPTY
     turn: Turn = Turn()
-    pending: Mapping[int, Effect] = field(default_factory=dict[int, Effect])
+    pending: Mapping[int, Effect] = {}
     next_effect: int = 1
     started: frozenset[int] = frozenset()
     spent: Spent = NOTHING_SPENT
     inbox: Inbox = Inbox()
-    counters: Counters = field(default_factory=Counters)
+    counters: Counters = Counters()
     watch: RuleState = RuleState()
-    record: Record = field(default_factory=Record)
+    record: Record = Record()
     ending: Ending | None = None
 
     def __repr__(self) -> str:

@@ -95,11 +95,13 @@ class ChatSoFar(Struct, frozen=True, omit_defaults=True, gc=False):
     """The earlier runs of a chat, as the run of its next question counts them.
 
     `spent` is what all earlier runs have spent. `states` are the states of the chat's own temporal
-    rules, which are the last rules of the setup.
+    rules, which are the last rules of the setup. `heard` is the number of messages that the earlier
+    runs had, after the instructions: the messages of the run that follow them are new.
     """
 
     spent: Spent = NOTHING_SPENT
     states: tuple[int, ...] = ()
+    heard: int = 0
 
 
 class Budget(Struct, frozen=True, gc=False):

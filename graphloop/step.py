@@ -202,13 +202,12 @@ def _noted(run: Run[S], event: Event) -> Run[S]:
 
 def _spend(run: Run[S], event: Event, answered: Effect | None) -> Spent:
     """Return the run's spending plus the time since its last event and the usage in this event."""
-    spent, elapsed_s = run.spent, event.at - run.at
+    spent, elapsed_s = run.spent, event.at - run.at if event.at > run.at else 0.0
     for effect in run.pending.values():
         if type(effect) not in ELSEWHERE and not (type(effect) is CallTool and effect.client):
             break
     else:
         elapsed_s = 0.0  # Waiting for others is not working time.
-    elapsed_s = max(elapsed_s, 0.0)
     if type(event) is ModelReplied:
         return spent.with_model_call(event.reply.usage, event.cost_usd, elapsed_s)
     seconds = spent.seconds + elapsed_s
@@ -316,7 +315,7 @@ def _started(graph: NodeGraph[S], node: str, turn: Turn, key: str) -> Turn:
     if place is None:
         return turn
     has_started = turn.started >> place & 1 and place not in turn.again
-    if has_started or (turn.results and turn.results[place] is not None):
+    if has_started or any(turn.results[place : place + 1]):
         found = f"asked for call {key}, which has started or has its result."
         raise _broken(graph, node, found, "ask for each call of a turn once.")
     return evolve(turn, started=turn.started | 1 << place)

@@ -2,10 +2,11 @@
 
 Roles are the strings of the OpenAI wire (system, user, assistant, tool). Every value is a frozen
 `msgspec.Struct`: it is created ten times faster than a frozen dataclass and needs no JSON schema of
-its own. `evolve` makes a changed copy. Values form no reference cycles, so the garbage collector
-skips them (`gc=False`); with many live runs it would take most of the time. Data that only one wire
-understands stays JSON text (`extra`, `OpaquePart`), so that it survives a round trip to the same
-wire. The arguments of a call stay the model's string until the tool runs.
+its own; a default `[]` or `{}` is a new one for each. `evolve` makes a changed copy. Values form no
+reference cycles, so the garbage collector skips them (`gc=False`); with many live runs it would
+take most of the time. Data that only one wire understands stays JSON text (`extra`, `OpaquePart`),
+so that it survives a round trip to the same wire. The arguments of a call stay the model's string
+until the tool runs.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ __all__ = [
     "AssistantMessage",
     "AssistantPart",
     "FinishReason",
+    "MediaPart",
     "Message",
     "ModelRequest",
     "OpaquePart",
@@ -290,7 +292,8 @@ class ToolSpec(Struct, frozen=True, gc=False):
     `kind` says where a call runs: `function`, in this process; `client`, in the caller's process,
     so the run parks until the result arrives; `agent`, in a child run; `provider`, on the model's
     server during a reply, by the `definition` (JSON text, sent unchanged). Only the wire format
-    named `wire` sends such a tool; empty for each wire format that knows the definition's form. A
+    named `wire` sends such a tool; empty for each wire format that knows the definition's form. The
+    `definition` of another tool has further fields that its wire format adds. A
     turn ends the run if all its calls succeeded and were of tools with `ends`. A turn also ends the
     run if a call of an `agent` with `ends` succeeded. Calls of tools with the same non-empty `lock`
     never overlap.

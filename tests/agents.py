@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from graphloop import Agent, RunResult, RunStream, Tool
-from graphloop.parts.parts import (
+from graphloop.parts.kinds import (
     ErrorPart,
     Finish,
     Part,

@@ -56,7 +56,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
             that JSON can express, or `json_output(schema)`. Without it, the output is a text.
         deps_type: the type of `deps`, an object that callers give the functions of a run. Tools
             read it as `context.deps` (`ToolContext[Deps]`), other functions as `info.deps`.
-        options: see `AgentOptions`.
+        options: see `graphloop.agent.AgentOptions` and, for `tools` or `store`, its `RunOptions`.
 
     Raises:
         ConfigError: an option, the model or a tool is invalid; no request has been sent.
@@ -82,7 +82,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
 
     def __repr__(self) -> str:
         model = self.model if isinstance(self.model, str) else self.model.label
-        tools = len(self._terms.tool_names)
+        tools = len(self.options.get("tools", ()))
         return f"<Agent {self.name!r}: {model}, {tools} {'tool' if tools == 1 else 'tools'}>"
 
     def _repr_mimebundle_(self, **_: object) -> Mapping[str, str]:
@@ -174,8 +174,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
             needs_approval: whether a person must approve a call.
             takes_over: whether a call is a handoff: the agent reads the whole conversation of the
                 calling run, and its answer becomes the calling run's answer.
-            deps: makes this agent's `deps` from those of the calling run; by default, this agent
-                gets the calling run's.
+            deps: makes this agent's `deps` from those of the calling run, which are the default.
 
         Raises:
             ConfigError: the name is not a legal tool name.
@@ -220,8 +219,8 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         """Return the stream of a new run, which starts when the stream is first read.
 
         Args:
-            prompt: the question, a text or a list such as `["What is it?", Path("a.png")]`; it
-                follows `messages`, which may also end in the question.
+            prompt: the question, after `messages`: a text or a list of parts, such as
+                `["What is it?", Path("a.png")]`.
             question: see `CallInput`; the run's own options replace those of the agent.
         """
         return start_run(self._terms, None, prompt, question)

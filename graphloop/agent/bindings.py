@@ -201,6 +201,7 @@ class GraphFacts(Struct, frozen=True):
         asks_model: see `asks_model`.
         needs_messages: see `needs_messages`.
         one_at_a_time: see `runs_one_at_a_time`.
+        reading: the nodes whose own functions read `deps`.
     """
 
     carried: Bindings
@@ -211,6 +212,7 @@ class GraphFacts(Struct, frozen=True):
     asks_model: bool
     needs_messages: bool
     one_at_a_time: bool
+    reading: tuple[DepsNeed, ...]
 
     @classmethod
     def of(cls, graph: NodeGraph[Any]) -> GraphFacts:
@@ -238,6 +240,7 @@ class GraphFacts(Struct, frozen=True):
             one_at_a_time=any(
                 isinstance(node, Execute) and node.concurrency == 1 for node in nodes
             ),
+            reading=_reading(carried.callbacks),
         )
 
 
@@ -337,8 +340,18 @@ def with_deps(callbacks: Mapping[str, Callback[S]], deps: object) -> Mapping[str
     }
 
 
+def _reading(callbacks: Mapping[str, object]) -> tuple[DepsNeed, ...]:
+    return tuple(
+        [
+            DepsNeed(f"node {name!r}", call.deps_type)
+            for name, call in callbacks.items()
+            if isinstance(call, ReadsDeps) and call.deps_type is not object
+        ]
+    )
+
+
 def deps_needs(
-    name: str,
+    graph: NodeGraph[Any],
     callbacks: Mapping[str, object],
     toolbox: Toolbox,
     plans: Mapping[str, Plan],
@@ -347,7 +360,7 @@ def deps_needs(
     """Return the parts of a graph's runs that read `deps`, or the agent that declares their type.
 
     Args:
-        name: the name of the graph that runs.
+        graph: the graph that runs.
         callbacks: the functions that its nodes invoke, by name.
         toolbox: the tools of its runs.
         plans: the agents that its runs may start, by name.
@@ -356,10 +369,12 @@ def deps_needs(
     Raises:
         ConfigError: a part reads `deps` of another type than the agent declares.
     """
-    calls = [(node, it.deps_type) for node, it in callbacks.items() if isinstance(it, ReadsDeps)]
+    facts = facts_of(graph)
+    # A run without callbacks of its caller looks at none: a graph may have thousands.
+    is_own = callbacks is facts.carried.callbacks
     needs = [
         *[DepsNeed(f"tool {tool.name!r}", tool.deps_type) for tool in toolbox.tools],
-        *[DepsNeed(f"node {node!r}", kind) for node, kind in calls],
+        *(facts.reading if is_own else _reading(callbacks)),
         *[
             DepsNeed(f"agent {child!r}", need.kind)
             for child, plan in plans.items()
@@ -371,8 +386,8 @@ def deps_needs(
         return read
     if (misled := uncovered(declared, read)) is not None:
         raise ConfigError(
-            f"agent {name!r}: expected `deps` of type {kind_name(misled.kind)}, which "
+            f"agent {graph.name!r}: expected `deps` of type {kind_name(misled.kind)}, which "
             f"{misled.place} reads, found deps_type={kind_name(declared)}. Fix: declare that type, "
             "or give a child agent its own: as_tool(deps=…)."
         )
-    return (DepsNeed(f"agent {name!r}", declared),)
+    return (DepsNeed(f"agent {graph.name!r}", declared),)

@@ -128,7 +128,10 @@ def _changes(
     added = added_under(run.setup, Toolbox(changes.add_tools).specs)
     names = {*gone, *(tool.name for tool in added)}
     if not names.isdisjoint(world.own):
-        raise ConfigError(f"{world.own[0]!r} takes the answer: it is not added or withdrawn")
+        raise ConfigError(
+            f"`add_tools` and `withdraw_tools`: expected tools of the caller, found "
+            f"{world.own[0]!r}, the tool that takes the final answer. Fix: leave it out."
+        )
     tools = (*(tool for tool in before if tool.name not in names), *added)
     given, model = changes.active_tools, changes.model
     active = None if given is None else active_names(given, tools, world)

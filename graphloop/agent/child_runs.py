@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Generic, TypeVar, final
 
@@ -22,7 +22,7 @@ from ..events import Started
 from ..graph import NodeGraph
 from ..run import Run
 from ..tools import Approval, DepsNeed, Parameters, Tool, model_parameters
-from ..values import Message, SystemMessage
+from ..values import Message, SystemMessage, evolve
 from .answers import approver_below
 from .inherited_limits import beyond_watch, gates_below, setup_below
 from .resources import AgentResources, price_below
@@ -75,7 +75,7 @@ class ChildOpener(Generic[S]):
         above = gates_below(effect, parent, ports)
         above += beyond_watch(parent.setup, above)
         setup = setup_below(terms.setup, effect, parent, above)
-        child_ports = replace(
+        child_ports = evolve(
             own,
             approve=approver_below(ports.approve, own.approve, effect.agent, parent, above),
             gates=(*above, *own.gates),

@@ -130,6 +130,7 @@ async def _refuse(error: Exception) -> RunHandle[None]:
 ABOUT_ONE_ANSWER: Final = frozenset(
     (
         *("api_key", "base_url", "budget", "clock", "compact", "compaction", "fallback_models"),
+        *("headers", "query"),
         *("instructions", "max_output_retries", "max_tokens", "max_verify_retries", "name"),
         *("on_bad_history", "on_step_finish", "output_mode", "price", "prices"),
         *("provider_options", "retries", "seed", "step_timeout_s", "stop_sequences"),

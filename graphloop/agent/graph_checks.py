@@ -14,7 +14,7 @@ from ..limits import HasToolCall, parts_of
 from ..node_protocol import Node, flaw_of, unwrapped
 from ..nodes import Function, Gate, PrepareStep, StopCheck
 from ..outcomes import Outcome
-from ..states import fields_of, state_type_of
+from ..states import fields_of, listed_type, state_type_of
 from .bindings import (
     asks_model,
     check_carried,
@@ -174,7 +174,20 @@ def prepared(
     check_carried(graph)
     kind = cast("type[S] | None", state_type_of(graph, state_type))
     _refuse_unknown_fields(graph, kind)
+    _refuse_single_fields(graph, kind)
     return kind, set_aside
+
+
+def _refuse_single_fields(graph: NodeGraph[Any], kind: object) -> None:
+    """Raise an error for nodes whose several results go into a field that holds no list.
+
+    Raises:
+        ConfigError: naming the first such node, and its field.
+    """
+    for node in unwrapped(graph.nodes.values()):
+        # `node.kind` is tested first: naming these classes imports their modules.
+        if node.kind == "graph" and isinstance(node, nodes.MapOver | nodes.Parallel) and node.into:
+            listed_type(kind, node.into, f"node {node.name!r}: `into`")
 
 
 def _refuse_unknown_fields(graph: NodeGraph[Any], kind: object) -> None:

@@ -5,12 +5,15 @@ Each receives the facts that its question is about, with the `deps` of the run.
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, cast
 
 from typing_extensions import TypeVar
 
+from ..driver import cancelled_inside
 from ..errors import ConfigError
 from ..limits import StopCondition, StopInfo
 from ..screens import ScreenFunction
@@ -30,6 +33,7 @@ __all__ = [
     "StepInfo",
     "StopContext",
     "StopInput",
+    "inform",
     "instructions_for",
     "lent_deps",
     "stop_input",
@@ -190,3 +194,22 @@ def lent_deps(function: Callable[..., T], deps: object) -> Callable[..., T]:
         return function(first, deps)
 
     return lent
+
+
+async def inform(name: str, listener: Callable[[T], object], argument: T) -> tuple[str, ...]:
+    """Call a listener, and return a warning if the listener raises an error.
+
+    Args:
+        name: the listener's name in warnings.
+        listener: a synchronous or asynchronous function.
+        argument: the argument of the listener.
+    """
+    try:
+        answer = listener(argument)
+        if inspect.isawaitable(answer):
+            await cast("Awaitable[object]", answer)
+    except asyncio.CancelledError as error:
+        return (f"{name} was {cancelled_inside(error)}",)
+    except Exception as error:  # noqa: BLE001 - a listener cannot fail a run
+        return (f"{name} raised {type(error).__name__}: {error}",)
+    return ()

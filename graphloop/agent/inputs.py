@@ -169,8 +169,12 @@ class ResumeInput(AnswersInput[DepsT], AccessOptions, Generic[DepsT], total=Fals
     """Answers to the calls that a run waits for, and access to the run's model."""
 
 
-def asked_message(prompt: PromptInput) -> UserMessage:
+def asked_message(prompt: PromptInput, name: str = "prompt") -> UserMessage:
     """Return a question as a user's message; the files of its paths are read now.
+
+    Args:
+        prompt: the question.
+        name: the name of the question in errors.
 
     Raises:
         ConfigError: the question is of another type or empty, or a file cannot be read or has an
@@ -181,13 +185,14 @@ def asked_message(prompt: PromptInput) -> UserMessage:
     if not isinstance(prompt, list | tuple) or not prompt:
         found = type(prompt).__name__ if prompt else "nothing"
         raise ConfigError(
-            f"`prompt`: expected a string, or a list of texts and media, found {found}. Fix: "
-            "agent.generate(['What is it?', Path('a.png')])."
+            f"`{name}`: expected a string, or a list of texts and media, found {found}. Fix: "
+            "give a list such as ['What is it?', Path('a.png')]."
         )
-    return UserMessage(tuple([_prompt_part(at, part) for at, part in enumerate(prompt)]))
+    parts = [_prompt_part(f"{name}[{at}]", part) for at, part in enumerate(prompt)]
+    return UserMessage(tuple(parts))
 
 
-def _prompt_part(at: int, part: object) -> UserPart:
+def _prompt_part(place: str, part: object) -> UserPart:
     match part:
         case str():
             return TextPart(part)
@@ -195,12 +200,12 @@ def _prompt_part(at: int, part: object) -> UserPart:
             try:
                 return file(part)
             except ConfigError as error:
-                raise ConfigError(f"`prompt[{at}]`: {error}") from error
+                raise ConfigError(f"`{place}`: {error}") from error
         case MediaPart() | TextPart():
             return part
         case _:
             raise ConfigError(
-                f"`prompt[{at}]`: expected text, a Path, bytes or a MediaPart, found "
+                f"`{place}`: expected text, a Path, bytes or a MediaPart, found "
                 f"{type(part).__name__}. Fix: for whole messages, use `messages=`."
             )
 

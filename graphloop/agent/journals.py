@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -19,7 +18,7 @@ from ..spending import is_whole
 from ..states import known_state_type
 from ..stores import Catalog, Mailbox, RunRecord, Store, fork, those_within, typed_events
 from ..tools import Toolbox
-from ..values import Message, SystemMessage
+from ..values import Message, SystemMessage, evolve
 from .answers import Answers
 from .inputs import check_run_id
 
@@ -356,7 +355,7 @@ def _answered(
     children = {
         key: _answered(child, answers, toolboxes, ports) for key, child in tree.children.items()
     }
-    return replace(tree, answers=events, children=children)
+    return evolve(tree, answers=events, children=children)
 
 
 def _check_resumable(run: Run[Any], ports: Ports[Any]) -> None:

@@ -19,7 +19,7 @@ from ..policy import Approval, Policy, secret_of
 from ..rules import Rules
 from ..spending import Budget, is_number, positive_number, whole_number
 from ..stores import Store
-from ..tools import AnyTool
+from ..tools import AnyTool, accepts
 from ..turn import StepResult
 from ..values import Settings
 from .hooks import AnswerInfo, Compact, Prepare, Review, Screen, StopInput
@@ -53,8 +53,8 @@ Decide: TypeAlias = Callable[[Pending], Decision] | Callable[[Pending, DepsT], D
 Listener: TypeAlias = Callable[[StepResult], object] | Callable[[StepResult, DepsT], object]
 
 PASSED_ON: Final = frozenset(
-    {"model", "api_key", "base_url", "timeouts", "retries", "headers", "price", "prices"}
-    | {"clock"}
+    {"model", "api_key", "base_url", "timeouts", "retries", "headers", "query", "price"}
+    | {"prices", "clock"}
 )
 """The options about access to models, which also apply to graphs that a run starts by name."""
 
@@ -103,6 +103,8 @@ class RunOptions(ModelSettings[DepsT], Generic[DepsT], total=False):
     name.
     `headers`: further HTTP headers of each request, for a model given by name. A journal and an
     error never contain them.
+    `query`: further fields of each request's URL, such as `{"api-version": "2024-10-21"}`, for a
+    model given by name; no place for a key, since logs keep URLs.
     `price`: a function that returns the cost of a reply in US dollars; the default uses the table
     of genai-prices. The function also applies to child runs without a price of their own.
     `prices`: prices by model name, which override that table; cannot be combined with `price`.
@@ -128,13 +130,16 @@ class RunOptions(ModelSettings[DepsT], Generic[DepsT], total=False):
     timeouts: Timeouts | None
     retries: Retries | None
     headers: Mapping[str, str] | None
+    query: Mapping[str, str] | None
     price: Price
     prices: Mapping[str, ModelPrice]
     clock: Callable[[], float]
 
 
 class AgentOptions(RunOptions[DepsT], Generic[DepsT], total=False):
-    """The options of an agent: the options of every run, and those of the standard loop.
+    """The options of an agent: those of every run, and of the standard loop.
+
+    The options of every run, such as `tools`, `gate` and `store`, are in `RunOptions`.
 
     `name`: the agent's name in journals and diagrams (default "agent").
     `max_steps`: the maximum number of turns (default 20, at least 1).
@@ -248,6 +253,7 @@ class Options:
     timeouts: Timeouts | None = None
     retries: Retries | None = None
     headers: Mapping[str, str] | None = field(default=None, repr=False)
+    query: Mapping[str, str] | None = None
     price: Price | None = None
     prices: Mapping[str, ModelPrice] = field(default_factory=dict[str, ModelPrice])
     clock: Callable[[], float] | None = None
@@ -290,10 +296,10 @@ class Options:
                 positive_number(name, seconds)
         secret_of(self.approval_secret)
         said = self.instructions
-        if not (said is None or isinstance(said, str) or callable(said)):
+        if not (said is None or isinstance(said, str) or accepts(said, 1) or accepts(said, 0)):
             raise ConfigError(
                 f"`instructions`: expected a text, or a function of `deps`, found {said!r:.80}. "
-                "Fix: pass a str."
+                "Fix: pass a str, or a function with one parameter or none."
             )
         if self.price is not None and self.prices:
             raise ConfigError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from functools import partial
 from os import environ
 from typing import Final, TypeAlias, cast
 
@@ -39,7 +40,7 @@ PLAIN: Final = (
     *("provider_options", "approve_tool_call", "approval_ttl_s", "max_agent_depth"),
     *("step_timeout_s", "on_bad_history", "base_url", "output_type", "output_mode", "done_when"),
     *("verify", "prepare_step", "compact", "max_output_retries"),
-    *("retries", "timeouts", "price", "prices"),
+    *("query", "retries", "timeouts", "price", "prices"),
 )
 """The options that are copied to a graph unchanged; its nodes hold the others, except secrets."""
 
@@ -120,8 +121,8 @@ class AgentResources:
     def add_model(self, model: Model) -> str:
         """Add a model that runs may call, and return the model's label.
 
-        The options `api_key`, `base_url` and `headers` apply only to models of the default model's
-        provider.
+        The options `api_key`, `base_url`, `headers` and `query` apply only to models of the
+        default model's provider.
         """
         options, first = self._options, next(iter(self.models), None)
         label = model if isinstance(model, str) else ""
@@ -134,6 +135,7 @@ class AgentResources:
             timeouts=options.timeouts if over_http else None,
             retries=options.retries if over_http else None,
             headers=options.headers if same else None,
+            query=options.query if same else None,
             environ=environ,
         )
         if label and provider.label not in self.models:
@@ -236,7 +238,12 @@ class AgentResources:
             return options.price if provider is not None else None
         if options.prices:
             return providers.price_with(options.prices)
-        return None if service_of(provider.label) is None else providers.price
+        service = service_of(provider.label)
+        if service is None or service.prices is None:
+            return None
+        return (
+            partial(providers.price, service=service.prices) if service.prices else providers.price
+        )
 
 
 def check_gate(gate: Policy, known: Sequence[str]) -> None:

@@ -1,16 +1,14 @@
-"""Result: the result of a run, the handle that drives the run, and warnings about the run."""
+"""RunResult: what a run came to; and RunHandle: a run with everything that drives it."""
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import sub
-from typing import Any, Final, Generic, cast, final
+from typing import Any, Final, Generic, final
 
-from msgspec.structs import astuple
+from msgspec import Struct, structs
 from typing_extensions import TypeVar
 
 from ..conversation import latest_answer
@@ -20,7 +18,6 @@ from ..driver import (
     Pending,
     Ports,
     Seen,
-    cancelled_inside,
     pending_of,
     unseen_costs,
 )
@@ -33,16 +30,16 @@ from ..run import EndReason, Run, Spent
 from ..stores import Store
 from ..tools import AnyTool
 from ..turn import SCREEN, StepResult
-from ..values import FinishReason, Message, Usage
+from ..values import AssistantMessage, FinishReason, MediaPart, Message, Usage, evolve
 from .conversation_answers import bind_token, conversation_digest
 from .final_answer import FinalAnswer, answers_of, failure_of, output_from
 from .journals import run_display
 
 __all__ = [
     "RESTING",
+    "OutputT_co",
     "RunHandle",
     "RunResult",
-    "inform",
     "log_warnings",
     "shortfalls",
     "spent_by",
@@ -50,12 +47,12 @@ __all__ = [
 
 OutputT_co = TypeVar("OutputT_co", default=str, covariant=True)
 S = TypeVar("S", default=None)
-T = TypeVar("T")
 
 LOG: Final = logging.getLogger("graphloop")
 
-RESTING: Final = {DriverState.ENDED, DriverState.PARKED}
+RESTING: Final = (DriverState.ENDED, DriverState.PARKED)
 """The run has ended, or waits for an answer from outside: no driver has more to do."""
+
 
 ANSWERED: Final = {None, EndReason.COMPLETED, EndReason.ERROR}
 """The end reasons without a warning about a missing output; None: no `output_type`, or no end."""
@@ -96,12 +93,11 @@ class RunResult(Generic[OutputT_co, S]):
 
     def __repr__(self) -> str:
         steps = len(self.run.record.steps)
-        return f"<RunResult {self.run_id!r}: {self.end_reason}, {steps} steps>"
+        return f"<RunResult {self.run_id!r}: {self.end_reason}, {steps} step{'s'[: steps != 1]}>"
 
     def _repr_mimebundle_(self, **_: object) -> Mapping[str, str]:
         """Return the answer, and the run laid over its graph, for notebooks."""
-        words = f"{self!r}\n\n{self.text}".strip()
-        return run_display(words, self.graph, self.store, self.run_id)
+        return run_display(f"{self!r}\n\n{self.text}".strip(), self.graph, self.store, self.run_id)
 
     @property
     def run_id(self) -> str:
@@ -141,6 +137,12 @@ class RunResult(Generic[OutputT_co, S]):
         return latest_answer(self.run)
 
     @property
+    def media(self) -> tuple[MediaPart, ...]:
+        """The pictures and sounds that the model made in this run, in order."""
+        replies = [one for one in self.messages if isinstance(one, AssistantMessage)]
+        return tuple([part for reply in replies for part in reply.media])
+
+    @property
     def partial_text(self) -> str:
         """The text of a reply that a stop cut off; this text is not in `messages`."""
         return self.run.ending.said if self.run.ending is not None else ""
@@ -160,8 +162,7 @@ class RunResult(Generic[OutputT_co, S]):
 
             result = await agent.generate("And tomorrow?", messages=result.conversation)
 
-        It leaves out the agent's instructions, because each run puts them first again, and what a
-        screen blocked.
+        It leaves out the agent's instructions, which each run puts first, and what a screen blocks.
         """
         said = (*self.opening, *self.messages)
         blocked = any(by.startswith(f"{SCREEN}:") for by in self.stopped_by)
@@ -192,7 +193,7 @@ class RunResult(Generic[OutputT_co, S]):
         unreported = spent.unreported_calls - earlier.unreported_calls
         if unreported and total.total_tokens == before.total_tokens:
             return None
-        return Usage(*map(sub, astuple(total), astuple(before)))
+        return Usage(*map(sub, structs.astuple(total), structs.astuple(before)))
 
     @property
     def cost_usd(self) -> float | None:
@@ -257,8 +258,7 @@ def spent_by(run: Run[Any], children: Mapping[str, Run[Any]]) -> Spent:
     return spent
 
 
-@dataclass(frozen=True)
-class RunHandle(Generic[S]):
+class RunHandle(Struct, Generic[S], frozen=True, eq=False):
     """A run with everything that is needed to drive it.
 
     Args:
@@ -279,11 +279,11 @@ class RunHandle(Generic[S]):
     ports: Ports[S]
     driver: AsyncDriver[S]
     seen: AsyncGenerator[Seen[S], None]
-    before: Spent = field(default_factory=Spent)
+    before: Spent = Spent()
     reported: int = 0
     on_step_finish: Callable[[StepResult], object] | None = None
     warnings: tuple[str, ...] = ()
-    children: Mapping[str, Run[Any]] = field(default_factory=dict[str, Run[Any]])
+    children: Mapping[str, Run[Any]] = {}
     final: FinalAnswer | None = None
     opening: tuple[Message, ...] = ()
 
@@ -309,13 +309,10 @@ class RunHandle(Generic[S]):
         run = self.driver.run
         assert run is not None, "the run has started"
         answers = () if answer is None else (answer,)
-        return replace(self, seen=self.driver.resume(run, answers, at_once=not cut))
+        return evolve(self, seen=self.driver.resume(run, answers, at_once=not cut))
 
     def rest(self) -> None:
-        """Tell the observers that no driver works on the run now.
-
-        The run has ended or is parked, or its caller has closed the stream.
-        """
+        """Tell the observers that the run has ended or parked, or that its stream was closed."""
         run, observers = self.driver.run, self.ports.observers
         if run is not None and observers is not None:
             observers.rest(run, self.ports.wrong)
@@ -329,8 +326,7 @@ class RunHandle(Generic[S]):
         ]
         reason = run.ending.reason if self.final and run.ended and run.ending else None
         lacking = f"there is no `output`: the run ended by `{reason}` before it had one"
-        warned = run.record.warnings
-        doubts = warned if reason in ANSWERED else (lacking, *warned)
+        doubts = run.record.warnings if reason in ANSWERED else (lacking, *run.record.warnings)
         return (*doubts, *unseen_costs(self.graph, run), *shortfalls(run), *of_children)
 
     def ended(self, run: Run[S], warnings: Sequence[str]) -> RunResult[Any, S] | Exception:
@@ -359,14 +355,11 @@ class RunHandle(Generic[S]):
 
 
 def shortfalls(run: Run[Any]) -> tuple[str, ...]:
-    """Return a warning for each rule that a run did not keep, and each reply that may be cut off.
-
-    A reply may be cut off if its finish reason is unknown.
-    """
+    """Return a warning for each rule that a run did not keep, and each unknown finish reason."""
     monitor = run.watch.monitor
     broken = monitor.broken if monitor.automata else ()
     owed = monitor.owed if monitor.automata and run.ended else ()
-    cut = [step for step in run.record.steps if step.finish_reason is FinishReason.OTHER]
+    cut = [step for step in run.record.steps if step.reply.finish_reason is FinishReason.OTHER]
     return (
         *[f"the rule {describe_rule(rule)!r} was broken" for rule in broken],
         *[f"the rule {describe_rule(rule)!r} is still owed, and the run is over" for rule in owed],
@@ -382,22 +375,3 @@ def log_warnings(run: Run[Any] | None, warnings: Iterable[str]) -> None:
     """Log the warnings of a run, for a developer who does not look at `RunResult.warnings`."""
     for warning in warnings:
         LOG.warning("run %s: %s", "(not started)" if run is None else run.id, warning)
-
-
-async def inform(name: str, listener: Callable[[T], object], argument: T) -> tuple[str, ...]:
-    """Call a listener, and return a warning if the listener raises an error.
-
-    Args:
-        name: the listener's name in warnings.
-        listener: a synchronous or asynchronous function.
-        argument: the argument of the listener.
-    """
-    try:
-        answer = listener(argument)
-        if inspect.isawaitable(answer):
-            await cast("Awaitable[object]", answer)
-    except asyncio.CancelledError as error:
-        return (f"{name} was {cancelled_inside(error)}",)
-    except Exception as error:  # noqa: BLE001 - a listener cannot fail a run
-        return (f"{name} raised {type(error).__name__}: {error}",)
-    return ()

@@ -119,7 +119,7 @@ def agent_terms(
     return graph, terms, kept
 
 
-MODEL_ACCESS: Final = ("api_key", "base_url", "headers", "timeouts", "retries")
+MODEL_ACCESS: Final = ("api_key", "base_url", "headers", "query", "timeouts", "retries")
 """The options about access to the agent's own model."""
 
 
@@ -146,7 +146,7 @@ def merged_options(
     if now is not None and now is not model:
         ready = not isinstance(now, str) or now.startswith("script:")
         same = isinstance(model, str) and isinstance(now, str) and _service(model) == _service(now)
-        for name in MODEL_ACCESS if ready else () if same else MODEL_ACCESS[:3]:
+        for name in MODEL_ACCESS if ready else () if same else MODEL_ACCESS[:4]:
             before.pop(name, None)
     return now or model, cast("EveryAgentOption[Any]", {**before, **changes})
 

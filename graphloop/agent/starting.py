@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Final, TypeVar, cast
 from uuid import uuid4
 
@@ -95,7 +94,7 @@ def start_run(
         run_id = question.get("run_id")
         if run_id is None and handed is not None and is_stored:
             run_id = await handed.run_id(terms.graph.name, store)
-        ports = replace(
+        ports = evolve(
             terms.ports(store, (), deps),
             attended=attended,
             stoppable=keep or attended,
@@ -169,7 +168,7 @@ def resume_run(
             refuse_unattended(known)
         ports = terms.ports(kept_in, added, deps)
         approve = approver_alone(ports.approve, known)
-        ports = replace(ports, attended=attended, approve=approve)
+        ports = evolve(ports, attended=attended, approve=approve)
         tree, listener = await resumption(known, ports, given), terms.options.on_step_finish
         driver, below = AsyncDriver(terms.graph, ports, known.state), descendants(tree)
         return RunHandle(

@@ -8,40 +8,46 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Generic, final
+from typing import Final, Generic, final
 
-from ..driver import AsyncDriver, ChildStep, unseen_costs
+from ..driver import AsyncDriver, ChildStep, Shown, unseen_costs
 from ..errors import ConfigError, RunFailed
 from ..events import Steered
 from ..graph import NodeGraph
 from ..outcomes import FollowUp
 from ..parts import ErrorPart, Finish, ObjectDelta, ObjectView, Part, PartView, RunStart, Warned
-from ..providers import Live, TextDelta
+from ..providers import TextDelta
 from ..run import EndReason, Run
 from ..step import Step
-from ..values import UserMessage
-from .result import RESTING, OutputT_co, RunHandle, RunResult, S, inform, log_warnings
+from ..tools import ToolProgress
+from ..values import UserMessage, evolve
+from .hooks import inform
+from .inputs import PromptInput, asked_message
+from .result import RESTING, OutputT_co, RunHandle, RunResult, S, log_warnings
 
 __all__ = ["RunStream"]
 
 LEFT = "the stream was left before the run ended; a run with a store can be resumed by its id"
+
+NO_READER: Final = asyncio.Event()
+"""Stands in for the event of readers that wait while another reader drives."""
 
 
 @final
 class RunStream(Generic[OutputT_co, S]):
     """A live view of one run: streams of its parts, and its result.
 
-    The run advances only while a reader reads. A reader may stop early, and read on or await
-    `result` later. `abort` ends the run; `aclose`, or cancelling a reader, ends the stream.
+    The run advances only while a reader reads. A reader may stop, and read on or await `result`
+    later. `abort` ends the run; `aclose`, or cancelling a reader, ends the stream.
 
     Args:
-        open_run: prepares the run at the first read. Its error becomes the stream's error part and
-            the error of `result`.
+        open_run: prepares the run at the first read; its error becomes the error of `result`.
         graph: the graph that runs; None if the run cannot start.
         keep: whether parts are kept for all readers (a call for the result alone needs none).
         has_objects: whether the answer has an `output_type`.
 
-    `on_over` is awaited once the stream ends. `found` is the initial state of a resumed run.
+    `on_over` is awaited once the stream ends. `found` is the initial state of a resumed run. If
+    `cut`, the caller who iterates the run was cancelled, and can continue the run.
     """
 
     def __init__(
@@ -60,9 +66,9 @@ class RunStream(Generic[OutputT_co, S]):
         self._opened: RunHandle[S] | None = None
         self._view: PartView[S] | None = None
         self._objects: ObjectView | None = None
-        self._rests = asyncio.Event()
+        self._rests = NO_READER
         self._shows_text, self._reported, self._uncounted = False, 0, (False, False)
-        self._driven = self._over = self._closed = self._waits = self._cut = self._talking = False
+        self._driven = self._over = self._closed = self._waits = self.cut = self._talking = False
         self._say: Steered | None = None
         self._asides: list[Callable[[AsyncDriver[S]], None]] = []
         self._warnings: list[str] = []
@@ -81,8 +87,7 @@ class RunStream(Generic[OutputT_co, S]):
     def text_stream(self) -> AsyncIterator[str]:
         """The text deltas of all turns; a retried turn (`step-retry`) gives its text again.
 
-        Raises:
-            Exception: the error of `result`, after the last delta.
+        Raises: the error of `result`, after the last delta.
         """
         return self._texts()
 
@@ -104,11 +109,6 @@ class RunStream(Generic[OutputT_co, S]):
     def run(self) -> Run[S] | None:
         """The present state of the run; None before it has started."""
         return self._opened.driver.run if self._opened is not None else None
-
-    @property
-    def cut(self) -> bool:
-        """Whether the caller who iterates the run was cancelled, but can continue the run."""
-        return self._cut
 
     @property
     def failed(self) -> bool:
@@ -151,26 +151,26 @@ class RunStream(Generic[OutputT_co, S]):
         """
         self._tell(lambda driver: driver.abort(str(reason), after_step=after_step))
 
-    def steer(self, message: str) -> None:
+    def steer(self, message: PromptInput) -> None:
         """Add a message that the model reads in its next turn.
 
         A stop condition or a final answer does not end the run before the message is read; hard
         limits such as `max_steps` do.
 
         Raises:
-            ConfigError: the message is not a string, or the stream has ended.
+            ConfigError: the message is no prompt, or the stream has ended.
         """
         said = self._said("steer", message, "steering")
         self._tell(lambda driver: driver.queue(said, follow_up=False))
 
-    def follow_up(self, message: str) -> None:
+    def follow_up(self, message: PromptInput) -> None:
         """Add a message that the model reads after its final answer; several are read in order.
 
         Each answer passes its checks before the model reads the next message. A run that has no
         step left for the message ends by `max_steps`, and the message gets no answer.
 
         Raises:
-            ConfigError: the message is no string, the stream ended, or the graph has no `Verify`.
+            ConfigError: the message is no prompt, the stream ended, or the graph has no `Verify`.
         """
         graph = self._graph
         if graph is not None and not any(FollowUp in row for row in graph.table.values()):
@@ -195,7 +195,7 @@ class RunStream(Generic[OutputT_co, S]):
         while self._driven:
             await self._until_rest()
         if self._opened is not None and not self._over:
-            self._opened, self._cut = self._opened.again(answer, cut=self._cut), False
+            self._opened, self.cut = self._opened.again(answer, cut=self.cut), False
         self._waits, self._say = False, answer
         while not (self._over or self._waits):
             known = len(self._parts)
@@ -204,15 +204,14 @@ class RunStream(Generic[OutputT_co, S]):
                 for part in self._parts[known:]:
                     self._warn(*await inform("on_part", on_part, part))
 
-    def _said(self, name: str, message: object, origin: str) -> UserMessage:
-        if not isinstance(message, str):
-            raise ConfigError(f"`{name}` says a text; found {message!r:.80}")
+    def _said(self, name: str, message: PromptInput, origin: str) -> UserMessage:
+        said = asked_message(message, name)
         if self._over or self._closed or (self._opened and self._opened.driver.ignores_messages):
             raise ConfigError(
                 f"`{name}` comes too late: the stream is over. Go on with a parked run by `resume` "
                 "and with an ended one by `messages=result.conversation`"
             )
-        return UserMessage(message, origin=origin)
+        return evolve(said, origin=origin)
 
     def _tell(self, tell: Callable[[AsyncDriver[S]], None]) -> None:
         """Call `tell` with the driver of the run, now or once the run has been opened."""
@@ -232,12 +231,10 @@ class RunStream(Generic[OutputT_co, S]):
         try:
             if self._opened is not None:
                 await self._opened.seen.aclose()
-            if self._result is None and self._error is None:
-                self._finish(self._opened)
             await self._end()
         finally:
-            self._driven = False
-            self._rests.set()
+            self._driven, rests, self._rests = False, self._rests, NO_READER
+            rests.set()
 
     async def _look(self) -> AsyncGenerator[Part, None]:
         at, parts = 0, self._parts
@@ -263,7 +260,8 @@ class RunStream(Generic[OutputT_co, S]):
             yield result.output
 
     async def _until_rest(self) -> None:
-        self._rests.clear()
+        if self._rests is NO_READER:
+            self._rests = asyncio.Event()
         await self._rests.wait()
 
     async def _pull(self, known: int, *, iterated: bool = False) -> None:
@@ -286,22 +284,21 @@ class RunStream(Generic[OutputT_co, S]):
             if opened.ports.attended and opened.waits:
                 self._waits = True
                 return
-            self._finish(opened)
             await self._end()
         except BaseException as error:
             await self._break_off(error, iterated=iterated)
             if not isinstance(error, Exception):  # `result` raises an `Exception`.
                 raise
         finally:
-            self._driven = False
-            self._rests.set()
+            self._driven, rests, self._rests = False, self._rests, NO_READER
+            rests.set()
 
     async def _break_off(self, error: BaseException, *, iterated: bool) -> None:
         """End the stream with an error, unless a cancelled caller can continue the iterated run."""
         failed, run = isinstance(error, Exception), self._opened
         cancelled = isinstance(error, asyncio.CancelledError)
-        self._cut = iterated and cancelled and run is not None and run.has_taken(self._say)
-        if self._cut:
+        self.cut = iterated and cancelled and run is not None and run.has_taken(self._say)
+        if self.cut:
             return
         if run is not None and (failed or cancelled):
             await run.seen.aclose()  # Otherwise the driver would keep its lease.
@@ -310,6 +307,7 @@ class RunStream(Generic[OutputT_co, S]):
 
     async def _open(self) -> RunHandle[S]:
         opened = self._opened = await self.open_run()
+        del self.open_run  # It holds the question and more, and no stream opens twice.
         self.found, self._reported = opened.driver.run, opened.reported
         for tell in self._asides:
             tell(opened.driver)
@@ -342,11 +340,11 @@ class RunStream(Generic[OutputT_co, S]):
             for result in run.record.steps[reported:]:
                 self._warn(*await inform("on_step_finish", listener, result))
 
-    def _show_live(self, view: PartView[S], seen: Live | ChildStep) -> None:
-        """Add a delta of the run's own model, or the parts of a child run's step."""
+    def _show_live(self, view: PartView[S], seen: Shown) -> None:
+        """Add a delta of the run's own model, a tool's report, or the parts of a child's step."""
         if isinstance(seen, ChildStep):
             self._parts += view.see_child(seen.key, seen.agent, seen.graph, seen.seen)
-        elif self._talking:
+        elif self._talking or isinstance(seen, ToolProgress):
             self._show(view.live(seen))
 
     def _show(self, parts: Sequence[Part]) -> None:
@@ -381,6 +379,8 @@ class RunStream(Generic[OutputT_co, S]):
             self._parts.append(Finish(*ends, result.total_usage, result.cost_usd))
 
     async def _end(self) -> None:
+        if self._result is None and self._error is None:
+            self._finish(self._opened)
         if self._opened and self._opened.ports.observers is not None and not self._over:
             self._opened.rest()
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
 
 from ..driver import ChildRun, Ports
@@ -198,7 +198,7 @@ class AgentTool:
             has_value = ended.status == "ok" and ended.end_reason == EndReason.COMPLETED
             return evolve(ended, content=item_text(answer.answer(child))) if has_value else ended
 
-        return replace(opened, end=end)
+        return evolve(opened, end=end)
 
 
 @final

@@ -26,7 +26,7 @@ from ..policy import Policy
 from ..providers import Provider
 from ..states import known_state_type
 from ..stores import Codec, MemoryStore, Store, check_state, open_store, running_loop
-from ..tools import AnyTool, Toolbox, check_deps, kind_name
+from ..tools import AnyTool, Closable, Toolbox, check_deps, kind_name
 from .answers import ToolApprover
 from .bindings import DEPTH_MAX, deps_needs, needs_messages, nesting_of, runs_one_at_a_time
 from .final_answer import FinalAnswer
@@ -58,6 +58,7 @@ class SharedResources:
         given: the `store` option; an open store is never closed here.
         models: the models by label; runs may add models to this mapping later.
         named: the labels of the models that were given by name.
+        kept_open: what the functions of tools keep open, such as MCP servers.
 
     Attributes:
         is_given: whether the caller gave a store.
@@ -70,8 +71,10 @@ class SharedResources:
         given: Store | str | Path | None,
         models: Mapping[str, Provider],
         named: Collection[str],
+        kept_open: Collection[Closable] = (),
     ) -> None:
         self._given, self._models, self._named = given, models, named
+        self._kept_open = kept_open
         self.is_given = given is not None
         self.lengths: dict[str, int] = {}
         self._stores: WeakKeyDictionary[asyncio.AbstractEventLoop, Store] = WeakKeyDictionary()
@@ -123,7 +126,7 @@ class SharedResources:
         """Close the store and the connections of the running event loop.
 
         Args:
-            given: whether to close models that were given as objects, too.
+            given: whether to close models that were given as objects, and servers of tools, too.
 
         Raises:
             BaseException: the last error of a close; the others are closed nevertheless.
@@ -135,6 +138,8 @@ class SharedResources:
             for label, provider in self._models.items():
                 if given or label in self._named:
                     closing.push_async_callback(provider.aclose)
+            for kept in self._kept_open if given else ():
+                closing.push_async_callback(kept.aclose)
 
 
 @final
@@ -211,12 +216,15 @@ class RunTerms(Generic[S]):
         self._refuses_deps = False
         calls = None if callbacks is None else callbacks(world.toolbox, None)
         self.deps_needs = deps_needs(
-            graph.name, calls or {}, world.toolbox, world.children, options.deps_type
+            graph, calls or {}, world.toolbox, world.children, options.deps_type
         )
 
     def _share_resources(self) -> None:
         world = self.world
-        self.shared = SharedResources(self.options.store, world.models, world.named)
+        kept = dict.fromkeys([tool.kept_open for tool in world.toolbox.tools])
+        self.shared = SharedResources(
+            self.options.store, world.models, world.named, [one for one in kept if one is not None]
+        )
         below = [plan.opener.terms.resources for plan in world.children.values()]
         made = [plan.opener.terms.own_resources for plan in world.made]
         self.resources = tuple(dict.fromkeys([*chain.from_iterable(below), self.shared]))

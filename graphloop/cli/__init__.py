@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "diff": "Compare two graphs; fail if the later is weaker.",
     "fuzz": "Test a graph in hundreds of hostile worlds.",
     "schema": "Print the JSON Schema of topology files.",
+    "models": "List the model services and their keys.",
     "runs": "List the runs of a store.",
     "approve": "Answer a call that a run waits for.",
     "resume": "Resume a run of a store, and watch it.",

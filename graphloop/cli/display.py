@@ -40,6 +40,7 @@ from ..parts import (
 from ..providers import ProviderToolDelta, ReasoningDelta, TextDelta
 from ..run import EndReason, Run
 from ..stores import Ask
+from ..tools import ToolProgress
 from ..values import ToolResult, Usage, UserMessage
 from .errors import tell_error
 from .text import ASKED_MAX, agents_text, call_text, clean, counted, one_line, safe_json
@@ -126,6 +127,7 @@ class TextDisplay:
         self._run: Run[None] | None = None
         self._line, self._style = "", ""
         self._calls: dict[str, str] = {}
+        self._progress: dict[str, str] = {}
         self._answer = ""
         self._spinner = Spinner("dots", style="cyan")
         self._live: Live | None = None
@@ -174,6 +176,8 @@ class TextDisplay:
             case ToolState() if part.arguments:
                 call = call_text(part.tool_name, part.arguments)
                 self._calls[f"{path}{part.key}"] = f"{agents}{call} (edited)"
+            case ToolProgress():
+                self._progress[f"{path}{part.key}"] = _progress_text(part)
             case ToolResultPart():
                 self._answered(f"{path}{part.result.key}", agents, part.result)
             case _ if not agents:
@@ -225,6 +229,7 @@ class TextDisplay:
             self._print(f"→ {call}")
 
     def _answered(self, key: str, agents: str, result: ToolResult) -> None:
+        self._progress.pop(key, None)
         call = self._calls.pop(key, None) or f"{agents}{_call_of(self._run, key) or result.name}"
         is_answer = result.name == FINAL_ANSWER and not agents
         if is_answer and result.status == "ok" and result.text != NOT_TAKEN:
@@ -287,8 +292,9 @@ class TextDisplay:
     def _bottom(self) -> RenderableType:
         assert self._console is not None, "only a terminal has a bottom"
         rows = Text(self._line, self._style).wrap(self._console, self._console.width)
-        calls = list(self._calls.values())  # A copy: another thread calls this.
-        lines = [*rows[-WRITING_MAX:], *[Text(f"→ {call}", "cyan") for call in calls]]
+        calls = list(self._calls.items())  # A copy: another thread calls this.
+        shown = [f"→ {call} {self._progress.get(key, '')}".rstrip() for key, call in calls]
+        lines = [*rows[-WRITING_MAX:], *[Text(call, "cyan") for call in shown]]
         self._spinner.update(text=Text(" · ".join(self._facts()), "dim"))
         return Group(*lines, self._spinner)
 
@@ -344,6 +350,12 @@ def _end_facts(result: RunResult[Any, S]) -> Iterator[str]:
         yield f"${result.cost_usd:.4f}"
     elif not result.run.setup.model.startswith("script"):
         yield "cost unknown"
+
+
+def _progress_text(part: ToolProgress) -> str:
+    """Return how far a tool is, such as `3/40 reading`."""
+    total = "" if part.total is None else f"/{part.total:g}"
+    return one_line(f"{part.done:g}{total} {part.message}".rstrip(), RESULT_MAX)
 
 
 def _injected(run: Run[S] | None) -> str:

@@ -27,7 +27,18 @@ from ..agent import typed
 from ..driver import pending_of
 from ..effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
 from ..errors import GraphloopError
-from ..events import CallCheck, CallsChecked, EffectsStarted, Event, ModelReplied, Started
+from ..events import (
+    CallCheck,
+    CallsChecked,
+    Cancelled,
+    ChildEnded,
+    EffectFailed,
+    EffectsStarted,
+    Event,
+    ModelReplied,
+    Started,
+    ToolReturned,
+)
 from ..replay import JudgedCall, judged_steps
 from ..run import Run
 from ..stores import Codec
@@ -52,8 +63,11 @@ TEXT_MAX: Final = 200
 DENIED: Final = {"deny", "invalid", "unknown"}
 """Verdicts after which a call does not run."""
 
-COLUMNS: Final = {"type", "at", "effect"}
-"""The fields of an event that are printed in separate columns."""
+APART: Final = {"type", "at", "effect", "spent"}
+"""The fields of an event that are printed in columns of their own, or as a number of tokens."""
+
+SPENDING: Final = (Cancelled, ChildEnded, EffectFailed)
+"""The events that hold what others have spent; `EffectsStarted` has a line of its own."""
 
 Upto: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Stop after this event.")]
 
@@ -189,11 +203,15 @@ def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
             answered: int | None = getattr(event, "effect", None)
             name = "" if answered is None else f"{_effect_text(answered, effects)} "
             fields: dict[str, object] = to_builtins(event, enc_hook=repr)
-            return name + ", ".join(
+            if isinstance(event, ToolReturned):
+                fields["content"] = _content(event.content)
+            text = name + ", ".join(
                 f"{key}={value if isinstance(value, str) else json.dumps(value)}"
                 for key, value in fields.items()
-                if key not in COLUMNS and value not in (None, "", ())
+                if key not in APART and value not in (None, "", ())
             )
+            tokens = event.spent.usage.total_tokens if isinstance(event, SPENDING) else 0
+            return f"{text} · {tokens:,} tokens" if tokens else text
 
 
 def _check_text(check: CallCheck) -> str:

@@ -18,6 +18,7 @@ from .compaction import (
 )
 from .repair import Repaired, open_calls, repaired
 from .steering import (
+    BLOCKED_NOTE,
     add_notes,
     adopt_open_calls,
     apply_steering,
@@ -32,6 +33,7 @@ from .steering import (
 from .tokens import Calibration, estimate
 
 __all__ = [
+    "BLOCKED_NOTE",
     "ORIGIN",
     "PRUNED_NOTE",
     "Calibration",

@@ -31,6 +31,7 @@ from ..values import (
 from .repair import open_calls, repaired
 
 __all__ = [
+    "BLOCKED_NOTE",
     "add_notes",
     "adopt_open_calls",
     "apply_steering",
@@ -54,7 +55,7 @@ def hand_over(run: Run[S], *, tools_ran: bool = False) -> Wait[S]:
 SCREENS: Final = "screens"
 """The counter that marks a run whose screens alone read the inbox."""
 
-BLOCKED: Final = "(This message was blocked.)"
+BLOCKED_NOTE: Final = "(This message was blocked.)"
 """What a model reads in place of a message that a screen blocked."""
 
 CALLERS: Final = frozenset({"", "steering", "follow_up"})
@@ -111,10 +112,10 @@ def withhold(run: Run[S], node: str) -> Run[S]:
     """
     blocked = unscreened(run, node)
 
-    def noted(messages: Sequence[Message]) -> History[Message]:
-        return History(evolve(one, content=BLOCKED) if one in blocked else one for one in messages)
+    def noted(messages: Sequence[Message]) -> list[Message]:
+        return [evolve(one, content=BLOCKED_NOTE) if one in blocked else one for one in messages]
 
-    record = evolve(run.record, added=noted(run.record.added))
+    record = evolve(run.record, added=History(noted(run.record.added)))
     run = with_conversation(evolve(run, record=record), noted(run.messages))
     return mark_screened(run, node)
 

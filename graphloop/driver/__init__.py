@@ -24,6 +24,7 @@ from .ports import (
     Resumption,
     Seen,
     Settler,
+    Shown,
 )
 from .recorder import RELEASED_AS
 from .run_log import RunLog, logged
@@ -47,6 +48,7 @@ __all__ = [
     "RunLog",
     "Seen",
     "Settler",
+    "Shown",
     "Surrounding",
     "ask_key",
     "bad_edit",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Generic, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ..effects import CheckCalls
 from ..events import (
@@ -53,8 +53,8 @@ class Ahead(Struct, Generic[S], eq=False):
     _ports: Ports[S]
     _performer: Performer[S]
     _in_flight: InFlight[S]
-    asides: list[Event] = field(default_factory=list[Event])
-    heard: list[Event] = field(default_factory=list[Event])
+    asides: list[Event] = []
+    heard: list[Event] = []
     _noted: tuple[int, ...] = ()
 
     def first(self, events: Iterable[Event]) -> Iterable[Event]:

@@ -49,7 +49,7 @@ class CancelScope:
     """
 
     def __init__(self, parent: CancelScope | None = None, timer: StepTimer | None = None) -> None:
-        self._top: CancelScope = self if parent is None else parent._top
+        self._above: CancelScope | None = None if parent is None else parent._top
         self.run: Run[Any] | None = None
         self._timer = timer
         self._task: Awaiting | None = None
@@ -58,6 +58,10 @@ class CancelScope:
         self._waiter: Awaiting | None = None
         self._interrupted: Awaiting | None = None
         self._loop: AbstractEventLoop | None = None
+
+    @property
+    def _top(self) -> CancelScope:
+        return self._above or self  # Not an attribute: a scope in a cycle would keep its run.
 
     @property
     def is_left(self) -> bool:

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import Any, Final, Protocol, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ..conversation import latest_answer, said_after_calls
 from ..effects import StartRun
 from ..errors import MISTAKES, ConfigError, RunBusy
 from ..events import Answering, Cancelled, ChildEnded, EffectFailed, Event, Started
-from ..providers import Live
 from ..run import EndReason, Run
 from ..spending import Spent
 from ..step import Step
+from ..stores import Ask
 from ..values import evolve
+from .pending import pending_of
 from .performer import Performer
-from .ports import ChildRun, ChildStep, Parked, Ports, Resumption
+from .ports import ChildRun, ChildStep, Parked, Ports, Resumption, Shown
 
 __all__ = ["ChildDriver", "ChildRuns", "child_ended", "child_unwanted"]
 
-Watched: TypeAlias = AsyncGenerator[Step[Any] | Live | ChildStep, None]
+Watched: TypeAlias = AsyncGenerator[Step[Any] | Shown, None]
 
 UNCOUNTED: Final = "what it spends from now on is not counted here"
 
@@ -81,7 +82,8 @@ class ChildRuns(Struct, eq=False):
     Args:
         ports: the parent's ports, with the agents that can be child runs.
         performer: asks gates about a child's call, and makes the events of failures.
-        driver_of: returns a driver for a child run with the given initial state.
+        driver_of: returns a driver for a child run with the given initial state. It does not hold
+            the parent's driver: without such cycles, an ended run leaves memory at once.
         known: the child runs that started before this driver resumed the parent, by key.
         tried: ids of the `StartRun` effects whose abandoned children this driver has tried to end
             since the last start or resume.
@@ -92,16 +94,20 @@ class ChildRuns(Struct, eq=False):
     _ports: Ports[Any]
     _performer: Performer[Any]
     _driver_of: Callable[[ChildRun[Any], object], ChildDriver]
-    known: Mapping[str, Resumption[Any]] = field(default_factory=dict[str, Any])
-    tried: set[int] = field(default_factory=set[int])
-    drivers: dict[str, ChildDriver] = field(default_factory=dict[str, Any])
-    refused: dict[str, str] = field(default_factory=dict[str, str])
+    known: Mapping[str, Resumption[Any]] = {}
+    tried: frozenset[int] = frozenset()
+    drivers: dict[str, ChildDriver] = {}
+    refused: dict[str, str] = {}
 
     @property
     def started(self) -> frozenset[str]:
         """The keys of the child runs that may have started, here or in another process."""
         here = [key for key, driver in self.drivers.items() if driver.run is not None]
         return frozenset(here).union(self.known, self.refused)
+
+    def asks(self, run: Run[Any]) -> Sequence[Ask]:
+        """Return the questions for which a run and its child runs wait, in request order."""
+        return [one.ask for one in pending_of(run, self.descendants, self._ports.secret)]
 
     @property
     def descendants(self) -> Mapping[str, Run[Any]]:
@@ -213,7 +219,7 @@ class ChildRuns(Struct, eq=False):
             drop: ends the child's effect in the parent's driver.
         """
         for effect_id in sorted(parent.abandoned - self.tried):
-            self.tried.add(effect_id)
+            self.tried |= {effect_id}
             effect = parent.pending[effect_id]
             assert isinstance(effect, StartRun), "the kernel has looked"
             await drop(effect)

@@ -21,20 +21,13 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum, auto
+from functools import partial
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
 from ..effects import CallModel
 from ..errors import NotDeterministic, ProviderError, StoreError
-from ..events import (
-    Cancelled,
-    ChildEnded,
-    Event,
-    Queued,
-    Resumed,
-    Started,
-    ToolReturned,
-)
+from ..events import Cancelled, ChildEnded, Event, Queued, Resumed, Started, ToolReturned
 from ..graph import NodeGraph
 from ..run import Run
 from ..values import UserMessage, evolve
@@ -85,13 +78,10 @@ class AsyncDriver(Generic[S]):
         self._ports = ports
         timer = None if ports.step_s is None else StepTimer(ports.step_s, self._expire)
         self._scope = scope = CancelScope(scope, timer)
-        performer: Performer[S] = ObservedPerformer(ports) if ports.observers else Performer(ports)
-        self._performer = performer
+        self._performer = performer = (ObservedPerformer if ports.observers else Performer)(ports)
         self._models = models = Models(ports, performer)
-        self.children = children = ChildRuns(ports, performer, self._driver_of)
-        self._recorder = recorder = Recorder(
-            graph, ports, state, scope, models, asks=lambda: [one.ask for one in self.pending]
-        )
+        self.children = children = ChildRuns(ports, performer, partial(_driver_of, scope))
+        self._recorder = recorder = Recorder(graph, ports, state, scope, models, asks=children.asks)
         self._in_flight = InFlight(
             performer,
             lambda effect: (
@@ -102,10 +92,11 @@ class AsyncDriver(Generic[S]):
             scope,
             ports.stoppable or timer is not None,
         )
+        performer.hear = self._in_flight.hear if ports.stoppable else None
         self._ahead = Ahead(ports, performer, self._in_flight)
         self._ends_after_turn = self._was_left = self._is_stopped = self._todo_is_stale = False
         self._abort: Cancelled | None = None
-        self._state = DriverState.RUNNING
+        self._shared_at, self._state = 0.0, DriverState.RUNNING
 
     @property
     def run(self) -> Run[S] | None:
@@ -136,9 +127,6 @@ class AsyncDriver(Generic[S]):
         if self.run is None or self.run.ended:
             return ()
         return tuple(pending_of(self.run, self.children.descendants, self._ports.secret))
-
-    def _driver_of(self, child: ChildRun[Any], state: object) -> AsyncDriver[Any]:
-        return AsyncDriver(child.graph, child.ports, state, self._scope)
 
     def abort(self, reason: str = "", *, after_step: bool = False) -> None:
         """End the run now: cancel its pending effects, and give every tool call a result.
@@ -226,6 +214,8 @@ class AsyncDriver(Generic[S]):
             if recorder.is_torn:
                 await self._read_again()
             if not recorder.is_over:
+                if not self._shared_at:  # This driver has not driven the run, which rested.
+                    await self._take(Resumed(event.at))
                 await self._take(await self._final(event, unless_busy=unless_busy))
                 await self._recorder.keep()
         return recorder.latest_started
@@ -235,8 +225,8 @@ class AsyncDriver(Generic[S]):
     ) -> AsyncGenerator[Seen[S], None]:
         scope, recorder, in_flight = self._scope, self._recorder, self._in_flight
         in_flight.shared_at = monotonic()
-        self.children.tried.clear()
-        scope.enter(asyncio.get_running_loop())
+        self.children.tried = frozenset()
+        scope.enter()
         recorder.run_id = run_id
         async with recorder:
             try:
@@ -294,14 +284,14 @@ class AsyncDriver(Generic[S]):
             await self._read_again()
             if recorder.run is not None:
                 first = [event for event in first if not isinstance(event, Started)]
-        is_over = recorder.run is not None and recorder.run.node == "END"
         if self._ahead.asides:
             first = self._ahead.first(first)
+        is_over = recorder.run is not None and recorder.run.node == "END"
         heard = self._ahead.heard = [] if is_over else [*first]
-        if resumed and not (heard or self._in_flight.todo):
+        if resumed and not (heard or self._in_flight.todo or (self._abort and not is_over)):
             await recorder.refuse_outrun()
         elif resumed:
-            heard.insert(0, Resumed(self._ports.clock()))
+            heard.insert(0, Resumed(self._abort.at if self._abort else self._ports.clock()))
 
     async def _read_again(self) -> None:
         """Set a torn run to the state in its journal: the store may have kept the failed append."""
@@ -396,3 +386,7 @@ class AsyncDriver(Generic[S]):
         spent += await self.children.end_all(run, event, unless_busy=unless_busy)
         void = self._performer.not_started(self._in_flight.todo, run, self.children.started)
         return evolve(event, spent=spent, unbegun=void, said=said)
+
+
+def _driver_of(scope: CancelScope, child: ChildRun[Any], state: object) -> AsyncDriver[Any]:
+    return AsyncDriver(child.graph, child.ports, state, scope)

@@ -16,14 +16,14 @@ from time import monotonic
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 from weakref import WeakSet
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ..effects import CallModel, Effect, StartRun
 from ..errors import ToolError
 from ..events import Answering
 from ..providers import LIVE, Live
 from ..run import Run
-from ..tools import leave
+from ..tools import ToolProgress, leave
 from .cancellation import GRACE_S, INSIDE, CancelScope, cancelled_inside, started_task
 from .models import ModelCallInFlight
 from .performer import Performed, Performer
@@ -34,7 +34,7 @@ __all__ = ["SEEN", "InFlight", "Item", "ObservedPerformer", "Source"]
 S = TypeVar("S")
 T = TypeVar("T")
 
-Item: TypeAlias = Live | ChildStep | Answering | Parked
+Item: TypeAlias = Live | ToolProgress | ChildStep | Answering | Parked
 Inbox: TypeAlias = "asyncio.Queue[Item | BaseException]"
 
 SHARE_S: Final = 0.005
@@ -60,7 +60,13 @@ Without them, the garbage collector could destroy an unread run's tasks in any o
 run's driver can close them.
 """
 
-SEEN: Final = (*LIVE, ChildStep)
+ENDED: Final[WeakSet[asyncio.Task[Any]]] = WeakSet()
+"""The tasks that a driver has told to end; like the next set, it is shared by all runs."""
+
+LISTENERS: Final[WeakSet[asyncio.Task[Any]]] = WeakSet()
+"""The tasks of model calls and child runs, which deliver items before their answer."""
+
+SEEN: Final = (*LIVE, ToolProgress, ChildStep)
 """Types of items that the driver yields to its caller and does not journal."""
 
 
@@ -106,18 +112,25 @@ class InFlight(Struct, Generic[S], eq=False):
     _listen: Callable[[CallModel | StartRun], Source]
     _scope: CancelScope
     _stoppable: bool = False
-    todo: list[Effect] = field(default_factory=list[Effect])
+    todo: list[Effect] = []
     source: Source | None = None
     shared_at: float = 0.0
-    _tasks: dict[int, asyncio.Task[None]] = field(default_factory=dict[int, Any])
-    _inbox: Inbox = field(default_factory=asyncio.Queue[Any])
-    _wanted: asyncio.Event = field(default_factory=asyncio.Event)
-    _ended: WeakSet[asyncio.Task[None]] = field(default_factory=WeakSet[Any])
-    _watched: WeakSet[asyncio.Task[None]] = field(default_factory=WeakSet[Any])
+    _tasks: dict[int, asyncio.Task[None]] = {}
+    # Most runs never need these two, which take two kilobytes.
+    _inbox: Inbox | None = None
+    _wanted: asyncio.Event | None = None
     _closing: bool = False
-    _unheard: list[Answering] = field(default_factory=list[Answering])
+    _unheard: list[Answering] = []
 
-    async def next(self, run: Run[S]) -> Live | ChildStep | Answering | None:
+    def hear(self, report: ToolProgress) -> bool:
+        """Take the report of a running tool, unless the driver is too far behind."""
+        inbox = self._inbox = self._inbox or asyncio.Queue()
+        is_room = inbox.qsize() < INBOX_MAX
+        if is_room:
+            inbox.put_nowait(report)
+        return is_room
+
+    async def next(self, run: Run[S]) -> Live | ToolProgress | ChildStep | Answering | None:
         """Start the effects in `todo`, and return the first item; None if no item will come.
 
         The result is also None if the driver has interrupted its own wait.
@@ -196,7 +209,7 @@ class InFlight(Struct, Generic[S], eq=False):
         self.todo = [other for other in self.todo if other.id != effect.id]
         task = self._tasks.get(effect.id)
         if task is not None:
-            self._ended.add(task)
+            ENDED.add(task)
         while task is not None and not task.done():
             # Cancel again: a task that ignored the first time may wait for its items to be read.
             task.cancel()
@@ -208,21 +221,22 @@ class InFlight(Struct, Generic[S], eq=False):
         source, self.source = self.source, None
         if source is not None:
             await source.aclose()
-        if not (self._tasks or self._unheard or self._inbox.qsize()):
+        if not (self._tasks or self._unheard or self._inbox):
             return []
         tasks, self._tasks = self._tasks, {}
-        inbox, self._inbox = self._inbox, asyncio.Queue()  # Tasks left behind keep the old inbox.
+        inbox, self._inbox = self._inbox, None  # Tasks left behind keep the old inbox.
         if tasks:
-            self._ended.update(tasks.values())
+            ENDED.update(tasks.values())
             # A task that ignores its cancellation must not wait for its items to be read.
             self._closing = True
             try:
-                await _end({*tasks.values()}, {*self._watched})
+                await _end({*tasks.values()})
             finally:
                 self._closing = False
         unheard, self._unheard = self._unheard, []
         # The inbox may still have answers of dropped effects.
-        return [*unheard, *[answer for answer in _answers(inbox) if answer.effect in tasks]]
+        answers = () if inbox is None else _answers(inbox)
+        return [*unheard, *[answer for answer in answers if answer.effect in tasks]]
 
     async def _end_of(self, source: Source, answer: Answering | Parked) -> None:
         """Close the source of the only effect in flight, after its answer has arrived.
@@ -238,15 +252,19 @@ class InFlight(Struct, Generic[S], eq=False):
     async def _next_of_tasks(self, run: Run[S]) -> Item | None:
         """Start a task for each effect in `todo`; return the first item that any task delivers."""
         todo, self.todo = self.todo, []
+        if not (todo or self._tasks):
+            return None
+        inbox = self._inbox = self._inbox or asyncio.Queue()
+        wanted = self._wanted = self._wanted or asyncio.Event()
         for effect in todo:
-            task = asyncio.create_task(self._work(effect, run, self._inbox), name=_name(effect))
+            task = asyncio.create_task(self._work(effect, run, inbox), name=_name(effect))
             self._add(effect, task)
         while self._tasks:
-            if self._inbox.empty():
-                self._wanted.set()
-                item = await self._inbox.get()
+            if inbox.empty():
+                wanted.set()
+                item = await inbox.get()
             else:
-                item = self._inbox.get_nowait()
+                item = inbox.get_nowait()
             if isinstance(item, BaseException):
                 raise item
             if isinstance(item, SEEN):
@@ -258,8 +276,9 @@ class InFlight(Struct, Generic[S], eq=False):
 
     async def _start_alone(self, effect: Performed, run: Run[S]) -> None:
         """Start a task that calls a user's function; return at the first await of the function."""
-        task = started_task(self._work(effect, run, self._inbox), _name(effect))
-        if self._inbox.empty():
+        inbox = self._inbox = self._inbox or asyncio.Queue()
+        task = started_task(self._work(effect, run, inbox), _name(effect))
+        if inbox.empty():
             self._add(effect, task)
         else:
             self._tasks[effect.id] = task  # The function has returned without an await.
@@ -269,7 +288,7 @@ class InFlight(Struct, Generic[S], eq=False):
     def _add(self, effect: Effect, task: asyncio.Task[None]) -> None:
         self._tasks[effect.id] = task
         if isinstance(effect, WATCHED):
-            self._watched.add(task)
+            LISTENERS.add(task)
         IN_FLIGHT.add(task)
         task.add_done_callback(IN_FLIGHT.discard)
 
@@ -280,7 +299,7 @@ class InFlight(Struct, Generic[S], eq=False):
             else:
                 inbox.put_nowait(await self._performer.perform(effect, run))
         except asyncio.CancelledError:
-            if asyncio.current_task() in self._ended:
+            if asyncio.current_task() in ENDED:
                 raise
             # Not the driver but awaited code has cancelled this task, as some time limits do.
             inside, watched = ToolError(INSIDE), isinstance(effect, WATCHED)
@@ -303,17 +322,17 @@ class InFlight(Struct, Generic[S], eq=False):
                 inbox.put_nowait(item)
                 is_seen = isinstance(item, SEEN)
                 ahead = is_seen and (_is_step(item) or inbox.qsize() >= INBOX_MAX)
-                if ahead and not self._closing:
-                    self._wanted.clear()
-                    await self._wanted.wait()
+                if ahead and not self._closing and (wanted := self._wanted) is not None:
+                    wanted.clear()
+                    await wanted.wait()
 
 
 def _name(effect: Effect) -> str:
     return f"{type(effect).__name__} {effect.id}"
 
 
-async def _end(left: set[asyncio.Task[None]], watched: set[asyncio.Task[None]]) -> None:
-    """Cancel tasks, and wait for their ends; only `watched` ones may take more than `LEAVE_S`.
+async def _end(left: set[asyncio.Task[None]]) -> None:
+    """Cancel tasks, and wait for their ends; only `LISTENERS` may take more than `LEAVE_S`.
 
     If this task is cancelled meanwhile, it cancels all tasks again, and the limit holds for all of
     them. Tasks beyond the limit are left behind.
@@ -322,7 +341,7 @@ async def _end(left: set[asyncio.Task[None]], watched: set[asyncio.Task[None]]) 
     for task in left:
         task.cancel()
     while left:
-        late = left if cut is not None else left - watched
+        late = {task for task in left if cut is not None or task not in LISTENERS}
         try:
             timeout_s = max(0.0, until - monotonic()) if late else None
             _, left = await asyncio.wait(left, timeout=timeout_s)
@@ -341,7 +360,7 @@ async def _end(left: set[asyncio.Task[None]], watched: set[asyncio.Task[None]]) 
 def _is_step(item: object) -> bool:
     while isinstance(item, ChildStep):
         item = item.seen
-    return not isinstance(item, LIVE)
+    return not isinstance(item, (*LIVE, ToolProgress))
 
 
 def _answers(inbox: Inbox) -> list[Answering]:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from math import isfinite
 from typing import Any, Final, Generic, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ..effects import CallModel
 from ..errors import BadReply, ConfigError
@@ -23,6 +23,7 @@ from ..providers import (
     StreamItem,
     TextDelta,
     UsageSoFar,
+    Waiting,
 )
 from ..run import Run
 from ..spending import Spent
@@ -52,8 +53,8 @@ class Models(Struct, Generic[S], eq=False):
 
     ports: Ports[S]
     performer: Performer[S]
-    calls: dict[int, ModelCallInFlight[Any]] = field(default_factory=dict[int, Any])
-    _sessions: dict[str, ModelSession] = field(default_factory=dict[str, ModelSession])
+    calls: dict[int, ModelCallInFlight[Any]] = {}
+    _sessions: dict[str, ModelSession] = {}
 
     def session(self, label: str) -> ModelSession:
         """Return the session of the model with this label; the first call opens the session.
@@ -134,13 +135,14 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
     It is no async generator, because the event loop tracks each generator, at a cost per call.
     `run` is the run that asks, for its observers. `reported` is the server's latest usage report;
     None if the call failed before any output. `stream` is the reply of the session, from the first
-    `__anext__` on; a caller that awaits its items itself passes each to `hear` or `fail`.
+    `__anext__` on. A caller may await its items; it passes each to `hear`, and an exception to
+    `fail`.
     """
 
     models: Models[S]
     effect: CallModel
     run: Run[S] | None = None
-    said: list[str] = field(default_factory=list[str])
+    said: list[str] = []
     reported: Reply | None = NOTHING_YET
     stream: AsyncGenerator[StreamItem, None] | None = None
     _answer: ModelReplied | EffectFailed | None = None
@@ -184,7 +186,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
             self._answer = ModelReplied(ports.clock(), self.effect.id, item, cost_usd)
             return None
         if isinstance(item, LIVE):
-            self._content_seen = not isinstance(item, Restarted)
+            self._content_seen = not isinstance(item, Restarted | Waiting)
             if not self._content_seen:
                 self.said.clear()
             return item
@@ -230,23 +232,23 @@ def unseen_costs(graph: NodeGraph[S], run: Run[S]) -> tuple[str, ...]:
     """
     spent, limit = run.spent, run.setup.budget
     unpriced, untold = spent.unpriced_calls, spent.unreported_calls
-    bounds = [(f"budget(usd={limit.usd or 0:g})", limit.usd is not None and unpriced)]
-    bounds += [(f"budget(tokens={limit.tokens})", limit.tokens is not None and untold)]
+    bounds: list[str] = []
+    if unpriced and limit.usd is not None:
+        bounds.append(f"budget(usd={limit.usd:g})")
+    if untold and limit.tokens is not None:
+        bounds.append(f"budget(tokens={limit.tokens})")
     for node in graph.nodes.values() if unpriced or untold else ():
-        if isinstance(node, PrepareStep) and node.compaction is not None:
-            bounds += [(f"Compaction(context_window={node.compaction.context_window})", untold)]
-        for condition in node.conditions if isinstance(node, StopCheck) else ():
-            for part in parts_of(condition):
-                if isinstance(part, CostExceeds):
-                    bounds += [(f"stop.cost_exceeds({part.usd_max:g})", unpriced)]
-                elif isinstance(part, TotalTokensExceed):
-                    bounds += [(f"stop.total_tokens_exceed({part.tokens_max})", untold)]
+        if isinstance(node, StopCheck):
+            for part in [part for one in node.conditions for part in parts_of(one)]:
+                if unpriced and isinstance(part, CostExceeds):
+                    bounds.append(f"stop.cost_exceeds({part.usd_max:g})")
+                elif untold and isinstance(part, TotalTokensExceed):
+                    bounds.append(f"stop.total_tokens_exceed({part.tokens_max})")
+        elif untold and isinstance(node, PrepareStep) and node.compaction is not None:
+            bounds.append(f"Compaction(context_window={node.compaction.context_window})")
     why = "a server told no usage" if untold else "a price is not known"
     fix = "bound the run by steps or seconds" if untold else "give `prices=` or `price=`"
     if not limit.refuse_uncounted:
         fix += ", or end such a run by budget(refuse_uncounted=True)"
-    return tuple(
-        f"{bound} cannot count all model calls: {why}. Fix: {fix}"
-        for bound, unseen in bounds
-        if unseen
-    )
+    said = f"cannot count all model calls: {why}. Fix: {fix}"
+    return tuple([f"{bound} {said}" for bound in bounds])

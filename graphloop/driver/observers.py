@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import AbstractContextManager, aclosing, contextmanager
+from inspect import iscoroutinefunction
 from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 
 from msgspec import Struct
@@ -161,10 +162,11 @@ def observers_of(given: object) -> Observers | None:
         )
     observers = cast("Sequence[Observer]", given)  # `see` is looked for below.
     for place, observer in enumerate(observers):
-        if isinstance(observer, type) or not callable(getattr(observer, "see", None)):
+        see: object = None if isinstance(observer, type) else getattr(observer, "see", None)
+        if not callable(see) or iscoroutinefunction(see):
             raise ConfigError(
-                f"`watch[{place}]`: expected an object with a method see(step, graph, path), found "
-                f"{observer!r:.80}. Fix: give an instance of a class that has the method."
+                f"`watch[{place}]`: expected an object with a method see(step, graph, path), no "
+                f"coroutine, found {observer!r:.80}. Fix: give an instance of a class that has it."
             )
     return Observers(tuple(observers)) if observers else None
 

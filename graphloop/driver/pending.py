@@ -59,7 +59,7 @@ class Pending:
     name: str
     arguments: str
     agents: tuple[str, ...] = ()
-    token: str = ""
+    token: str = field(default="", repr=False)
     expires_at: float | None = None
     unknown: bool = False
     parameters: str = field(default="", compare=False, repr=False)

@@ -8,20 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 
-from ..effects import (
-    AskHuman,
-    AwaitCaller,
-    CallTool,
-    CheckCalls,
-    Effect,
-    Invoke,
-    StartRun,
-)
+from ..effects import AskHuman, AwaitCaller, CallTool, CheckCalls, Effect, Invoke, StartRun
 from ..errors import ConfigError, NotDeterministic, ProviderError, known_name
 from ..events import (
     Answering,
@@ -44,8 +36,10 @@ from ..tools import (
     REPEATABLE,
     UNREAD,
     Gates,
+    ProgressReports,
     ToolContext,
     ToolOutcome,
+    ToolProgress,
     answer_of,
     awaited,
     conditions_of,
@@ -78,13 +72,17 @@ OF_THE_USER: Final = frozenset({CallTool, AskHuman, Invoke})
 
 
 class Performer(Struct, Generic[S], eq=False):
-    """Performs effects with the tools and functions of `ports`; keeps the last exception raised."""
+    """Performs effects with the tools and functions of `ports`; keeps the last exception raised.
+
+    `hear` takes the reports of running tools; None if no stream could show them.
+    """
 
     _ports: Ports[S]
     exception: Exception | None = None
+    hear: Callable[[ToolProgress], bool] | None = None
     _started: frozenset[int] = frozenset()
     _first_id: int = 0
-    _values: dict[str, tuple[str, object]] = field(default_factory=dict[str, tuple[str, object]])
+    _values: dict[str, tuple[str, object]] = {}
 
     def performable(self, effects: Iterable[Effect], run: Run[S]) -> list[Effect]:
         """Return the effects that this process can answer; the run parks with any others."""
@@ -241,7 +239,10 @@ class Performer(Struct, Generic[S], eq=False):
                 "to a node that runs tools through a Gate"
             )
         turn, key = run.turn.number, effect.key
-        context = ToolContext(run.id, key, call.id, turn, run.messages, ports.path, deps=ports.deps)
+        reports = None if self.hear is None else ProgressReports(self.hear, key, call.name)
+        context = ToolContext(
+            run.id, key, call.id, turn, run.messages, ports.path, deps=ports.deps, reports=reports
+        )
         outcome: ToolOutcome | Literal["not_done", "unknown"] = "not_done"
         if effect.id in self._started:
             # The process that started the call stopped before it had the result.
@@ -255,7 +256,11 @@ class Performer(Struct, Generic[S], eq=False):
             else:
                 known, value = self._values.pop(effect.key, ("", UNREAD))
                 value = value if known == call.arguments else UNREAD
-                outcome = await tool.run(call.arguments, context, value)
+                try:
+                    outcome = await tool.run(call.arguments, context, value)
+                finally:
+                    if reports is not None:
+                        reports.close()
         if outcome == "unknown":
             outcome = unknown_outcome(call.name)
         return ToolReturned(ports.clock(), effect.id, outcome.content, outcome.status, outcome.data)
@@ -354,13 +359,8 @@ class Performer(Struct, Generic[S], eq=False):
             assert approve is not None, "can_perform has been asked"
             given = self._meant(effect, await approve(effect, run), run)
         approval = self._checked(effect, given)
-        return Decided(
-            self._ports.clock(),
-            effect.id,
-            approval.approved,
-            approval.reason,
-            approval.edit,
-        )
+        decision = approval.approved, approval.reason, approval.edit
+        return Decided(self._ports.clock(), effect.id, *decision)
 
     def _meant(self, effect: AskHuman, approval: Approval, run: Run[S]) -> Approval:
         """Return the approval, or a denial if its token is not valid for this call."""

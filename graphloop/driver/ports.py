@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -17,7 +16,7 @@ from ..providers import Live, Provider
 from ..run import Run
 from ..step import Step
 from ..stores import Store
-from ..tools import Toolbox, ToolOutcome
+from ..tools import Toolbox, ToolOutcome, ToolProgress
 from ..values import Reply
 from .observers import Observers
 
@@ -51,8 +50,7 @@ class LeftOpen(Exception):
     """Raised by an approver that does not decide now, so that its question stays pending."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ports(Generic[S]):
+class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
     """The store, models, tools and functions that a driver uses for a run.
 
     Args:
@@ -89,10 +87,10 @@ class Ports(Generic[S]):
     store: Store
     models: Mapping[str, Provider]
     toolbox: Toolbox
-    callbacks: Mapping[str, Callback[S]] = field(default_factory=dict[str, Callback[S]])
+    callbacks: Mapping[str, Callback[S]] = {}
     approve: Approver[S] | None = None
     settle: Settler | None = None
-    children: Mapping[str, ChildPlan] = field(default_factory=dict[str, "ChildPlan"])
+    children: Mapping[str, ChildPlan] = {}
     gates: tuple[Policy, ...] = ()
     own: Policy | None = None
     attended: bool = False
@@ -105,9 +103,13 @@ class Ports(Generic[S]):
     step_s: float | None = None
     price: Price | None = None
     clock: Callable[[], float] = time.time
-    deps: object = field(default=None, repr=False, compare=False)
-    wrong: dict[str, None] = field(default_factory=dict[str, None], compare=False)
+    deps: object = None
+    wrong: dict[str, None] = {}
     observers: Observers | None = None
+
+    def __repr__(self) -> str:
+        # Short, because `deps` and the secret must appear in no traceback.
+        return f"<Ports of models {', '.join(self.models) or 'none'}>"
 
 
 class Parked(Struct, frozen=True):
@@ -117,32 +119,32 @@ class Parked(Struct, frozen=True):
 
 
 class ChildStep(Struct, frozen=True):
-    """A step or model delta of a child run, as the parent's driver yields it.
+    """A step, delta or report of a child run, as the parent's driver yields it.
 
-    `key` is the child's key in its parent. `seen` is a step, a delta, or the `ChildStep` of a
-    child's own child.
+    `key` is the child's key in its parent. `seen` is a step, a delta, a tool's report, or the
+    `ChildStep` of a child's own child.
     """
 
     key: str
     agent: str
     graph: NodeGraph[Any]
-    seen: Step[Any] | Live | ChildStep
+    seen: Step[Any] | Live | ToolProgress | ChildStep
 
 
-Shown: TypeAlias = Live | ChildStep
-"""Items that a driver yields and that its run's journal does not have: deltas and child items."""
+Shown: TypeAlias = Live | ToolProgress | ChildStep
+"""Items that a driver yields and that its run's journal does not have: deltas, reports of tools
+and child items."""
 
 Seen: TypeAlias = Step[S] | Shown
 """All items that a driver yields: the run's steps, model deltas and child items."""
 
 
-@dataclass(frozen=True)
-class Resumption(Generic[S]):
+class Resumption(Struct, Generic[S], frozen=True):
     """A run to resume: its journaled state, answers to its pending effects, and its child runs."""
 
     run: Run[S]
     answers: tuple[Event, ...] = ()
-    children: Mapping[str, Resumption[Any]] = field(default_factory=dict[str, "Resumption[Any]"])
+    children: Mapping[str, Resumption[Any]] = {}
 
 
 def as_it_ended(ended: ChildEnded, _: Run[Any]) -> ChildEnded:
@@ -150,8 +152,7 @@ def as_it_ended(ended: ChildEnded, _: Run[Any]) -> ChildEnded:
     return ended
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChildRun(Generic[S]):
+class ChildRun(Struct, Generic[S], frozen=True, kw_only=True):
     """A child run, ready to start or resume.
 
     Args:

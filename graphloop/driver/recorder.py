@@ -31,7 +31,7 @@ from ..replay import replay_steps
 from ..run import EndReason, Run
 from ..step import Step, begin, step
 from ..stores import Ask, Leases, MemoryStore, ReleaseStatus, Store, typed_events
-from .cancellation import GRACE_S, INSIDE, CancelScope, cancelled_inside
+from .cancellation import GRACE_S, CancelScope, cancelled_inside
 from .models import Models
 from .ports import Ports
 
@@ -70,7 +70,7 @@ class Recorder(Generic[S]):
         state: the user's initial state.
         scope: the driver's cancel scope, which tells whether the caller has left.
         models: the model calls whose answers are not journaled yet.
-        asks: returns the pending questions that the store records on release.
+        asks: returns the pending questions of a run, which the store records on release.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Recorder(Generic[S]):
         scope: CancelScope,
         models: Models[S],
         *,
-        asks: Callable[[], Sequence[Ask]] = tuple,
+        asks: Callable[[Run[S]], Sequence[Ask]] = lambda _: (),
     ) -> None:
         self.run: Run[S] | None = None
         self.latest: Run[S] | None = None
@@ -155,7 +155,7 @@ class Recorder(Generic[S]):
         if run is not None and run.ending is not None and run.node == "END":
             status = RELEASED_AS.get(run.ending.reason, "done")
         else:
-            asks = self._asks()
+            asks = () if run is None else self._asks(run)
         try:
             await self._leases.release(self.run_id, status, asks)
         except CancelledError as other:
@@ -374,7 +374,10 @@ async def journaled(
             "its driver waits no longer"
         )
     if task.cancelled():
-        raise StoreError(f"event {place[1]} of run {place[0]!r} may not have been kept: {INSIDE}")
+        raise StoreError(
+            f"event {place[1]} of run {place[0]!r} may not have been kept: the store was cancelled "
+            "by something that it awaited. Fix: resume the run; its journal shows what was kept."
+        )
     task.result()
     return cut
 

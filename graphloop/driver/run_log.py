@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ..events import Resumed, Started
 from ..graph import NodeGraph
@@ -41,7 +41,7 @@ class RunLog(Struct, eq=False):
     `cost_usd` (None if a price is not known) and `seconds`.
     """
 
-    _seen: dict[str, _Told] = field(default_factory=dict[str, _Told])
+    _seen: dict[str, _Told] = {}
 
     def __eq__(self, other: object) -> bool:
         # A child run is logged by the log of its parent, and needs no second one.
@@ -88,13 +88,13 @@ class RunLog(Struct, eq=False):
             "seconds": seconds,
         }
         LOG.info(
-            "run %s %s: step %d by %s: %s, %d calls, %d + %d tokens, %s, %.3f s",
+            "run %s %s: step %d by %s: %s, %s, %d + %d tokens, %s, %.3f s",
             run.id,
             graph.name,
             turn.index,
             turn.model or "no model",
             turn.finish_reason.value,
-            len(turn.tool_calls),
+            _counted(len(turn.tool_calls), "call"),
             extra["tokens_in"],
             usage.output_tokens,
             "cost unknown" if cost_usd is None else f"${cost_usd:.6f}",
@@ -104,13 +104,13 @@ class RunLog(Struct, eq=False):
 
     def _ends(self, run: Run[Any], graph: NodeGraph[Any], reason: str, why: str) -> None:
         LOG.info(
-            "run %s %s: %s%s after %d steps, %d tokens, %.3f s",
+            "run %s %s: %s%s after %s, %s, %.3f s",
             run.id,
             graph.name,
             reason,
             why,
-            len(run.record.steps),
-            run.spent.usage.total_tokens,
+            _counted(len(run.record.steps), "step"),
+            _counted(run.spent.usage.total_tokens, "token"),
             run.spent.seconds,
             extra=_extra(run, graph) | {"end_reason": reason},
         )
@@ -130,3 +130,7 @@ def _told(run: Run[Any]) -> _Told:
 
 def _extra(run: Run[Any], graph: NodeGraph[Any]) -> dict[str, object]:
     return {"run_id": run.id, "agent": graph.name}
+
+
+def _counted(number: int, name: str) -> str:
+    return f"{number} {name}{'' if number == 1 else 's'}"

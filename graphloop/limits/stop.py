@@ -71,7 +71,7 @@ class StopCondition(Protocol):
 
     @property
     def name(self) -> str:
-        """The name that `stopped_by` has when this condition ends the run."""
+        """The name of this condition, which `stopped_by` has if the condition ends the run."""
         ...
 
     def holds(self, info: StopInfo, /) -> bool:
@@ -176,7 +176,7 @@ class AnyOf:
 
     @property
     def name(self) -> str:
-        """The name that `stopped_by` has when this condition ends the run."""
+        """The name of this condition, which `stopped_by` has if the condition ends the run."""
         return f"any_of({', '.join([condition.name for condition in self.conditions])})"
 
     def holds(self, info: StopInfo, /) -> bool:
@@ -195,7 +195,7 @@ class AllOf:
 
     @property
     def name(self) -> str:
-        """The name that `stopped_by` has when this condition ends the run."""
+        """The name of this condition, which `stopped_by` has if the condition ends the run."""
         return f"all_of({', '.join([condition.name for condition in self.conditions])})"
 
     def holds(self, info: StopInfo, /) -> bool:
@@ -214,7 +214,7 @@ class Not:
 
     @property
     def name(self) -> str:
-        """The name that `stopped_by` has when this condition ends the run."""
+        """The name of this condition, which `stopped_by` has if the condition ends the run."""
         return f"not_({self.condition.name})"
 
     def holds(self, info: StopInfo, /) -> bool:

@@ -73,6 +73,12 @@ BY_NAME: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """For a type that the bytes tell: the more exact type that a name's ending adds."""
 
+CERTAIN: Final = (
+    *("image/png", "image/jpeg", "image/gif", "image/webp"),
+    *("audio/wav", "application/pdf"),
+)
+"""Types whose first bytes belong to no other type."""
+
 SAME_BYTES: Final = ("mp4", "ogg", "webm")
 """Containers of sound or video, whose first bytes do not tell which of the two they hold."""
 
@@ -168,22 +174,43 @@ def _made(
 ) -> MediaPart:
     if isinstance(given, Path):
         name, given = name or given.name, _read(given)
-    source, found = _source(given)
-    if isinstance(source, Inline) and not source.data:
-        raise ConfigError("`source`: expected some bytes, found none. Fix: give the whole file.")
-    if media_type is None:
-        media_type = found or _type_of(source, name, kind)
+    source, named = _source(given)
+    media_type = _spelled(media_type or named or _type_of(source, name, kind), kind)
+    _check(source, media_type, kind)
+    return MediaPart(media_type, source, name, json.dumps(dict(extra)) if extra else "")
+
+
+def _spelled(media_type: str, kind: str) -> str:
+    """Return a media type in the spelling that wires take, and a container as the caller's kind."""
     media_type = SPELLINGS.get(media_type.lower(), media_type.lower())
     own, _, rest = media_type.partition("/")
-    if kind in ("audio", "video") and own in ("audio", "video") and rest in SAME_BYTES:
-        media_type, own = f"{kind}/{rest}", kind
-    if not is_media_type(media_type) or (kind and own != kind):
-        fix = f"use {own}(…)" if own in ("image", "audio", "video") else "use file(…)"
+    is_container = own in ("audio", "video") and rest in SAME_BYTES
+    return f"{kind}/{rest}" if is_container and kind in ("audio", "video") else media_type
+
+
+def _check(source: MediaSource, media_type: str, kind: str) -> None:
+    """Raise an error for media of another kind, and for bytes that are not of their type."""
+    if not is_media_type(media_type):
         raise ConfigError(
-            f"`source`: expected media of type {kind or '<kind>'}/…, found {media_type!r}. "
-            f"Fix: {fix if is_media_type(media_type) else 'write a type such as application/pdf'}."
+            f"`media_type`: expected a type such as 'application/pdf', found {media_type!r}."
         )
-    return MediaPart(media_type, source, name, json.dumps(dict(extra)) if extra else "")
+    own = media_type.partition("/")[0]
+    if kind and own != kind:
+        fix = own if own in ("image", "audio", "video") else "file"
+        raise ConfigError(
+            f"`source`: expected media of type {kind}/…, found {media_type!r}. Fix: use {fix}(…)."
+        )
+    if not isinstance(source, Inline):
+        return
+    if not source.data:
+        raise ConfigError("`source`: expected some bytes, found none. Fix: give the whole file.")
+    told = _told(source.data)
+    if told in CERTAIN and told != media_type:
+        # Servers compare the two, and answer with an error.
+        raise ConfigError(
+            f"`media_type`: expected {told!r}, which the first bytes tell, found {media_type!r}. "
+            "Fix: leave it out."
+        )
 
 
 def _read(path: Path) -> bytes:

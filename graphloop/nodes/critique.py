@@ -53,6 +53,9 @@ class Critique(FrozenFields):
     which adds the feedback as a user message. Lead that node to a stop check, which bounds the
     cycle.
 
+    The model answers by calling the tool `verdict` with `accepted` and `feedback`; a script of the
+    model says so: `{"calls": [{"name": "verdict", "arguments": {…}}]}`.
+
     Args:
         prompt: the judge's instruction, sent as a user message after the conversation.
         model: the label of the judging model; empty for the run's own model.

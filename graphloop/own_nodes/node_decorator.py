@@ -218,8 +218,8 @@ def node(  # noqa: PLR0913 - options that annotations cannot express
     def make(function: Callable[..., object], /) -> OwnNode[Any, Any]:
         signature = signature_of(function)
         options = NodeOptions(signature)
-        caps = options.caps(cap or {}, capped)
-        caught, written = options.caught(raises or {}), options.written(writes)
+        caps = options.caps(cap, capped)
+        caught, written = options.caught(raises), options.written(writes)
         stateless = signature.stateless | {outcome for _, outcome in caught}
         if capped is not None and not stateless.isdisjoint(outcome for outcome, _ in caps):
             stateless |= {capped}
@@ -231,7 +231,7 @@ def node(  # noqa: PLR0913 - options that annotations cannot express
             capped=capped,
             reads=options.known("reads", reads),
             writes=written,
-            asks=options.asks(model_calls, agents or {}),
+            asks=options.asks(model_calls, agents),
             stateless=stateless,
         )
         options.check_outcomes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
-from typing import TypeAlias, cast, final
+from typing import TypeAlias, TypeVar, cast, final
 
 from msgspec.json import schema
 
@@ -19,6 +19,9 @@ from .node_signature import NodeSignature
 
 __all__ = ["NodeOptions"]
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 Caps: TypeAlias = tuple[tuple[type[Outcome], int], ...]
 Caught: TypeAlias = tuple[tuple[type[Exception], type[Outcome]], ...]
 
@@ -30,8 +33,9 @@ class NodeOptions:
 
     signature: NodeSignature
 
-    def caps(self, cap: Mapping[type[Outcome], int], capped: type[Outcome] | None) -> Caps:
+    def caps(self, cap: Mapping[type[Outcome], int] | None, capped: type[Outcome] | None) -> Caps:
         """Return pairs of an outcome and its cap, after checking that the function declares it."""
+        cap = self._mapping("cap", cap, "cap={Again: 3}")
         for outcome in cap:
             self._check_declared("cap", outcome)
         if capped is not None:
@@ -44,8 +48,9 @@ class NodeOptions:
                 )
         return tuple(cap.items())
 
-    def caught(self, raises: Mapping[type[Exception], type[Outcome]]) -> Caught:
+    def caught(self, raises: Mapping[type[Exception], type[Outcome]] | None) -> Caught:
         """Return pairs of an exception type and the outcome for it, after checking the outcome."""
+        raises = self._mapping("raises", raises, "raises={KeyError: Missing}")
         for outcome in raises.values():
             self._check_bare("raises", outcome)
         return tuple(raises.items())
@@ -75,8 +80,9 @@ class NodeOptions:
             )
         return frozenset()
 
-    def asks(self, model_calls: int | None, agents: Mapping[str, int]) -> Asks | None:
+    def asks(self, model_calls: int | None, agents: Mapping[str, int] | None) -> Asks | None:
         """Return a generator's limits on model calls and agent runs; None for a plain function."""
+        agents = self._mapping("agents", agents, 'agents={"writer": 2}')
         kinds = self.signature.asks
         for option, is_set, kind in (
             ("model_calls", model_calls is not None, AskModel),
@@ -130,6 +136,15 @@ class NodeOptions:
                 "make it async, or leave the limit out",
             )
         return positive_number("timeout_s", timeout_s)
+
+    def _mapping(self, option: str, value: Mapping[K, V] | None, example: str) -> Mapping[K, V]:
+        """Return an option's mapping; empty for None."""
+        if value is not None and not isinstance(cast("object", value), Mapping):
+            raise self._error(
+                f"`{option}`: expected a mapping such as {example}, found {value!r:.80}",
+                f"write `{example}`",
+            )
+        return value or {}
 
     def _check_declared(self, option: str, outcome: type[Outcome]) -> None:
         declared = self.signature.outcomes

@@ -57,14 +57,16 @@ class NodeContext(Struct, Generic[DepsT_co], frozen=True):
         usage: the tokens that the run has used so far.
         deps: the object that the caller gave this run, for `NodeContext[Deps]`.
         notes: the messages added by `tell`; None for a generator, which uses `yield from tell(…)`.
+
+    A test that calls the function gives what the function reads: `NodeContext(answer="Yes.")`.
     """
 
-    run_id: str
-    key: str
-    turn: int
-    messages: Sequence[Message]
-    answer: str
-    usage: Usage
+    run_id: str = ""
+    key: str = ""
+    turn: int = -1
+    messages: Sequence[Message] = ()
+    answer: str = ""
+    usage: Usage = Usage()
     notes: list[Note] | None = field(default_factory=list[Note])
     deps: DepsT_co = cast("DepsT_co", None)
 

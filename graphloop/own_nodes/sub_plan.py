@@ -7,7 +7,7 @@ new state. A replay or a resumed run therefore does not call the functions again
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, cast, final
 
 from typing_extensions import TypeVar
@@ -93,7 +93,7 @@ class SubPlan:
     def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
         """Open the child run for a `StartRun` effect, with this plan's functions and limits."""
         if self.gate is not None:
-            ports = replace(ports, gates=(*ports.gates, self.gate))
+            ports = evolve(ports, gates=(*ports.gates, self.gate))
         if self.budget is not None:
             effect = evolve(effect, budget=self.budget.tightened(effect.budget))
         opened = self.opener.child(lambda: self._brief(effect, run), effect, run, ports)
@@ -101,7 +101,7 @@ class SubPlan:
         def end(ended: ChildEnded, child: Run[Any]) -> ChildEnded:
             return self._ended(ended, child, run, ports)
 
-        return replace(opened, end=end)
+        return evolve(opened, end=end)
 
     def _brief(self, effect: StartRun, run: Run[Any]) -> Brief:
         messages = tuple(effect.messages)

@@ -8,16 +8,18 @@ from .kinds import (
     ErrorPart,
     Finish,
     ObjectDelta,
+    Part,
     RunStart,
     StepRetry,
     StepStart,
+    SubAgent,
     ToolCallPart,
     ToolResultPart,
     ToolState,
     Warned,
 )
 from .objects import ObjectView
-from .parts import Part, PartView, SubAgent
+from .parts import PartView
 
 __all__ = [
     "ErrorPart",

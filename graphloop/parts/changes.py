@@ -98,7 +98,7 @@ def refusal_of(before: Run[S] | None, run: Run[S]) -> StepResult | None:
 
 
 def still_judging(before: Run[S] | None, run: Run[S]) -> bool:
-    """Whether a screen that judged beside a model call before this step judges it after it, too."""
+    """Whether a screen beside the model call is still judging after this step."""
     return (
         before is not None
         and before.turn.screening is not None

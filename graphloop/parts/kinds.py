@@ -14,6 +14,7 @@ from ..graph import NodeGraph
 from ..providers import Delta, Live
 from ..run import EndReason, Run
 from ..step import Step
+from ..tools import ToolProgress
 from ..values import FinishReason, Message, ToolResult, Usage
 
 __all__ = [
@@ -244,6 +245,7 @@ class SubAgent(Struct, frozen=True, tag_field="type", tag="sub-agent"):
 
 Part: TypeAlias = (
     Delta
+    | ToolProgress
     | RunStart
     | StepStart
     | StepRetry
@@ -296,6 +298,6 @@ class ChildSeen(Protocol):
         ...
 
     @property
-    def seen(self) -> Step[Any] | Live | ChildSeen:
+    def seen(self) -> Step[Any] | Live | ToolProgress | ChildSeen:
         """The child's step or delta, or a `ChildSeen` of the child's own child."""
         ...

@@ -11,15 +11,8 @@ from typing import Final, final
 
 from pydantic_core import from_json
 
-from ..providers import ToolCallDelta
-from .parts import (
-    ObjectDelta,
-    Part,
-    StepFinish,
-    StepRetry,
-    StepStart,
-    TextDelta,
-)
+from ..providers import TextDelta, ToolCallDelta
+from .kinds import ObjectDelta, Part, StepFinish, StepRetry, StepStart
 
 __all__ = ["ObjectView", "PartialObjects", "partial"]
 

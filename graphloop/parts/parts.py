@@ -39,9 +39,10 @@ from ..events import (
 )
 from ..graph import NodeGraph
 from ..node_protocol import Kind
-from ..providers import LIVE, Delta, Live, Restarted, TextDelta
+from ..providers import LIVE, Live, Restarted, TextDelta
 from ..run import Run
 from ..step import Step
+from ..tools import ToolProgress
 from ..turn import Screening
 from ..values import FinishReason, ToolCall, ToolResult, UserMessage, call_key, evolve
 from .changes import (
@@ -67,10 +68,7 @@ from .kinds import (
     ChildSeen,
     CompactionPart,
     Cost,
-    ErrorPart,
-    Finish,
     MessageInjected,
-    ObjectDelta,
     Part,
     RunStart,
     StepFinish,
@@ -82,36 +80,10 @@ from .kinds import (
     ToolResultPart,
     ToolState,
     VerifyPart,
-    Warned,
     finish_of,
 )
 
-__all__ = [
-    "BudgetExceeded",
-    "ChildSeen",
-    "CompactionPart",
-    "Cost",
-    "Delta",
-    "ErrorPart",
-    "Finish",
-    "MessageInjected",
-    "ObjectDelta",
-    "Part",
-    "PartView",
-    "RunStart",
-    "StepFinish",
-    "StepRetry",
-    "StepStart",
-    "SubAgent",
-    "TextDelta",
-    "ToolApprovalRequest",
-    "ToolCallPart",
-    "ToolResultPart",
-    "ToolState",
-    "VerifyPart",
-    "Warned",
-    "finish_of",
-]
+__all__ = ["PartView"]
 
 S = TypeVar("S")
 
@@ -183,9 +155,13 @@ class PartView(Generic[S]):
         return parts
 
     def see_child(
-        self, key: str, agent: str, graph: NodeGraph[Any], seen: Step[Any] | Live | ChildSeen
+        self,
+        key: str,
+        agent: str,
+        graph: NodeGraph[Any],
+        seen: Step[Any] | Live | ToolProgress | ChildSeen,
     ) -> Iterator[SubAgent]:
-        """Yield the parts for a step or a delta of a child run, each in a `SubAgent`.
+        """Yield the parts for a step, a delta or a report of a child run, each in a `SubAgent`.
 
         Args:
             key: the child's key in this run.
@@ -206,8 +182,8 @@ class PartView(Generic[S]):
             del self._children[key]
             yield _wrapped(key, agent, finish_of(seen.run))
 
-    def live(self, said: Live) -> tuple[Part, ...]:
-        """Return the part for a model's delta, or for a restart of the model call.
+    def live(self, said: Live | ToolProgress) -> tuple[Part, ...]:
+        """Return the part for a model's delta, a restart of the model call, or a tool's report.
 
         While a screen judges beside the call, the part waits for the verdict.
         """
@@ -217,10 +193,12 @@ class PartView(Generic[S]):
         self._unjudged.append(part)
         return ()
 
-    def _as_child(self, seen: Step[S] | Live | ChildSeen) -> Iterator[Part]:
-        """Yield the parts that this run, as a child, passes to its parent for a step or a delta."""
+    def _as_child(self, seen: Step[S] | Live | ToolProgress | ChildSeen) -> Iterator[Part]:
+        """Yield the parts that this run, as a child, passes to its parent for what it shows."""
         if isinstance(seen, Step):
             yield from self.see(seen)
+        elif isinstance(seen, ToolProgress):
+            yield seen
         elif not isinstance(seen, LIVE):
             yield from self.see_child(seen.key, seen.agent, seen.graph, seen.seen)
         elif self._run is not None and self.shows_deltas(self._run):

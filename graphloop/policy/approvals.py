@@ -13,7 +13,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, final
 
 import msgspec
@@ -73,7 +73,7 @@ class Approval:
     approved: bool
     reason: str = ""
     arguments: str | Mapping[str, object] | None = None
-    token: str = ""
+    token: str = field(default="", repr=False)
     signal_id: str = ""
 
     @property
@@ -156,7 +156,9 @@ def secret_of(value: bytes | str | None) -> bytes | None:
 
 
 def issue(capability: Capability, secret: bytes | str | None) -> str:
-    """Return the token of a capability, the same each time; without a secret it is not signed.
+    """Return the token that lets its holder approve the call of `capability`.
+
+    Equal inputs give equal tokens. Without a secret the token is not signed, and can be forged.
 
     Raises:
         ConfigError: the secret is not valid, or `expires_at` is not a finite number.

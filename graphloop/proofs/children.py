@@ -70,7 +70,7 @@ def _parallel_writes(
     writers: dict[str, list[str]] = {}
     for child in parallel:
         for field in sorted((child.writes or frozenset()) - reduced):
-            # Several runs of one child write side by side, too.
+            # A child with several runs counts twice: its own runs write side by side.
             writers.setdefault(field, []).extend([child.name] * (2 if child.runs != 1 else 1))
     for field, names in writers.items():
         if len(names) == 1:

@@ -50,7 +50,10 @@ def find_field_faults(graph: ProofGraph[S]) -> Iterator[Finding | Unknown]:
     }
     silent = tuple(name for name in known if name not in contracts)
     if silent:
-        reason = f"the fields of the state that {quote_names(silent)} reads and writes are unknown."
+        reason = (
+            f"the fields of the state that {quote_names(silent)} read and write are unknown: give "
+            "`reads=` and `writes=`."
+        )
         yield Unknown("GL6", reason)
         return
     for field in initially_unwritten(state_type) if isinstance(state_type, type) else ():

@@ -100,8 +100,9 @@ def find_unapproved_acts(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
             return graph.finding(
                 "GL2",
                 "acts, and no person and no gate has let it since the model was last asked.",
-                f"put an Approve before it, and lead only its `Accepted` to {node!r}; or set it "
-                "aside with a reason (`ignore`).",
+                "put an Approve before it, or a function that asks a person and returns "
+                f"`Accepted`, and lead only `Accepted` to {node!r}; or set it aside with a reason "
+                "(`ignore`).",
                 node=node,
                 path=path,
             )

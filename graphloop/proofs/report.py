@@ -36,6 +36,8 @@ __all__ = [
     "suppression_of",
 ]
 
+PACKAGE: Final = Path(__file__).parents[1]
+
 Severity: TypeAlias = Literal["error", "warning"]
 
 Ignore: TypeAlias = Mapping[tuple[str, str], str]
@@ -107,7 +109,7 @@ class Finding:
         for label, text in (
             ("written", self.written),
             ("to blame", ", ".join(f"{node}.{outcome}" for node, outcome in self.rows)),
-            ("defined", self.location),
+            ("defined", "" if _is_ours(self.location or "") else self.location),
             ("witness", self.path if self.witness else ""),
             ("fix", self.fix),
         ):
@@ -273,6 +275,11 @@ def result_data(result: DataclassInstance) -> dict[str, object]:
         return {name: value for name, value in pairs if not isinstance(value, PicturedGraphs)}
 
     return asdict(result, dict_factory=plain)
+
+
+def _is_ours(place: str) -> bool:
+    """Whether a `file:line` is in this package, whose code is not at fault."""
+    return Path(place).absolute().is_relative_to(PACKAGE)
 
 
 def short_path(file: Path) -> str:

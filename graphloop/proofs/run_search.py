@@ -190,7 +190,7 @@ class RunSearch(Generic[S]):
             excluded = Exclusions()
             for _ in range(TRIES):
                 path = path_without(excluded)
-                # A graph search visits every transition; six visits cost as much as one event.
+                # The search takes from the budget of events: six visited transitions are an event.
                 self.events -= self._size // 6
                 if path is None or self.events <= least:
                     break

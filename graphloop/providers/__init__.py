@@ -2,7 +2,7 @@
 
 A wire format (wire) is an encoder for requests and a decoder for streamed replies. A stream that
 ends early raises an error and never counts as a reply.
-Start with `base.py`; `registry.py` lists the services and the wire of each.
+Start with `base.py`; `services.py` lists the services, and `registry.py` resolves a name.
 """
 
 from typing import TYPE_CHECKING
@@ -32,9 +32,11 @@ if TYPE_CHECKING:
         TextDelta,
         ToolCallDelta,
         UsageSoFar,
+        Waiting,
     )
     from .google.server_tools import google_code_execution, google_search, google_url_context
     from .live_requests import allow_requests, check_request, refuse_requests
+    from .media import data_url
     from .openai_chat.messages import CHAT_REASONING, CHAT_WIRE
     from .openai_responses.server_tools import (
         openai_code_interpreter,
@@ -42,10 +44,12 @@ if TYPE_CHECKING:
         openai_image_generation,
         openai_web_search,
     )
+    from .pace import Limits
     from .prices import price, price_with
-    from .registry import Service, accessed, check_tools, resolve, service_of, usual_model
+    from .registry import Access, accessed, check_tools, connect, resolve
     from .retries import Retries
     from .script import ScriptedModel
+    from .services import SERVICES, Service, service_of, usual_model
     from .timeouts import Timeouts
     from .wire_json import is_list, is_object, json_text
 
@@ -54,8 +58,11 @@ __all__ = [
     "CHAT_REASONING",
     "CHAT_WIRE",
     "LIVE",
+    "SERVICES",
+    "Access",
     "ApiKey",
     "Delta",
+    "Limits",
     "Live",
     "MediaDelta",
     "ModelSession",
@@ -71,6 +78,7 @@ __all__ = [
     "Timeouts",
     "ToolCallDelta",
     "UsageSoFar",
+    "Waiting",
     "accessed",
     "allow_requests",
     "anthropic_code_execution",
@@ -78,6 +86,8 @@ __all__ = [
     "anthropic_web_search",
     "check_request",
     "check_tools",
+    "connect",
+    "data_url",
     "entry_text",
     "google_code_execution",
     "google_search",
@@ -122,6 +132,7 @@ __getattr__ = front_door(
             "TextDelta",
             "ToolCallDelta",
             "UsageSoFar",
+            "Waiting",
         ),
         ".google.server_tools": (
             "google_code_execution",
@@ -133,6 +144,7 @@ __getattr__ = front_door(
             "check_request",
             "refuse_requests",
         ),
+        ".media": ("data_url",),
         ".openai_chat.messages": (
             "CHAT_REASONING",
             "CHAT_WIRE",
@@ -143,20 +155,26 @@ __getattr__ = front_door(
             "openai_image_generation",
             "openai_web_search",
         ),
+        ".pace": ("Limits",),
         ".prices": (
             "price",
             "price_with",
         ),
         ".registry": (
-            "Service",
+            "Access",
             "accessed",
             "check_tools",
+            "connect",
             "resolve",
-            "service_of",
-            "usual_model",
         ),
         ".retries": ("Retries",),
         ".script": ("ScriptedModel",),
+        ".services": (
+            "SERVICES",
+            "Service",
+            "service_of",
+            "usual_model",
+        ),
         ".timeouts": ("Timeouts",),
         ".wire_json": (
             "is_list",

@@ -20,6 +20,7 @@ from ..values import ModelRequest, Reply, ToolSpec, Usage
 __all__ = [
     "LIVE",
     "ApiKey",
+    "BufferedWire",
     "Decoder",
     "Delta",
     "Encoder",
@@ -36,6 +37,8 @@ __all__ = [
     "TextDelta",
     "ToolCallDelta",
     "UsageSoFar",
+    "WaitReason",
+    "Waiting",
     "Wire",
 ]
 
@@ -106,7 +109,27 @@ class MediaDelta(Struct, frozen=True, tag_field="type", tag="media-delta", gc=Fa
     type: ClassVar[Literal["media-delta"]] = "media-delta"
 
 
-Delta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta | ProviderToolDelta | MediaDelta
+WaitReason: TypeAlias = Literal[
+    "requests_per_minute", "tokens_per_minute", "concurrent", "rate_limited"
+]
+
+
+class Waiting(Struct, frozen=True, tag_field="type", tag="waiting", gc=False):
+    """A request to a model waits before it is sent, by the provider's `Limits`.
+
+    `reason` is the limit, or `rate_limited` after the server has refused a request for too many.
+    `seconds` is the wait; None until another request ends.
+    """
+
+    model: str
+    reason: WaitReason
+    seconds: float | None = None
+    type: ClassVar[Literal["waiting"]] = "waiting"
+
+
+Delta: TypeAlias = (
+    TextDelta | ReasoningDelta | ToolCallDelta | ProviderToolDelta | MediaDelta | Waiting
+)
 
 
 class Restarted(Struct, frozen=True, gc=False):
@@ -123,6 +146,7 @@ LIVE: Final = (
     ToolCallDelta,
     ProviderToolDelta,
     MediaDelta,
+    Waiting,
     Restarted,
 )
 """The types of `Live`, for `isinstance`."""
@@ -238,6 +262,23 @@ class Wire(Protocol):
 
     def error(self, status: int, body: bytes) -> ProviderError:
         """Return the `ProviderError` for an HTTP error response; never raises."""
+        ...
+
+
+class BufferedWire(Wire, Protocol):
+    """A wire format that can also read a reply in one piece, from a server without streaming."""
+
+    @property
+    def stream(self) -> bool:
+        """Whether requests ask for a stream; otherwise the reply comes in one piece."""
+        ...
+
+    def events_of(self, body: bytes) -> Iterable[ServerEvent]:
+        """Return the events of the stream that the decoder would read in place of `body`.
+
+        Raises:
+            BadReply: `body` is not a JSON object.
+        """
         ...
 
 

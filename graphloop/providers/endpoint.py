@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from inspect import isawaitable
+from pathlib import PurePath
+from traceback import extract_tb
 from typing import Final, final
 
 import httpx
@@ -35,6 +37,9 @@ KEY_PART_MIN: Final = 8
 class Endpoint:
     """The base URL of a server, with its API key and further headers, which are never shown.
 
+    `query` has further fields of each request's URL, such as `{"api-version": "2024-10-21"}`. They
+    are no place for a key: proxies and logs keep URLs.
+
     A function as `api_key` is called before each attempt at a model call, and again after the
     server's first refusal of a key. It returns the key, or an awaitable of it.
     """
@@ -42,6 +47,7 @@ class Endpoint:
     base_url: str
     api_key: ApiKey = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
         try:
@@ -72,6 +78,17 @@ class Endpoint:
                     "it out, or correct it."
                 )
 
+        for name, value in self.query.items():
+            if not (isinstance(name, str) and name and isinstance(value, str)):  # pyright: ignore[reportUnnecessaryIsInstance] - JSON
+                raise ConfigError(
+                    f"query: expected names and values of text, found {name!r:.80} with "
+                    f"{type(value).__name__}. Fix: write the value as text."
+                )
+
+    def url(self, path: str) -> httpx.URL:
+        """Return the URL of requests to `path`, a path relative to the base URL."""
+        return httpx.URL(self.base_url.rstrip("/") + path).copy_merge_params(self.query)
+
     @property
     def is_renewable(self) -> bool:
         """Whether a function gives the key, so that another key may follow a refused one."""
@@ -81,7 +98,8 @@ class Endpoint:
         """Return the key of the next attempt.
 
         Raises:
-            AuthenticationFailed: the function for the key raised an error, which is the cause.
+            AuthenticationFailed: the function for the key raised an error, whose class and place
+                are in the message. Its own words are left out, since they may quote a secret.
             ConfigError: the function returned no text that can be a key.
             ProviderError: the function raised this error.
         """
@@ -93,11 +111,12 @@ class Endpoint:
             key: object = await answer if isawaitable(answer) else answer
         except ProviderError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the function is the caller's
+            # A journal keeps the traceback of an error, with the words of its causes.
             raise AuthenticationFailed(
                 f"api_key: expected a key from the function, found {type(error).__name__}. Fix: "
-                "have it return a key; its own error is the cause of this error."
-            ) from error
+                f"have it return a key; it failed in {_place(error)}."
+            ) from None
         _check_key(key)
         if not key:
             raise _no_key("an empty text")
@@ -120,6 +139,12 @@ class Endpoint:
                     _without(secret, arg) if isinstance(arg, str) else arg for arg in link.args
                 )
             link = link.__cause__
+
+
+def _place(error: BaseException) -> str:
+    """Return the line and the function in which an error was raised."""
+    last = extract_tb(error.__traceback__)[-1]
+    return f"line {last.lineno} of {PurePath(last.filename).name}, {last.name}"
 
 
 def _check_key(key: object) -> None:

@@ -26,6 +26,7 @@ from .refusals import is_report
 from .retries import retry_after_s
 from .sse import SseDecoder
 from .timeouts import Watch
+from .whole_reply import WholeReply, comes_whole
 from .wire_json import parse_json, quoted
 
 __all__ = ["HttpExchange"]
@@ -73,7 +74,7 @@ class HttpExchange:
         self.ended = False
         self._wire = wire
         self._watch = watch
-        self._sse = SseDecoder()
+        self._sse = WholeReply(wire) if comes_whole(wire) else SseDecoder()
         self._response: httpx.Response | None = None
         self._host = ""
         self._now = 0.0
@@ -153,13 +154,14 @@ class HttpExchange:
             return self._last_events()
         events = self._sse.feed(chunk)
         self._bytes += len(chunk)
-        self._unended = 0 if events else self._unended + len(chunk)
+        ended = bool(events) or isinstance(self._sse, WholeReply)
+        self._unended = 0 if ended else self._unended + len(chunk)
         if self._bytes > REPLY_BYTES_MAX or self._unended > EVENT_BYTES_MAX:
             raise BadReply(
                 f"reply: expected at most {REPLY_BYTES_MAX} bytes (REPLY_BYTES_MAX), and in one "
                 f"event {EVENT_BYTES_MAX} (EVENT_BYTES_MAX), found more from {self._host}."
             )
-        if self._head is not None:
+        if self._head is not None and not isinstance(self._sse, WholeReply):
             self._keep_head(self._head, chunk, events)
         return events
 
@@ -237,6 +239,10 @@ class HttpExchange:
 
         The decoder decides whether the stream may end there.
         """
+        if isinstance(self._sse, WholeReply):
+            if is_report(body := self._sse.body):
+                raise self._failure(body)
+            return self._sse.close()
         events = self._sse.close()
         if not (events or self._head is None or self._begins_stream(self._head)):
             raise self._no_stream(self._head)

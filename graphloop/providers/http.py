@@ -13,6 +13,7 @@ import random
 import ssl
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
@@ -22,14 +23,16 @@ from typing import Final, final
 
 import httpx
 
-from ..errors import ProviderError
+from ..errors import ProviderError, RateLimited
 from ..values import ModelRequest, Reply, ToolSpec, Usage, evolve
-from .base import Decoder, Restarted, ServerEvent, StreamItem, UsageSoFar, Wire
+from .base import Decoder, Live, Restarted, ServerEvent, StreamItem, UsageSoFar, Wire
 from .endpoint import Endpoint
 from .exchange import HttpExchange
 from .live_requests import check_request
+from .pace import Limits, PaceGate
 from .retries import Retries
 from .timeouts import Timeouts, Watch
+from .whole_reply import comes_whole
 
 __all__ = ["Endpoint", "HttpEnvironment", "HttpProvider", "HttpSession", "Retries", "Timeouts"]
 
@@ -66,10 +69,11 @@ class HttpProvider:
         label: the `"provider:model"` name; by default the wire's name and model.
         timeouts: the time limits of a model call; `Timeouts()` by default.
         retries: the retry rules of a model call; `Retries()` by default.
+        limits: the most that all runs together send; no limits by default.
         world: the sleep function, random source and clock; `HttpEnvironment()` by default.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one parameter for each rule of a model call
         self,
         wire: Wire,
         endpoint: Endpoint,
@@ -77,14 +81,16 @@ class HttpProvider:
         label: str = "",
         timeouts: Timeouts | None = None,
         retries: Retries | None = None,
+        limits: Limits | None = None,
         world: HttpEnvironment | None = None,
     ) -> None:
-        self._url = httpx.URL(endpoint.base_url.rstrip("/") + wire.path)
+        self._url = endpoint.url(wire.path)
         self.wire = wire
         self.label = label or f"{wire.name}:{wire.model}"
         self.endpoint = endpoint
         self.timeouts = timeouts or Timeouts()
         self.retries = retries or Retries()
+        self.gate = None if limits is None else PaceGate(limits)
         self.world = world or HttpEnvironment()
         # A connection works only on its own event loop, so each loop has its own client.
         self._clients: dict[asyncio.AbstractEventLoop, _Client] = {}
@@ -149,7 +155,7 @@ class HttpProvider:
     def _request(self, client: httpx.AsyncClient, body: bytes, api_key: str) -> httpx.Request:
         headers = {
             "content-type": "application/json",
-            "accept": "text/event-stream",
+            "accept": "application/json" if comes_whole(self.wire) else "text/event-stream",
             # Compression would delay the stream, because the compressor waits for more bytes.
             "accept-encoding": "identity",
             **self.wire.headers(api_key),
@@ -225,8 +231,11 @@ class HttpSession:
         self._provider.check()
         attempts = _Attempts(self._provider, b"".join(self._encoder.encode(request)))
         try:
-            while True:  # `Retries.attempts_max` bounds this loop.
+            while True:  # `Retries.attempts_max` and `Timeouts.total_s` bound this loop.
                 try:
+                    async with aclosing(attempts.entering()) as entering:
+                        async for told in entering:
+                            yield told
                     exchange = await attempts.open()
                     while not await exchange.begin():
                         yield attempts.counted(UsageSoFar(exchange.spent))
@@ -245,7 +254,6 @@ class HttpSession:
                     await exchange.drain()
                     yield attempts.counted(reply)
                 except ProviderError as error:
-                    seen = attempts.content_started
                     if attempts.is_untold:
                         yield attempts.counted(UsageSoFar(_UNTOLD))
                     if not await attempts.again(error):
@@ -253,8 +261,6 @@ class HttpSession:
                         raise
                 else:
                     return
-                if seen:
-                    yield Restarted()
         finally:
             await attempts.close()
 
@@ -266,10 +272,11 @@ class _Attempts:
     def __init__(self, provider: HttpProvider, body: bytes) -> None:
         self._provider = provider
         self._body = body
-        self._watch = Watch(asyncio.get_running_loop(), provider.timeouts)
+        self._watch: Watch | None = None
         self._exchange: HttpExchange | None = None
         self._count = 0
         self._spent = Usage()
+        self._has_entered = self._is_void = False
         self._keys: set[str] = set()
         self._renewed = False
 
@@ -284,15 +291,39 @@ class _Attempts:
         exchange = self._exchange
         return exchange is not None and self.content_started and exchange.spent == Usage()
 
+    async def entering(self) -> AsyncGenerator[Live, None]:
+        """Yield what listeners see before the next attempt: a restart, and waits at the gate.
+
+        The total time limit begins when the first attempt may begin.
+        """
+        if self._is_void:
+            self._is_void = False
+            yield Restarted()
+        provider = self._provider
+        if provider.gate is not None:
+            longest_s = provider.retries.delay_max_s
+            async with aclosing(provider.gate.enter(self, provider.label, longest_s)) as waits:
+                async for waiting in waits:
+                    yield waiting
+            self._has_entered = True
+        if self._watch is None:
+            limits = provider.timeouts
+            if comes_whole(provider.wire):  # The first content comes with the last.
+                limits = replace(limits, first_content_s=0.0)
+            self._watch = Watch(asyncio.get_running_loop(), limits)
+
     async def open(self) -> HttpExchange:
         """Send the request once more; return the exchange when the server has accepted it.
 
         Raises:
             ProviderError: the server refused the request, or could not be reached.
         """
+        assert self._watch is not None, "the attempt has been entered"
         self._count += 1
         self._exchange = HttpExchange(self._provider.wire, self._watch)
         await self._provider.post(self._exchange, self._body, self._ask_key)
+        if self._provider.gate is not None:
+            self._provider.gate.accepted(self)
         return self._exchange
 
     async def _ask_key(self) -> str:
@@ -316,13 +347,20 @@ class _Attempts:
             await self.close()
             return True
         retries, world = self._provider.retries, self._provider.world
-        wait_s = retries.wait_s(self._count, error, world.jitter())
-        if not (retries.allows(self._count, error) and self._watch.allows(wait_s)):
+        wait_s, gate = retries.wait_s(self._count, error, world.jitter()), self._provider.gate
+        is_refused = gate is not None and self._has_entered and isinstance(error, RateLimited)
+        if gate is not None and is_refused:
+            gate.refused(self, wait_s)
+            self._count -= retries.attempts_max > 1
+        watch = self._watch
+        if watch is None or not (retries.allows(self._count, error) and watch.allows(wait_s)):
             return False
         said = self._provider.label, self._count, type(error).__name__, wait_s
         LOG.warning("model %s: attempt %d failed (%s); the next one starts in %.1f s", *said)
+        self._is_void = self.content_started
         await self.close()
-        await world.sleep(wait_s)
+        if not is_refused:
+            await world.sleep(wait_s)
         return True
 
     def decoded(self, decoder: Decoder, events: Iterable[ServerEvent]) -> Iterable[StreamItem]:
@@ -353,6 +391,10 @@ class _Attempts:
     async def close(self) -> None:
         """Close the current attempt, if any, and add its usage to the total."""
         exchange, self._exchange = self._exchange, None
+        if self._has_entered and self._provider.gate is not None:
+            self._has_entered = False
+            tokens = 0 if exchange is None else exchange.spent.total_tokens
+            self._provider.gate.leave(self, tokens)
         if exchange is not None:
             self._spent += exchange.spent
             await exchange.close()

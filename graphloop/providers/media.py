@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, final
+
+from msgspec import Struct
 
 from ..errors import ConfigError
 from ..media import FileId, Inline, MediaPart, MediaSource, Url
@@ -30,8 +31,7 @@ _SOURCES: Final = {Inline: "inline", Url: "URL", FileId: "file id"}
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class MediaRow:
+class MediaRow(Struct, frozen=True):
     """A form in which a wire sends media.
 
     Attributes:
@@ -68,8 +68,7 @@ class MediaRow:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class MediaTable:
+class MediaTable(Struct, frozen=True):
     """All that one wire takes of media.
 
     Attributes:

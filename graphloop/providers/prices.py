@@ -23,8 +23,14 @@ _is_same_model = re.compile(
 ).fullmatch
 
 
-def price(reply: Reply) -> float | None:
-    """Return the cost of a reply in US dollars, or None if the model's price is unknown."""
+def price(reply: Reply, *, service: str = "") -> float | None:
+    """Return the cost of a reply in US dollars, or None if the model's price is unknown.
+
+    Args:
+        reply: the reply.
+        service: the id in genai-prices of the service that was asked; without it, the model's name
+            decides.
+    """
     usage = reply.usage
     # genai-prices counts cached tokens as input tokens; `Usage` does not.
     priced = PricedUsage(
@@ -34,7 +40,8 @@ def price(reply: Reply) -> float | None:
         output_tokens=usage.output_tokens,
     )
     try:
-        return float(calc_price(priced, model_ref=reply.model).total_price)
+        found = calc_price(priced, model_ref=reply.model, provider_id=service or None)
+        return float(found.total_price)
     except LookupError:
         return None
 

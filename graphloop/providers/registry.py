@@ -1,120 +1,32 @@
-"""The table of model services by name, each with its wire format.
+"""Registry: finds the provider of a model that is given by name, with the caller's access to it.
 
-A new service needs a row in `SERVICES`; a new wire format also needs its own package. A wire's
-modules and httpx are imported only for a model that needs them.
+The names are those of `services.py`, and `script:PATH`. A wire's modules and httpx are imported
+only for a model that needs them.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, cast, final
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack, cast
 from urllib.parse import urlsplit
 
 from ..errors import ConfigError, nearest
 from ..values import ToolSpec
-from .base import ApiKey, Provider, Wire
+from .base import ApiKey, Provider
+from .services import SERVICES, loaded
 
 if TYPE_CHECKING:  # These modules import httpx, which is slow.
+    from .pace import Limits
     from .retries import Retries
     from .script import ScriptedModel
     from .timeouts import Timeouts
 
-__all__ = ["SERVICES", "Service", "accessed", "check_tools", "resolve", "service_of", "usual_model"]
-
-ANTHROPIC: Final = ".anthropic.wire:AnthropicMessages"
-GOOGLE: Final = ".google.wire:GoogleGemini"
-OPENAI_CHAT: Final = ".openai_chat.wire:OpenAIChat"
-OPENAI_RESPONSES: Final = ".openai_responses.wire:OpenAIResponses"
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Service:
-    """A model service that a label such as `"openai:NAME"` selects, and its settings.
-
-    Args:
-        wire: the class of the service's wire format, as `module:class`.
-        base_url: the default URL of the server.
-        key_variable: the environment variable that holds the API key.
-        url_variable: the environment variable that overrides `base_url`.
-        quirks: keyword arguments for the wire class, such as `finish_words` for finish reasons
-            that only this server sends.
-        keeps_output: whether the server enforces the output schema of a request.
-        usual_model: the default model of the command line; empty for none.
-        output_limits: `module:function` that describes the part of an output schema that the server
-            refuses; empty for a server that accepts every schema.
-    """
-
-    wire: str
-    base_url: str
-    key_variable: str
-    url_variable: str = ""
-    quirks: Mapping[str, object] = field(default_factory=dict[str, object])
-    keeps_output: bool = True
-    usual_model: str = ""
-    output_limits: str = ""
-
-    def model(self, name: str) -> Wire:
-        """Return the service's wire format for the model `name`."""
-        return cast("Wire", _load(self.wire)(name, **self.quirks))
-
-    def refused_output(self, schema: str, *, place: str) -> str:
-        """Describe the part of `schema` that the server refuses; empty if it accepts the schema.
-
-        Raises:
-            ConfigError: `schema` is not a JSON object; the message names `place`.
-        """
-        if not self.output_limits:
-            return ""
-        return cast("str", _load(self.output_limits)(schema, place=place))
-
-
-SERVICES: Final[dict[str, Service]] = {
-    "anthropic": Service(
-        wire=ANTHROPIC,
-        base_url="https://api.anthropic.com",
-        key_variable="ANTHROPIC_API_KEY",
-        url_variable="ANTHROPIC_BASE_URL",
-        usual_model="claude-opus-4-8",
-        output_limits=".anthropic.output_schema:refused_part",
-    ),
-    "openai": Service(
-        wire=OPENAI_CHAT,
-        base_url="https://api.openai.com/v1",
-        key_variable="OPENAI_API_KEY",
-        url_variable="OPENAI_BASE_URL",
-        usual_model="gpt-5",
-    ),
-    "openai-responses": Service(
-        wire=OPENAI_RESPONSES,
-        base_url="https://api.openai.com/v1",
-        key_variable="OPENAI_API_KEY",
-        url_variable="OPENAI_BASE_URL",
-    ),
-    "google": Service(
-        wire=GOOGLE,
-        base_url="https://generativelanguage.googleapis.com",
-        key_variable="GEMINI_API_KEY",
-        url_variable="GOOGLE_GEMINI_BASE_URL",
-        keeps_output=False,  # Models before Gemini 3 refuse an output schema beside tools.
-        usual_model="gemini-flash-latest",
-    ),
-}
-"""The services by name, which is the part of the label `"service:model"` before the colon."""
+__all__ = ["SPEAK_CHAT", "Access", "accessed", "check_tools", "connect", "resolve"]
 
 SPEAK_CHAT: Final[Mapping[str, str]] = {
-    "deepseek": "https://api.deepseek.com/v1",
-    "fireworks": "https://api.fireworks.ai/inference/v1",
-    "groq": "https://api.groq.com/openai/v1",
-    "lmstudio": "http://localhost:1234/v1",
-    "mistral": "https://api.mistral.ai/v1",
-    "ollama": "http://localhost:11434/v1",
-    "openrouter": "https://openrouter.ai/api/v1",
-    "together": "https://api.together.xyz/v1",
-    "vllm": "http://localhost:8000/v1",
-    "xai": "https://api.x.ai/v1",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
+    "google": "https://generativelanguage.googleapis.com/v1beta/openai",
 }
 """Services without a row of their own that speak chat completions, with the URL to ask them at.
 
@@ -124,80 +36,90 @@ The URLs are those that each service's own page on its OpenAI-compatible API nam
 SCRIPT: Final = "script"
 
 
-def service_of(label: str) -> Service | None:
-    """Return the service of a model label such as `"openai:NAME"`, or None if it is unknown."""
-    return SERVICES.get(label.partition(":")[0])
+class Access(TypedDict, total=False):
+    """Access to a model that is given by name; None for the default.
 
-
-def usual_model(environ: Mapping[str, str], *, own_server: bool = False) -> str:
-    """Return the label of a default model for which `environ` has an API key or a URL.
-
-    The label is empty if there is none. With `own_server`, the model is the default model of the
-    most common wire format, whatever `environ` holds.
+    `api_key`: the API key, or a function that returns it; takes precedence over the key in the
+    environment. A function, also an asynchronous one, is called before each attempt at a model
+    call, and again after the server's first refusal of a key (401).
+    `base_url`: the server's URL; takes precedence over the URL in the environment. A server other
+    than the service's own needs no key, but gets the environment's key if there is one.
+    `timeouts`: the time limits of a model call; `Timeouts()` by default.
+    `retries`: the retry rules of a model call; `Retries()` by default.
+    `headers`: further HTTP headers of each request, which are never shown.
+    `limits`: the most that all runs of the model together send.
+    `query`: further fields of each request's URL, such as `{"api-version": "2024-10-21"}`.
+    `stream`: False for a server without streaming, which sends each reply in one piece.
     """
-    for name, service in SERVICES.items():
-        named = environ.get(service.key_variable) or environ.get(service.url_variable)
-        if service.usual_model and (service.wire == OPENAI_CHAT if own_server else named):
-            return f"{name}:{service.usual_model}"
-    return ""
+
+    api_key: ApiKey | None
+    base_url: str | None
+    timeouts: Timeouts | None
+    retries: Retries | None
+    headers: Mapping[str, str] | None
+    limits: Limits | None
+    query: Mapping[str, str] | None
+    stream: bool | None
 
 
-def resolve(  # noqa: PLR0913 - one parameter for each option about access to a model
-    model: str | Provider,
-    *,
-    api_key: ApiKey | None = None,
-    base_url: str | None = None,
-    timeouts: Timeouts | None = None,
-    retries: Retries | None = None,
-    headers: Mapping[str, str] | None = None,
-    environ: Mapping[str, str],
+def connect(model: str, **access: Unpack[Access]) -> Provider:
+    """Return a model with access of its own, which several agents can share.
+
+        azure = connect("openai:gpt-5", base_url=url, api_key=token, query={"api-version": "v1"})
+        agent = Agent(azure, fallback_models=["anthropic:claude-opus-4-8"])
+
+    Keys and URLs that are not given come from the environment. Call `aclose` of the result, or
+    `Agent.aclose`, when the model is no longer needed.
+
+    Args:
+        model: `"service:NAME"`, such as `"openai:gpt-5"`.
+        access: see `Access`.
+
+    Raises:
+        ConfigError: the label is unknown, the key is missing, or an option would have no effect.
+    """
+    return resolve(model, environ=os.environ, **access)
+
+
+def resolve(
+    model: str | Provider, *, environ: Mapping[str, str], **access: Unpack[Access]
 ) -> Provider:
     """Return the provider for a model label, or `model` itself if it is a provider.
 
     Args:
         model: `"anthropic:NAME"`, `"openai:NAME"`, `"script:PATH"`, or a provider.
-        api_key: the API key, or a function that returns it (`Endpoint`); takes precedence over the
-            key in the environment.
-        base_url: the server's URL; takes precedence over the URL in the environment. A server other
-            than the service's own needs no key, but gets the environment's key if there is one.
-        timeouts: the time limits of a model call; `Timeouts()` by default.
-        retries: the retry rules of a model call; `Retries()` by default.
-        headers: further HTTP headers of each request.
         environ: the environment variables, usually `os.environ`.
+        access: see `Access`.
 
     Raises:
         ConfigError: the label is unknown, the key is missing, or an option would have no effect.
         ScriptError: the script file cannot be read, or is not a valid script.
     """
-    options: dict[str, object] = {
-        "api_key": api_key,
-        "base_url": base_url,
-        "timeouts": timeouts,
-        "retries": retries,
-    }
-    options["headers"] = headers
     if not isinstance(model, str):
-        _refuse(options, "a ready provider has its own")
+        _refuse(access, "a ready provider has its own")
         return model
     prefix, _, name = model.partition(":")
     if prefix == SCRIPT and name:
-        _refuse(options, "a script asks no server")
-        return cast("type[ScriptedModel]", _load(".script:ScriptedModel")).from_file(name)
+        _refuse(access, "a script asks no server")
+        return cast("type[ScriptedModel]", loaded(".script:ScriptedModel")).from_file(name)
     service = SERVICES.get(prefix)
     if service is None or not name:
         raise _unknown(model)
-    url = base_url or environ.get(service.url_variable) or service.base_url
-    key = api_key or environ.get(service.key_variable) or ""
-    if not key and urlsplit(url).hostname == urlsplit(service.base_url).hostname:
+    given = access.get("base_url") or environ.get(service.url_variable)
+    url = given or service.url(environ)
+    key = access.get("api_key") or environ.get(service.key_variable) or ""
+    is_theirs = not given or _host(given) == _host(service.base_url)
+    if not key and service.needs_key and is_theirs:
         raise ConfigError(
             f"model {model!r}: expected an API key, found none. Fix: set {service.key_variable}, "
             "or pass api_key=..., or run without a key: model='script:replies.yaml' answers from a "
             "file, base_url='http://localhost:8080/...' asks a server of your own."
         )
-    endpoint = _load(".endpoint:Endpoint")(url, key, {**(headers or {})})
-    provider = _load(".http:HttpProvider")(
-        service.model(name), endpoint, label=model, timeouts=timeouts, retries=retries
-    )
+    headers, query = access.get("headers"), access.get("query")
+    endpoint = loaded(".endpoint:Endpoint")(url, key, {**(headers or {})}, {**(query or {})})
+    limits = {option: access.get(option) for option in ("timeouts", "retries", "limits")}
+    wire = service.model(name, stream=access.get("stream") is not False)
+    provider = loaded(".http:HttpProvider")(wire, endpoint, label=model, **limits)
     return cast("Provider", provider)
 
 
@@ -229,10 +151,8 @@ def check_tools(provider: Provider, tools: Iterable[ToolSpec]) -> None:
             check(tool)
 
 
-def _load(place: str) -> Callable[..., Any]:
-    """Import the class or function at `module:name`, relative to this package."""
-    module, _, name = place.partition(":")
-    return cast("Callable[..., Any]", getattr(import_module(module, __package__), name))
+def _host(url: str) -> str | None:
+    return urlsplit(url).hostname
 
 
 def _refuse(options: Mapping[str, object], reason: str) -> None:
@@ -244,8 +164,10 @@ def _refuse(options: Mapping[str, object], reason: str) -> None:
 def _unknown(model: str) -> ConfigError:
     prefix = model.partition(":")[0]
     prefixes = (*SERVICES, SCRIPT)
-    forms = ", ".join([*[f"'{name}:NAME'" for name in SERVICES], f"'{SCRIPT}:PATH'"])
-    found = f"model: expected a provider or one of {forms}, found {model!r}."
+    found = (
+        f"model: expected a provider, '{SCRIPT}:PATH', or 'SERVICE:NAME' with one of the services "
+        f"{', '.join(SERVICES)}, found {model!r}."
+    )
     if (url := SPEAK_CHAT.get(prefix)) is not None:
         name = model.partition(":")[2] or "NAME"
         return ConfigError(

@@ -17,7 +17,8 @@ import yaml
 from msgspec import Struct, ValidationError, convert
 
 from .. import errors
-from ..errors import BadReply, ProviderError, ScriptError
+from ..errors import BadReply, ConfigError, ProviderError, ScriptError
+from ..media import Inline, MediaPart, file, image
 from ..values import (
     AssistantMessage,
     AssistantPart,
@@ -31,7 +32,8 @@ from ..values import (
     ToolResult,
     Usage,
 )
-from .base import Delta, ReasoningDelta, TextDelta, ToolCallDelta
+from .base import Delta, MediaDelta, ReasoningDelta, TextDelta, ToolCallDelta
+from .media import base64_text
 
 __all__ = ["ReadyReply", "load_script", "ready_reply"]
 
@@ -65,6 +67,7 @@ class _Entry(Struct, forbid_unknown_fields=True):
 
     text: str = ""
     reasoning: str = ""
+    media: list[str] = []
     calls: list[_Call] = []
     finish_reason: FinishReason | None = None
     usage: dict[str, int] | None = None
@@ -149,6 +152,7 @@ def _read(fields: object, kind: type[T], place: str) -> T:
 def _ready(entry: _Entry, place: str, model: str) -> ReadyReply:
     to = (entry.to,) if isinstance(entry.to, str) else None if entry.to is None else tuple(entry.to)
     calls = [_call(call, at, f"{place}, calls[{at}]") for at, call in enumerate(entry.calls)]
+    media = [_medium(each, f"{place}, media[{at}]") for at, each in enumerate(entry.media)]
     pieces = _words(entry.text) if entry.deltas is None else entry.deltas
     text = "".join(pieces)
     if entry.text not in {"", text}:
@@ -159,6 +163,7 @@ def _ready(entry: _Entry, place: str, model: str) -> ReadyReply:
     deltas: tuple[Delta, ...] = (
         *(ReasoningDelta(word) for word in _words(entry.reasoning)),
         *(TextDelta(piece) for piece in pieces),
+        *_media_deltas(media),
         *_call_deltas(calls),
     )
     if entry.error is not None:
@@ -170,6 +175,7 @@ def _ready(entry: _Entry, place: str, model: str) -> ReadyReply:
         return ReadyReply(deltas, _failure(entry.error, place), to, entry.asked)
     parts: list[AssistantPart] = [ReasoningPart(entry.reasoning)] if entry.reasoning else []
     parts += [TextPart(text)] if text else []
+    parts += media
     parts += calls
     words = len(_words(entry.reasoning + text))
     usage = Usage(INPUT_TOKENS, words + CALL_TOKENS * len(calls))
@@ -204,6 +210,14 @@ def _usage(counts: dict[str, int], place: str) -> Usage:
             " Fix: leave the others out."
         )
     return Usage(**counts)
+
+
+def _medium(url: str, place: str) -> MediaPart:
+    """Return a picture or sound from its data URL, or a picture from another URL."""
+    try:
+        return file(url) if url.startswith("data:") else image(url)
+    except ConfigError as error:
+        raise ScriptError(f"{place}: {error}") from error
 
 
 def _call(call: _Call, at: int, place: str) -> ToolCall:
@@ -254,7 +268,16 @@ def _deltas_of(reply: Reply) -> tuple[Delta, ...]:
     return (
         *((ReasoningDelta(reasoning),) if reasoning else ()),
         *((TextDelta(text),) if text else ()),
+        *_media_deltas(message.media),
         *_call_deltas(message.calls),
+    )
+
+
+def _media_deltas(media: Iterable[MediaPart]) -> tuple[MediaDelta, ...]:
+    return tuple(
+        MediaDelta(index, part.media_type, base64_text(part.source))
+        for index, part in enumerate(media)
+        if isinstance(part.source, Inline)
     )
 
 

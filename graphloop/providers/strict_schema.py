@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..errors import ConfigError
+from ..values import ToolSpec
 from .wire_json import is_list, is_object
 
-__all__ = ["is_strict"]
+__all__ = ["is_strict", "not_strict"]
 
 # The schema keywords that OpenAI's strict mode accepts, from OpenAI's page on structured outputs.
 # The API answers 400 to other keywords, such as `default`.
@@ -22,6 +24,15 @@ _STRICT_WORDS: Final = frozenset(
         *("minItems", "maxItems"),
     )
 )
+
+
+def not_strict(tool: ToolSpec, parameters: str) -> ConfigError:
+    """Return the error of a tool that asks for strict mode with parameters that it refuses."""
+    return ConfigError(
+        f"tool {tool.name!r}: provider_options: strict: expected parameters that OpenAI's "
+        "strict mode takes (each object requires all its properties and forbids others), "
+        f"found {parameters:.200}. Fix: leave strict out, or change the parameters."
+    )
 
 
 def is_strict(schema: object) -> bool:

@@ -1,17 +1,17 @@
 """Tool forms: what a wire format takes of a tool, and what it refuses before a request is sent.
 
-A tool that a model's server runs has a definition in the words of one provider. Another provider
-would refuse it, or would ignore it without an error. So each wire format says which definitions it
-takes, and refuses every other tool by name.
+A tool that a model's server runs has a definition in the words of one provider. A function may have
+fields that only one provider knows. Another provider would refuse them, or would ignore them
+without an error. So each wire format says what it takes, and refuses every other tool by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, final
 
-from ..errors import ConfigError
+from ..errors import ConfigError, nearest
 from ..values import ToolSpec
 from .wire_json import JsonObject, object_in, object_text
 
@@ -25,19 +25,21 @@ def _never(tool: ToolSpec, definition: JsonObject) -> bool:  # noqa: ARG001 - ta
 @final
 @dataclass(frozen=True, slots=True)
 class ToolForms:
-    """The tools of model servers that a wire format takes.
+    """The tools of model servers, and the fields of functions, that a wire format takes.
 
     Args:
         wire: the name of the wire format, as in `Wire.name`.
         title: the wire format's name in errors.
         expected: describes the definitions that the wire format takes; empty if it takes none.
         takes: whether the wire format takes this definition of a tool.
+        fields: the types of the further fields that a function's definition may have.
     """
 
     wire: str
     title: str
     expected: str = ""
     takes: Callable[[ToolSpec, JsonObject], bool] = _never
+    fields: Mapping[str, type[object]] = field(default_factory=dict[str, type[object]])
 
     def definition(self, tool: ToolSpec) -> str:
         """Return the definition of a tool that the model's server runs, as it is sent.
@@ -71,7 +73,40 @@ class ToolForms:
         """Refuse a tool that no request of this wire format can carry.
 
         Raises:
-            ConfigError: as `definition`.
+            ConfigError: as `definition` and `options`.
         """
         if tool.kind == "provider":
             self.definition(tool)
+        else:
+            self.options(tool)
+
+    def options(self, tool: ToolSpec) -> JsonObject:
+        """Return the further fields of a function's definition (`provider_options`).
+
+        Raises:
+            ConfigError: the wire format does not know a field, or the field's value is wrong.
+        """
+        if not tool.definition:
+            return {}
+        place = f"tool {tool.name!r}: provider_options"
+        options = object_in(tool.definition, place=place)
+        for name, value in options.items():
+            kind = self.fields.get(name)
+            if kind is None:
+                known = ", ".join(self.fields) or "none"
+                raise ConfigError(
+                    f"{place}: expected fields that the {self.title} wire knows ({known}), found "
+                    f"{name!r}.{nearest(name, self.fields)} Fix: leave it out for this model."
+                )
+            if not isinstance(value, kind):
+                raise ConfigError(
+                    f"{place}: {name}: expected {_KINDS[kind]}, found {value!r:.80}. Fix: give it."
+                )
+        return options
+
+
+_KINDS: Final[Mapping[type[object], str]] = {
+    bool: "true or false",
+    dict: "an object",
+    list: "an array",
+}

@@ -34,6 +34,7 @@ __all__ = [
     "ResultsInto",
     "field_callback",
     "item_text",
+    "listed_type",
     "reduce",
     "reduced_fields",
     "with_result",
@@ -199,18 +200,31 @@ class ResultsInto:
         return NodeReturned(Answered.__name__, state, changed=True)
 
     def _listed(self, state: object, kind: object, branches: Sequence[BranchRun]) -> object:
-        annotation = _annotation(kind, self.field)
-        bare = _bare(annotation)
-        origin, inner = get_origin(bare) or bare, get_args(bare)
-        if origin not in LISTS and bare is not Any:
-            raise ConfigError(
-                f"`into`: expected a field that holds a list or a tuple, found {self.field!r} of "
-                f"type {bare}. Fix: make it list[…], the type of one result in the brackets"
-            )
-        each = inner[0] if inner else Any
+        origin, each = listed_type(kind, self.field, "`into`")
         results = [_decoded(each, one.content, self.field, one.name) for one in branches]
         made: object = tuple(results) if origin is tuple else results
-        return _combined(state, self.field, annotation, made)
+        return _combined(state, self.field, _annotation(kind, self.field), made)
+
+
+def listed_type(kind: object, field: str, place: str) -> tuple[object, object]:
+    """Return the type of a field that holds a list or a tuple, and the type of one item.
+
+    Args:
+        kind: the type of the state.
+        field: the name of the field.
+        place: the option that names the field, for messages.
+
+    Raises:
+        ConfigError: the field holds another type.
+    """
+    bare = _bare(_annotation(kind, field))
+    origin, inner = get_origin(bare) or bare, get_args(bare)
+    if origin not in LISTS and bare is not Any:
+        raise ConfigError(
+            f"{place}: expected a field that holds a list or a tuple, found {field!r} of type "
+            f"{bare}. Fix: make it list[…], the type of one result in the brackets"
+        )
+    return origin, inner[0] if inner else Any
 
 
 def with_result(state: object, kind: object, field: str, content: str, source: str) -> object:

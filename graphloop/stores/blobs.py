@@ -118,22 +118,12 @@ class BlobFiles:
             OSError: the disk refuses the file.
         """
         path = self._path(digest)
-        if path.is_file() and path.stat().st_size == len(data):
-            return
-        self._directory.mkdir(parents=True, exist_ok=True)
-        descriptor, name = mkstemp(dir=self._directory)
-        try:
-            with os.fdopen(descriptor, "wb") as half:
-                half.write(data)
-                half.flush()
-                if self._fsync:
-                    os.fsync(descriptor)
-            Path(name).replace(path)
-        except BaseException:
-            with suppress(OSError):
-                Path(name).unlink()
-            raise
+        if not (path.is_file() and path.stat().st_size == len(data)):
+            self._write(path, data)
         if self._fsync:
+            # Also for a blob of a process that may have died before the disk had it.
+            with path.open("r+b") as blob:
+                os.fsync(blob.fileno())
             _fsync_names(self._directory)
             _fsync_names(self._directory.parent)
 
@@ -151,6 +141,18 @@ class BlobFiles:
         except OSError as error:
             raise StoreError(f"cannot read {path}: {error}") from error
         return checked_blob(digest, data, str(path))
+
+    def _write(self, path: Path, data: bytes) -> None:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        descriptor, name = mkstemp(dir=self._directory)
+        try:
+            with os.fdopen(descriptor, "wb") as half:
+                half.write(data)
+            Path(name).replace(path)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
 
     def _path(self, digest: str) -> Path:
         return self._directory / digest.removeprefix("sha256:")

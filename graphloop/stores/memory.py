@@ -7,9 +7,10 @@ import threading
 import time
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, final
+from typing import Final, final
 from weakref import ReferenceType, ref
+
+from msgspec import Struct, field
 
 from ..errors import RunBusy, StoreError, UnknownRun
 from ..events import Event
@@ -23,8 +24,7 @@ running_loop: Final = asyncio._get_running_loop  # pyright: ignore[reportPrivate
 
 
 @final
-@dataclass(eq=False)
-class Claims:
+class Claims(Struct, eq=False):
     """The runs that drivers have claimed through one store object, possibly in several threads.
 
     These claims need no lease with a time limit: a driver is dead if its event loop is closed, and
@@ -35,9 +35,7 @@ class Claims:
             an event loop.
     """
 
-    taken: dict[str, ReferenceType[AbstractEventLoop] | None] = field(
-        default_factory=dict[str, Any]
-    )
+    taken: dict[str, ReferenceType[AbstractEventLoop] | None] = {}
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, run_id: str) -> None:
@@ -77,14 +75,13 @@ class Claims:
         return known is None or (loop is not None and not loop.is_closed())
 
 
-@dataclass(eq=False)
-class _Kept:
+class _Kept(Struct, eq=False):
     """The data of one run in a `MemoryStore`: journal, answers, status and questions."""
 
     created_at: float
     updated_at: float
-    events: list[Event] = field(default_factory=list[Event])
-    signals: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    events: list[Event] = []
+    signals: dict[str, tuple[str, str]] = {}
     target: str = ""
     status: RunStatus = "ready"
     asks: tuple[Ask, ...] = ()

@@ -53,8 +53,8 @@ def _take(lock: FileLock, path: Path, run_id: str) -> None:
     if not lock.take():
         pid = os.read(lock.descriptor, PID_BYTES_MAX).decode(errors="replace")
         raise RunBusy(
-            f"run {run_id!r} is being driven by {pid or 'another process'}, which holds {path}. "
-            "Fix: wait until that driver ends, or dies."
+            f"run {run_id!r} is being driven by {pid or 'another process'}, "
+            f"which holds {path}. Fix: wait until that process ends, or end it."
         )
     if lock.spares_few():
         raise StoreError(

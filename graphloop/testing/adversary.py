@@ -9,6 +9,8 @@ from typing import Any, Final, TypeVar, cast, final
 from ..effects import AskHuman, CallModel, CheckCalls, Effect, Invoke, StartRun
 from ..events import Answer, CallCheck, RequestYielded, Steered
 from ..graph import NodeGraph
+from ..node_protocol import unwrapped
+from ..nodes import Screen, Screened
 from ..policy import Approval, Rule, asked
 from ..run import Run
 from ..spending import Budget, Spent
@@ -47,6 +49,13 @@ CHILDREN: Final[tuple[ChildAnswer | Exception | None, ...]] = (
     *(('["a", "b"]', "ok", SPENT), RuntimeError("the child broke"), KIND_CHILD),
     *(("42", "ok", MUCH), ("It gave up.", "error", MUCH)),
 )
+KIND_JUDGE: Final[ChildAnswer] = ("true", "ok", SPENT)
+JUDGES: Final[tuple[ChildAnswer | Exception | None, ...]] = (
+    *(KIND_JUDGE, ("false", "ok", SPENT), ("It failed.", "error", SPENT), None, KIND_JUDGE),
+    *(('{"passed": false, "answer": "No."}', "ok", SPENT), ("42", "ok", MUCH), KIND_JUDGE),
+    RuntimeError("the judge broke"),
+)
+"""The ends of agents that screen what the user says."""
 LONG: Final = 1_000_000
 """The token count that a `wordy` adversary reports: more than any context window."""
 
@@ -142,9 +151,12 @@ class Adversary:
         return _result(self._remembered(effect, lambda: self.choices.pick(DECISIONS)))
 
     def _child(self, effect: StartRun) -> ChildAnswer | None:
-        ended: ChildAnswer | Exception | None = KIND_CHILD
+        node = self.graph.nodes[self.askers[effect.id]]
+        judges = any(isinstance(one, Screen | Screened) for one in unwrapped([node]))
+        ended: ChildAnswer | Exception | None = KIND_JUDGE if judges else KIND_CHILD
         if not self.stubborn:
-            ended = self._remembered(effect, lambda: self.choices.pick(CHILDREN))
+            ends = JUDGES if judges else CHILDREN
+            ended = self._remembered(effect, lambda: self.choices.pick(ends))
         return _within(effect.budget, _result(ended))
 
     def _callback(self, effect: Invoke) -> Answer:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, TypeVar, final
 
+from ..conversation import BLOCKED_NOTE
 from ..effects import AskHuman, CallModel, CallTool, Effect, StartRun
 from ..events import (
     CallbackReturned,
@@ -39,6 +40,7 @@ from ..values import (
     UserPart,
     call_key,
     call_place,
+    evolve,
 )
 from .subject import Subject
 from .trace import Move, Trace, TraceStep, new_in
@@ -120,7 +122,11 @@ def _unread(trace: Trace[S]) -> Iterator[Violation]:
     if queued and (run := trace.run):
         known = Counter[object]([*run.record.added, *run.inbox.steering, *run.inbox.follow_ups])
         for message, times in queued.items():
-            if known[message] != times:
+            # A screen may have put its note in place of a message that was read.
+            note = evolve(message, content=BLOCKED_NOTE)
+            withheld = min(max(0, times - known[message]), known[note])
+            known[note] -= withheld
+            if known[message] + withheld != times:
                 text = f"{message.content!r} was queued {times} time(s), and read {known[message]}"
                 yield Violation("history", text, len(trace.steps))
 

@@ -77,7 +77,7 @@ def answered_by_a_callback(node: Node[Any, Outcome], callback: str, choices: Cho
             return choices.pick(CHANGES) if choices.chance(4) else Changes()
         case "stop":
             return StopRequested((callback,) if choices.chance(4) else ())
-        case "check":
+        case "check" | "model":  # A `Screened` judges in the place of its model.
             return AnswerChecked(choices.chance(2), "Do better.", retry=not choices.chance(4))
         case "graph":
             return _of_a_fan_out(node, callback, choices)

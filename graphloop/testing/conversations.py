@@ -1,7 +1,8 @@
 """Checks on the conversation of a run: results follow their calls, and old messages stay.
 
-Four changes of old messages are allowed. A node that leaves by `Compacted` shortens the
-conversation. A node gives results to calls that were pending in the input. A `Retrying` or
+Five changes of old messages are allowed. A node that leaves by `Compacted` shortens the
+conversation. A node that leaves by `Blocked` puts a note in place of a message of the user. A node
+gives results to calls that were pending in the input. A `Retrying` or
 `Fallback` removes the messages of a failed attempt. The caller of an iterated run may replace the
 conversation. A `Compact` without a user's function keeps old messages unchanged, or drops them.
 
@@ -13,18 +14,27 @@ user's own node are not checked for this.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import TypeVar
 
 from ..contract import contract_of
-from ..conversation import ORIGIN, PRUNED_NOTE, open_calls, without_media
+from ..conversation import BLOCKED_NOTE, ORIGIN, PRUNED_NOTE, open_calls, without_media
 from ..effects import CallModel
 from ..events import CallbackReturned, Changes, Steered
 from ..graph import NodeGraph
 from ..node_protocol import unwrapped
 from ..nodes import Compact, Fallback, ModelCall, Retrying
-from ..outcomes import Compacted
+from ..outcomes import Blocked, Compacted
 from ..run import History
-from ..values import AssistantMessage, Message, ModelRequest, ReasoningPart, ToolResult, evolve
+from ..values import (
+    AssistantMessage,
+    Message,
+    ModelRequest,
+    ReasoningPart,
+    ToolResult,
+    UserMessage,
+    evolve,
+)
 from .subject import Subject
 from .trace import Move, Trace, new_in
 from .violation import Violation
@@ -76,12 +86,15 @@ def rewritten(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
         # A retry may remove the messages of the failed attempt, so it compares from the entry.
         retries = any(isinstance(node, Retrying | Fallback) for node in nodes)
         kept = move.entered if retries else move.before
-        changes = list(_changes("what the run has added", kept.record.added, run.record.added))
-        if new_in(run.messages, kept.messages) is None:
+        added, said = kept.record.added, kept.messages
+        if isinstance(move.outcome, Blocked):
+            added, said = _withheld(added, run.record.added), _withheld(said, run.messages)
+        changes = list(_changes("what the run has added", added, run.record.added))
+        if new_in(run.messages, said) is None:
             if not _may_rewrite(move):
-                changes += _changes("the conversation", kept.messages, run.messages)
+                changes += _changes("the conversation", said, run.messages)
             elif any(isinstance(node, Compact) and not node.callback for node in nodes):
-                changes += _untrue(kept.messages, run.messages)
+                changes += _untrue(said, run.messages)
         for text in changes:
             yield Violation("past", f"{text}, changed by node {move.node.name!r}", move.number)
 
@@ -92,6 +105,15 @@ def _changes(record: str, before: History[Message], now: History[Message]) -> It
         pairs = enumerate(zip(before, now, strict=False), 1)
         place = next((at for at, (old, new) in pairs if old != new), len(now) + 1)
         yield f"message {place} of {record} is {'gone' if place > len(now) else 'another one now'}"
+
+
+def _withheld(before: History[Message], now: History[Message]) -> History[Message]:
+    """Return the messages before a screen blocked, with its note where `now` has the note."""
+    pairs = zip_longest(before, now[: len(before)])
+    return History(
+        new if isinstance(old, UserMessage) and new == evolve(old, content=BLOCKED_NOTE) else old
+        for old, new in pairs
+    )
 
 
 def _may_rewrite(move: Move[S]) -> bool:

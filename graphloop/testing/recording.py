@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias, final
 
 from ..errors import ConfigError, ProviderError
+from ..media import FileId, Inline, MediaPart, Url
 from ..providers import (
     ApiKey,
     ModelSession,
@@ -27,6 +28,7 @@ from ..providers import (
     StreamItem,
     TextDelta,
     accessed,
+    data_url,
     entry_text,
     resolve,
 )
@@ -64,7 +66,8 @@ def recorded(
         base_url: access to a model given by name, for a recording.
 
     Raises:
-        ConfigError: the mode, the model or the folder of the file is wrong.
+        ConfigError: the mode, the model or the folder of the file is wrong, or a recording would
+            replace a file that is none.
         ScriptError: the file cannot be read, or is not a valid script.
     """
     if mode not in {"auto", "record", "replay"}:
@@ -76,6 +79,11 @@ def recorded(
     if not file.absolute().parent.is_dir():
         raise ConfigError(
             f"a recording: expected a folder at {str(file.parent)!r}, found none. Fix: create it."
+        )
+    if file.exists() and not file.read_bytes().startswith(HEAD.encode()):
+        raise ConfigError(
+            f"a recording: expected no file at {str(file)!r}, or an earlier recording, found "
+            "another file, which would be lost. Fix: name another file."
         )
     asked = resolve(model, api_key=api_key, base_url=base_url, environ=environ)
     return RecordedModel(asked, file)
@@ -152,6 +160,7 @@ def _entry(reply: Reply) -> Mapping[str, object]:
     fields: dict[str, object] = {
         "reasoning": message.reasoning,
         "text": message.text,
+        "media": [url for part in message.media if (url := _url(part))],
         "calls": calls,
         "model": reply.model,
     }
@@ -160,6 +169,17 @@ def _entry(reply: Reply) -> Mapping[str, object]:
         "finish_reason": reply.finish_reason.value,
         "usage": {name: count for name, count in counts.items() if count},
     }
+
+
+def _url(part: MediaPart) -> str:
+    """Return a picture or sound as a URL; empty if only the server has its bytes."""
+    match part.source:
+        case Inline() as source:
+            return data_url(part.media_type, source)
+        case Url(url=url):
+            return url
+        case FileId():
+            return ""
 
 
 def _failure(said: str, error: ProviderError) -> Mapping[str, object]:

@@ -278,7 +278,7 @@ def difference(
     for number, taken in enumerate(trace.steps, 1):
         replayed = [(move.node.name, move.reaction) for move in taken.moves]
         recorded = reactions.get(number, ())
-        # After a crash at this event, the recording also holds the replayed earlier reactions.
+        # After a crash here the recording begins with reactions of the replay; keep the last ones.
         recorded = recorded[max(0, len(recorded) - len(replayed)) :] if replayed else ()
         for first, second in zip_longest(recorded, replayed):
             if first != second:

@@ -5,7 +5,15 @@ Refuses a signature or schema that no call could satisfy, when the tool is defin
 Start with `tool`; `outcome` has the texts that a model reads about its calls.
 """
 
-from .dependencies import DepsNeed, check_deps, deps_of_context, deps_wanted, kind_name, uncovered
+from .dependencies import (
+    Closable,
+    DepsNeed,
+    check_deps,
+    deps_of_context,
+    deps_wanted,
+    kind_name,
+    uncovered,
+)
 from .execution import UNREAD, TooLate, awaited, leave, within, yes_or_no
 from .gates import NO_GATES, Gates, answer_of, conditions_of, gates_of, rules_of
 from .options import NOT_DONE, REPEATABLE, UNKNOWN, Approval, Found, legal_name
@@ -22,6 +30,7 @@ from .outcome import (
     shorten,
     unknown_outcome,
 )
+from .progress import ProgressReports, ToolProgress
 from .schema import (
     JsonSchema,
     Parameters,
@@ -44,15 +53,18 @@ __all__ = [
     "AnyTool",
     "Approval",
     "ArgumentsRejected",
+    "Closable",
     "DepsNeed",
     "Found",
     "Gates",
     "JsonSchema",
     "Parameters",
+    "ProgressReports",
     "TooLate",
     "Tool",
     "ToolContext",
     "ToolOutcome",
+    "ToolProgress",
     "ToolReturn",
     "Toolbox",
     "accepts",

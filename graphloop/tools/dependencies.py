@@ -1,6 +1,7 @@
 """Dependencies: the types of `deps`, the object that a caller gives the functions of one run.
 
-A run never journals or prints its dependencies. Errors about them name types only.
+Another dependency is what a tool's function keeps open between runs, such as a connection. A run
+never journals or prints its dependencies. Errors about them name types only.
 """
 
 from __future__ import annotations
@@ -14,7 +15,24 @@ from msgspec import Struct
 
 from ..errors import ConfigError
 
-__all__ = ["DepsNeed", "check_deps", "deps_of_context", "deps_wanted", "kind_name", "uncovered"]
+__all__ = [
+    "Closable",
+    "DepsNeed",
+    "check_deps",
+    "deps_of_context",
+    "deps_wanted",
+    "kept_open",
+    "kind_name",
+    "uncovered",
+]
+
+
+@typing.runtime_checkable
+class Closable(typing.Protocol):
+    """An object that keeps something open, and can be used again after `aclose`."""
+
+    async def aclose(self) -> None:
+        """Close what is open in the running event loop."""
 
 
 class DepsNeed(Struct, frozen=True):
@@ -126,3 +144,9 @@ def _is_plain(kind: object) -> bool:
         and not getattr(kind, "_is_protocol", False)
         and not typing.is_typeddict(kind)
     )
+
+
+def kept_open(execute: object) -> Closable | None:
+    """Return the attribute `kept_open` of a tool's function, such as a connection."""
+    found = getattr(execute, "kept_open", None)
+    return found if isinstance(found, Closable) else None

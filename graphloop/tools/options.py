@@ -32,6 +32,7 @@ __all__ = [
     "ToolPolicy",
     "check_name",
     "definition_text",
+    "json_of",
     "kind_of",
     "legal_name",
     "reject_unknown",
@@ -104,6 +105,9 @@ class ToolOptions(TypedDict, total=False):
 
     `sequential`: run the tool's calls one after another; a string names a lock that tools share.
     `ends_run`: the run ends after a turn in which only such tools ran and all calls succeeded.
+    `provider_options`: further JSON fields of the tool's definition that only some wire formats
+    know, such as `{"cache_control": {"type": "ephemeral"}}` or `{"strict": True}`. A model on a
+    wire format that does not know a field refuses the tool before a request is sent.
     """
 
     needs_approval: Approval
@@ -114,6 +118,7 @@ class ToolOptions(TypedDict, total=False):
     reconcile: Reconcile | None
     sequential: bool | str
     ends_run: bool
+    provider_options: Mapping[str, object] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +133,7 @@ class ToolPolicy:
     reconcile: Reconcile | None = None
     sequential: bool | str = False
     ends_run: bool = False
+    provider_options: Mapping[str, object] | None = None
 
     def lock(self, name: str) -> str:
         """Return the name of the lock that calls of the tool `name` take; empty for no lock."""
@@ -200,11 +206,20 @@ def definition_text(
             f"{place}: expected a definition whose 'name', if it has one, is the tool's own, "
             f"found {definition!r}. Fix: give the definition, and do not rename it."
         )
+    return json_of(fields, f"{place}: the definition")
+
+
+def json_of(fields: Mapping[str, object] | None, place: str) -> str:
+    """Return fields as compact JSON; empty without fields.
+
+    Raises:
+        ToolDefinitionError: a value is not JSON; the message begins with `place`.
+    """
     try:
-        return json.dumps(fields, allow_nan=False, separators=(",", ":"))
+        return json.dumps(dict(fields), allow_nan=False, separators=(",", ":")) if fields else ""
     except (TypeError, ValueError, RecursionError) as error:
         raise ToolDefinitionError(
-            f"{place}: the definition is not JSON: {error}. Fix: use JSON values only."
+            f"{place} is not JSON: {error}. Fix: use JSON values only."
         ) from error
 
 

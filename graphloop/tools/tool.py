@@ -21,7 +21,7 @@ from typing_extensions import ParamSpec, TypeVar
 
 from ..errors import ToolDefinitionError
 from ..values import Message, ToolKind, ToolSpec, evolve
-from .dependencies import deps_wanted
+from .dependencies import Closable, deps_wanted, kept_open
 from .execution import UNREAD, awaited, caller, execute_call, look_up, raised, yes_or_no
 from .options import (
     NOT_DONE,
@@ -33,11 +33,13 @@ from .options import (
     ToolPolicy,
     check_name,
     definition_text,
+    json_of,
     kind_of,
     reject_unknown,
     tool_policy_of,
 )
 from .outcome import ToolOutcome, outcome_of_value, rejection
+from .progress import ProgressReports, Yielding
 from .schema import Parameters, parameters_of
 from .signature import function_parameters
 
@@ -75,16 +77,19 @@ class ToolContext(Struct, Generic[DepsT_co], frozen=True):
     of the calls that started this run and its parent runs, outermost first. `aborted` is set when a
     call with `thread=True` exceeds its time limit or is cancelled: a thread cannot be stopped.
     `deps` is the object that the caller gave this run; a plain `ToolContext` reads no `deps`.
+    `report` tells the readers of the run's stream how far the call is. A test that calls the
+    function gives what the function reads: `ToolContext(deps=Deps(bank))`.
     """
 
-    run_id: str
-    key: str
-    call_id: str
-    turn: int
-    messages: Sequence[Message]
+    run_id: str = ""
+    key: str = ""
+    call_id: str = ""
+    turn: int = 0
+    messages: Sequence[Message] = ()
     path: tuple[str, ...] = ()
     aborted: Event = NEVER
     deps: DepsT_co = cast("DepsT_co", None)
+    reports: ProgressReports | None = None
 
     def __repr__(self) -> str:
         return f"ToolContext(run_id={self.run_id!r}, key={self.key!r}, turn={self.turn})"
@@ -92,6 +97,27 @@ class ToolContext(Struct, Generic[DepsT_co], frozen=True):
     def of_a_thread(self) -> Self:
         """Return a copy for a call in a thread, with an `aborted` event of its own."""
         return evolve(self, aborted=Event())
+
+    def report(self, done: float, total: float | None = None, message: str = "") -> Awaitable[None]:
+        """Tell the readers of the run's stream how far the call is, by a `tool-progress` part.
+
+            for page in range(40):
+                await context.report(page, 40, "reading")
+
+        A plain function calls `report` without `await`, also in a thread. Readers get at most 20
+        parts a second, and always the last one. Without a reader, the call has no effect.
+
+        Args:
+            done: the amount done, in the tool's own unit.
+            total: the amount to do; None if it is unknown.
+            message: a text for people.
+
+        Raises:
+            ConfigError: `done` or `total` is not a number.
+        """
+        if self.reports is not None:
+            self.reports.tell(done, total, message)
+        return Yielding()
 
     @property
     def idempotency_key(self) -> str:
@@ -144,7 +170,8 @@ class Tool(Generic[P, R_co]):
             self._parameters.schema,
             own_kind,
             ends=self.policy.ends_run,
-            definition=definition_text(own_kind, definition, name, wire),
+            definition=definition_text(own_kind, definition, name, wire)
+            or json_of(self.policy.provider_options, f"{place}: provider_options"),
             lock=self.policy.lock(name),
             wire=wire,
         )
@@ -185,6 +212,11 @@ class Tool(Generic[P, R_co]):
         wanted = [deps_wanted(each, ToolContext) for each in functions if callable(each)]
         return next((one for one in (kind, *wanted) if one is not object), object)
 
+    @property
+    def kept_open(self) -> Closable | None:
+        """The object that the function keeps open between calls; `Agent.aclose` closes it."""
+        return kept_open(self._execute)
+
     def renamed(self, name: str) -> Tool[P, R_co]:
         """Return a copy of the tool under another name.
 
@@ -197,7 +229,7 @@ class Tool(Generic[P, R_co]):
             parameters=self._parameters,
             execute=self._execute,
             kind=self.spec.kind,
-            definition=json.loads(text) if (text := self.spec.definition) else None,
+            definition=json.loads(self.spec.definition) if self.spec.kind == "provider" else None,
             wire=self.spec.wire,
             **self._options,
         )

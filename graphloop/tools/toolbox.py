@@ -59,8 +59,8 @@ class Toolbox:
     def copy(self) -> Toolbox:
         """Return a copy with the same tools; tools added to the copy stay out of the original."""
         same = object.__new__(Toolbox)
-        same._tools, same.specs, same.added = dict(self._tools), self.specs, ()
-        same.get = same._tools.get
+        same._tools, same.specs, same.added = self._tools, self.specs, ()
+        same.get = self.get
         return same
 
     def add(self, tools: Iterable[Callable[..., object]]) -> tuple[AnyTool, ...]:
@@ -71,7 +71,8 @@ class Toolbox:
                 function. No tool is added then.
         """
         new = Toolbox(tools)
-        self._tools |= new._tools
+        self._tools = self._tools | new._tools  # Not in place: copies share the mapping.
+        self.get = self._tools.get
         added = {tool.name: tool for tool in self.added} | new._tools
         self.added = tuple(added.values())
         self.specs = tuple([tool.spec for tool in self._tools.values()])

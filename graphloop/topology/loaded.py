@@ -141,7 +141,7 @@ class Topology(Graph[S]):
 
     @property
     def prompt(self) -> str:
-        """The prompt of a run that is started without a prompt; may be empty."""
+        """The file's prompt, for a run whose caller gives none; may be empty."""
         return self.document.prompt
 
     @property

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from graphloop import Agent, RunResult, tool
-from graphloop.parts.parts import Finish
+from graphloop.parts.kinds import Finish
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
 from graphloop.providers.http import Endpoint, HttpProvider

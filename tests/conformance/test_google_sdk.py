@@ -54,7 +54,7 @@ async def theirs(
     """Return what the SDK's own client reads of `answer`, and what it asked."""
     async with WireServer([answer]) as server:
         once = HttpRetryOptions(attempts=1)
-        options = HttpOptions(base_url=server.url, retry_options=once)
+        options = HttpOptions(base_url=server.url, api_version="v1beta", retry_options=once)
         async with Client(api_key="k", vertexai=False, http_options=options).aio as client:
             chunks = await client.models.generate_content_stream(
                 model="gemini-3-flash", contents="Hi", config=config

@@ -11,6 +11,7 @@ from graphloop.media import MediaPart, file
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
 from graphloop.providers.openai_chat.wire import OpenAIChat
+from graphloop.providers.openai_responses.wire import OpenAIResponses
 from graphloop.stores.base import Store
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
@@ -22,7 +23,7 @@ TURNS = 20
 PDF_BYTES = 5_000_000
 BYTES_MAX = 5_500_000
 PDF = b"%PDF-1.7\n" + bytes(range(256)) * (PDF_BYTES // 256)
-WIRES: tuple[Wire, ...] = (AnthropicMessages("m"), OpenAIChat("m"))
+WIRES: tuple[Wire, ...] = (AnthropicMessages("m"), OpenAIChat("m"), OpenAIResponses("gpt-5"))
 
 
 @tool

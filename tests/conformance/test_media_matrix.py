@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 
 import pytest
 from anthropic.types import MessageParam
+from hypothesis import given
+from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessageParam
 from openai.types.responses import ResponseInputParam
 from pydantic import TypeAdapter
@@ -32,6 +34,7 @@ from graphloop.values import (
     ToolResult,
     UserMessage,
 )
+from tests.strategies import media_sources
 
 Json: TypeAlias = Mapping[str, object]
 
@@ -42,6 +45,12 @@ SOURCES: Mapping[str, MediaSource] = {
     "file id": FileId("file_1"),
 }
 PLACES = ("user", "tool")
+
+odd_types = st.sampled_from([*TYPES, "image/*", "text/*", "text/csv", "application/json", "a", ""])
+odd_extras = st.sampled_from(["", "{", "[]", "{}", '{"detail": "low"}', '{"context": "c"}'])
+odd_parts = st.builds(
+    MediaPart, odd_types, media_sources, st.text(max_size=5), odd_extras | st.text(max_size=5)
+)
 
 
 @dataclass(frozen=True)
@@ -170,6 +179,17 @@ def test_media_of_another_wires_model_is_left_out(wire: str) -> None:
     body = json.loads(b"".join(row.wire.encoder().encode(ModelRequest(history))))
 
     assert "aGk=" not in json.dumps(body)
+
+
+@given(part=odd_parts, place=st.sampled_from(PLACES), wire=st.sampled_from(sorted(WIRES)))
+def test_any_part_is_encoded_or_refused(part: MediaPart, place: str, wire: str) -> None:
+    """Whatever its type, its bytes and its fields: no request is broken, and no error is ours."""
+    row = WIRES[wire]
+    try:
+        messages = sent(row, part, place)
+    except ConfigError:
+        return
+    assert row.published.dump_json(row.published.validate_python(messages))
 
 
 def sent(row: Row, part: MediaPart, place: str) -> Any:

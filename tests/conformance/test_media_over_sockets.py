@@ -16,7 +16,9 @@ from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
 from graphloop.providers.http import Endpoint, HttpProvider
 from graphloop.providers.openai_chat.wire import OpenAIChat
+from graphloop.providers.openai_responses.wire import OpenAIResponses
 from graphloop.values import TextPart
+from tests.responses_talk import ITEMS, RESPONSES, recorded, stream
 from tests.transcripts import ANTHROPIC, OPENAI
 from tests.wire_server import Answer, WireServer
 
@@ -26,6 +28,10 @@ PDF = b"%PDF-1.7\n" + bytes(range(255, -1, -1))
 WIRES: Mapping[str, tuple[Wire, Mapping[str, bytes]]] = {
     "anthropic": (AnthropicMessages("m"), ANTHROPIC),
     "openai": (OpenAIChat("m"), OPENAI),
+    "openai-responses": (
+        OpenAIResponses("gpt-5"),
+        {**RESPONSES, "tools": recorded(stream(ITEMS["call"]))},
+    ),
 }
 
 
@@ -72,6 +78,7 @@ async def test_a_picture_of_a_tool_reaches_the_model(wire: str) -> None:
         ("anthropic", audio(b"RIFF0000WAVE"), "found audio of type 'audio/wav' (inline). Fix: con"),
         ("openai", video("https://x/a.mp4"), "found video of type 'video/*' (URL). Fix: convert"),
         ("openai", file("https://x/a.pdf", "application/pdf"), "Fix: give it in another way that"),
+        ("openai-responses", audio(b"RIFF0000WAVE"), "the wire 'openai-responses' takes there: im"),
         ("openai", image(b"II*\0", name="a.tif"), "found image 'a.tif' of type 'image/tiff'"),
     ],
 )

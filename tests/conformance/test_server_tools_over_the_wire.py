@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from graphloop import Agent, EndReason, ask
+from graphloop import Agent, EndReason, ask, tool
 from graphloop.errors import ConfigError, Overloaded
 from graphloop.parts import ToolCallPart, ToolResultPart
 from graphloop.providers.anthropic.server_tools import (
@@ -312,6 +312,33 @@ async def test_a_fallback_on_another_wire_is_sent_nothing(wire: Wire, tool: AnyT
         with pytest.raises(ConfigError, match=f"'{tool.name}'"):
             await agent.generate("Look it up.")
 
+        assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("wire", "options", "is_taken"),
+    [
+        ("anthropic", {"cache_control": {"type": "ephemeral"}}, True),
+        ("openai", {"cache_control": {"type": "ephemeral"}}, False),
+        ("anthropic", {"defer_loading": True, "allowed_callers": ["direct"]}, True),
+        ("openai", {"defer_loading": True}, False),
+    ],
+)
+async def test_a_function_s_own_fields_are_taken_or_refused(
+    wire: str, options: Mapping[str, object], is_taken: bool
+) -> None:
+    """At construction for a named model, before a request for a fallback."""
+    own = tool(pay, provider_options=options)
+    async with WireServer() as server:
+        provider = HttpProvider(WIRES[wire], Endpoint(server.url, "k"))
+        if is_taken:
+            assert Agent(provider, tools=[own])
+            return
+        with pytest.raises(ConfigError, match="tool 'pay': provider_options"):
+            Agent(provider, tools=[own])
+        agent = Agent(ScriptedModel([Overloaded("busy")]), tools=[own], fallback_models=[provider])
+        with pytest.raises(ConfigError, match="tool 'pay': provider_options"):
+            await agent.generate("Pay.")
         assert server.requests == []
 
 

@@ -12,6 +12,7 @@ from typing import Any, final
 import pytest
 from anthropic.types import MessageParam
 from openai.types.chat import ChatCompletionMessageParam
+from openai.types.responses import ResponseInputParam
 from pydantic import TypeAdapter
 
 from graphloop import Agent, ToolError, tool
@@ -20,11 +21,20 @@ from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
 from graphloop.providers.http import Endpoint, HttpProvider
 from graphloop.providers.openai_chat.wire import OpenAIChat
+from graphloop.providers.openai_responses.wire import OpenAIResponses
 from graphloop.testing import ScriptedModel
 from graphloop.tools import ToolReturn
 from graphloop.values import TextPart
-from tests.property.test_request_bytes import on_anthropic, on_openai
+from tests.property.test_request_bytes import Call, on_anthropic, on_openai
+from tests.responses_talk import call, message, recorded, stream, text
 from tests.wire_server import Answer, WireServer
+
+
+def on_responses(said: str, calls: tuple[Call, ...], at: int) -> Answer:
+    """Return a turn as the Responses wire streams it."""
+    items = [call(f"fc_{at}", f"call_{at}", name, {"text": about}) for name, about in calls]
+    items += [message(f"msg_{at}", text(said))] if said else []
+    return Answer([recorded(stream(items))])
 
 
 @final
@@ -37,19 +47,26 @@ class Case:
 
     def answers(self) -> list[Answer]:
         """Return a turn with a call of `look`, and a turn with the final answer."""
-        turn = {"anthropic": on_anthropic, "openai": on_openai}[self.wire.name]
+        turn = {
+            "anthropic": on_anthropic,
+            "openai": on_openai,
+            "openai-responses": on_responses,
+        }[self.wire.name]
         return [turn("", (("look", "x"),), 0), turn("Done.", (), 1)]
 
     def messages(self, body: bytes) -> list[dict[str, Any]]:
         """Return the messages of a request, which the SDK's own types accept."""
-        messages: list[dict[str, Any]] = json.loads(body)["messages"]
-        self.published.validate_python(messages)
+        sent = json.loads(body)
+        messages: list[dict[str, Any]] = sent["input" if "input" in sent else "messages"]
+        # The vendors' types check lists while they are read, so the messages are written again.
+        assert self.published.dump_json(self.published.validate_python(messages))
         return messages
 
 
 CASES: Mapping[str, Case] = {
     "anthropic": Case(AnthropicMessages("m"), TypeAdapter(list[MessageParam])),
     "openai": Case(OpenAIChat("m"), TypeAdapter(list[ChatCompletionMessageParam])),
+    "openai-responses": Case(OpenAIResponses("gpt-5"), TypeAdapter(ResponseInputParam)),
 }
 PNG = b"\x89PNG\r\n\x1a\n rest"
 SAID = "No such button.\nLog: 404"
@@ -76,6 +93,12 @@ async def test_a_tool_error_with_an_image_reaches_the_model_as_an_error(case: Ca
 
     messages = await last_messages(case, look)
 
+    if case.wire.name == "openai-responses":
+        said, *about, picture = messages[-1]["output"]
+        assert said["text"] == "Error:"
+        assert SAID == "\n".join(part["text"] for part in about)
+        assert picture["image_url"].endswith(b64encode(PNG).decode())
+        return
     if case.wire.name == "anthropic":
         result, about, picture = messages[-1]["content"]
         assert result["is_error"] is True

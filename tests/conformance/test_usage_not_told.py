@@ -13,7 +13,7 @@ from graphloop import Agent, RunResult, tool
 from graphloop.conversation.compaction import Compaction
 from graphloop.limits import stop
 from graphloop.limits.model_price import ModelPrice
-from graphloop.parts.parts import Finish, StepStart, Warned
+from graphloop.parts.kinds import Finish, StepStart, Warned
 from graphloop.providers.base import TextDelta
 from graphloop.providers.http import Endpoint, HttpProvider
 from graphloop.providers.openai_chat.wire import OpenAIChat

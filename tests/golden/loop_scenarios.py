@@ -13,7 +13,8 @@ from graphloop.agent.options import AgentOptions
 from graphloop.errors import RateLimited, ToolError
 from graphloop.limits import stop
 from graphloop.limits.model_price import ModelPrice
-from graphloop.parts.parts import TextDelta, ToolState
+from graphloop.parts.kinds import ToolState
+from graphloop.providers import TextDelta
 from tests.golden.recorder import World, call, says
 from tests.golden.register import named, scenario
 

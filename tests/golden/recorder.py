@@ -14,7 +14,7 @@ import msgspec
 
 from graphloop import Agent, RunResult, RunStream, Tool, Usage
 from graphloop.agent.options import AgentOptions
-from graphloop.parts.parts import Part, SubAgent
+from graphloop.parts.kinds import Part, SubAgent
 from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel
 from graphloop.tools.tool import AnyTool

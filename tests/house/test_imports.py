@@ -13,10 +13,13 @@ import pytest
 # None of these is needed to declare a graph or an agent; together they cost more than all of ours.
 HEAVY = (
     "anthropic",
+    "anyio",
     "fpdf",
     "genai_prices",
     "httpx",
+    "httpx2",
     "jsonschema",
+    "mcp",
     "networkx",
     "openai",
     "opentelemetry",

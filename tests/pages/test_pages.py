@@ -10,7 +10,7 @@ import pytest
 from tests.pages.page import FENCED, blocks_of, check_imports, run_page
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("tutorial", "how-to", "concepts")
+FOLDERS = ("tutorial", "how-to", "concepts", "wires")
 PAGES = sorted(page for folder in FOLDERS for page in (ROOT / "docs" / folder).glob("*.md"))
 LOOKED_UP = sorted((ROOT / "docs").glob("*.md"))
 WHOLE = [ROOT / "docs" / f"{name}.md" for name in ("fuzzing", "proofs", "temporal")]

@@ -105,3 +105,36 @@ def test_a_key_is_asked_for_once_an_attempt_and_never_told(statuses: list[int], 
     for text in (*said, *journal):
         assert key not in text
         assert escaped not in text
+
+
+@given(secrets)
+@settings(max_examples=200, deadline=None)
+def test_a_function_that_fails_with_a_secret_in_its_words_is_not_quoted(secret: str) -> None:
+    """A vault's error names the token that it refused; a journal would keep it for years."""
+
+    async def ask_key() -> str:
+        raise PermissionError(f"the vault refuses {secret}")
+
+    async def main(folder: Path, said: list[str]) -> None:
+        async with WireServer([DONE]) as server:
+            agent = Agent(
+                "openai:m",
+                base_url=server.url,
+                api_key=ask_key,
+                store=str(folder),
+            )
+            try:
+                await agent.generate("Hello")
+            except ProviderError as error:
+                said += traceback.format_exception(error)
+            await agent.aclose()
+            assert not server.requests
+
+    with tempfile.TemporaryDirectory() as place, heard() as said:
+        asyncio.run(main(Path(place) / "runs", said))
+        said += [file.read_text("utf-8") for file in (Path(place) / "runs").iterdir()]
+
+    assert any("PermissionError" in text for text in said)
+    for text in said:
+        assert secret not in text
+        assert json.dumps(secret)[1:-1] not in text

@@ -46,7 +46,8 @@ from graphloop.outcomes import (
 )
 from graphloop.own_nodes.compose import fallback, loop_until, map_over, parallel, retry, router
 from graphloop.own_nodes.route_outcomes import route_outcome
-from graphloop.parts.parts import StepFinish, TextDelta
+from graphloop.parts.kinds import StepFinish
+from graphloop.providers import TextDelta
 from graphloop.providers.base import StreamItem, UsageSoFar
 from graphloop.run import Run
 from graphloop.stores.memory import MemoryStore

@@ -416,7 +416,7 @@ def test_an_approval_without_a_token_is_refused_and_not_recorded() -> None:
         parked = await agent.generate("go", run_id="r")
         before = list(await store.load("r"))
         for unsigned in (True, Approval(True)):
-            with pytest.raises(ConfigError, match=r"no token.*pending\.approve\(\)"):
+            with pytest.raises(ConfigError, match=r"no token.*call\.approve\(\)"):
                 await agent.resume("r", approvals={"c0.0": unsigned})
         assert before == list(await store.load("r"))
         await agent.resume("r", approvals={"c0.0": parked.pending[0].approve()})

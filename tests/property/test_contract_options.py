@@ -138,6 +138,7 @@ CASES: Mapping[str, Case] = {
     "timeouts": Case(Timeouts()),
     "retries": Case(Retries()),
     "headers": Case({"X-Team": "a"}),
+    "query": Case({"api-version": "v1"}),
     "price": Case(Telling(2.0)),
     "prices": Case({"scripted": ModelPrice(input_usd=1.0, output_usd=1.0)}, ("done",)),
     "clock": Case(Telling(77.0)),

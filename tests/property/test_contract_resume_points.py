@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from graphloop import Agent, AnswerInfo, EndReason, RunResult, Tool, ToolContext, allow, deny
 from graphloop.events import EffectsStarted, Event, Resumed
-from graphloop.parts.parts import ToolResultPart
+from graphloop.parts.kinds import ToolResultPart
 from graphloop.replay import replay, replay_steps
 from graphloop.run import Run
 from graphloop.stores.memory import MemoryStore

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from graphloop import EndReason, RunResult
 from graphloop.conversation.repair import open_calls, repaired
-from graphloop.parts.parts import ErrorPart, Finish, Part, PartView, Warned
+from graphloop.parts.kinds import ErrorPart, Finish, Part, Warned
+from graphloop.parts.parts import PartView
 from graphloop.providers.base import LIVE
 from graphloop.replay import replay, replay_steps
 from graphloop.stores.memory import MemoryStore

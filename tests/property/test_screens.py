@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from graphloop import Agent, EndReason, RunResult, RunStream, tool
 from graphloop.conversation import Compaction
 from graphloop.events import AnswerChecked, CallbackReturned, EffectsStarted, ModelReplied
-from graphloop.parts.parts import StepFinish, TextDelta, ToolResultPart
+from graphloop.parts.kinds import StepFinish, ToolResultPart
+from graphloop.providers import TextDelta
 from graphloop.providers.script import Entry
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel

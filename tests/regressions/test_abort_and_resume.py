@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 
 from graphloop import Agent, EndReason, StepResult, Tool, ToolContext
-from graphloop.parts.parts import Finish, Part
+from graphloop.parts.kinds import Finish, Part
 from graphloop.providers.base import TextDelta
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from graphloop import Agent, RunResult, dump_messages
+from graphloop.stores import MemoryStore
 from graphloop.testing import ScriptedModel
 from tests.strategies import call, reply
 from tests.unit.agent.doubles import read
@@ -49,6 +51,34 @@ async def test_a_later_question_of_a_chat_does_not_read_it(parallel: bool, tmp_p
     assert CARD in said  # The user still sees what the user wrote.
 
 
+def unchanged(_: object) -> None:
+    """Change nothing."""
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+@pytest.mark.parametrize("by_agent", [False, True])
+@pytest.mark.parametrize("changes", [{"name": "renamed"}, {"prepare_step": unchanged}])
+async def test_an_agent_that_has_changed_does_not_read_it(
+    parallel: bool, by_agent: bool, changes: Any
+) -> None:
+    """A deployment after a refusal: the new agent cannot replay the run that was blocked."""
+    verdict = call("final_answer", arguments='{"value": false}')
+    judge = Agent(ScriptedModel([reply(verdict)]), name="judge", output_type=bool)
+    model, store = ScriptedModel(["never shown"]), MemoryStore()
+    screen = judge if by_agent else no_cards
+    old = Agent(model, screen=screen, screen_in_parallel=parallel)
+    assert "refusal" == (await old.chat("c", store=store).send(f"Card {CARD}.")).end_reason
+
+    later = ScriptedModel(["ok"])
+    new = Agent(later, **changes).chat("c", store=store)
+    result = await new.send("Go on.")
+
+    assert "completed" == result.end_reason
+    assert CARD not in read_by(later)
+    assert "never shown" not in read_by(later)
+    assert CARD in dump_messages(await new.messages())
+
+
 def test_a_conversation_that_is_passed_on_does_not_hold_it() -> None:
     model = ScriptedModel(["ok"])
     agent = Agent(model, screen=no_cards)
@@ -75,3 +105,5 @@ async def test_a_message_in_the_middle_leaves_the_rest_as_it_was(parallel: bool)
     assert CARD not in held
     assert "Hi." in held
     assert 5 == len(result.conversation)
+    # Programs that say `history += result.messages` send these messages to a model, too.
+    assert CARD not in dump_messages(result.messages)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from graphloop import Agent, EndReason, Tool
 from graphloop.driver.driver import AsyncDriver, Seen
 from graphloop.events import Event, Started
-from graphloop.parts.parts import Part
+from graphloop.parts.kinds import Part
 from graphloop.providers.script import Entry
 from graphloop.step import Step
 from graphloop.stores.memory import MemoryStore

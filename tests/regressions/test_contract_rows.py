@@ -26,7 +26,7 @@ from graphloop import (
 from graphloop.agent.options import AgentOptions
 from graphloop.errors import ConfigError
 from graphloop.limits import stop
-from graphloop.parts.parts import ToolState
+from graphloop.parts.kinds import ToolState
 from graphloop.testing import ScriptedModel
 from graphloop.values import (
     AssistantMessage,

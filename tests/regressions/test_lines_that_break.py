@@ -13,7 +13,8 @@ from graphloop.errors import ConnectionFailed, RequestRejected
 from graphloop.nodes import Append, ModelCall, PrepareStep
 from graphloop.outcomes import Answered, Ready
 from graphloop.own_nodes import retry
-from graphloop.parts.parts import Part, StepRetry, SubAgent, TextDelta
+from graphloop.parts.kinds import Part, StepRetry, SubAgent
+from graphloop.providers import TextDelta
 from graphloop.providers.base import StreamItem, UsageSoFar
 from graphloop.providers.http import HttpProvider, Retries
 from graphloop.testing import ScriptedModel

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from graphloop import Agent, EndReason, RunResult, agent_tool, allow, deny
-from graphloop.parts.parts import Part, SubAgent, ToolApprovalRequest
+from graphloop.parts.kinds import Part, SubAgent, ToolApprovalRequest
 from graphloop.testing import ScriptedModel
 from tests.regressions.worlds import call, calls, counting, results_of
 

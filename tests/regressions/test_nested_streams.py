@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 
 from graphloop import Agent, AgentTool, agent_tool
-from graphloop.parts.parts import Part, SubAgent, ToolCallPart, ToolResultPart
+from graphloop.parts.kinds import Part, SubAgent, ToolCallPart, ToolResultPart
 from graphloop.providers.base import TextDelta
 from graphloop.testing import ScriptedModel
 from tests.regressions.worlds import call, calls, counting

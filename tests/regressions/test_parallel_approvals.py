@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphloop import Agent, approve, decline
-from graphloop.parts.parts import ToolApprovalRequest
+from graphloop.parts.kinds import ToolApprovalRequest
 from graphloop.testing import ScriptedModel
 from tests.regressions.worlds import call, calls, counting, paired, results_of
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from graphloop import Agent, FinishReason, RunResult, Tool
-from graphloop.parts.parts import Finish
+from graphloop.parts.kinds import Finish
 from graphloop.testing import ScriptedModel
 from tests.regressions.worlds import NUMBER, call, calls, counting
 

@@ -17,7 +17,7 @@ from graphloop import Agent, EndReason, RunResult
 from graphloop.driver import recorder
 from graphloop.errors import RunFailed
 from graphloop.events import Event
-from graphloop.parts.parts import Part
+from graphloop.parts.kinds import Part
 from graphloop.stores.memory import MemoryStore
 from tests.agent_tree import Ledger, Plans, batch, tree
 

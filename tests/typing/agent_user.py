@@ -59,7 +59,7 @@ from graphloop.media import file
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep, StopCheck
 from graphloop.otel import otel
 from graphloop.outcomes import Answered, AnsweredCalls, Calls, Go, Ready, Settled
-from graphloop.parts.parts import Part
+from graphloop.parts.kinds import Part
 from graphloop.providers import Timeouts
 from graphloop.run import Run
 from graphloop.step import Step

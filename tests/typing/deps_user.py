@@ -138,6 +138,8 @@ async def use() -> None:
     await agent.runs.resume("run", deps=deps)
     assert_type(await generate_text("openai:x", "hi", deps=deps, tools=[refund]), RunResult[str])
     await generate_text("openai:x", "hi", deps=deps, prepare_step=prepare, output_type=int)
+    assert_type(ToolContext(deps=deps), ToolContext[Deps])
+    assert_type(await refund(7, ToolContext(deps=deps)), str)
 
 
 # What is wrong must be said before it is run.

@@ -274,3 +274,4 @@ def asks_without_outcome(ticket: Ticket) -> Asking[str]:
 
 triage.row({Other: append})  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
 node(model_calls="2")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+node(cap=3)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]

@@ -21,6 +21,7 @@ def test_a_history_is_the_tuple_of_what_was_appended(chunks: list[list[int]]) ->
     expected = tuple(item for chunk in chunks for item in chunk)
 
     assert expected == tuple(grown)
+    assert expected[::-1] == tuple(reversed(grown))
     assert len(expected) == len(grown)
     assert History(expected) == grown
     assert hash(History(expected)) == hash(grown)

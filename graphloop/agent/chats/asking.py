@@ -15,7 +15,7 @@ from ...errors import ConfigError, IllegalEvent, StoreError
 from ...events import Setup
 from ...rules import Monitor, Rules, TemporalRule
 from ...run import History
-from ...spending import Budget, ChatSoFar, Spent
+from ...spending import Budget, ChatSoFar
 from ...stores import Mailbox
 from ...values import Message, UserMessage, evolve
 from ..inputs import (
@@ -139,7 +139,7 @@ class Asking:
             "QuestionInput[Any]", {**options, **conversation}
         )  # mypy merges no TypedDicts.
         handle = await start_run(terms, None, None, question, keep=keep).open_run()
-        warned = replace(handle, warnings=(*handle.warnings, *warnings)) if warnings else handle
+        warned = evolve(handle, warnings=(*handle.warnings, *warnings)) if warnings else handle
         return Asked(warned, number, before)
 
     async def _refuse_waiting(self, last: Question, answers: AnswersInput[Any]) -> None:
@@ -189,7 +189,10 @@ class Asking:
 
     async def _before(self, last: Question | None) -> ChatSoFar:
         """Return what the earlier runs of the chat leave to the run of the next question."""
-        return ChatSoFar(Spent() if last is None else last.spent, await self._states(last))
+        states = await self._states(last)
+        if last is None:
+            return ChatSoFar(states=states)
+        return ChatSoFar(last.spent, states, len(last.history))
 
     async def _states(self, last: Question | None) -> tuple[int, ...]:
         """Return the states of the chat's rules after the last question.

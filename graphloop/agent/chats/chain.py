@@ -7,12 +7,16 @@ each run can be replayed and resumed by itself. `docs/decisions` has the reasons
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ...conversation import BLOCKED_NOTE
 from ...errors import ConfigError, IllegalEvent, StoreError
 from ...events import (
+    AnswerChecked,
+    CallbackReturned,
     Cancelled,
     ChildEnded,
     EffectFailed,
@@ -28,7 +32,8 @@ from ...rules import Monitor, TemporalRule
 from ...run import Ending, EndReason, History, Record, Run
 from ...spending import ChatSoFar, Spent
 from ...stores import Catalog, Leases, Store, keep_all, renamed
-from ...values import AssistantMessage, Message, SystemMessage, TextPart
+from ...values import AssistantMessage, Message, SystemMessage, TextPart, UserMessage
+from ..final_answer import FINAL_ANSWER
 from ..journals import record_of, state_after
 
 __all__ = ["Chain", "Question"]
@@ -41,15 +46,15 @@ class Question:
     Args:
         number: the number of the question, from 1.
         run: the run of the question, as far as its journal goes.
-        opening: the conversation that the run began with.
         before: the earlier runs of the chat.
+        new: the messages that the run began with after those of the earlier runs.
         warning: a warning for the next question; empty for none.
     """
 
     number: int
     run: Run[None]
-    opening: tuple[Message, ...]
     before: ChatSoFar
+    new: tuple[Message, ...] = ()
     warning: str = ""
 
     @property
@@ -141,11 +146,10 @@ class Chain:
         """
         run_id, warning = self.run_id(number), ""
         first, events, run, error = await self._replayed(store, number)
-        is_unfinished = run is None or not run.ended
-        if is_unfinished and await _is_over(store, run_id):
+        if not _is_whole(run, events) and await _is_over(store, run_id):
             # Another driver may have ended the run meanwhile; now the journal is complete.
             first, events, run, error = await self._replayed(store, number)
-            if run is None or not run.ended:
+            if not _is_whole(run, events):
                 run = _told(first, events)
                 warning = (
                     f"run {run_id!r} of the question before was made by an agent with another "
@@ -158,8 +162,9 @@ class Chain:
                 f"it was then, or go on without the question: chat.fork(at={number - 1})."
             )
             raise error
-        opening = _without_instructions(first.messages)
-        return Question(number, run, opening, first.chat or ChatSoFar(), warning)
+        before = first.chat or ChatSoFar()
+        new = _without_instructions(first.messages)[before.heard :]
+        return Question(number, run, before, new, warning)
 
     async def _replayed(
         self, store: Store, number: int
@@ -231,6 +236,9 @@ async def _has_run(store: Store, run_id: str) -> bool:
     return run_id in await store.runs()
 
 
+NO_VERDICT: Final = re.compile(r'false$|\{.*"passed":\s*false')
+"""The answers of an agent that blocks what the user said."""
+
 OVER: Final = frozenset({"done", "failed", "cancelled"})
 """The statuses of runs that have ended."""
 
@@ -243,12 +251,19 @@ async def _is_over(store: Store, run_id: str) -> bool:
 def _told(first: Started, events: Sequence[Event]) -> Run[None]:
     """Return the end of a run as its events tell it without a graph: its answer and its spending.
 
-    Without the graph, the results of calls cannot be assigned to their calls.
+    Without the graph, the results of calls cannot be assigned to their calls. A question that a
+    screen seems to have blocked is left out with its answer, because no model may read it.
     """
     replied = [event for event in events if isinstance(event, ModelReplied)]
-    last = replied[-1].reply.message if replied else None
-    text = "" if last is None or last.calls else last.text
+    last = replied[-1].reply.message if replied else AssistantMessage(())
+    typed = [call.arguments for call in last.calls if call.name == FINAL_ANSWER]
+    text = "".join(typed[:1]) if last.calls else last.text
     answer = (AssistantMessage((TextPart(text),)),) if text else ()
+    known = first.messages
+    if _seems_blocked(events):
+        new = len(_without_instructions(known)) - first.chat.heard if first.chat else 0
+        note = UserMessage(BLOCKED_NOTE)
+        known, answer = (*known[: len(known) - new], *[note] * new), ()
     return Run(
         id=first.run_id,
         node="END",
@@ -256,11 +271,37 @@ def _told(first: Started, events: Sequence[Event]) -> Run[None]:
         setup=first.setup,
         at=events[-1].at,
         seq=len(events),
-        messages=History((*first.messages, *answer)),
+        messages=History((*known, *answer)),
         spent=_spent_in(events),
         record=Record(first.at, added=History(answer)),
         ending=Ending(EndReason.COMPLETED),
     )
+
+
+def _is_whole(run: Run[None] | None, events: Sequence[Event]) -> bool:
+    """Whether a replay led to the end of the run.
+
+    A changed graph may take the verdict of a screen for an answer that another node cannot use.
+    """
+    if run is None or not run.ended:
+        return False
+    failed = run.ending is not None and run.ending.reason is EndReason.ERROR
+    return not (failed and _seems_blocked(events[-1:]))
+
+
+def _seems_blocked(events: Sequence[Event]) -> bool:
+    """Whether the last reply or verdict of a run that is over rejects, and no answer is kept."""
+    for event in reversed(events):
+        match event:
+            case CallbackReturned(answer=AnswerChecked(accepted=accepted, retry=retry)):
+                return retry and not accepted
+            case ChildEnded(status="ok", content=said):
+                return NO_VERDICT.match(said) is not None
+            case ModelReplied():
+                return False
+            case _:
+                pass
+    return False
 
 
 def _spent_in(events: Sequence[Event]) -> Spent:

@@ -112,7 +112,10 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
         # Journals of ended runs never change, so a chat reads each of them once at most.
         self._last: Question | None = None
         self._said: tuple[Message, ...] = ()
-        self._told: Question | None = None
+        self._told = 0
+
+    def __repr__(self) -> str:
+        return f"<Chat {self.id!r} with {self._terms.graph.name!r}>"
 
     async def send(
         self, prompt: ChatPrompt = None, **answers: Unpack[ChatInput[DepsT_contra]]
@@ -175,15 +178,12 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
         Raises:
             StoreError: a journal cannot be read.
         """
-        store, told = self._shared.store(), self._told
-        said, number = self._said, 0 if told is None else told.number
-        for each in range(number + 1, await self._length(store) + 1):
-            question = await self._chain.question(store, each)
-            known = 0 if told is None else len(told.history)
-            told = question
-            said += (*question.opening[known:], *RunResult(question.run, store).messages)
+        store, said = self._shared.store(), self._said
+        for number in range(self._told + 1, await self._length(store) + 1):
+            question = await self._chain.question(store, number)
+            said += (*question.new, *RunResult(question.run, store).messages)
             if question.run.ended:
-                self._said, self._told = said, told
+                self._said, self._told = said, number
         return said
 
     def messages_sync(self) -> tuple[Message, ...]:
@@ -271,7 +271,7 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
         async def note() -> None:
             run = stream.run
             if opened and run is not None and run.ended:
-                self._last = Question(opened[0].number, run, (), opened[0].before)
+                self._last = Question(opened[0].number, run, opened[0].before)
 
         has_objects = self._terms.final is not None
         stream: RunStream[OutputT_co] = RunStream(

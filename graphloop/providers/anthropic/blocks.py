@@ -127,22 +127,11 @@ def _document(part: MediaPart, extra: JsonObject) -> JsonObject:
     return {"type": "document", "source": _source(part), **title, **extra}
 
 
-def _text_document(part: MediaPart, extra: JsonObject) -> JsonObject:
-    assert isinstance(part.source, Inline), "the row has no other source"
-    try:
-        text = part.source.data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ConfigError(
-            f"{part.label}: expected text in UTF-8, found {error}. Fix: convert it to UTF-8."
-        ) from error
-    # The API knows one type of text; the name tells the model what the text is.
-    source = {"type": "text", "media_type": "text/plain", "data": text}
-    title = {"title": part.name} if part.name else {}
-    return {"type": "document", "source": source, **title, **extra}
-
-
 def _source(part: MediaPart) -> JsonObject:
     match part.source:
+        case Inline() if part.media_type in _TEXT or part.media_type.startswith("text/"):
+            # The API knows one type of text; the name tells the model what the text is.
+            return {"type": "text", "media_type": "text/plain", "data": _utf8(part, part.source)}
         case Inline():
             data = base64_text(part.source)
             return {"type": "base64", "media_type": part.media_type, "data": data}
@@ -154,6 +143,16 @@ def _source(part: MediaPart) -> JsonObject:
             assert_never(part.source)
 
 
+def _utf8(part: MediaPart, source: Inline) -> str:
+    try:
+        return source.data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"{part.label}: expected text in UTF-8, found {error}. Fix: convert it to UTF-8."
+        ) from error
+
+
+_TEXT: Final = ("application/json",)
 _OF_DOCUMENTS: Final = ("cache_control", "citations", "context")
 _MEDIA: Final = MediaTable(
     ANTHROPIC_WIRE,
@@ -165,8 +164,7 @@ _MEDIA: Final = MediaTable(
             extra=("cache_control", "transformations"),
         ),
         MediaRow(("application/pdf",), (Inline, Url, FileId), _document, extra=_OF_DOCUMENTS),
-        MediaRow(("text/*", "application/json"), (Inline,), _text_document, extra=_OF_DOCUMENTS),
-        MediaRow(("text/*", "application/json"), (FileId,), _document, extra=_OF_DOCUMENTS),
+        MediaRow(("text/*", *_TEXT), (Inline, FileId), _document, extra=_OF_DOCUMENTS),
     ),
 )
 

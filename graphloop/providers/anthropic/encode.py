@@ -25,16 +25,17 @@ from ..call_ids import CallIds
 from ..encoder import EncodedHistory, PrefixEncoder
 from .blocks import ANTHROPIC_WIRE, assistant_blocks, result_blocks, system_block, user_blocks
 from .container import container_member, kept_id
-from .head import head_bytes
+from .head import HeadFields, head_bytes
 
 __all__ = ["anthropic_encoder"]
 
 _is_wire_id = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
 
 
-def anthropic_encoder(model: str, max_tokens_default: int) -> PrefixEncoder:
+def anthropic_encoder(model: str, max_tokens_default: int, *, stream: bool = True) -> PrefixEncoder:
     """Return a new encoder for the requests of one run to `model`."""
-    head = partial(head_bytes, model=model, max_tokens_default=max_tokens_default)
+    fixed = HeadFields(model, max_tokens_default, stream)
+    head = partial(head_bytes, fixed=fixed)
     return PrefixEncoder(_AnthropicHistory, head)
 
 

@@ -7,7 +7,7 @@ definition. Server tools from the provider options follow the request's own tool
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...errors import ConfigError, nearest
 from ...values import ModelRequest, OutputSpec, Settings, ToolChoice, ToolSpec
@@ -18,7 +18,7 @@ from .blocks import ANTHROPIC_WIRE
 from .container import names_container
 from .output_schema import closed_schema
 
-__all__ = ["TOOLS", "head_bytes"]
+__all__ = ["HeadFields", "head_bytes", "tool_text"]
 
 
 def _is_own(tool: ToolSpec, definition: JsonObject) -> bool:
@@ -30,8 +30,16 @@ TOOLS: Final = ToolForms(
     "Anthropic Messages",
     "a definition with a 'type' and the tool's 'name'",
     _is_own,
+    {
+        "allowed_callers": list,
+        "cache_control": dict,
+        "defer_loading": bool,
+        "eager_input_streaming": bool,
+        "input_examples": list,
+        "strict": bool,
+    },
 )
-"""The tools of Anthropic's server, which have a type with a date and a fixed name."""
+"""The tools of Anthropic's server have a type with a date, and a fixed name."""
 
 _OWNED: Final[Mapping[str, str]] = {
     "max_tokens": "Set Settings.max_tokens.",
@@ -40,9 +48,15 @@ _OWNED: Final[Mapping[str, str]] = {
 }
 
 
-def head_bytes(
-    request: ModelRequest, instructions: Sequence[str], *, model: str, max_tokens_default: int
-) -> bytes:
+class HeadFields(NamedTuple):
+    """The fields that each request of a wire has: its model, a default limit, and streaming."""
+
+    model: str
+    max_tokens: int
+    stream: bool
+
+
+def head_bytes(request: ModelRequest, instructions: Sequence[str], *, fixed: HeadFields) -> bytes:
     """Return the request body up to and including the bracket that opens `messages`.
 
     Raises:
@@ -52,8 +66,9 @@ def head_bytes(
     options, server_tools = options_of(settings, _OWNED)
     if not names_container(options):
         options.pop("container", None)  # `container_member` writes it after the messages.
-    max_tokens = max_tokens_default if settings.max_tokens is None else settings.max_tokens
-    fields = {"model": json_text(model), "max_tokens": json_text(max_tokens), "stream": "true"}
+    max_tokens = fixed.max_tokens if settings.max_tokens is None else settings.max_tokens
+    head = fixed._replace(max_tokens=max_tokens)._asdict()
+    fields = {name: json_text(value) for name, value in head.items()}
     fields |= _sampling(settings)
     output = _output_config(request.output, options)
     fields |= {name: json_text(value) for name, value in options.items()} | output
@@ -103,16 +118,24 @@ def _output_config(output: OutputSpec | None, options: JsonObject) -> dict[str, 
 
 
 def _tools(specs: tuple[ToolSpec, ...], server_tools: list[object]) -> dict[str, str]:
-    texts = [*map(_tool, specs), *map(json_text, server_tools)]
+    texts = [*map(tool_text, specs), *map(json_text, server_tools)]
     return {"tools": f"[{','.join(texts)}]"} if texts else {}
 
 
-def _tool(spec: ToolSpec) -> str:
+def tool_text(spec: ToolSpec) -> str:
+    """Return the definition of a tool as JSON text.
+
+    Raises:
+        ConfigError: this wire format cannot carry the tool.
+    """
     if spec.kind == "provider":
         return TOOLS.definition(spec)
     schema = object_text(spec.parameters, place=f"tool {spec.name!r}: parameters")
     description = f',"description":{json_text(spec.description)}' if spec.description else ""
-    return f'{{"name":{json_text(spec.name)}{description},"input_schema":{schema}}}'
+    more = "".join(
+        f",{json_text(name)}:{json_text(value)}" for name, value in TOOLS.options(spec).items()
+    )
+    return f'{{"name":{json_text(spec.name)}{description},"input_schema":{schema}{more}}}'
 
 
 def _names(tools: list[object]) -> list[str]:

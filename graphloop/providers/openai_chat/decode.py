@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias, final
 from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
 
+from ...media import Inline, MediaPart
 from ...values import (
     AssistantMessage,
     AssistantPart,
@@ -23,8 +24,9 @@ from ...values import (
     TextPart,
     Usage,
 )
-from ..base import Delta, ReasoningDelta, ServerEvent, TextDelta, UsageSoFar
+from ..base import Delta, MediaDelta, ReasoningDelta, ServerEvent, TextDelta, UsageSoFar
 from ..finish_words import FinishWords, meaning, worst
+from ..media import base64_text
 from ..refusals import stream_error
 from ..text import TextJoiner, whole_text
 from ..wire_json import (
@@ -38,7 +40,7 @@ from ..wire_json import (
     parse_object,
 )
 from .calls import CallAssembler, CallDraft, add_field
-from .messages import CHAT_REASONING, CHAT_WIRE, THINKING_EXTRA
+from .messages import CHAT_REASONING, CHAT_WIRE, THINKING_EXTRA, image_part
 
 __all__ = ["ChatDecoder"]
 
@@ -99,7 +101,7 @@ class ChatDecoder:
         self.complete = False
         self._words = words
         self._out: list[Delta | UsageSoFar] = []  # The items of the current event.
-        self._parts: list[_Prose | CallDraft | OpaquePart] = []
+        self._parts: list[_Prose | CallDraft | OpaquePart | MediaPart] = []
         self._prose: _Prose | None = None
         self._calls = CallAssembler()
         self._reasoning_field = ""
@@ -199,7 +201,7 @@ class ChatDecoder:
         for name, value in as_object(delta, "choices[0].delta").items():
             if name == "content" and isinstance(value, str):
                 self._say(TextDelta, value)
-            elif value is not None:
+            elif value is not None and name != "role":
                 self._take_field(name, value)
         finish = choice.get("finish_reason")
         if finish:
@@ -208,8 +210,6 @@ class ChatDecoder:
 
     def _take_field(self, name: str, value: object) -> None:
         match name, value:
-            case "role", _:
-                pass
             case "content", _:
                 self._take_typed(as_list(value, "delta.content"))
             case (("reasoning_content" | "reasoning"), str()):
@@ -222,6 +222,9 @@ class ChatDecoder:
             case "tool_calls", _:
                 for fragment in as_list(value, "delta.tool_calls"):
                     self._call(as_object(fragment, "delta.tool_calls[]"))
+            case "images", _ if is_list(value):
+                for image in value:
+                    self._take_image(image)
             case "function_call", _:
                 # The API's old format has one call without an id; no server uses the index -1.
                 self._call({"index": -1, "function": value})
@@ -260,6 +263,18 @@ class ChatDecoder:
             else:
                 self._end_prose()
                 self._parts.append(OpaquePart(json_text(part)))
+
+    def _take_image(self, image: object) -> None:
+        """Add a picture that the model made; OpenRouter and other gateways send it whole."""
+        part = image_part(image)
+        if part is None:
+            add_field(self._extra, "images", [image])
+            return
+        self._end_prose()
+        if isinstance(part.source, Inline):
+            index = sum(isinstance(each, MediaPart) for each in self._parts)
+            self._out.append(MediaDelta(index, part.media_type, base64_text(part.source)))
+        self._parts.append(part)
 
     def _take_details(self, details: list[object]) -> None:
         for item in details:
@@ -319,10 +334,10 @@ def _is_error(chunk: JsonObject) -> bool:
     return bool(bare) and not chunk.get("choices")
 
 
-def _part(draft: _Prose | CallDraft | OpaquePart) -> AssistantPart:
+def _part(draft: _Prose | CallDraft | OpaquePart | MediaPart) -> AssistantPart:
     if isinstance(draft, CallDraft):
         return draft.call()
-    if isinstance(draft, OpaquePart):
+    if isinstance(draft, OpaquePart | MediaPart):
         return draft
     text = draft.joiner.text
     return TextPart(text) if draft.kind is TextDelta else ReasoningPart(text, extra=draft.extra)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from ...errors import ConfigError
 from ...values import Message, ModelRequest, OutputSpec, ToolChoice, ToolSpec
 from ..encoder import EncodedHistory, PrefixEncoder
 from ..options import options_of
-from ..strict_schema import is_strict
+from ..strict_schema import is_strict, not_strict
 from ..tool_forms import ToolForms
 from ..wire_json import (
     JsonObject,
@@ -24,9 +24,9 @@ from ..wire_json import (
 )
 from .messages import CHAT_WIRE, Batch, encode_message
 
-__all__ = ["TOOLS", "chat_encoder"]
+__all__ = ["ChatFields", "chat_encoder", "tool_bytes"]
 
-TOOLS: Final = ToolForms(CHAT_WIRE, "OpenAI chat")
+TOOLS: Final = ToolForms(CHAT_WIRE, "OpenAI chat", fields={"strict": bool})
 """Chat completions have no tools of the server."""
 
 _OWNED: Final[Mapping[str, str]] = {
@@ -39,15 +39,31 @@ _OWNED: Final[Mapping[str, str]] = {
 }
 
 
-def chat_encoder(model: str, max_tokens_field: str, *, reasoning: bool) -> PrefixEncoder:
+class ChatFields(NamedTuple):
+    """The request fields of one server.
+
+    Attributes:
+        max_tokens: the field for `Settings.max_tokens`.
+        seed: the field for `Settings.seed`.
+        asks_usage: whether the request asks for a report of its usage; some servers refuse this.
+        stream: whether the reply is streamed.
+    """
+
+    max_tokens: str
+    seed: str = "seed"
+    asks_usage: bool = True
+    stream: bool = True
+
+
+def chat_encoder(model: str, names: ChatFields, *, reasoning: bool) -> PrefixEncoder:
     """Return a new encoder for the requests of one run to `model`.
 
     Args:
         model: the model's name on the server.
-        max_tokens_field: the request field for `Settings.max_tokens`.
+        names: the names of the request fields.
         reasoning: whether the model's reasoning may be sent back to the server.
     """
-    head = partial(_head, model, max_tokens_field)
+    head = partial(_head, model, names)
     return PrefixEncoder(partial(_ChatHistory, reasoning=reasoning), head)
 
 
@@ -74,24 +90,22 @@ class _ChatHistory(EncodedHistory):
 
 
 def _head(
-    model: str, max_tokens_field: str, request: ModelRequest, instructions: Sequence[str]
+    model: str, names: ChatFields, request: ModelRequest, instructions: Sequence[str]
 ) -> bytes:
     """Return the request body up to and including the bracket that opens `messages`."""
     del instructions  # This wire sends system messages in the history.
     settings = request.settings
     options, server_tools = options_of(settings, _OWNED)
-    tools = [*map(_tool, request.tools), *map(json_bytes, server_tools)]
-    fields: dict[str, object] = {
-        "model": model,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
+    tools = [*map(tool_bytes, request.tools), *map(json_bytes, server_tools)]
+    fields: dict[str, object] = {"model": model, "stream": names.stream}
+    if names.asks_usage and names.stream:
+        fields["stream_options"] = {"include_usage": True}
     asked = {
-        max_tokens_field: settings.max_tokens,
+        names.max_tokens: settings.max_tokens,
         "temperature": settings.temperature,
         "top_p": settings.top_p,
         "stop": list(settings.stop_sequences) or None,
-        "seed": settings.seed,
+        names.seed: settings.seed,
         # Servers refuse this field in a request without tools.
         "parallel_tool_calls": settings.parallel_tool_calls if tools else None,
     }
@@ -122,11 +136,21 @@ def _response_format(output: OutputSpec | None, options: JsonObject) -> bytes:
     return b',"response_format":{"type":"json_schema","json_schema":' + named + b"}}"
 
 
-def _tool(tool: ToolSpec) -> bytes:
+def tool_bytes(tool: ToolSpec) -> bytes:
+    """Return the definition of a tool as JSON.
+
+    Raises:
+        ConfigError: this wire format cannot carry the tool.
+    """
     TOOLS.check(tool)
     parameters = object_text(tool.parameters, place=f"tool {tool.name!r}: parameters")
     about = json_bytes({"name": tool.name, "description": tool.description})[:-1]
     function = about + b',"parameters":' + parameters.encode()
+    if options := TOOLS.options(tool):
+        schema = object_in(parameters, place=f"tool {tool.name!r}: parameters")
+        if options["strict"] and not is_strict(schema):
+            raise not_strict(tool, parameters)
+        function += b"," + json_bytes(options)[1:-1]
     return b'{"type":"function","function":' + function + b"}}"
 
 

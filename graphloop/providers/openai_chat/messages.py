@@ -9,6 +9,7 @@ require it on such turns, and ignore it elsewhere.
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
@@ -31,12 +32,13 @@ from ..wire_json import (
     JsonObject,
     failure_text,
     is_object,
+    json_text,
     object_in,
     object_or_empty,
     sent_name,
 )
 
-__all__ = ["CHAT_REASONING", "CHAT_WIRE", "THINKING_EXTRA", "Batch", "encode_message"]
+__all__ = ["CHAT_REASONING", "CHAT_WIRE", "THINKING_EXTRA", "Batch", "encode_message", "image_part"]
 
 CHAT_WIRE: Final = "openai"
 CHAT_REASONING: Final[Mapping[str, str]] = {
@@ -132,9 +134,32 @@ def _part(part: UserPart, place: MediaPlace) -> JsonObject:
             assert_never(part)
 
 
+def image_part(image: object) -> MediaPart | None:
+    """Return an item of a reply's `images` as a part; None if it has another form."""
+    address = image.get("image_url") if is_object(image) else None
+    url = address.get("url") if is_object(address) else None
+    if not (is_object(image) and image.get("type") == "image_url" and isinstance(url, str)):
+        return None
+    extra = json_text({"index": image["index"]}) if "index" in image else ""
+    kind, separator, data = url.partition(";base64,")
+    if not separator and url.startswith(("https://", "http://")):
+        return MediaPart("image/*", Url(url), extra=extra)
+    if not separator or not kind.startswith("data:image/"):
+        return None
+    try:
+        source = Inline(b64decode(data, validate=True))
+    except ValueError:
+        return None
+    return MediaPart(kind.removeprefix("data:"), source, extra=extra)
+
+
 def _image(part: MediaPart, extra: JsonObject) -> JsonObject:
     url = part.source.url if isinstance(part.source, Url) else _data_url(part)
     return {"type": "image_url", "image_url": {"url": url, **extra}}
+
+
+def _made(part: MediaPart, extra: JsonObject) -> JsonObject:
+    return {**_image(part, {}), **extra}
 
 
 def _audio(part: MediaPart, _: JsonObject) -> JsonObject:
@@ -167,6 +192,7 @@ _MEDIA: Final = MediaTable(
             _image,
             extra=("detail",),
         ),
+        MediaRow(("image/*",), (Inline, Url), _made, extra=("index",), places=("assistant",)),
         MediaRow(tuple(_AUDIO), (Inline,), _audio),
         MediaRow(("application/*", "text/*"), (Inline, FileId), _file),
     ),
@@ -185,6 +211,9 @@ def _assistant(message: AssistantMessage, ids: tuple[str, ...], *, reasoning: bo
     if own and reasoning:
         details = thoughts.get("reasoning_details")
         entry |= {"reasoning_details": details} if details else _flat_reasoning(message)
+    if own and message.media:
+        images = [_MEDIA.json_of(part, "assistant") for part in message.media]
+        entry["images"] = [*images, *extra.pop("images", ())]
     if ids:
         pairs = zip(ids, message.calls, strict=True)
         entry["tool_calls"] = [_call(call_id, call, own=own) for call_id, call in pairs]

@@ -13,11 +13,13 @@ from typing import Final, Literal, TypeAlias, final
 
 from ...errors import ProviderError
 from ...values import FinishReason, ToolSpec
+from ..base import ServerEvent
 from ..encoder import PrefixEncoder
 from ..finish_words import FinishWord, FinishWords
 from ..refusals import http_error
+from ..wire_json import is_list, is_object, json_bytes, parse_object
 from .decode import ChatDecoder
-from .encode import TOOLS, chat_encoder
+from .encode import ChatFields, chat_encoder, tool_bytes
 from .messages import CHAT_WIRE
 
 __all__ = ["CHAT_WORDS", "MaxTokensField", "OpenAIChat", "ReasoningReturn"]
@@ -76,6 +78,9 @@ class OpenAIChat:
         reasoning: whether the model's reasoning is sent back to the server. `auto` sends it on
             turns with tool calls, in the field in which it arrived. `never` is for servers that
             refuse it.
+        seed_field: the request field for `Settings.seed`.
+        asks_usage: whether requests ask for a report of their usage; some servers refuse this.
+        stream: whether requests ask for a stream; False for a server without streaming.
         finish_words: finish reasons that this server sends in addition to the known words.
     """
 
@@ -83,6 +88,9 @@ class OpenAIChat:
     _: KW_ONLY
     max_tokens_field: MaxTokensField | None = None
     reasoning: ReasoningReturn = "auto"
+    seed_field: str = "seed"
+    asks_usage: bool = True
+    stream: bool = True
     finish_words: FinishWords = field(default_factory=dict[str, FinishWord], repr=False)
     name: str = field(default=CHAT_WIRE, init=False)
     path: str = field(default="/chat/completions", init=False)
@@ -93,19 +101,50 @@ class OpenAIChat:
 
     def check_tool(self, tool: ToolSpec) -> None:
         """Refuse a tool that no request of this wire format can carry."""
-        TOOLS.check(tool)
+        tool_bytes(tool)
 
     def encoder(self) -> PrefixEncoder:
         """Return a new encoder for the requests of one run."""
         reasons = _is_reasoning_model(self.model)
         by_name = "max_completion_tokens" if reasons else "max_tokens"
         limit = self.max_tokens_field or by_name
-        return chat_encoder(self.model, limit, reasoning=self.reasoning == "auto")
+        names = ChatFields(limit, self.seed_field, self.asks_usage, self.stream)
+        return chat_encoder(self.model, names, reasoning=self.reasoning == "auto")
 
     def decoder(self) -> ChatDecoder:
         """Return a new decoder for one response stream."""
         return ChatDecoder({**CHAT_WORDS, **self.finish_words})
 
+    def events_of(self, body: bytes) -> list[ServerEvent]:
+        """Return the events of the stream that the decoder would read in place of `body`."""
+        fields = parse_object(body)
+        choices = fields.get("choices")
+        if not is_list(choices):
+            return [ServerEvent("", body)]
+        fields["choices"] = [
+            {**choice, "delta": _as_delta(choice.get("message"))} if is_object(choice) else choice
+            for choice in choices
+        ]
+        return [ServerEvent("", json_bytes(fields)), ServerEvent("", b"[DONE]")]
+
     def error(self, status: int, body: bytes) -> ProviderError:
         """Return the `ProviderError` for an HTTP error response; never raises."""
         return http_error(CHAT_WIRE, status, body)
+
+
+def _as_delta(message: object) -> object:
+    """Return a whole message as a delta: reasoning first, as a stream has it, and calls last."""
+    if not is_object(message):
+        return message
+    delta = {name: value for name, value in message.items() if name not in _SAID}
+    delta |= {name: message[name] for name in _SAID if name in message}
+    if is_list(calls := message.get("tool_calls")):
+        delta["tool_calls"] = [
+            {"index": index, **call} if is_object(call) else call
+            for index, call in enumerate(calls)
+        ]
+    return delta
+
+
+_SAID: Final = ("content", "refusal", "tool_calls", "function_call")
+"""The fields of a message that follow its reasoning, in the order of a stream."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, final
 
@@ -19,7 +20,7 @@ from ..base import (
 from ..text import TextJoiner
 from ..wire_json import JsonObject, is_list, json_text, string_at
 from .calls import CallItem
-from .item import Item, piece_of
+from .item import Item, piece_of, rest_of
 from .items import CONTENT, PICTURE
 
 __all__ = ["new_item"]
@@ -28,16 +29,20 @@ _TEXTS: Final = {"output_text": "text", "refusal": "refusal"}
 """Maps each type of a message's content part to the field with its text."""
 
 
-def new_item(start: JsonObject, earlier: Sequence[Item]) -> Item:
+def new_item(start: JsonObject, counts: Counter[type[Item]]) -> Item:
     """Return the object for an item's first event.
 
     Args:
         start: the item, as far as the server has sent it.
-        earlier: the items of the reply before this item.
+        counts: the number of items of each class in the reply; this function adds the new item.
     """
     kind = string_at(start, "type")
     made = _ServerItem if kind in _SERVER_TOOLS else _ITEMS.get(kind, Item)
-    return made(start, sum(isinstance(item, made) for item in earlier))
+    item = made(start, counts[made])
+    if isinstance(item, _ServerItem):
+        item.run = counts[_ServerItem]
+    counts.update({made, *made.__bases__})
+    return item
 
 
 class _Text:
@@ -52,10 +57,8 @@ class _Text:
         return self._show(self.joiner.push(piece) if piece else "")
 
     def whole(self, text: str) -> Sequence[Delta]:
-        """Take the whole text. A text that differs from its deltas does not replace them."""
-        seen = self.joiner.text
-        more = text[len(seen) :] if text.startswith(seen) else ""
-        return self.push(more)
+        """Take the whole text, which shows whether its deltas were complete."""
+        return self.push(rest_of(text, self.joiner.text))
 
     def flush(self) -> Sequence[Delta]:
         return self._show(self.joiner.flush())
@@ -178,7 +181,13 @@ class _ReasoningItem(Item):
 
 
 class _ServerItem(Item):
-    """A run of one of the server's own tools, which stays opaque."""
+    """A run of one of the server's own tools, which stays opaque.
+
+    Attributes:
+        run: the position among the server's runs of tools, from 0.
+    """
+
+    run = 0
 
     @property
     def _name(self) -> str:
@@ -198,7 +207,7 @@ class _ServerItem(Item):
         return self._state("failed" if failed else "done")
 
     def _state(self, state: ProviderToolState) -> Sequence[Delta]:
-        return (ProviderToolDelta(self.index, self._name, state),)
+        return (ProviderToolDelta(self.run, self._name, state),)
 
 
 @final

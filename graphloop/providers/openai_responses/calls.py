@@ -21,7 +21,7 @@ from ..wire_json import (
     object_in,
     string_at,
 )
-from .item import Item, piece_of
+from .item import Item, piece_of, rest_of
 
 __all__ = ["CallItem"]
 
@@ -66,7 +66,8 @@ class CallItem(Item):
 
     def _whole(self, arguments: str) -> Sequence[Delta]:
         seen = self._arguments.text
-        more = arguments[len(seen) :] if arguments.startswith(seen) else ""
+        # A gateway may write the same arguments in another way.
+        more = "" if _is_same_object(arguments, seen) else rest_of(arguments, seen)
         return self._show(self._arguments.push(more) if more else "")
 
     def flush(self) -> Sequence[Delta]:
@@ -103,6 +104,13 @@ class CallItem(Item):
         if extra.get("status") == "completed":
             del extra["status"]
         return (ToolCall(call_id, self._name, arguments, json_text(extra) if extra else ""),)
+
+
+def _is_same_object(text: str, other: str) -> bool:
+    if text == other or not (is_object_text(text) and is_object_text(other)):
+        return text == other
+    place = "arguments"
+    return object_in(text, place=place) == object_in(other, place=place)
 
 
 def _unpacked(arguments: str) -> list[tuple[str, str]]:

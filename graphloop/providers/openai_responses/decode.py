@@ -7,6 +7,7 @@ that came without their own last event are read from that event.
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Final, Literal, TypeAlias, final
 
@@ -41,6 +42,7 @@ _Shown: TypeAlias = Iterable[Live | UsageSoFar]
 
 _METADATA: Final = ("id", "service_tier", "incomplete_details")
 _LAST: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
+_CONTENT: Final = frozenset({"output_text.delta", "refusal.delta", "function_call_arguments.delta"})
 _NOTHING: Final = Usage()
 
 
@@ -69,6 +71,11 @@ class ResponsesDecoder:
         self._raw = self._model = ""
         self._items: list[Item] = []
         self._by_key: dict[object, Item] = {}
+        self._counts: Counter[type[Item]] = Counter()
+        # The items of a type and a call id, in the order of their beginnings.
+        self._alike: dict[tuple[object, object], deque[Item]] = {}
+        # Whether a delta came of an item that had not begun.
+        self._is_early = False
         # The joiner, item id and content index that text events extend; None for no fast path.
         self._flowing: tuple[TextJoiner, str, int] | None = None
 
@@ -149,8 +156,12 @@ class ResponsesDecoder:
             ) from problem
 
     def _on_added(self, start: JsonObject, index: object) -> _Shown:
-        item = new_item(start, self._items)
+        known = self._find(start.get("id"), None)
+        if known is not None and not known.is_done and _kind(known.fields) == _kind(start):
+            return ()  # A gateway repeats events.
+        item = new_item(start, self._counts)
         self._items.append(item)
+        self._alike.setdefault(_kind(start), deque()).append(item)
         if start.get("id"):
             self._by_key[string_at(start, "id")] = item
         if isinstance(index, int):
@@ -159,11 +170,19 @@ class ResponsesDecoder:
         return item.opened()
 
     def _on_done(self, whole: JsonObject, index: object) -> _Shown:
-        item = self._find(whole.get("id"), index)
+        # A call without an id, or with another id than before, must not run twice.
+        item = self._find(whole.get("id"), index) or self._begun(whole)
         # A server may send only the whole item.
         opened = self._on_added(whole, index) if item is None else ()
         item = item or self._items[-1]
         return (*opened, *item.done(whole), *item.flush())
+
+    def _begun(self, whole: JsonObject) -> Item | None:
+        """Return the first item like `whole` that is not done, if any."""
+        alike = self._alike.get(_kind(whole)) or deque[Item]()
+        while alike and alike[0].is_done:
+            alike.popleft()
+        return alike[0] if alike else None
 
     def _on_part(self, kind: str, fields: JsonObject) -> _Shown:
         item_id, index = fields.get("item_id"), fields.get("output_index")
@@ -171,6 +190,7 @@ class ResponsesDecoder:
         if item is None and item_id is None and index is None and self._items:
             item = self._items[-1]
         if item is None:
+            self._is_early |= kind in _CONTENT
             return ()
         shown = item.push(kind, fields)
         text = item.text_at(fields.get("content_index")) if kind == "output_text.delta" else None
@@ -195,6 +215,11 @@ class ResponsesDecoder:
             shown += self._missing(index, as_object(whole, "response.output[]"))
         for item in self._items:
             shown += item.flush()
+        if self._is_early and not self._items:
+            raise StreamTruncated(
+                "expected the items of the reply, found only deltas: a part of the stream was "
+                "lost. What arrived is no answer; ask again."
+            )
         self.complete = True
         usage = _usage(response.get("usage"))
         if usage != _NOTHING:
@@ -211,6 +236,11 @@ class ResponsesDecoder:
     def _shown(self, shown: _Shown) -> _Shown:
         self.content_started |= any(not isinstance(item, UsageSoFar) for item in shown)
         return shown
+
+
+def _kind(item: JsonObject) -> tuple[object, object]:
+    """Return what stays the same in an item whose id and index are unknown."""
+    return item.get("type"), item.get("call_id")
 
 
 def _more_text(data: bytes, item_id: str, index: int) -> str | None:

@@ -28,12 +28,12 @@ from ...values import (
 from ..call_ids import CallIds
 from ..encoder import EncodedHistory, PrefixEncoder
 from ..options import options_of
-from ..strict_schema import is_strict
+from ..strict_schema import is_strict, not_strict
 from ..tool_forms import ToolForms
 from ..wire_json import JsonObject, is_list, is_object, json_text, object_in, object_text, sent_name
 from .items import RESPONSES_WIRE, assistant_items, result_item, user_item
 
-__all__ = ["TOOLS", "responses_encoder"]
+__all__ = ["function_or_tool", "responses_encoder"]
 
 ENCRYPTED: Final = "reasoning.encrypted_content"
 """The field to include in replies: the model's reasoning, which the next request sends back."""
@@ -51,6 +51,7 @@ TOOLS: Final = ToolForms(
     "OpenAI Responses",
     "a definition with a 'type', such as {'type': 'web_search'}",
     _is_own,
+    {"strict": bool, "defer_loading": bool},
 )
 """The tools of OpenAI's server, which have a type and no name."""
 
@@ -68,14 +69,16 @@ _OWNED: Final[Mapping[str, str]] = {
 }
 
 
-def responses_encoder(model: str, *, encrypted_reasoning: bool) -> PrefixEncoder:
+def responses_encoder(model: str, *, encrypted_reasoning: bool, stream: bool) -> PrefixEncoder:
     """Return a new encoder for the requests of one run to `model`.
 
     Args:
         model: the model's name on the server.
         encrypted_reasoning: whether requests ask for the model's reasoning in encrypted form.
+        stream: whether requests ask for a stream.
     """
-    head = partial(_head, model, encrypted_reasoning)
+    fixed = {"model": model, "stream": stream, "store": False}
+    head = partial(_head, fixed, encrypted_reasoning)
     return PrefixEncoder(_ResponsesHistory, head)
 
 
@@ -106,7 +109,7 @@ class _ResponsesHistory(EncodedHistory):
 
 
 def _head(
-    model: str,
+    fixed: JsonObject,
     encrypted_reasoning: bool,  # noqa: FBT001 - the encoder passes it by `partial`
     request: ModelRequest,
     instructions: Sequence[str],
@@ -115,8 +118,8 @@ def _head(
     del instructions  # This wire sends system messages in the history.
     settings = request.settings
     options, server_tools = options_of(settings, _OWNED)
-    tools = [*map(_tool, request.tools), *map(json_text, server_tools)]
-    fields: JsonObject = {"model": model, "stream": True, "store": False}
+    tools = [*map(function_or_tool, request.tools), *map(json_text, server_tools)]
+    fields = dict(fixed)
     include = _included(options, encrypted_reasoning=encrypted_reasoning)
     if include:
         fields["include"] = include
@@ -180,13 +183,21 @@ def _text_format(output: OutputSpec | None, options: JsonObject) -> JsonObject:
     return {"text": {**text, "format": {**about, "strict": is_strict(schema), "schema": schema}}}
 
 
-def _tool(tool: ToolSpec) -> str:
+def function_or_tool(tool: ToolSpec) -> str:
+    """Return the definition of a tool as JSON.
+
+    Raises:
+        ConfigError: this wire format cannot carry the tool.
+    """
     if tool.kind == "provider":
         return TOOLS.definition(tool)
     parameters = object_text(tool.parameters, place=f"tool {tool.name!r}: parameters")
+    options = TOOLS.options(tool)
+    if options.get("strict") and not is_strict(object_in(parameters, place=tool.name)):
+        raise not_strict(tool, parameters)
     about = {"type": "function", "name": tool.name, "description": tool.description}
     # Without `strict`, this server makes the schema strict, and so optional parameters required.
-    return f'{json_text({**about, "strict": False})[:-1]},"parameters":{parameters}}}'
+    return f'{json_text({**about, "strict": False, **options})[:-1]},"parameters":{parameters}}}'
 
 
 def _choice(choice: ToolChoice, tools: Sequence[ToolSpec]) -> str:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ...errors import StreamTruncated
 from ...values import AssistantPart, OpaquePart
 from ..base import Delta
-from ..text import TextJoiner
+from ..text import TextJoiner, whole_text
 from ..wire_json import JsonObject, json_text
 
-__all__ = ["Item", "piece_of"]
+__all__ = ["Item", "piece_of", "rest_of"]
 
 
 class Item:
@@ -88,3 +89,21 @@ def piece_of(event: JsonObject) -> str:
     if not isinstance(piece, str):
         raise TypeError(f"delta: expected a string, found {piece!r}")
     return piece
+
+
+def rest_of(whole: str, seen: str) -> str:
+    """Return the end of `whole` that its deltas, which make up `seen`, have not brought.
+
+    Servers may change white space, or leave `whole` empty.
+
+    Raises:
+        StreamTruncated: the deltas do not make up `whole`, since one of them was lost.
+    """
+    if whole.startswith(seen):
+        return whole[len(seen) :]
+    if whole and whole_text(whole).split() != seen.split():
+        raise StreamTruncated(
+            f"expected deltas that make up {whole!r:.200}, found {seen!r:.200}: a part of the "
+            "stream was lost. What arrived is no answer; ask again."
+        )
+    return ""

@@ -194,7 +194,8 @@ def _call_item(call: ToolCall, call_id: str, *, own: bool) -> str:
 
 
 def _picture_item(part: MediaPart) -> str:
-    assert isinstance(part.source, Inline), "a picture that the model made has its bytes"
+    if not isinstance(part.source, Inline):  # The caller made the part; no row takes it.
+        return json_text(_MEDIA.json_of(part, "assistant"))
     fields = {"type": PICTURE, "status": "completed", **_extra(part.extra)}
     return json_text({**fields, "result": base64_text(part.source)})
 

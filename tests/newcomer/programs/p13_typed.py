@@ -64,7 +64,7 @@ named = Graph("named", child, rows, state_type=Trip)
 async def main() -> None:
     """Use every type where the program of a user meets it."""
     assert_type(geographer, Agent[Atlas, City])
-    print(await count("Ulm", ToolContext("run", "c0.0", "call", 0, (), deps=atlas)))
+    print(await count("Ulm", ToolContext(deps=atlas)))
 
     result = await geographer.generate("How large is Ulm?", deps=atlas)
     assert_type(result, RunResult[City])

@@ -10,7 +10,7 @@ from typing import TypeVar, Unpack
 from graphloop import Agent, Approval, EndReason, RunResult, RunStream, StepChanges, StepInfo, Tool
 from graphloop.agent.options import AgentOptions
 from graphloop.events import Event
-from graphloop.parts.parts import Part
+from graphloop.parts.kinds import Part
 from graphloop.providers.base import Delta, ModelSession
 from graphloop.providers.script import Entry
 from graphloop.stores.base import Store

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from pydantic import BaseModel
@@ -14,7 +15,7 @@ from graphloop.agent import Runs
 from graphloop.agent.standard import VARIANTS_MAX
 from graphloop.errors import ConfigError, ProviderError
 from graphloop.events import Started
-from graphloop.providers import ModelSession, Timeouts
+from graphloop.providers import ModelSession, Timeouts, connect
 from graphloop.run import EndReason
 from graphloop.stores import open_store
 from graphloop.testing import ScriptedModel, refuse_requests
@@ -234,6 +235,30 @@ async def test_headers_and_time_limits_reach_the_server_over_the_same_connection
         assert ["a", "b", "a"] == [each.headers["x-team"] for each in server.requests]
         assert [None, "7", None] == [each.headers.get("x-customer") for each in server.requests]
         assert server.connections == 1
+
+
+async def test_a_query_is_part_of_each_url() -> None:
+    """Azure names the version of its API there; another call's headers leave it as it is."""
+    async with WireServer([Answer(HI) for _ in range(3)]) as server:
+        query = {"api-version": "2024-10-21", "région": "à b"}
+        model = connect("openai:m", base_url=f"{server.url}/v1", api_key="k", query=query)
+        async with Agent(model) as agent, Agent(model) as other:
+            await agent.generate("Hello")
+            await agent.generate("Hello", headers={"X-Team": "b"})
+            await other.generate("Hello")
+
+        asked = [urlsplit(one.path) for one in server.requests]
+        assert ["/v1/chat/completions"] * 3 == [one.path for one in asked]
+        assert [query] * 3 == [dict(parse_qsl(one.query)) for one in asked]
+        assert server.connections == 1
+
+
+def test_a_query_of_no_text_is_refused() -> None:
+    """Before anything is sent."""
+    wrong: Any = {"api-version": 3}
+
+    with pytest.raises(ConfigError, match=r"query: expected .* 'api-version' with int"):
+        Agent("openai:m", api_key="k", query=wrong)
 
 
 async def test_no_journal_and_no_error_holds_a_header(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from graphloop import Agent, Compaction, EndReason, Runs, ToolContext, approve, 
 from graphloop.agent import Chat, MessageInput
 from graphloop.agent.options import AgentOptions
 from graphloop.errors import ConfigError, Overloaded, RunBusy, StoreError
-from graphloop.media import MediaPart, Url
+from graphloop.media import MediaPart, Url, image
 from graphloop.providers.base import StreamItem
 from graphloop.rules import at_most, at_most_once, never
 from graphloop.stores.base import Store
@@ -74,6 +74,7 @@ async def test_one_chat_object_asks_question_after_question(place: Place) -> Non
     model = ScriptedModel([f"answer {number}" for number in range(20)])
 
     async with Agent(model).chat("c", store=place) as chat:
+        assert "<Chat 'c' with 'agent'>" == repr(chat)
         for number in range(20):
             assert f"answer {number}" == (await chat.send(f"question {number}")).text
         assert 40 == len(await chat.messages())
@@ -322,6 +323,31 @@ async def test_a_chat_goes_on_with_an_agent_that_has_changed(
         assert spent.model_calls + 1 == (await chat.spent()).model_calls
 
 
+async def test_a_changed_agent_reads_a_typed_answer_as_text() -> None:
+    store, answer = MemoryStore(), call("final_answer", arguments='{"value": 7}')
+    agent = Agent(ScriptedModel([reply(answer)]), output_type=int)
+    assert 7 == (await agent.chat("c", store=store).send("first")).output
+
+    changed = Agent(ScriptedModel(["two"]))
+    result = await changed.chat("c", store=store).send("second")
+
+    assert ["first", '{"value": 7}', "second", "two"] == texts(result.conversation)
+
+
+async def test_a_changed_agent_knows_which_messages_belong_to_which_question() -> None:
+    """The second question holds more messages of the first than the changed agent can read."""
+    store, model = MemoryStore(), ScriptedModel([reply(call()), "one", "two", "three"])
+    agent = Agent(model, tools=[read])
+    for question in ("first", "second"):
+        await agent.chat("c", store=store).send(question)
+    changed = agent.with_options(name="other").chat("c", store=store)
+
+    expected = ["first", "one", "second", "two"]
+    assert expected == texts(await changed.messages())
+    await changed.send("third")
+    assert [*expected, "third", "three"] == texts(await changed.messages())
+
+
 async def test_a_question_that_a_changed_agent_cannot_finish_can_be_left_out() -> None:
     store, model = MemoryStore(), ScriptedModel(["one", reply(call()), "two"])
     agent = Agent(model, tools=[gated()])
@@ -560,6 +586,7 @@ async def test_a_message_that_no_model_read_comes_with_the_next_question() -> No
     "prompt",
     [
         UserMessage((TextPart("look"), MediaPart("image/png", Url("https://x")))),
+        ["look", image("https://x", "image/png")],
         {
             "id": "m1",
             "role": "user",
@@ -570,7 +597,9 @@ async def test_a_message_that_no_model_read_comes_with_the_next_question() -> No
         },
     ],
 )
-async def test_a_question_may_be_a_message_with_an_image(prompt: MessageInput) -> None:
+async def test_a_question_may_be_a_message_with_an_image(
+    prompt: MessageInput | list[str | MediaPart],
+) -> None:
     """A browser sends the user's last message as it has it; the server has the others."""
     model = ScriptedModel(["one", "two"])
     chat = Agent(model).chat()

@@ -212,9 +212,14 @@ def test_instructions_that_are_no_text_are_refused() -> None:
     assert CANARY not in str(refused.value)
 
 
-def test_instructions_are_a_text_or_a_function() -> None:
-    wrong: Any = ["Be brief."]
+def of_two(deps: object, more: object) -> str:
+    """Take more than a run has."""
+    return f"Be brief with {deps} and {more}."
 
+
+@pytest.mark.parametrize("wrong", [["Be brief."], of_two])
+def test_instructions_are_a_text_or_a_function(wrong: Any) -> None:
+    """A function that no run could call is refused when the agent is made."""
     with pytest.raises(ConfigError, match="`instructions`: expected a text, or a function"):
         Agent(ScriptedModel(["hi"]), instructions=wrong)
 

@@ -26,7 +26,7 @@ from tests.strategies import wrong
         (None, {"role": "user", "content": "u"}, "`messages` is a list of messages"),
         (5, None, "`prompt`: expected a string, or a list of texts and media, found int. Fix: "),
         ([], None, "`prompt`: expected a string, or a list of texts and media, found nothing"),
-        (Path("a.png"), None, "found PosixPath. Fix: agent.generate"),
+        (Path("a.png"), None, "found PosixPath. Fix: give a list"),
         (
             [UserMessage("u")],
             None,

@@ -13,7 +13,7 @@ from graphloop import Agent, EndReason, PendingTurn, RunResult, Tool, ToolRunner
 from graphloop.effects import AwaitCaller
 from graphloop.errors import ConfigError
 from graphloop.events import Event, Steered
-from graphloop.parts.parts import Finish, Part, RunStart, ToolResultPart
+from graphloop.parts.kinds import Finish, Part, RunStart, ToolResultPart
 from graphloop.providers.base import TextDelta
 from graphloop.providers.script import Entry
 from graphloop.stores.memory import MemoryStore

@@ -123,6 +123,7 @@ def everything() -> EveryAgentOption:
         "base_url": None,
         "timeouts": None,
         "retries": None,
+        "query": None,
         "headers": None,
         "price": lambda _: 0.0,
         "prices": {},

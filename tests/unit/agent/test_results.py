@@ -9,7 +9,8 @@ import pytest
 
 from graphloop import Agent, EndReason, FinishReason, Graph, Pending, RunResult, Usage, budget
 from graphloop.agent.conversation_answers import conversation_digest
-from graphloop.agent.result import inform, shortfalls
+from graphloop.agent.hooks import inform
+from graphloop.agent.result import shortfalls
 from graphloop.driver import unseen_costs
 from graphloop.effects import AskHuman, CallTool, Effect
 from graphloop.limits import stop

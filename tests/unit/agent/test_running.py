@@ -27,7 +27,7 @@ from graphloop import (
 from graphloop.agent.inputs import MessageInput
 from graphloop.agent.options import AgentOptions
 from graphloop.errors import BadReply, ConfigError, StoreError
-from graphloop.parts.parts import ErrorPart
+from graphloop.parts.kinds import ErrorPart
 from graphloop.providers.script import Entry
 from graphloop.run import evolve
 from graphloop.stores.base import Store

@@ -14,7 +14,8 @@ from graphloop import END, Agent, EndReason, Graph
 from graphloop.errors import ConfigError, RunFailed
 from graphloop.events import CallbackReturned, Event, ModelReplied
 from graphloop.own_nodes import screen
-from graphloop.parts.parts import Part, StepFinish, TextDelta
+from graphloop.parts.kinds import Part, StepFinish
+from graphloop.providers import TextDelta
 from graphloop.providers.base import Delta, ModelSession
 from graphloop.providers.script import Entry
 from graphloop.rules import never

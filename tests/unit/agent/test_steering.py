@@ -10,6 +10,7 @@ import pytest
 from graphloop import END, Agent, EndReason, Graph, RunResult, RunStream, Tool
 from graphloop.errors import ConfigError
 from graphloop.events import Event, ModelReplied
+from graphloop.media import image
 from graphloop.nodes.append import Append
 from graphloop.nodes.model_call import ModelCall
 from graphloop.outcomes import Failed
@@ -17,7 +18,7 @@ from graphloop.providers.script import Entry
 from graphloop.stores.base import Ask, ReleaseStatus, Store
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
-from graphloop.values import UserMessage
+from graphloop.values import TextPart, UserMessage
 from tests.strategies import call, reply, wrong
 from tests.unit.agent.doubles import (
     Hanging,
@@ -93,16 +94,28 @@ async def test_an_abort_after_the_step_lets_the_turn_come_to_its_end() -> None:
     assert ("enough",) == result.stopped_by
 
 
-@pytest.mark.parametrize("said", [5, None, b"hurry", ["hurry"]])
-def test_steering_takes_a_text(said: object) -> None:
+@pytest.mark.parametrize("said", [5, None, b"hurry", []])
+def test_steering_takes_a_prompt(said: object) -> None:
     one = Agent(ScriptedModel(["done"])).stream("go")
 
-    with pytest.raises(ConfigError, match="`steer` says a text; found"):
+    with pytest.raises(ConfigError, match="`steer`: expected a string, or a list of"):
         one.steer(wrong(said))
-    with pytest.raises(ConfigError, match="`follow_up` says a text; found"):
+    with pytest.raises(ConfigError, match="`follow_up`: expected a string, or a list of"):
         one.follow_up(wrong(said))
 
     assert "done" == within(one.result()).text
+
+
+def test_a_picture_can_be_sent_while_the_run_goes_on() -> None:
+    """A person who chats sends what a question may hold, and at any time."""
+    picture = image(b"\x89PNG\r\n\x1a\n")
+    model = ScriptedModel(["done", "seen"])
+    one = Agent(model).stream("go")
+    one.follow_up(["And this?", picture])
+
+    assert "seen" == within(one.result()).text
+    sent = model.requests[1].messages[-1]
+    assert UserMessage((TextPart("And this?"), picture), origin="follow_up") == sent
 
 
 def test_steering_after_the_end_is_refused() -> None:

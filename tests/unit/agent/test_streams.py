@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
@@ -13,7 +14,7 @@ from graphloop.driver.driver import AsyncDriver
 from graphloop.driver.ports import Ports
 from graphloop.errors import BadReply, ConfigError, RunFailed, ScriptExhausted
 from graphloop.events import Event, Queued
-from graphloop.parts.parts import ErrorPart, Finish, RunStart
+from graphloop.parts.kinds import ErrorPart, Finish, RunStart
 from graphloop.providers.base import TextDelta
 from graphloop.providers.script import Entry
 from graphloop.run import Ending, evolve
@@ -48,6 +49,27 @@ async def test_a_stream_starts_at_the_first_look() -> None:
     result = await one.result()
     assert one.run is result.run
     assert 1 == len(model.requests)
+
+
+def test_an_ended_run_leaves_nothing_to_the_garbage_collector() -> None:
+    """A cycle in each run would keep its messages for a while, and cost a tenth of a short run."""
+    agent = Agent(
+        ScriptedModel([reply(call()), "done"], restart=True), tools=[tool_of("read", str)]
+    )
+
+    async def left() -> int:
+        await agent.generate("warm")
+        gc.collect()
+        await agent.generate("go")
+        return gc.collect()
+
+    gc.disable()
+    try:
+        found = asyncio.run(left())
+    finally:
+        gc.enable()
+
+    assert 0 == found
 
 
 async def test_a_run_goes_once_however_many_look() -> None:

@@ -352,3 +352,14 @@ def test_agents_too_deep_for_the_default_are_refused() -> None:
     assert "Fix: max_agent_depth=3, or max_agent_depth=2 if" in str(told.value)
     limited(top, 2)
     above(limited(top, 1), "boss")
+
+
+def test_a_repr_counts_the_tools_that_an_agent_was_given() -> None:
+    """The tools of its agents, and the one that takes a typed answer, are not the user's."""
+    worker = Agent(ScriptedModel([]), name="worker", tools=[kid()])
+    boss = Agent(
+        ScriptedModel([], label="m"), tools=[worker.as_tool(description="w")], output_type=int
+    )
+
+    assert "<Agent 'agent': m, 1 tool>" == repr(boss)
+    assert "<Agent 'agent': m, 0 tools>" == repr(boss.with_options(tools=[]))

@@ -135,8 +135,16 @@ REQUIRED = {"tool_choice": "required"}
         ({}, StepChanges(add_tools=wrong([5])), "expected tools and functions"),
         ({}, StepChanges(add_tools=[extra, extra]), "names must be unique"),
         ({}, StepChanges(withdraw_tools=["read"], active_tools=["read"]), "active_tools` names"),
-        ({"output_type": int}, StepChanges(withdraw_tools=[FINAL_ANSWER]), "takes the answer"),
-        ({"output_type": int}, StepChanges(add_tools=[free(FINAL_ANSWER)]), "takes the answer"),
+        (
+            {"output_type": int},
+            StepChanges(withdraw_tools=[FINAL_ANSWER]),
+            "takes the final answer",
+        ),
+        (
+            {"output_type": int},
+            StepChanges(add_tools=[free(FINAL_ANSWER)]),
+            "takes the final answer",
+        ),
     ],
 )
 def test_a_change_that_cannot_work_is_named_and_nothing_is_sent(

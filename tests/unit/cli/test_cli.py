@@ -19,7 +19,7 @@ HEAVY = ("rich", "yaml", "httpx", "networkx", "fpdf", "graphloop.agent.agent")
 FIRST = ("run", "draw", "check", "diff", "fuzz", "schema")
 LATER = ("resume", "replay", "fork", "watch", "otel")
 LOADING = (*FIRST, *LATER)
-COMMANDS = (*FIRST, "runs", "approve", *LATER, "init")
+COMMANDS = (*FIRST, "models", "runs", "approve", *LATER, "init")
 
 
 @pytest.mark.parametrize("columns", ["44", "80"])

@@ -11,7 +11,7 @@ from graphloop import Agent, EndReason, Usage
 from graphloop.cli.display import JsonDisplay, TextDisplay
 from graphloop.errors import Overloaded
 from graphloop.events import Setup
-from graphloop.parts.parts import (
+from graphloop.parts.kinds import (
     ErrorPart,
     Finish,
     Part,
@@ -31,6 +31,7 @@ from graphloop.providers.base import (
 )
 from graphloop.run import History, Run
 from graphloop.testing import ScriptedModel
+from graphloop.tools import ToolProgress
 from graphloop.values import FinishReason, Message, ToolResult, UserMessage
 from tests.unit.cli.command_line import ROOT, STORE, shown, write
 from tests.unit.cli.terminal import Terminal
@@ -59,6 +60,7 @@ def test_a_part_is_its_type_and_its_fields(capsys: pytest.CaptureFixture[str]) -
             "name": "f",
             "content": "ok",
             "status": "ok",
+            "data": "",
             "role": "tool",
         },
         "phase": "turn",
@@ -107,6 +109,7 @@ SERVER_STATES: tuple[ProviderToolState, ...] = ("started", "running", "done", "f
             [ProviderToolDelta(0, "find", state, '{"x": 1}') for state in SERVER_STATES],
             ["→ find(x=1) on the model's server", "✗ find failed on the model's server"],
         ),
+        ((CALL, ToolProgress(CALL.key, "f", 1, 2), RESULT), ["→ f(x=1)", "✓ f(x=1): ok"]),
         ((RESULT,), ["✓ f: ok"]),
         ((CALL, EDIT, RESULT), ["→ f(x=1)", "✓ f(x=2) (edited): ok"]),
         ((FAILURE,), ["✗ f: " + " ".join(("a\n b" * 99).split())[:199] + "…"]),

@@ -67,7 +67,7 @@ def exporters(pay_desk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (about / "METADATA").write_text("Name: json_exporter\nVersion: 1\n", encoding="utf-8")
     (about / "entry_points.txt").write_text(ENTRY_POINTS, encoding="utf-8")
     (about.parent / "json_exporter.py").write_text(JSON_EXPORTER, encoding="utf-8")
-    monkeypatch.syspath_prepend(about.parent)
+    monkeypatch.setattr(sys, "path", [str(about.parent), *sys.path])
     return pay_desk / "spans.jsonl"
 
 

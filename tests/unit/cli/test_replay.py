@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import Agent
+from graphloop import Agent, tool
 from graphloop.cli.errors import Status
-from graphloop.media import image
+from graphloop.media import MediaPart, image
 from graphloop.stores.codec import Codec
 from graphloop.testing import ScriptedModel
 from tests.unit.cli.command_line import STORE, graphloop, here, refused, shown, write
@@ -82,13 +82,21 @@ def test_a_replay_prints_the_events_and_the_last_state() -> None:
 
 def test_media_are_named_and_not_printed(tmp_path: Path) -> None:
     """Their bytes say nothing to a reader, and may be millions."""
-    model = ScriptedModel(["A cat."])
-    agent = Agent(model, store=str(tmp_path / "media.db"))
-    agent.generate_sync(["What is it?", image(b"\x89PNG\r\n\x1a\n", name="a.png")], run_id="r")
+    model = ScriptedModel([{"calls": [{"name": "look", "arguments": {}}]}, "A cat."])
+    picture = image(b"\x89PNG\r\n\x1a\n", name="a.png")
+
+    @tool
+    async def look() -> MediaPart:
+        """Look."""
+        return picture
+
+    agent = Agent(model, tools=[look], store=str(tmp_path / "media.db"))
+    agent.generate_sync(["What is it?", picture], run_id="r")
 
     text = replayed("r", store=str(tmp_path / "media.db"))
 
     assert "What is it? [image 'a.png' of type 'image/png']" in text
+    assert "content=[image 'a.png' of type 'image/png']" in text
 
 
 def test_upto_prints_an_earlier_state() -> None:
@@ -209,3 +217,14 @@ def test_a_denied_call_has_the_rule_or_person_that_denied_it() -> None:
         ("c1.0", ""),
         ("c1.1", ""),
     ]
+
+
+def test_the_end_of_a_child_shows_its_tokens_in_words() -> None:
+    """The whole account of a child is in --json; in a line it hides what the child said."""
+    run_id = parked("team")
+    shown("resume", run_id, "--approve", "always", *STORE)
+
+    (line,) = [one for one in shown("replay", run_id, *STORE).splitlines() if "ChildEnded" in one]
+
+    assert line.endswith("payer content=It is paid., end_reason=completed · 28 tokens"), line
+    assert '"spent":' in shown("replay", run_id, *STORE, "--json")

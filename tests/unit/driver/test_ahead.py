@@ -9,7 +9,7 @@ import pytest
 
 from graphloop import Agent, Tool, ToolContext
 from graphloop.events import Event
-from graphloop.parts.parts import ToolCallPart
+from graphloop.parts.kinds import ToolCallPart
 from graphloop.replay import replay
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel

@@ -146,7 +146,14 @@ async def test_an_observer_sees_a_run_that_its_reader_leaves() -> None:
     assert 1 == len(eye.rested)
 
 
-@pytest.mark.parametrize("wrong", [7, "text", [object()], [Eye]])
+class Late:
+    """An observer whose method is a coroutine function, which a run never awaits."""
+
+    async def see(self, *_: object) -> None:
+        """Note nothing."""
+
+
+@pytest.mark.parametrize("wrong", [7, "text", [object()], [Eye], [Late()]])
 def test_an_observer_without_see_is_refused(wrong: Any) -> None:
     """A class in place of its instance would fail at each step of each run."""
     with pytest.raises(ConfigError, match=r"`watch.*Fix: "):

@@ -50,6 +50,15 @@ def test_a_child_that_nobody_has_seen_waits_for_nothing_that_is_known() -> None:
     assert [] == pending(waiting("r", StartRun(1, "c0.1", "kid", "", ())))
 
 
+def test_a_log_of_a_question_does_not_let_its_readers_approve_it() -> None:
+    """Whoever has the token can answer."""
+    (found,) = pending(waiting("r", QUESTION), secret=b"s")
+
+    assert found.token
+    assert found.token not in repr(found)
+    assert found.token not in repr(found.approve())
+
+
 def test_a_call_that_may_have_happened_is_another_question() -> None:
     """What approved it the first time must not approve it the second (E15, E19)."""
     run = waiting("r", AGAIN)

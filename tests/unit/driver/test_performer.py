@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Mapping
 
 import pytest
@@ -326,7 +325,7 @@ def evolve_ports(**changes: object) -> Ports[None]:
     ports: Ports[None] = Ports(
         store=MemoryStore(), models={}, toolbox=Toolbox(TOOLS), clock=lambda: 5.0
     )
-    return dataclasses.replace(ports, **wrong(changes))
+    return evolve(ports, **wrong(changes))
 
 
 def test_open_calls_are_answered_by_what_came_with_the_conversation() -> None:

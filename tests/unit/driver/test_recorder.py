@@ -73,7 +73,7 @@ def recorder(store: Store, path: tuple[str, ...] = ()) -> Recorder[None]:
     """Return one of a run that has not begun, this deep below the top."""
     ports: Ports[None] = Ports(store=store, models={}, toolbox=Toolbox(), path=path)
     made = Recorder(
-        loop(), ports, None, CancelScope(), Models(ports, Performer(ports)), asks=lambda: (ASK,)
+        loop(), ports, None, CancelScope(), Models(ports, Performer(ports)), asks=lambda _: (ASK,)
     )
     made.run_id = "r"
     return made
@@ -318,7 +318,7 @@ def test_a_run_that_has_not_ended_is_parked() -> None:
     """Or has not even begun."""
     parked = "parked", (ASK,)
 
-    assert (None, (ASK,)) == released(None)
+    assert (None, ()) == released(None)
     assert parked == released(fresh())
     assert parked == released(evolve(fresh(), ending=Ending(EndReason.ERROR)))
 

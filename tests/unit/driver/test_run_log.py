@@ -59,7 +59,17 @@ async def test_a_run_writes_a_line_a_turn_and_its_end(caplog: pytest.LogCaptureF
     assert first.__dict__["seconds"] > 0
     assert [0, 1] == [one.__dict__["step"] for one in caplog.records if hasattr(one, "step")]
     assert "run r agent: completed after 2 steps, 240 tokens" in caplog.messages[-1]
+    assert ": tool_calls, 1 call, 100 + 20 tokens" in first.getMessage().replace("-", "_")
     assert {logging.INFO} == {one.levelno for one in caplog.records}
+
+
+async def test_one_step_is_not_called_steps(caplog: pytest.LogCaptureFixture) -> None:
+    """A log is read by people."""
+    with caplog.at_level("INFO", "graphloop"):
+        await agent({"text": "Hi.", "usage": {"output_tokens": 1}}).generate("Hello", run_id="r")
+
+    assert ", 0 calls, 0 + 1 tokens" in caplog.messages[-2]
+    assert "completed after 1 step, 1 token, " in caplog.messages[-1]
 
 
 async def test_a_bug_of_a_tool_reaches_the_developer(caplog: pytest.LogCaptureFixture) -> None:

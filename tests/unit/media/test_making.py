@@ -132,7 +132,9 @@ def test_fields_of_one_wire_are_kept() -> None:
         (lambda: file("data:image/png,x"), "expected 'data:<type>;base64,…', found"),
         (lambda: file("https://x"), "`media_type`: expected the type of what Url(url='https://x')"),
         (lambda: file(Path("/no/such.pdf")), "found '/no/such.pdf': No such file"),
-        (lambda: file(PDF, "pdf"), "found 'pdf'. Fix: write a type such as application/pdf"),
+        (lambda: file(PDF, "pdf"), "expected a type such as 'application/pdf', found 'pdf'"),
+        (lambda: image(PNG, "image/jpeg"), "expected 'image/png', which the first bytes tell, fo"),
+        (lambda: file(PDF, "text/csv"), "`media_type`: expected 'application/pdf', which the fir"),
         (lambda: file(wrong(5)), "expected a URL, a Path, bytes or a FileId, found int"),
     ],
 )

@@ -57,6 +57,19 @@ def test_a_reply_and_its_results_are_added_together() -> None:
     assert ((), (), ()) == (left.run.turn.calls, left.run.turn.verdicts, left.run.turn.results)
 
 
+def test_a_closed_turn_has_nothing_of_its_reply() -> None:
+    """The next turn would keep its usage, or not make a long history shorter, because of a rest."""
+    run = batch("ok")
+    turn = evolve(run.turn, asked=True, compacted=True, notes=(NOTE,), again=frozenset({0}))
+
+    for dropped in (False, True):
+        closed = entered(evolve(run, turn=evolve(turn, dropped=dropped))).run.turn
+
+        assert closed.reply is None
+        assert not any([closed.calls, closed.verdicts, closed.results, closed.notes])
+        assert not any([closed.again, closed.asked, closed.dropped, closed.compacted])
+
+
 @pytest.mark.parametrize(
     ("statuses", "count"),
     [

@@ -358,6 +358,37 @@ async def test_a_parked_child_has_a_span_below_each_span_of_its_parent() -> None
     assert seen.tree() == await of_journal(one, store)
 
 
+async def test_a_parked_run_that_is_cancelled_has_the_same_spans_in_its_journal() -> None:
+    """The three days until a person gave up are no time of a span."""
+    seen, store = Exported(), MemoryStore()
+    one = agent(seen, calls("look"), store=store, tools=[look], gate=ask("look"))
+    assert EndReason.PARKED is (await one.generate("go", run_id="r")).end_reason
+
+    assert EndReason.ABORTED is (await one.runs.cancel("r")).end_reason
+
+    first, second = seen.named("invoke_agent agent")
+    assert ["parked", "aborted"] == [
+        attributes(span)["graphloop.end_reason"] for span in (first, second)
+    ]
+    assert 1 == len(second.links)
+    assert seen.tree() == await of_journal(one, store)
+
+
+async def test_a_parked_child_that_is_cancelled_has_the_same_spans_in_its_journal() -> None:
+    """A child's driver resumes it to end it, as that of its parent does."""
+    seen, store = Exported(), MemoryStore()
+    child = Agent(ScriptedModel([calls("look"), "below"]), name="kid", tools=[look])
+    helper = child.as_tool(name="helper", description="Helps.")
+    one = agent(
+        seen, calls("helper"), tools=[helper], store=store, gate=ask("look") | allow("helper")
+    )
+    await one.generate("go", run_id="r")
+    await one.runs.cancel("r")
+
+    assert 2 == len(seen.named("invoke_agent agent"))
+    assert seen.tree() == await of_journal(one, store)
+
+
 async def test_an_iterated_run_is_one_span() -> None:
     """A caller who looks at each turn does not cut the run into pieces."""
     seen, store = Exported(), MemoryStore()

@@ -83,6 +83,10 @@ AGENTS = r"`agents\['a'\]`: expected a whole number from 1 to 1000"
     [
         (decide, {"cap": {Technical: 3}}, r"`cap`: .*\(Again, Billing, Needs\), found Technical"),
         (decide, {"cap": {Again: True}}, "the cap of 'again'.*found True"),
+        (decide, {"cap": 3}, r"`cap`: expected a mapping such as cap=\{Again: 3\}, found 3"),
+        (decide, {"cap": 0}, "`cap`: expected a mapping"),
+        (decide, {"raises": KeyError}, "`raises`: expected a mapping"),
+        (asking, {"agents": ["a"]}, "`agents`: expected a mapping"),
         (decide, {"capped": Billing}, "found no `cap`"),
         (decide, {"cap": {Again: 3}, "capped": Again}, "found a cap of Again itself"),
         (decide, {"cap": {Again: 3}, "capped": Needs}, "cannot be made without arguments"),

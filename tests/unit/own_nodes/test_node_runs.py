@@ -192,6 +192,7 @@ def test_each_visit_has_an_idempotency_key_of_its_own() -> None:
 
 
 def test_a_context_takes_what_people_could_have_said() -> None:
+    assert "Yes." == NodeContext(answer="Yes.").answer, "a test gives what a function reads"
     context = NodeContext.of(fresh(), "f")
     context.tell("a")
 

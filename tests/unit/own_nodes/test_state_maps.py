@@ -302,6 +302,20 @@ def test_a_field_that_the_state_lacks_is_refused_with_the_nearest(
 
 
 @pytest.mark.parametrize(
+    "make",
+    [
+        lambda: map_over("w", 3, items="questions", into="style"),
+        lambda: parallel("w", into="style"),
+    ],
+)
+def test_a_field_that_holds_no_list_is_refused_before_any_agent_has_worked(
+    make: Callable[[], Any],
+) -> None:
+    with pytest.raises(ConfigError, match=r"`into`: expected a field that holds a list .*'style'"):
+        graph_of(make())
+
+
+@pytest.mark.parametrize(
     ("make", "found"),
     [
         (lambda: map_over("w", 3, items="questions"), "give `into` the field"),

@@ -9,16 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphloop.agent.final_answer import Output
+from graphloop.parts.kinds import ObjectDelta, Part, StepFinish, StepRetry, StepStart
 from graphloop.parts.objects import ObjectView
-from graphloop.parts.parts import (
-    ObjectDelta,
-    Part,
-    StepFinish,
-    StepRetry,
-    StepStart,
-    TextDelta,
-)
-from graphloop.providers import ToolCallDelta
+from graphloop.providers import TextDelta, ToolCallDelta
 from graphloop.values import FinishReason, Usage
 
 FINISH = StepFinish(0, FinishReason.STOP, Usage())

@@ -7,7 +7,7 @@ from typing import get_args
 
 import msgspec
 
-from graphloop.parts.parts import (
+from graphloop.parts.kinds import (
     BudgetExceeded,
     CompactionPart,
     ErrorPart,

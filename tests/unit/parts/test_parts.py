@@ -29,18 +29,15 @@ from graphloop.nodes.model_call import ModelCall
 from graphloop.nodes.retrying import Retrying
 from graphloop.outcomes import Accepted, Answered, Final, Outcome, Rejected
 from graphloop.own_nodes.compose import parallel
-from graphloop.parts.parts import (
+from graphloop.parts.kinds import (
     BudgetExceeded,
     CompactionPart,
     Cost,
-    Delta,
     MessageInjected,
     Part,
-    PartView,
     RunStart,
     StepFinish,
     StepStart,
-    TextDelta,
     ToolApprovalRequest,
     ToolCallPart,
     ToolResultPart,
@@ -48,7 +45,9 @@ from graphloop.parts.parts import (
     VerifyPart,
     finish_of,
 )
+from graphloop.parts.parts import PartView
 from graphloop.policy.approvals import Approval
+from graphloop.providers import Delta, TextDelta
 from graphloop.replay import replay_steps
 from graphloop.run import EndReason
 from graphloop.spending import Budget

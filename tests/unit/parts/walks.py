@@ -24,7 +24,8 @@ from graphloop.events import (
     ToolReturned,
 )
 from graphloop.graph import NodeGraph
-from graphloop.parts.parts import Part, PartView
+from graphloop.parts.kinds import Part
+from graphloop.parts.parts import PartView
 from graphloop.run import Run
 from graphloop.spending import Spent
 from graphloop.step import Step, begin, step

@@ -124,6 +124,11 @@ def test_a_function_that_asks_a_person_approves_by_accepted() -> None:
 
     assert codes({**ways, confirm: {Accepted: publish, ...: END}}) == []
     assert codes({**ways, confirm: {Rejected: publish, ...: END}}) != []
+    unasked = Graph("desk", PREPARE, {**TURN, APPEND: {Final: publish, ...: END}})
+    fixes = [found.fix for found in unasked.check().findings if found.code == "GL2"]
+    assert ["a function that asks a person and returns `Accepted`" in fix for fix in fixes] == [
+        True
+    ]
 
 
 def test_a_gate_before_a_node_that_acts_is_enough() -> None:

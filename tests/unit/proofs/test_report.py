@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from graphloop import Agent
 from graphloop.errors import GraphError, Problem
+from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.report import (
     PROPERTIES,
     Finding,
@@ -16,6 +20,7 @@ from graphloop.proofs.report import (
     suppress,
     suppression_of,
 )
+from graphloop.testing import ScriptedModel
 
 FINDING = Finding(
     "GL1",
@@ -39,6 +44,17 @@ def test_every_property_is_in_exactly_one_place() -> None:
 
     assert {*PROPERTIES} - {"GL1", "GL4", "GL6"} == {*report.proven}
     assert (OPEN,) == report.unknown
+
+
+def test_a_finding_at_a_node_of_the_library_does_not_send_its_reader_there() -> None:
+    """The fault is in the user's table, and no line of the library mends it."""
+    place = ProofGraph(Agent(ScriptedModel([])).graph).definition_of("gate")
+
+    shown = str(replace(FINDING, location=place))
+
+    assert place is not None
+    assert "defined:" not in shown
+    assert "defined: own.py:3" in str(FINDING)
 
 
 def test_a_report_shows_every_kind_of_result() -> None:

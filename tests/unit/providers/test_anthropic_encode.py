@@ -14,6 +14,7 @@ from graphloop.values import (
     ToolCall,
     ToolResult,
     UserMessage,
+    evolve,
 )
 from tests.anthropic_talk import HELLO, WIRE, content, result, sent, turn
 
@@ -146,6 +147,22 @@ def test_parts_of_users_and_tools_have_their_blocks() -> None:
 
     assert messages[0]["content"] == blocks
     assert messages[2]["content"][0]["content"] == blocks
+
+
+def test_text_files_are_documents_with_their_name() -> None:
+    """The name is all that tells the model that a text is a table."""
+    table = MediaPart("text/csv", Inline("ä,b".encode()), "t.csv", '{"citations":{"enabled":true}}')
+
+    assert sent(UserMessage((table,)))[0]["content"] == [
+        {
+            "type": "document",
+            "source": {"type": "text", "media_type": "text/plain", "data": "ä,b"},
+            "title": "t.csv",
+            "citations": {"enabled": True},
+        }
+    ]
+    with pytest.raises(ConfigError, match=r"'t.csv' .*: expected text in UTF-8, found .* Fix: "):
+        sent(UserMessage((evolve(table, source=Inline(b"\xe4,b")),)))
 
 
 def test_a_turn_of_this_wire_goes_back_as_it_came() -> None:

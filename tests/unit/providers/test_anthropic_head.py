@@ -3,10 +3,20 @@
 import json
 
 import pytest
+from anthropic.types import ToolParam
+from pydantic import TypeAdapter
 
 from graphloop.errors import ConfigError
 from graphloop.providers.anthropic.wire import AnthropicMessages
-from graphloop.values import ModelRequest, OutputSpec, Settings, SystemMessage, ToolChoice, ToolSpec
+from graphloop.values import (
+    ModelRequest,
+    OutputSpec,
+    Settings,
+    SystemMessage,
+    ToolChoice,
+    ToolSpec,
+    evolve,
+)
 from tests.anthropic_talk import HELLO, WEATHER, WIRE, body
 
 ANY_NUMBER = Settings()
@@ -147,6 +157,44 @@ def test_a_tool_of_the_provider_is_sent_by_its_own_definition() -> None:
 
     assert f'"tools":[{SEARCH.definition},{{"name":"get_weather",' in whole
     assert json.loads(whole)["tool_choice"] == {"type": "tool", "name": "web_search"}
+
+
+OPTIONS = {
+    "cache_control": {"type": "ephemeral", "ttl": "1h"},
+    "defer_loading": True,
+    "allowed_callers": ["code_execution_20250825"],
+    "strict": True,
+    "input_examples": [{"city": "Oslo"}],
+    "eager_input_streaming": True,
+}
+
+
+def test_a_function_s_own_fields_are_those_that_anthropic_publishes() -> None:
+    """A long list of tools is cached, loaded when it is searched, or called by code."""
+    tool = evolve(WEATHER, definition=json.dumps(OPTIONS))
+
+    sent = body(ModelRequest((HELLO,), (tool,)))["tools"][0]
+
+    published: TypeAdapter[object] = TypeAdapter(ToolParam)
+    assert json.loads(published.dump_json(published.validate_python(sent))) == sent
+    assert {name: sent[name] for name in OPTIONS} == OPTIONS
+
+
+@pytest.mark.parametrize(
+    ("definition", "says"),
+    [
+        ('{"cache_controll":{}}', "Did you mean 'cache_control'"),
+        ('{"defer_loading":1}', "defer_loading: expected true or false, found 1"),
+        ('{"cache_control":true}', "cache_control: expected an object"),
+        ('{"allowed_callers":{}}', "allowed_callers: expected an array"),
+    ],
+)
+def test_a_field_that_this_wire_does_not_take_is_refused(definition: str, says: str) -> None:
+    """Before the request, with the field and what it takes."""
+    tool = evolve(WEATHER, definition=definition)
+
+    with pytest.raises(ConfigError, match=says):
+        WIRE.check_tool(tool)
 
 
 @pytest.mark.parametrize("definition", ["", "[]", "{"])

@@ -129,7 +129,11 @@ def broken(error: Exception) -> str:
 @pytest.mark.parametrize(
     ("function", "kind", "says"),
     [
-        (partial(broken, OSError("vault")), AuthenticationFailed, "api_key: .* found OSError. Fix"),
+        (
+            partial(broken, OSError("vault")),
+            AuthenticationFailed,
+            "api_key: .* found OSError. Fix: .* line [0-9]+ of test_endpoint.py, broken",
+        ),
         (partial(broken, httpx.ReadError("x")), AuthenticationFailed, "found ReadError"),
         (lambda: None, ConfigError, "found NoneType"),
         (lambda: "", ConfigError, "found an empty text"),
@@ -140,7 +144,7 @@ def broken(error: Exception) -> str:
 async def test_a_function_without_a_key_is_told_before_a_request(
     function: Callable[[], str], kind: type[Exception], says: str
 ) -> None:
-    """The cause of the error is the function's own."""
+    """The error names the class of the function's own error, and its place."""
     async with WireServer() as server:
         talk = Talk(server)
         talk.endpoint = Endpoint(server.url, function)

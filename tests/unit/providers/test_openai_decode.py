@@ -12,8 +12,10 @@ from graphloop.errors import (
     ProviderError,
     StreamTruncated,
 )
+from graphloop.media import Inline, MediaPart, Url
 from graphloop.providers.base import (
     Delta,
+    MediaDelta,
     ReasoningDelta,
     ServerEvent,
     TextDelta,
@@ -45,6 +47,8 @@ HM = CHAT_REASONING["reasoning"]
 HALF, OTHER_HALF = "\ud83d", "\udc69"
 WHOLE = {"role": "assistant", "content": "Yes"}
 CALL = fragment(0, "a", "f", "{}")
+DRAWN = {"type": "image_url", "index": 0, "image_url": {"url": "data:image/png;base64,aGk="}}
+LINKED = {"type": "image_url", "image_url": {"url": "https://x/a.png"}}
 THINKING = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}
 
 # Each stream, the deltas that it shows (None: not looked at) and the parts of its reply.
@@ -53,6 +57,16 @@ STREAMS: dict[str, tuple[tuple[ServerEvent, ...], list[Delta] | None, tuple[obje
         (chunk({"role": "assistant", "content": None}), say("Hel"), say("lo")),
         [TextDelta("Hel"), TextDelta("lo")],
         (TextPart("Hello"),),
+    ),
+    "OpenRouter sends pictures whole, beside the text": (
+        (say("A "), chunk({"content": "", "images": [DRAWN, LINKED]}), say("fox")),
+        [TextDelta("A "), MediaDelta(0, "image/png", "aGk="), TextDelta("fox")],
+        (
+            TextPart("A "),
+            MediaPart("image/png", Inline(b"hi"), extra='{"index":0}'),
+            MediaPart("image/*", Url("https://x/a.png")),
+            TextPart("fox"),
+        ),
     ),
     "OpenAI begins with an empty text": (
         (chunk({"role": "assistant", "content": ""}), say("Hello")),
@@ -461,3 +475,21 @@ def test_an_error_amid_text_is_an_error() -> None:
 def test_usage_means_the_same_as_on_every_wire(usage: dict[str, object], expected: Usage) -> None:
     """Input excludes what a cache gave, output includes reasoning; servers differ."""
     assert expected == reply(event({"choices": [], "usage": usage}), DONE).usage
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "a.png",
+        {"type": "image_url"},
+        {"type": "image_url", "image_url": {"url": "data:image/png,hi"}},
+        {"type": "image_url", "image_url": {"url": "data:text/plain;base64,aGk="}},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,a"}},
+    ],
+)
+def test_a_picture_of_another_form_is_kept_as_it_came(image: object) -> None:
+    """It goes back unchanged, like each field that the wire does not know."""
+    answer = reply(say("A fox"), chunk({"images": [image]}, "stop"), DONE)
+
+    assert (TextPart("A fox"),) == answer.message.parts
+    assert {"images": [image]} == json.loads(answer.message.extra)

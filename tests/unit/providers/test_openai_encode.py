@@ -143,6 +143,43 @@ def test_two_forms_of_one_answer_are_refused() -> None:
         with_settings(options, output=OutputSpec("answer", SCHEMA))
 
 
+STRICT = ToolSpec(
+    "get_weather",
+    "Current weather.",
+    '{"type":"object","properties":{},"required":[],"additionalProperties":false}',
+    definition='{"strict":true}',
+)
+
+
+def test_a_function_s_own_fields_are_sent_with_it() -> None:
+    """The server keeps the model to the schema where it can."""
+    sent = body(ModelRequest((QUESTION,), (STRICT,)))["tools"][0]["function"]
+
+    assert list(sent) == ["name", "description", "parameters", "strict"]
+    assert sent["strict"] is True
+
+
+@pytest.mark.parametrize(
+    ("definition", "parameters", "says"),
+    [
+        ('{"cache_control":{}}', "{}", r"knows \(strict\), found 'cache_control'.* Fix"),
+        ('{"strikt":true}', "{}", r"Did you mean 'strict'"),
+        ('{"strict":"yes"}', "{}", r"strict: expected true or false, found 'yes'"),
+        ('{"strict":true}', '{"type":"object"}', r"strict: expected parameters .* Fix"),
+    ],
+)
+def test_a_field_that_this_wire_does_not_take_is_refused(
+    definition: str, parameters: str, says: str
+) -> None:
+    """The server would ignore it, or answer 400 in the middle of a run."""
+    tool = ToolSpec("f", "", parameters, definition=definition)
+
+    with pytest.raises(ConfigError, match=f"tool 'f': provider_options.*{says}"):
+        OpenAIChat("m").check_tool(tool)
+    with pytest.raises(ConfigError, match=f"tool 'f': provider_options.*{says}"):
+        body(ModelRequest((QUESTION,), (tool,)))
+
+
 def test_a_providers_tool_is_refused_before_sending() -> None:
     """Dropped in silence, the model would make up what it should have looked up."""
     tool = ToolSpec("web_search", "", "", kind="provider", definition='{"type":"web_search"}')

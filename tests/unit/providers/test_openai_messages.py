@@ -13,6 +13,7 @@ from graphloop.providers.openai_chat.messages import THINKING_EXTRA
 from graphloop.providers.openai_chat.wire import OpenAIChat, ReasoningReturn
 from graphloop.run import History
 from graphloop.values import (
+    AssistantMessage,
     Message,
     ModelRequest,
     ReasoningPart,
@@ -189,6 +190,20 @@ def test_images_and_files_of_a_user_become_content_parts() -> None:
         },
     ]
     assert found[1]["content"] == ""
+
+
+def test_a_models_own_pictures_go_back_only_to_this_wire() -> None:
+    """The model continues from what it has drawn; another wire would refuse the field."""
+    drawn = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}, "index": 0}
+    part = MediaPart("image/png", Inline(b"hi"), extra='{"index":0}')
+    own = AssistantMessage((TextPart("A fox."), part), "openai")
+
+    found = sent(own, QUESTION, evolve(own, wire="another"))
+
+    assert found[0] == {"role": "assistant", "content": "A fox.", "images": [drawn]}
+    assert found[2] == {"role": "assistant", "content": "A fox."}
+    both = sent(evolve(own, extra='{"images":["unknown"]}'))
+    assert [drawn, "unknown"] == both[0]["images"]
 
 
 def test_images_of_results_follow_the_whole_batch() -> None:

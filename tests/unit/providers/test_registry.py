@@ -15,17 +15,10 @@ from graphloop.errors import ConfigError, ScriptError
 from graphloop.providers.base import ServerEvent
 from graphloop.providers.finish_words import FinishWord
 from graphloop.providers.http import HttpProvider
-from graphloop.providers.registry import (
-    OPENAI_CHAT,
-    SERVICES,
-    SPEAK_CHAT,
-    Service,
-    resolve,
-    service_of,
-    usual_model,
-)
+from graphloop.providers.registry import SPEAK_CHAT, resolve
 from graphloop.providers.retries import Retries
 from graphloop.providers.script import ScriptedModel
+from graphloop.providers.services import OPENAI_CHAT, SERVICES, Service, service_of, usual_model
 from graphloop.providers.timeouts import Timeouts
 from graphloop.values import FinishReason, ModelRequest, Reply, Settings, UserMessage
 from tests.echo_wire import EchoWire
@@ -47,6 +40,13 @@ CHAT = sse(
         ("openai:m", {"OPENAI_API_KEY": "key-1"}, "https://api.openai.com/v1"),
         ("openai:a/m:free", {"OPENAI_BASE_URL": LOCAL}, LOCAL),
         ("anthropic:m", {"ANTHROPIC_BASE_URL": LOCAL}, LOCAL),
+        ("ollama:m", {}, "http://localhost:11434/v1"),
+        ("ollama:m", {"OLLAMA_BASE_URL": LOCAL}, LOCAL),
+        (
+            "azure:m",
+            {"AZURE_OPENAI_ENDPOINT": "https://a.openai.azure.com/", "AZURE_OPENAI_API_KEY": "k"},
+            "https://a.openai.azure.com/openai/v1",
+        ),
     ],
 )
 def test_a_name_and_the_usual_environment_make_a_provider(
@@ -178,8 +178,8 @@ def test_a_provider_is_taken_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        ("antropic:m", r"'anthropic:NAME', 'openai:NAME', .*'script:PATH'.*mean 'anthropic'\?"),
-        ("claude-opus", r"expected a provider or one of .*, found 'claude-opus'\. Fix"),
+        ("antropic:m", r"'script:PATH', .*anthropic, openai, .*mean 'anthropic'\?"),
+        ("claude-opus", r"expected a provider, .*, found 'claude-opus'\. Fix"),
         ("openai", r"found 'openai'\. The name is empty"),
         ("openai:", r"found 'openai:'\. The name is empty"),
         ("script:", r"found 'script:'\. The name is empty"),
@@ -187,6 +187,8 @@ def test_a_provider_is_taken_as_it_is() -> None:
         ("google:gemini", r"found 'google:gemini'.*model='openai:gemini', base_url='https:"),
         ("anthropic:m", r"ANTHROPIC_API_KEY.*api_key=.*script:"),
         ("openai:m", r"OPENAI_API_KEY.*api_key=.*script:"),
+        ("groq:m", r"GROQ_API_KEY.*api_key=.*script:"),
+        ("azure:m", r"environment variable AZURE_OPENAI_ENDPOINT .*base_url="),
     ],
 )
 def test_a_model_that_cannot_be_asked_is_refused_with_a_way_out(model: str, says: str) -> None:
@@ -216,7 +218,7 @@ def test_the_registry_imports_no_wire_and_no_httpx() -> None:
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
 
     assert told.stdout.decode().strip() == str(
-        ["graphloop.providers.base", "graphloop.providers.registry"]
+        ["graphloop.providers.base", "graphloop.providers.services", "graphloop.providers.registry"]
     )
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import pytest
@@ -66,6 +69,98 @@ def test_a_gateway_may_change_the_ids(name: str) -> None:
         (one.id, one.name, one.arguments) for one in plain.message.calls
     ]
     assert len(changed.message.parts) == len(plain.message.parts)
+
+
+def without(events: Sequence[JsonObject], *fields: str) -> list[JsonObject]:
+    """Return events that say nothing of these fields, neither themselves nor in their items."""
+    kept: list[JsonObject] = []
+    for event in events:
+        changed = {key: value for key, value in event.items() if key not in fields}
+        for place in ("item", "response"):
+            if place in changed:
+                (changed[place],) = without([changed[place]], *fields)
+        if "output" in changed:
+            changed["output"] = without(changed["output"], *fields)
+        kept.append(changed)
+    return kept
+
+
+@pytest.mark.parametrize("name", ITEMS)
+@pytest.mark.parametrize("form", ["openai", "new ids", "last event"])
+@pytest.mark.parametrize("fields", [("id", "item_id", "output_index"), ("output_index",)])
+@pytest.mark.parametrize("ends", ["each item", "the stream"])
+def test_an_item_that_nothing_names_comes_once(
+    name: str, form: Form, fields: tuple[str, ...], ends: str
+) -> None:
+    """A call that comes twice runs twice, and a payment is paid twice."""
+    events = without(stream(ITEMS[name], form), *fields)
+    if form == "new ids" and "id" not in fields:
+        # Deltas then belong to the latest item.
+        events = without(events, "item_id")
+    if ends == "the stream":
+        events = [one for one in events if one["type"] != "response.output_item.done"]
+    plain = said(*stream(ITEMS[name]))[1].message
+
+    found = said(*events)[1].message
+
+    assert found.text == plain.text
+    assert [(one.id, one.name, one.arguments) for one in found.calls] == [
+        (one.id, one.name, one.arguments) for one in plain.calls
+    ]
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_an_event_that_comes_twice_is_taken_once(name: str) -> None:
+    """Gateways send the beginning and the end of an item again."""
+    events = [
+        one
+        for event in stream(ITEMS[name])
+        for one in [event] * (2 if event["type"].startswith("response.output_item.") else 1)
+    ]
+
+    assert said(*events)[1] == said(*stream(ITEMS[name]))[1]
+
+
+@pytest.mark.parametrize("name", ITEMS)
+@pytest.mark.parametrize("form", ["openai", "llama", "no output"])
+def test_a_lost_event_is_an_error_or_does_no_harm(name: str, form: Form) -> None:
+    """A payment of 100 whose last digit is lost is not a payment of 10."""
+    plain, events = said(*stream(ITEMS[name]))[1], stream(ITEMS[name], form)
+    for lost, event in enumerate(events):
+        if form == "no output" and event["type"] == "response.output_item.done":
+            continue  # Nothing else tells of this item then.
+        try:
+            _, reply = said(*events[:lost], *events[lost + 1 :])
+        except ProviderError:
+            continue
+        assert reply.message.text == plain.message.text
+        assert reply.message.calls == plain.message.calls
+        assert reply.finish_reason is plain.finish_reason
+
+
+def test_deltas_without_any_item_are_no_empty_answer() -> None:
+    """The words came, but the reply would hold none of them."""
+    events = [
+        event
+        for event in stream(ITEMS["text"], "no output")
+        if not event["type"].startswith("response.output_item.")
+    ]
+
+    with pytest.raises(StreamTruncated, match="expected the items of the reply"):
+        said(*events)
+
+
+def test_a_gateway_may_write_arguments_in_another_way() -> None:
+    """White space and the order of keys say nothing."""
+    events = stream([call("fc_1", "call_a", "pay", '{"amount": 100, "to": "é"}')], "llama")
+    again = call("fc_1", "call_a", "pay", '{"to":"\\u00e9","amount":100}')
+    for event in events:
+        if event["type"] == "response.output_item.done":
+            event["item"] = again
+
+    (made,) = said(*events)[1].message.calls
+
+    assert made.arguments == '{"amount": 100, "to": "é"}'
 
 
 @pytest.mark.parametrize("name", ITEMS)
@@ -159,6 +254,41 @@ def test_the_server_tells_what_its_tools_do() -> None:
         MediaDelta(0, "image/png", "cA==", preview=True),
         MediaDelta(0, "image/png", "iVBORw0KGgogcGl4ZWw="),
     ]
+
+
+def test_each_run_of_the_server_s_tools_has_a_number_of_its_own() -> None:
+    """A page keeps a line for each number; a picture must not take the line of a search."""
+    items = [*ITEMS["cited"][:1], *ITEMS["picture"][:1], {**ITEMS["cited"][0], "id": "ws_2"}]
+
+    shown, _ = said(*stream(items))
+
+    names = {(one.index, one.name) for one in shown if isinstance(one, ProviderToolDelta)}
+    assert names == {(0, "web_search"), (1, "image_generation"), (2, "web_search")}
+    assert {one.index for one in shown if isinstance(one, MediaDelta)} == {0}
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_the_work_for_an_item_does_not_grow_with_the_items_before(begins: bool) -> None:
+    """A hostile server must not hold all runs of a process by a reply of many small items."""
+
+    def work(count: int) -> int:
+        """Return the number of function calls that a reply of `count` tool calls takes."""
+        items = [without([call("", f"call_{at}", "pay", {})], "id")[0] for at in range(count)]
+        begun = [{"type": "response.output_item.added", "item": one} for one in items]
+        done = [{"type": "response.output_item.done", "item": one} for one in reversed(items)]
+        events = [*(begun if begins else ()), *done, stream(())[-1]]
+        blobs = [json.dumps(event).encode() for event in events]
+        calls: Counter[str] = Counter()
+        decoder = WIRE.decoder()
+        sys.setprofile(lambda _, event, __: calls.update((event,)))
+        for blob in blobs:
+            decoder.feed(ServerEvent("", blob))
+        reply = decoder.reply()
+        sys.setprofile(None)
+        assert len(reply.message.calls) == count
+        return calls["call"] + calls["c_call"]
+
+    assert work(800) < 5 * work(200)
 
 
 def test_a_failed_tool_of_the_server_is_told() -> None:

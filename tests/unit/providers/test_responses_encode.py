@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from graphloop.errors import ConfigError
-from graphloop.media import Inline, MediaPart
+from graphloop.media import Inline, MediaPart, Url
 from graphloop.providers.openai_responses.server_tools import (
     openai_code_interpreter,
     openai_file_search,
@@ -292,3 +292,11 @@ def test_reasoning_that_nothing_follows_is_not_sent() -> None:
     cut = AssistantMessage((ReasoningPart("hm", "signed"),), "openai-responses")
 
     assert asked(GO, cut, GO)["input"] == [{"role": "user", "content": "Go."}] * 2
+
+
+def test_a_picture_of_the_model_without_its_bytes_is_refused() -> None:
+    """The caller may have written the message; the wire has no form for it."""
+    drawn = AssistantMessage((MediaPart("image/png", Url("https://x/a.png")),), "openai-responses")
+
+    with pytest.raises(ConfigError, match="a reply of the model: expected media that the wire"):
+        asked(GO, drawn)

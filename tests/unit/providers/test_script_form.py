@@ -91,6 +91,8 @@ def test_deltas_are_the_pieces_of_the_text() -> None:
         ({"calls": [{"name": "x", "arguments": 5}]}, r"got `int` - at .*arguments`"),
         ({"calls": [{"name": "x", "arguments": {"a": {1}}}]}, r"expected JSON values, found"),
         ({"finish_reason": "stopped"}, r"Invalid enum value 'stopped' - at `\$.finish_reason`"),
+        ({"media": ["a.png"]}, r"here, media\[0\]: `source`: expected a URL, found 'a.png'"),
+        ({"media": ["data:image/png,x"]}, r"here, media\[0\]: `source`: expected 'data:<type>"),
         ({"usage": {"tokens": 5}}, r"usage: expected counts of 0 or more of"),
         ({"usage": {"input_tokens": -1}}, r"usage: expected counts of 0 or more"),
         ({"usage": {"input_tokens": True}}, r"Expected `int`, got `bool`"),

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphloop.errors import StoreError
-from graphloop.events import Event, Setup, Started
+from graphloop.events import Event, Setup, Started, ToolReturned
 from graphloop.media import Inline, MediaPart
 from graphloop.stores.blobs import INLINE_BYTES_MAX, BlobFiles, attached, detached
 from graphloop.stores.codec import Codec
@@ -20,6 +20,15 @@ from graphloop.values import TextPart, ToolResult, UserMessage
 from tests.strategies import events
 
 LARGE = INLINE_BYTES_MAX + 1
+DIGITS = b"608b801060d579a7b659a01755259a13dec8853b97d3d8062763c97ffac6ddae"
+LINE = (
+    b'{"crc":"b790ddec","blobs":["sha256:'
+    + DIGITS
+    + b'"],"v":1,"seq":5,"event":{"type":"ToolReturned","at":1.0,"effect":3,'
+    b'"content":[{"type":"media","media_type":"image/png","source":{"type":"inline","data":"sha256:'
+    + DIGITS
+    + b'"}}]}}'
+)
 
 
 def asked(*media: bytes, text: str = "look") -> Event:
@@ -62,6 +71,17 @@ def test_a_line_with_a_reference_has_this_form() -> None:
     assert [digest] == line["blobs"] == [*blobs]
     part = line["event"]["messages"][0]["content"][1]
     assert {"type": "inline", "data": digest} == part["source"]
+
+
+def test_a_line_with_a_reference_stays_as_it_was_first_written() -> None:
+    """Journals outlive the version that wrote them."""
+    event = ToolReturned(1.0, 3, (MediaPart("image/png", Inline(b"a" * LARGE)),))
+    blobs: dict[str, bytes] = {}
+
+    assert LINE == Codec().encode(5, event, blobs)
+    assert (5, event) == Codec().decode(
+        LINE, {Inline(b"a" * LARGE).digest: b"a" * LARGE}.__getitem__
+    )
 
 
 @dataclass

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from graphloop import Graph, tool
+from graphloop.conversation import BLOCKED_NOTE
 from graphloop.effects import CallModel, Effect
 from graphloop.events import CallbackReturned, Changes, Event, Setup, Started, Steered
-from graphloop.node_protocol import Kind, Node, Reaction, Wait
+from graphloop.node_protocol import Kind, Leave, Node, Reaction, Wait
 from graphloop.nodes import Retrying
-from graphloop.outcomes import Compacted, Outcome
+from graphloop.outcomes import Blocked, Compacted, Outcome
 from graphloop.run import History, Run, evolve
 from graphloop.testing.conversations import rewritten, unpaired
 from graphloop.testing.fuzzing import fuzz
@@ -188,6 +189,31 @@ def test_who_may_change_the_conversation_may() -> None:
     ]
     for subject, trace in allowed:
         assert [] == list(rewritten(subject, trace))
+
+
+@pytest.mark.parametrize(
+    ("after", "codes"),
+    [
+        ((UserMessage(BLOCKED_NOTE), said("x")), []),
+        ((UserMessage(BLOCKED_NOTE),), ["past"]),
+        ((ANOTHER, said("x")), ["past"]),
+        ((UserMessage("a"), said(BLOCKED_NOTE)), ["past"]),
+    ],
+    ids=["note", "gone", "other", "answer"],
+)
+def test_a_screen_that_blocks_only_takes_messages_of_the_user(
+    after: tuple[Message, ...], codes: list[str]
+) -> None:
+    """A note stands in the place of each, and what a model has said stays."""
+    plain = CallbackReturned(1.0, 1, Changes())
+    subject, trace = two_moves(plain, before=(UserMessage("a"), said("x")), after=after)
+    first, second = trace.steps
+    (move,) = second.moves
+    blocked = replace(move, reaction=Leave(move.run, Blocked()))
+
+    found = rewritten(subject, Trace((first, replace(second, moves=(blocked,)))))
+
+    assert codes == [one.code for one in found]
 
 
 def test_a_retrying_node_takes_back_only_its_own_messages() -> None:

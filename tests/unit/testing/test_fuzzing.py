@@ -229,3 +229,17 @@ def test_every_outcome_that_an_agent_s_options_allow_is_seen() -> None:
 
     assert report.ok, str(report)
     assert {"compact.failed"} >= set(report.coverage.unseen)
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_every_verdict_of_a_screen_is_seen(parallel: bool) -> None:
+    """A fuzzer whose judges give no verdict tries nothing of what comes after them."""
+    judge = Agent(ScriptedModel(()), name="judge", output_type=bool)
+    agent = Agent(ScriptedModel(()), screen=[bool, judge], screen_in_parallel=parallel)
+
+    report = fuzz(agent, seeds=300)
+
+    assert report.ok, str(report)
+    node = "model_call" if parallel else "screen"
+    assert all(report.coverage.edges[node, way] for way in ("blocked", "failed", "aborted"))
+    assert all(report.coverage.nodes[name] for name in ("model_call", "verify", "append"))

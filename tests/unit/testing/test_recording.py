@@ -11,9 +11,10 @@ import pytest
 
 from graphloop import Agent, tool
 from graphloop.errors import ConfigError, ProviderError, RateLimited, ScriptError
-from graphloop.providers import Retries, ScriptedModel
+from graphloop.media import Inline, MediaPart, Url
+from graphloop.providers import MediaDelta, Retries, ScriptedModel
 from graphloop.testing import recorded, refuse_requests
-from graphloop.values import Usage
+from graphloop.values import AssistantMessage, FinishReason, Reply, TextPart, Usage
 from tests.wire_server import Answer, WireServer, json_answer, sse
 
 NONE: dict[str, object] = {}
@@ -75,6 +76,25 @@ async def test_no_key_header_or_provider_option_is_in_a_recording(tmp_path: Path
 
     assert "AuthenticationFailed" in path.read_text("utf-8")
     assert "canary" not in path.read_text("utf-8")
+
+
+async def test_pictures_of_the_model_are_replayed(tmp_path: Path) -> None:
+    """With the bytes that the model made, or the URL where its server keeps them."""
+    drawn = MediaPart("image/png", Inline(b"\x89PNG\r\n\x1a\n"))
+    linked = MediaPart("image/*", Url("https://x/a.png"))
+    message = AssistantMessage((TextPart("A fox."), drawn, linked))
+    live = ScriptedModel([Reply(message, FinishReason.STOP)])
+    first = await Agent(recorded(live, tmp_path / "talk.yaml")).generate("Draw a fox.")
+
+    again = Agent(recorded(live, tmp_path / "talk.yaml", mode="replay")).stream("Draw a fox.")
+    deltas = [part async for part in again.full_stream if isinstance(part, MediaDelta)]
+    result = await again.result()
+
+    (reply,) = [one for one in result.messages if isinstance(one, AssistantMessage)]
+    assert (TextPart("A fox."), drawn, linked) == reply.parts
+    assert first.text == result.text
+    assert (drawn, linked) == first.media == result.media
+    assert [MediaDelta(0, "image/png", "iVBORw0KGgo=")] == deltas
 
 
 async def test_a_failure_is_replayed_with_its_class(tmp_path: Path) -> None:
@@ -171,3 +191,5 @@ def test_what_cannot_work_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("- error: {type: Oops, message: x}", "utf-8")
     with pytest.raises(ScriptError, match="name of a ProviderError"):
         recorded("openai:m", tmp_path / "c.yaml")
+    with pytest.raises(ConfigError, match="another file, which would be lost"):
+        recorded("openai:m", tmp_path / "c.yaml", mode="record")

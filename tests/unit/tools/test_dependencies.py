@@ -146,3 +146,16 @@ def test_a_declared_type_covers_its_base_classes(
     need = DepsNeed("tool 't'", needed)
 
     assert (None if covered else need) == uncovered(declared, [need])
+
+
+async def test_a_test_calls_a_tool_with_the_deps_alone() -> None:
+    """The other facts of a call have values that name no run."""
+
+    @tool
+    async def seat(context: ToolContext[Desk]) -> Desk:
+        return context.deps
+
+    desk = Desk()
+
+    assert desk is await seat(ToolContext(deps=desk))
+    assert ToolContext("", "", "", 0, ()) == ToolContext()

@@ -460,6 +460,16 @@ def test_a_providers_tool_is_named_by_its_definition(tool: AnyTool, name: str) -
     assert tool.spec.kind == "provider"
 
 
+def test_a_function_carries_fields_of_a_provider() -> None:
+    """A copy under another name carries them, too."""
+    cached = tool(search, provider_options={"cache_control": {"type": "ephemeral"}})
+
+    for one in (cached, cached.renamed("find")):
+        assert one.spec.definition == '{"cache_control":{"type":"ephemeral"}}'
+        assert one.spec.kind == "function"
+    assert tool(search).spec.definition == ""
+
+
 def test_a_providers_tool_without_a_name_of_its_own_can_be_renamed() -> None:
     """The name is then no word of the provider."""
     tool = provider_tool({"type": "web_search"}, wire="openai-responses")
@@ -491,6 +501,7 @@ def test_a_providers_tool_without_a_name_of_its_own_can_be_renamed() -> None:
         (lambda: Tool(name="x", parameters=Query, kind="provider"), "found None"),
         (lambda: Tool(name="x", parameters=Query, definition={}), "with kind 'provider' only"),
         (lambda: Tool(name="x", parameters=Query, wire="anthropic"), "with kind 'provider' only"),
+        (lambda: tool(search, provider_options={"strict": {1}}), "provider_options is not JSON"),
         (lambda: provider_tool({}), "'name'"),
         (lambda: provider_tool({}, name="web_search"), "found {}"),
         (lambda: provider_tool({"type": 3}), "'name'"),

@@ -1,0 +1,27 @@
+"""MCP: tools of servers that speak the Model Context Protocol.
+
+Owns `stdio` and `http`, which describe a server, and `Server`, which makes graphloop tools of the
+server's tools. A connection needs the extra `mcp`; pinned definitions need no connection.
+Refuses a call of a tool whose definition has changed since the model read it.
+Start with `server.py`; `connection.py` has the life of a connection.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..lazy import front_door
+
+if TYPE_CHECKING:
+    from .definitions import Definition
+    from .server import Server, http, stdio
+    from .target import ServerOptions
+
+__all__ = ["Definition", "Server", "ServerOptions", "http", "stdio"]
+
+__getattr__ = front_door(
+    __name__,
+    {
+        ".definitions": ("Definition",),
+        ".server": ("Server", "http", "stdio"),
+        ".target": ("ServerOptions",),
+    },
+)

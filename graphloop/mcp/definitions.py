@@ -1,0 +1,101 @@
+"""Definition: a tool as an MCP server describes it, and files of pinned definitions.
+
+The fingerprint of a definition covers all that a model reads of it. A server that changes a tool
+later gets no call of it: the new text may ask the model for what no person has seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct, field
+
+from ..errors import ConfigError
+
+__all__ = ["Definition", "changes", "read_pins", "write_pins"]
+
+VERSION: Final = 1
+
+
+class Definition(Struct, frozen=True, omit_defaults=True):
+    """A tool as its MCP server describes it.
+
+    Attributes:
+        name: the server's own name of the tool.
+        description: the text for models.
+        input_schema: the JSON Schema of the arguments.
+        output_schema: the JSON Schema of structured results; None without one.
+        read_only: the server says that the tool changes nothing.
+        idempotent: the server says that a repeated call changes nothing more.
+    """
+
+    name: str
+    description: str = ""
+    input_schema: Mapping[str, object] = field(default_factory=dict[str, object])
+    output_schema: Mapping[str, object] | None = None
+    read_only: bool = False
+    idempotent: bool = False
+
+    @property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the name, the description and the schemas, in hexadecimal digits."""
+        shown = (self.name, self.description, self.input_schema, self.output_schema)
+        return sha256(msgspec.json.encode(shown, order="deterministic")).hexdigest()
+
+    def difference(self, other: Definition) -> str:
+        """Return the fields in which the fingerprint of `other` differs, as a text."""
+        fields = ("description", "input_schema", "output_schema")
+        return ", ".join(name for name in fields if getattr(self, name) != getattr(other, name))
+
+
+class _Pins(Struct, frozen=True):
+    """The content of a file of pinned definitions."""
+
+    tools: tuple[Definition, ...]
+    graphloop_mcp: int = VERSION
+
+
+def changes(before: Iterable[Definition], after: Iterable[Definition]) -> str:
+    """Return what was added, removed and changed between two lists of tools; empty for nothing."""
+    old, new = ({tool.name: tool for tool in tools} for tools in (before, after))
+    found = {
+        "added": [name for name in new if name not in old],
+        "removed": [name for name in old if name not in new],
+        "changed": [
+            f"{name} ({tool.difference(new[name])})"
+            for name, tool in old.items()
+            if name in new and new[name].fingerprint != tool.fingerprint
+        ],
+    }
+    return "; ".join(f"{what} {', '.join(names)}" for what, names in found.items() if names)
+
+
+def write_pins(tools: Sequence[Definition], path: str | Path) -> None:
+    """Write definitions to a JSON file, one field a line, so that a review shows each change."""
+    text = msgspec.json.format(msgspec.json.encode(_Pins(tuple(tools))), indent=2)
+    Path(path).write_bytes(text + b"\n")
+
+
+def read_pins(path: str | Path) -> tuple[Definition, ...]:
+    """Return the definitions of a file that `write_pins` wrote.
+
+    Raises:
+        ConfigError: the file cannot be read, or has another form.
+    """
+    fix = "Fix: write it again with `await server.pin(path)`."
+    try:
+        pins = msgspec.json.decode(Path(path).read_bytes(), type=_Pins)
+    except (OSError, msgspec.DecodeError) as error:
+        raise ConfigError(
+            f"pinned tools {str(path)!r}: expected a file of MCP definitions, found: {error}. {fix}"
+        ) from error
+    if pins.graphloop_mcp != VERSION:
+        raise ConfigError(
+            f"pinned tools {str(path)!r}: `graphloop_mcp`: expected {VERSION}, found "
+            f"{pins.graphloop_mcp}. {fix}"
+        )
+    return pins.tools

@@ -1,0 +1,353 @@
+"""Server: an MCP server, its tools as graphloop tools, and its connections.
+
+A server connects when it is first asked, once for each event loop, and again once where the
+connection has ended. Before each call it reads the server's tools anew: a tool that no longer is
+what the model read is refused. An agent closes the servers of its tools (`Agent.aclose`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, Unpack, final
+from weakref import WeakKeyDictionary
+
+from ..errors import ConfigError, ToolDefinitionError, ToolError, not_among
+from ..tools import AnyTool, Tool, ToolContext, legal_name
+from .definitions import Definition, changes, read_pins, write_pins
+from .target import Address, Command, Lost, ServerOptions, check_options
+
+if TYPE_CHECKING:
+    from httpx2 import Auth
+
+    from .connection import Connection
+
+__all__ = ["RemoteTool", "Server", "http", "stdio"]
+
+LOG: Final = logging.getLogger("graphloop.mcp")
+
+TIMEOUT_S: Final = 60.0
+
+
+def stdio(
+    command: str,
+    *args: str,
+    env: Mapping[str, str] | None = None,
+    cwd: str | Path | None = None,
+    **options: Unpack[ServerOptions],
+) -> Server:
+    """Return an MCP server that this process starts, and speaks to over its standard streams.
+
+        files = stdio("npx", "-y", "@modelcontextprotocol/server-filesystem", ".", prefix="fs_")
+        agent = Agent(model, tools=await files.tools())
+
+    Nothing starts before the server is first asked.
+
+    Args:
+        command: the program.
+        args: the program's arguments.
+        env: variables for the server; of this process it inherits only PATH, HOME and the like.
+        cwd: the directory in which the server starts.
+        options: see `ServerOptions`.
+
+    Raises:
+        ConfigError: an option has a wrong value.
+    """
+    words = (command, *args)
+    where = None if cwd is None else str(cwd)
+    return Server(Command(words, dict(env or {}), where), " ".join(words), options)
+
+
+def http(
+    url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    auth: Auth | None = None,
+    **options: Unpack[ServerOptions],
+) -> Server:
+    """Return an MCP server behind a URL (Streamable HTTP).
+
+        crm = http("https://crm.example/mcp", headers={"authorization": token}, prefix="crm_")
+
+    Args:
+        url: the server's address.
+        headers: further headers of each request, such as a key.
+        auth: an authentication of the SDK, such as its OAuth providers.
+        options: see `ServerOptions`.
+
+    Raises:
+        ConfigError: the URL is not one of HTTP, or an option has a wrong value.
+    """
+    if not url.startswith(("http://", "https://")):
+        raise ConfigError(
+            f"http: expected a URL that begins with https:// or http://, found {url!r}. Fix: write "
+            "the whole address, or use stdio(…) for a command."
+        )
+    return Server(Address(url, dict(headers or {}), auth), url.partition("?")[0], options)
+
+
+@final
+class Server:
+    """An MCP server; `stdio` and `http` make it, and all agents may share it.
+
+    Args:
+        target: where the server is.
+        title: the server's name, if the options have none.
+        options: see `ServerOptions`.
+
+    Raises:
+        ConfigError: an option is unknown or has a wrong value.
+    """
+
+    def __init__(self, target: Command | Address, title: str, options: ServerOptions) -> None:
+        check_options(options)
+        self._target, self._options = target, options
+        self.name: Final = options.get("name") or title
+        self._timeout_s = options.get("timeout_s", TIMEOUT_S)
+        self._offered: dict[str, Definition] = {}
+        self._connections: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Connection]] = (
+            WeakKeyDictionary()
+        )
+
+    def __repr__(self) -> str:
+        return f"Server({self.name!r})"
+
+    async def tools(self) -> tuple[AnyTool, ...]:
+        """Return the server's tools, as it describes them now.
+
+        Raises:
+            ConfigError: the server cannot be reached, lacks a tool that an option names, or has
+                two tools whose names become equal.
+        """
+        return self._made(await self.definitions())
+
+    async def pin(self, path: str | Path) -> None:
+        """Write the tools, as the server describes them now, to a JSON file for `pinned`.
+
+            asyncio.run(files.pin("fs.mcp.json"))
+
+        Read the file before a model does: each description is text from a stranger.
+
+        Raises:
+            ConfigError: the server cannot be reached.
+            OSError: the file cannot be written.
+        """
+        write_pins(await self.definitions(), path)
+
+    def pinned(self, path: str | Path) -> tuple[AnyTool, ...]:
+        """Return the tools of a file that `pin` wrote, without a connection.
+
+            agent = Agent(model, tools=files.pinned("fs.mcp.json"))
+
+        Graphs with these tools can be drawn and proven while the server is absent. A call of a tool
+        that the server describes differently is refused.
+
+        Raises:
+            ConfigError: the file cannot be read, or an option names a tool that it lacks.
+        """
+        return self._made(read_pins(path))
+
+    async def definitions(self) -> tuple[Definition, ...]:
+        """Return the tools as the server describes them now, without those left out by `tools`.
+
+        Raises:
+            ConfigError: the server cannot be reached.
+        """
+        _, found = await self._listed()
+        return tuple([tool for tool in found if self._wants(tool.name)])
+
+    async def aclose(self) -> None:
+        """Close the connection of the running event loop; a later call opens another.
+
+        Any task may call it. The server's process has ended afterwards.
+        """
+        for connection in self._connections.pop(asyncio.get_running_loop(), []):
+            await connection.aclose()
+
+    async def call(
+        self, definition: Definition, arguments: dict[str, object], context: ToolContext
+    ) -> object:
+        """Call a tool of the server, if the server still describes it by `definition`.
+
+        Raises:
+            ToolError: the server cannot be reached, has changed the tool, or reports a failure.
+        """
+        try:
+            return await self._called(definition, arguments, context)
+        except ConfigError as error:
+            raise ToolError(str(error)) from error
+
+    async def _called(
+        self, definition: Definition, arguments: dict[str, object], context: ToolContext
+    ) -> object:
+        repeatable = _effect(definition, trust=self._trusts) != "at_most_once"
+        while True:  # `repeatable` bounds this loop.
+            connection, listed = await self._listed()
+            self._refuse_changed(definition, listed)
+            try:
+                return await connection.call(definition.name, arguments, context.report)
+            except Lost as error:
+                connection.stop()
+                if not repeatable:
+                    raise ToolError(
+                        f"The MCP server {self.name!r} was lost during the call: {error} "
+                        "Whether the call took effect is not known."
+                    ) from error
+                repeatable = False
+
+    async def _listed(self) -> tuple[Connection, tuple[Definition, ...]]:
+        """Return an open connection and the server's tools; connect again once if it has ended."""
+        first = await self._connection()
+        try:
+            return first, await first.definitions()
+        except Lost:
+            first.stop()
+        second = await self._connection()
+        try:
+            return second, await second.definitions()
+        except Lost as error:
+            second.stop()
+            raise ConfigError(
+                f"MCP server {self.name!r}: expected the list of its tools, found: {error} Fix: "
+                "run it by hand."
+            ) from error
+
+    async def _connection(self) -> Connection:
+        """Return the open connection of the running event loop."""
+        connect = await _connection_class()
+        known = self._connections.setdefault(asyncio.get_running_loop(), [])
+        known[:] = [connection for connection in known if not connection.is_closed]
+        if not known or not known[-1].is_usable:
+            mode = self._options.get("mode", "auto")
+            known.append(connect(self._target, self.name, mode, self._warn_of_changes))
+        connection = known[-1]
+        await connection.open(self._timeout_s)
+        return connection
+
+    async def _warn_of_changes(self, connection: Connection) -> None:
+        """Log how the server's tools differ from those that agents got of it."""
+        offered = self._offered
+        now = [tool for tool in await connection.definitions() if self._wants(tool.name)]
+        found = changes(offered.values(), now)
+        if offered and found:
+            LOG.warning(
+                "MCP server %r changed its tools: %s. Calls of changed tools are refused until an "
+                "agent gets the tools anew.",
+                self.name,
+                found,
+            )
+
+    def _refuse_changed(self, pinned: Definition, listed: Iterable[Definition]) -> None:
+        """Raise a ToolError if the server describes a tool differently than the model read it."""
+        now = next((tool for tool in listed if tool.name == pinned.name), None)
+        if now is None:
+            raise ToolError(f"MCP server {self.name!r} no longer has a tool {pinned.name!r}.")
+        if now.fingerprint != pinned.fingerprint:
+            raise ToolError(
+                f"MCP server {self.name!r} has changed its tool {pinned.name!r} "
+                f"({pinned.difference(now)}) since this agent got it. The call was not sent."
+            )
+
+    @property
+    def _trusts(self) -> bool:
+        return self._options.get("trust", False)
+
+    def _wants(self, name: str) -> bool:
+        only = self._options.get("tools")
+        return only is None or name in only
+
+    def _made(self, definitions: tuple[Definition, ...]) -> tuple[AnyTool, ...]:
+        self._refuse_unknown(definitions)
+        wanted = [tool for tool in definitions if self._wants(tool.name)]
+        named = {
+            tool.name: legal_name(f"{self._options.get('prefix', '')}{tool.name}")
+            for tool in wanted
+        }
+        twice = [name for name, count in Counter(named.values()).items() if count > 1]
+        if twice:
+            both = [name for name, legal in named.items() if legal == twice[0]]
+            raise ConfigError(
+                f"MCP server {self.name!r}: expected tools of different names, found {both}, which "
+                f"a model would call {twice[0]!r}. Fix: leave one out with `tools`."
+            )
+        made: list[AnyTool] = []
+        for definition in wanted:
+            try:
+                made.append(self._tool(named[definition.name], definition))
+            except ToolDefinitionError as error:
+                if self._options.get("tools") is not None:
+                    raise
+                LOG.warning("MCP server %r: %s The tool is left out.", self.name, error)
+        self._offered |= {tool.name: tool for tool in wanted}
+        return tuple(made)
+
+    def _tool(self, name: str, definition: Definition) -> AnyTool:
+        asked = self._options.get("needs_approval", False)
+        return Tool(
+            name=name,
+            description=definition.description,
+            parameters=definition.input_schema,
+            execute=RemoteTool(self, definition),
+            needs_approval=(
+                asked if isinstance(asked, bool) or callable(asked) else definition.name in asked
+            ),
+            effect=_effect(definition, trust=self._trusts),
+            timeout_s=self._timeout_s,
+        )
+
+    def _refuse_unknown(self, definitions: Iterable[Definition]) -> None:
+        known = [tool.name for tool in definitions]
+        asked = self._options.get("needs_approval", False)
+        for option, names in (
+            ("tools", self._options.get("tools")),
+            ("needs_approval", None if isinstance(asked, bool) or callable(asked) else asked),
+        ):
+            unknown = [name for name in names or () if name not in known]
+            if unknown:
+                raise ConfigError(
+                    f"`{option}` of MCP server {self.name!r}: expected the server's names of its "
+                    f"tools ({', '.join(known)}), found {not_among(unknown, known)}"
+                )
+
+
+@final
+class RemoteTool:
+    """The function of a tool that an MCP server runs; `kept_open` is the server."""
+
+    def __init__(self, server: Server, definition: Definition) -> None:
+        self.kept_open, self.definition = server, definition
+
+    async def __call__(self, arguments: dict[str, object], context: ToolContext) -> object:
+        """Send the call to the server, and return its result for the model."""
+        return await self.kept_open.call(self.definition, arguments, context)
+
+
+def _effect(
+    definition: Definition, *, trust: bool
+) -> Literal["pure", "idempotent", "at_most_once"]:
+    """Return whether a call may run again; only a trusted server decides it."""
+    if trust and definition.read_only:
+        return "pure"
+    return "idempotent" if trust and definition.idempotent else "at_most_once"
+
+
+async def _connection_class() -> type[Connection]:
+    """Return the class that needs the SDK, whose import takes seconds: in a thread."""
+    home = f"{__package__}.connection"
+    try:
+        # Another task may be importing the module, which then is there without the class.
+        found: type[Connection] | None = getattr(sys.modules.get(home), "Connection", None)
+        if found is None:
+            found = (await asyncio.to_thread(import_module, home)).Connection
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"graphloop.mcp: expected the package {error.name!r}, found none. Fix: pip install "
+            "'graphloop[mcp]'."
+        ) from error
+    assert found is not None
+    return found
