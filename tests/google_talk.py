@@ -12,6 +12,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
+from graphloop.providers import is_list, is_object
 from graphloop.providers.google.wire import GoogleGemini
 from graphloop.values import ModelRequest
 
@@ -46,7 +47,9 @@ Form: TypeAlias = Literal[
 FORMS: Final[tuple[Form, ...]] = get_args(Form)
 
 
-def call(name: str, args: JsonObject | None = None, call_id: str = "", **more: object) -> JsonObject:
+def call(
+    name: str, args: JsonObject | None = None, call_id: str = "", **more: object
+) -> JsonObject:
     about = {"name": name, **({} if args is None else {"args": args})}
     return {"functionCall": about | ({"id": call_id} if call_id else {}), **more}
 
@@ -144,7 +147,8 @@ def stream(
     """Return the chunks that carry `parts`; `size` is the number of characters of a piece."""
     if form == "one chunk":
         return [chunk(parts or None, finish)]
-    pieces = [parts] if form == "parts together" else [[each] for each in _pieces(parts, form, size)]
+    pieces = [[each] for each in _pieces(parts, form, size)]
+    pieces = [[*parts]] if form == "parts together" else pieces
     # The counts grow from chunk to chunk.
     chunks = [
         chunk(each, usage={"promptTokenCount": 12, "candidatesTokenCount": min(8, at)})
@@ -189,14 +193,16 @@ def _partial(part: JsonObject, form: Form, size: int) -> Iterator[JsonObject]:
 
 def _values(path: str, value: object, size: int) -> Iterator[JsonObject]:
     """Yield the partial arguments of a value, as Gemini 3.1 sends them."""
+    if is_object(value):
+        for name, inner in value.items():
+            step = f".{name}" if name.isalnum() else f"['{name}']"
+            yield from _values(path + step, inner, size)
+        return
+    if is_list(value):
+        for index, inner in enumerate(value):
+            yield from _values(f"{path}[{index}]", inner, size)
+        return
     match value:
-        case dict():
-            for name, inner in value.items():
-                step = f".{name}" if name.isalnum() else f"['{name}']"
-                yield from _values(path + step, inner, size)
-        case list():
-            for index, inner in enumerate(value):
-                yield from _values(f"{path}[{index}]", inner, size)
         case str():
             for piece in _cut(value, size):
                 yield {"jsonPath": path, "stringValue": piece, "willContinue": True}

@@ -34,7 +34,13 @@ if TYPE_CHECKING:
         UsageSoFar,
         Waiting,
     )
-    from .google.server_tools import google_code_execution, google_search, google_url_context
+    from .google.server_tools import (
+        google_code_execution,
+        google_file_search,
+        google_maps,
+        google_search,
+        google_url_context,
+    )
     from .live_requests import allow_requests, check_request, refuse_requests
     from .media import data_url
     from .openai_chat.messages import CHAT_REASONING, CHAT_WIRE
@@ -90,6 +96,8 @@ __all__ = [
     "data_url",
     "entry_text",
     "google_code_execution",
+    "google_file_search",
+    "google_maps",
     "google_search",
     "google_url_context",
     "is_list",
@@ -136,6 +144,8 @@ __getattr__ = front_door(
         ),
         ".google.server_tools": (
             "google_code_execution",
+            "google_file_search",
+            "google_maps",
             "google_search",
             "google_url_context",
         ),

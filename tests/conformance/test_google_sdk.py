@@ -30,6 +30,7 @@ from graphloop.providers import google_code_execution, google_search, google_url
 from graphloop.providers.google.wire import GOOGLE_WORDS
 from graphloop.values import (
     AssistantMessage,
+    Message,
     ModelRequest,
     OutputSpec,
     Settings,
@@ -122,7 +123,7 @@ def test_a_reply_and_its_results_are_contents_that_the_sdk_takes(name: str) -> N
         for at, call in enumerate(reply.message.calls)
     ]
     foreign = AssistantMessage((TextPart("Yes."), ToolCall("toolu_1", "pay", "{}")), "anthropic")
-    history = (
+    history: tuple[Message, ...] = (
         UserMessage((TextPart("Go."), MediaPart("video/mp4", Url("https://a.b/c")))),
         foreign,
         ToolResult("k", "toolu_1", "pay", "no", status="error"),
@@ -173,10 +174,10 @@ def test_a_request_has_the_fields_of_the_sdk() -> None:
     assert (config.max_output_tokens, config.response_json_schema) == (9, {"type": "object"})
     assert choice is not None
     assert choice.mode is FunctionCallingConfigMode.ANY
-    (declared,) = tools[0].function_declarations or ()
-    assert declared == FunctionDeclaration(
-        name="pay", description="Pay.", parameters_json_schema=json.loads(PAY.parameters)
-    )
+    schema = json.loads(PAY.parameters)
+    assert tools[0].function_declarations == [
+        FunctionDeclaration(name="pay", description="Pay.", parameters_json_schema=schema)
+    ]
     assert all((tools[1].google_search, tools[2].url_context, tools[3].code_execution))
     for part in (sent["generationConfig"], sent["toolConfig"], *sent["tools"]):
         assert not [key for key in part if "_" in key]
@@ -227,8 +228,13 @@ def test_a_request_is_what_the_official_sdk_sends() -> None:
 
 
 def without_roles(sent: dict[str, Any]) -> dict[str, Any]:
-    """Return the SDK's body without the role of its system instruction, which has no meaning."""
+    """Return the SDK's body without the role of its system instruction, which has no meaning.
+
+    The SDK writes one field in the other spelling that the server takes.
+    """
     sent["systemInstruction"].pop("role", None)
+    for function in sent["tools"][0]["functionDeclarations"]:
+        function["parametersJsonSchema"] = function.pop("parameters_json_schema")
     return sent
 
 

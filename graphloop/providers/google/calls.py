@@ -160,6 +160,7 @@ def _steps(path: str) -> Iterator[_Step]:
 
 def _inner(holder: _Holder, step: _Step, following: _Step) -> _Holder:
     """Return the object or array at `step`; make it if it is new."""
+    found: _Holder | None
     if isinstance(step, int) and is_list(holder):
         found = holder[step] if step < len(holder) else None
     elif isinstance(step, str) and is_object(holder):

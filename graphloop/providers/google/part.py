@@ -25,7 +25,7 @@ class StreamedPart:
     """
 
     def __init__(self, start: JsonObject, index: int) -> None:
-        self.fields = dict(start)
+        self.fields: JsonObject = dict(start)
         self.index = index
 
     def opened(self) -> Sequence[Delta]:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from ...errors import ProviderError
 from ...values import FinishReason, ToolSpec
+from ..base import ServerEvent
 from ..encoder import PrefixEncoder
 from ..finish_words import FinishWord, FinishWords
 from ..refusals import http_error
@@ -53,18 +54,22 @@ GOOGLE_WORDS: Final[FinishWords] = {
 class GoogleGemini:
     """The wire format of `POST /v1beta/models/NAME:streamGenerateContent` (see `Wire`).
 
+    A reply in one piece comes from `generateContent`, and is an event of the stream as it stands.
+
     Args:
         model: the model's name on the server, such as `gemini-3-flash`, or its resource name, such
             as `tunedModels/my-model`.
         signed_calls: whether the server refuses a turn whose first call has no signature. A call
             without one, such as a call of another model, then gets the signature that Google
             documents for this case. The default is False for Gemini before 3 and for Gemma.
+        stream: whether requests ask for a stream; False for a server without streaming.
         finish_words: finish reasons that this server sends in addition to the known words.
     """
 
     model: str
     _: KW_ONLY
     signed_calls: bool | None = None
+    stream: bool = True
     finish_words: FinishWords = field(default_factory=dict[str, FinishWord], repr=False)
     name: str = field(default=GOOGLE_WIRE, init=False)
 
@@ -72,7 +77,8 @@ class GoogleGemini:
     def path(self) -> str:
         """The URL path for requests, relative to the base URL."""
         resource = self.model if "/" in self.model else f"models/{self.model}"
-        return f"/v1beta/{quote(resource)}:streamGenerateContent?alt=sse"
+        method = "streamGenerateContent?alt=sse" if self.stream else "generateContent"
+        return f"/v1beta/{quote(resource)}:{method}"
 
     def headers(self, api_key: str) -> Mapping[str, str]:
         """Return the header with the API key, or no header if `api_key` is empty."""
@@ -92,6 +98,10 @@ class GoogleGemini:
     def decoder(self) -> GoogleDecoder:
         """Return a new decoder for one response stream."""
         return GoogleDecoder({**GOOGLE_WORDS, **self.finish_words})
+
+    def events_of(self, body: bytes) -> list[ServerEvent]:
+        """Return the event of the stream that the decoder would read in place of `body`."""
+        return [ServerEvent("", body)]
 
     def error(self, status: int, body: bytes) -> ProviderError:
         """Return the `ProviderError` for an HTTP error response; never raises."""

@@ -176,7 +176,11 @@ def test_an_answer_without_a_candidate_is_filtered(only: JsonObject) -> None:
 @pytest.mark.parametrize("finish", ["MAX_TOKENS", "SAFETY"])
 def test_a_candidate_may_have_no_content(finish: str) -> None:
     """All tokens went into thoughts, or the text was withheld."""
-    for candidate in ({}, {"content": {}}, {"content": {"role": "model"}}, {"content": None}):
+    candidates: tuple[JsonObject, ...] = (
+        *({}, {"content": {}}),
+        *({"content": {"role": "model"}}, {"content": None}),
+    )
+    for candidate in candidates:
         reply = said({"candidates": [{**candidate, "finishReason": finish}]})[1]
 
         assert reply.message.parts == ()
@@ -193,7 +197,7 @@ def test_arguments_in_pieces_may_come_in_any_order() -> None:
         {"jsonPath": "$['it\\'s']", "boolValue": False},
     ]
     started = {"name": "f", "args": {"z": 0}, "partialArgs": pieces[:2], "willContinue": True}
-    parts = [
+    parts: list[JsonObject] = [
         {"functionCall": started},
         {"functionCall": {"partialArgs": pieces[2:]}, "thoughtSignature": "s"},
     ]
@@ -223,7 +227,7 @@ def test_a_call_that_was_cut_never_runs(more: list[JsonObject]) -> None:
 
 def test_a_new_name_begins_a_new_call() -> None:
     """The end of the call before it may be missing."""
-    parts = [
+    parts: list[JsonObject] = [
         {"functionCall": {"name": "f", "willContinue": True}},
         {"functionCall": {"partialArgs": [{"jsonPath": "$.a", "numberValue": 1}]}},
         call("g", {"b": 2}),
@@ -236,7 +240,10 @@ def test_a_new_name_begins_a_new_call() -> None:
 
 def test_fields_that_only_this_wire_knows_are_kept() -> None:
     """Of the part, and of the call inside it."""
-    part = {"functionCall": {"name": "f", "args": {}, "priority": 1}, "partMetadata": {"a": 1}}
+    part: JsonObject = {
+        "functionCall": {"name": "f", "args": {}, "priority": 1},
+        "partMetadata": {"a": 1},
+    }
 
     (made,) = said(chunk([part], "STOP"))[1].message.calls
 
@@ -347,24 +354,24 @@ def test_the_server_says_how_long_to_wait() -> None:
     assert found.retry_after_s == 34.4
 
 
-@pytest.mark.parametrize(
-    "event",
-    [
-        {"candidates": {}},
-        {"candidates": [1]},
-        {"candidates": [{"content": []}]},
-        {"candidates": [{"content": {"parts": {}}}]},
-        {"candidates": [{"content": {"parts": ["x"]}}]},
-        {"candidates": [{"finishReason": 1}]},
-        {"promptFeedback": 1},
-        {"usageMetadata": 1},
-        {"modelVersion": 1},
-        chunk([call("f", {}) | {"functionCall": {"name": 1}}]),
-        chunk([{"functionCall": {"name": "f", "args": []}}]),
-        chunk([{"functionCall": {"name": "f", "partialArgs": [{"jsonPath": 1}]}}]),
-        chunk([{"functionCall": {"name": "f", "partialArgs": [{"stringValue": 1}]}}]),
-    ],
-)
+MISSHAPEN: list[JsonObject] = [
+    {"candidates": {}},
+    {"candidates": [1]},
+    {"candidates": [{"content": []}]},
+    {"candidates": [{"content": {"parts": {}}}]},
+    {"candidates": [{"content": {"parts": ["x"]}}]},
+    {"candidates": [{"finishReason": 1}]},
+    {"promptFeedback": 1},
+    {"usageMetadata": 1},
+    {"modelVersion": 1},
+    chunk([call("f", {}) | {"functionCall": {"name": 1}}]),
+    chunk([{"functionCall": {"name": "f", "args": []}}]),
+    chunk([{"functionCall": {"name": "f", "partialArgs": [{"jsonPath": 1}]}}]),
+    chunk([{"functionCall": {"name": "f", "partialArgs": [{"stringValue": 1}]}}]),
+]
+
+
+@pytest.mark.parametrize("event", MISSHAPEN)
 def test_another_wire_is_a_bad_reply(event: JsonObject) -> None:
     """The error quotes the event, and says to check the server."""
     with pytest.raises(BadReply, match=r"[Cc]heck that the"):
@@ -380,8 +387,8 @@ def test_another_wire_is_a_bad_reply(event: JsonObject) -> None:
 )
 def test_a_path_that_fits_no_arguments_is_a_bad_reply(path: str) -> None:
     """It would lose a value, or fill the memory."""
-    args = {"list": [1], "object": {}, "text": "x"}
-    partial = [{"jsonPath": path, "numberValue": 1}]
+    args: JsonObject = {"list": [1], "object": {}, "text": "x"}
+    partial: list[JsonObject] = [{"jsonPath": path, "numberValue": 1}]
     part = {"functionCall": {"name": "f", "args": args, "partialArgs": partial}}
 
     with pytest.raises(BadReply, match="jsonPath"):

@@ -9,7 +9,13 @@ import pytest
 
 from graphloop.errors import ConfigError
 from graphloop.media import FileId, Inline, MediaPart, Url
-from graphloop.providers import google_code_execution, google_search, google_url_context
+from graphloop.providers import (
+    google_code_execution,
+    google_file_search,
+    google_maps,
+    google_search,
+    google_url_context,
+)
 from graphloop.providers.google.wire import GoogleGemini
 from graphloop.values import (
     AssistantMessage,
@@ -102,7 +108,7 @@ def test_a_request_has_its_contents_last() -> None:
 
 def test_settings_have_the_names_of_the_wire() -> None:
     """And options of the caller go along."""
-    options = {
+    options: dict[str, object] = {
         "generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW"}, "topK": 4},
         "safetySettings": [],
         "cachedContent": "cachedContents/a",
@@ -202,7 +208,9 @@ def test_the_tools_of_the_server_have_their_definitions() -> None:
     """As the pages of the provider show them."""
     tools = (
         google_search(),
-        google_search(image_search=True),
+        google_search(image_search=True, exclude_domains=["a.b"]),
+        google_file_search(["fileSearchStores/a"], metadata_filter="year = 2026", top_k=3),
+        google_maps(widget=True),
         google_url_context(),
         google_code_execution(),
     )
@@ -211,11 +219,29 @@ def test_the_tools_of_the_server_have_their_definitions() -> None:
 
     assert sent == [
         [{"googleSearch": {}}],
-        [{"googleSearch": {"searchTypes": {"webSearch": {}, "imageSearch": {}}}}],
+        [
+            {
+                "googleSearch": {
+                    "searchTypes": {"webSearch": {}, "imageSearch": {}},
+                    "excludeDomains": ["a.b"],
+                }
+            }
+        ],
+        [
+            {
+                "fileSearch": {
+                    "fileSearchStoreNames": ["fileSearchStores/a"],
+                    "metadataFilter": "year = 2026",
+                    "topK": 3,
+                }
+            }
+        ],
+        [{"googleMaps": {"enableWidget": True}}],
         [{"urlContext": {}}],
         [{"codeExecution": {}}],
     ]
-    assert [tool.name for tool in tools[1:]] == ["google_search", "url_context", "code_execution"]
+    names = ["file_search", "google_maps", "url_context", "code_execution"]
+    assert [tool.name for tool in tools[2:]] == names
 
 
 def test_an_output_schema_is_json_schema() -> None:
