@@ -119,8 +119,10 @@ class MortalSqliteStore(MortalStore):
         self.fate.moment()
         await self._leases.claim(run_id)
 
-    async def release(self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]) -> None:
+    async def release(
+        self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask], *, seen: int = 0
+    ) -> None:
         """Release a run: the dead do not."""
         self.fate.moment()
-        await self._leases.release(run_id, status, asks)
+        await self._leases.release(run_id, status, asks, seen=seen)
         self.fate.moment()

@@ -240,7 +240,8 @@ async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumpti
     if isinstance(ports.store, Mailbox):
         for key, data in answers.posts(ports.clock()):
             await ports.store.post(run.id, key, uuid4().hex, data)
-        answers = Answers.of_posts(await ports.store.posted(run.id))
+        posted = await ports.store.posted(run.id)
+        tree, answers = evolve(tree, seen=len(posted)), Answers.of_posts(posted)
     return _answered(tree, answers, toolboxes, ports)
 
 

@@ -317,10 +317,14 @@ def _asks_of(record: RunRecord) -> tuple[Ask, ...]:
         ConfigError: the run is not parked.
     """
     match record.status:
-        case "parked":
+        case "parked" | "ready" if record.asks:
             return record.asks
         case "running":
             problem = "is being driven. Answer its driver, or wait until it parks"
+        case "parked":
+            return ()
+        case "blocked":
+            problem = "is blocked: the code here does not fit its journal. Resume it with its own"
         case "interrupted" | "ready":
             problem = "waits for a driver. Resume it first; then it asks its questions"
         case "done" | "failed" | "cancelled":

@@ -175,7 +175,7 @@ def resume_run(
             terms.graph,
             ports,
             driver,
-            driver.resume(tree.run, tree.answers, tree.children),
+            driver.resume(tree.run, tree.answers, tree.children, seen=tree.seen),
             spent_by(tree.run, below),
             len(tree.run.record.steps),
             on_step_finish=None if listener is None else terms.world.step_listener(deps),

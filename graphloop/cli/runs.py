@@ -42,12 +42,14 @@ from .text import clean, counted, one_line, safe_json, time_text, wrapped
 
 __all__ = ["runs_command"]
 
-STATUSES: Final[tuple[str, ...]] = ("ready", "running", "interrupted", *get_args(ReleaseStatus))
+STATUSES: Final[tuple[str, ...]] = ("ready", "running", *get_args(ReleaseStatus))
 OVER: Final = ("done", "failed", "cancelled")
 STYLES: Final = {
     "parked": "yellow",
     "running": "cyan",
+    "ready": "cyan",
     "interrupted": "red",
+    "blocked": "red",
     "failed": "red",
     "done": "green",
 }
@@ -116,18 +118,12 @@ async def _rows(where: str | None) -> Sequence[_Row]:
         return [
             _Row(
                 record,
-                _status(record) if isinstance(store, Catalog) else "",
+                record.status if isinstance(store, Catalog) else "",
                 await answers_text(store, record.run_id) if record.asks else {},
                 await _why(store, record) if record.status in {"failed", "cancelled"} else "",
             )
             for record in records
         ]
-
-
-def _status(record: RunRecord) -> str:
-    """Return the status of a run; a parked run without questions counts as interrupted."""
-    is_interrupted = record.status == "parked" and not record.asks
-    return "interrupted" if is_interrupted else record.status
 
 
 async def _why(store: Store, record: RunRecord) -> str:

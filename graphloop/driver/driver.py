@@ -171,6 +171,7 @@ class AsyncDriver(Generic[S]):
         children: Mapping[str, Resumption[Any]] | None = None,
         *,
         at_once: bool = False,
+        seen: int = 0,
     ) -> AsyncGenerator[Seen[S], None]:
         """Return a generator that resumes a run from its journaled state with the given answers.
 
@@ -180,8 +181,10 @@ class AsyncDriver(Generic[S]):
             children: the started child runs by key, with their answers; None keeps the child runs
                 that this driver knows already.
             at_once: whether this driver drove the run until now, so that no effect was interrupted.
+            seen: how many answers were read from the run's mailbox (`Resumption.seen`).
         """
         self._state, self._todo_is_stale = DriverState.RUNNING, True
+        self._recorder.seen = max(self._recorder.seen, seen)
         children = self.children.known if children is None else children
         if at_once:
             self._recorder.set_run(run)
@@ -227,7 +230,7 @@ class AsyncDriver(Generic[S]):
         in_flight.shared_at = monotonic()
         self.children.tried = frozenset()
         scope.enter()
-        recorder.run_id = run_id
+        recorder.run_id, recorder.is_parked = run_id, False
         async with recorder:
             try:
                 await self._open(first, resumed=resumed)
@@ -252,6 +255,8 @@ class AsyncDriver(Generic[S]):
                         item = heard
                     if item is None:
                         self._state = DriverState.DETACHED if self._was_left else DriverState.PARKED
+                        # While another driver has a child run, nobody else would wake this run.
+                        recorder.is_parked = not (self._was_left or self.children.busy)
                         break
                     await self._take(item)
             except (GeneratorExit, asyncio.CancelledError, NotDeterministic):

@@ -140,11 +140,15 @@ Seen: TypeAlias = Step[S] | Shown
 
 
 class Resumption(Struct, Generic[S], frozen=True):
-    """A run to resume: its journaled state, answers to its pending effects, and its child runs."""
+    """A run to resume: its journaled state, answers to its pending effects, and its child runs.
+
+    `seen` is the number of answers that were read from the run's mailbox, whatever they answer.
+    """
 
     run: Run[S]
     answers: tuple[Event, ...] = ()
     children: Mapping[str, Resumption[Any]] = {}
+    seen: int = 0
 
 
 def as_it_ended(ended: ChildEnded, _: Run[Any]) -> ChildEnded:

@@ -63,6 +63,8 @@ class Recorder(Generic[S]):
         held: the steps whose events are not journaled yet.
         unseen: the steps whose events are journaled, but that the driver has not yielded yet.
         is_torn: whether the last append failed, so that its events may or may not be journaled.
+        is_parked: whether the run waits for answers from outside, which its release records.
+        seen: how many answers were read from the run's mailbox.
 
     Args:
         graph: the graph that the run executes.
@@ -88,7 +90,8 @@ class Recorder(Generic[S]):
         self.run_id = ""
         self.held: list[Step[S]] = []
         self.unseen: list[Step[S]] = []
-        self.is_torn = False
+        self.is_torn = self.is_parked = False
+        self.seen = 0
         self._graph = graph
         self._ports = ports
         self._state = state
@@ -150,14 +153,15 @@ class Recorder(Generic[S]):
         if self._leases is None:
             return
         run = self.run
-        status: ReleaseStatus | None = None if run is None else "parked"
+        status: ReleaseStatus | None = None
         asks: Sequence[Ask] = ()
         if run is not None and run.ending is not None and run.node == "END":
             status = RELEASED_AS.get(run.ending.reason, "done")
-        else:
-            asks = () if run is None else self._asks(run)
+        elif run is not None:
+            status = "parked" if self.is_parked else "interrupted"
+            asks = self._asks(run)
         try:
-            await self._leases.release(self.run_id, status, asks)
+            await self._leases.release(self.run_id, status, asks, seen=self.seen)
         except CancelledError as other:
             raise self._lease_cancelled(other) from other
         except Fenced:

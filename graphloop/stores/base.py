@@ -2,12 +2,12 @@
 
 Every store is a `Store`. Optional abilities are separate protocols, to be tested by `isinstance`:
 `Leases` (one driver at a time), `Mailbox` (answers from other processes), `Catalog` (the status of
-all runs) and `Bulk` (several journals in one write).
+all runs), `Backlog` (the runs that wait for a driver) and `Bulk` (several journals in one write).
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
@@ -16,6 +16,7 @@ from ..events import Event
 
 __all__ = [
     "Ask",
+    "Backlog",
     "Bulk",
     "Catalog",
     "Leases",
@@ -27,8 +28,10 @@ __all__ = [
     "Store",
 ]
 
-ReleaseStatus: TypeAlias = Literal["parked", "done", "failed", "cancelled"]
-RunStatus: TypeAlias = Literal["ready", "running", "interrupted"] | ReleaseStatus
+ReleaseStatus: TypeAlias = Literal[
+    "parked", "interrupted", "blocked", "done", "failed", "cancelled"
+]
+RunStatus: TypeAlias = Literal["ready", "running"] | ReleaseStatus
 Posted: TypeAlias = Literal["accepted", "duplicate", "answered"]
 
 
@@ -64,9 +67,10 @@ class RunRecord(Struct, frozen=True):
     Attributes:
         run_id: the run's id.
         graph: the graph's name, from the run's first event.
-        status: "running" while a live driver has the run; "interrupted" if that driver died or its
-            lease ran out; "ready" if no driver has set a status; otherwise, the status that the
-            last driver set.
+        status: "running" while a live driver has the run; "interrupted" if that driver died, left
+            the run, or its lease ran out; "ready" if no driver has set a status, or an answer came
+            since the run parked; "blocked" if the code that drove the run does not fit its journal;
+            otherwise, the status that the last driver set.
         events: the number of events in the journal.
         created_at: the time of the run's creation, in Unix seconds by the store's clock.
         updated_at: the time of the last event or change of status, in Unix seconds.
@@ -140,10 +144,19 @@ class Leases(Protocol):
         """
         ...
 
-    async def release(self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]) -> None:
+    async def release(
+        self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask], *, seen: int = 0
+    ) -> None:
         """End the claim on a run, and record the run's status and its pending questions.
 
-        A driver that wrote no event passes None as the status; the stored status then stays.
+        If an answer came that the driver has not read, a parked run becomes "ready": the driver
+        parked it without knowing of the answer, and no answer may be forgotten.
+
+        Args:
+            run_id: the run's id.
+            status: the run's status; None for a driver that wrote no event, to keep the stored one.
+            asks: the pending questions.
+            seen: how many answers of the run's mailbox the driver has read.
 
         Raises:
             StoreError: this store object has not claimed the run.
@@ -154,7 +167,10 @@ class Leases(Protocol):
 
 @runtime_checkable
 class Mailbox(Protocol):
-    """Keeps answers to a run's questions until its driver reads them; the first answer wins."""
+    """Keeps answers to a run's questions until its driver reads them; the first answer wins.
+
+    An answer makes a parked run "ready", in the same transaction.
+    """
 
     async def post(self, run_id: str, key: str, signal_id: str, data: str) -> Posted:
         """Store an answer to a question of a run, unless the question already has an answer.
@@ -195,6 +211,27 @@ class Catalog(Protocol):
 
         Raises:
             UnknownRun: the store has no run with this id.
+        """
+        ...
+
+
+@runtime_checkable
+class Backlog(Protocol):
+    """Finds the runs that wait for a driver."""
+
+    async def ready(self, graphs: Collection[str], limit: int) -> Sequence[str]:
+        """Return ids of runs that a driver could take further now, at most `limit`.
+
+        These runs are ready or interrupted, or have a question that has expired. A child run is not
+        among them: its root run drives it. The caller claims a run before it drives it, so that two
+        callers with the same ids do no harm.
+
+        Args:
+            graphs: the names of the graphs whose runs the caller can drive.
+            limit: the maximum number of ids.
+
+        Returns:
+            Interrupted runs first, then those with an answer, then new ones; the oldest first.
         """
         ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from ..errors import StoreError, UnknownRun
 from ..events import Cancelled, ChildEnded, Event, Started
-from .base import Bulk, Catalog, Store
+from .base import Ask, Bulk, Catalog, Store
 
 __all__ = [
+    "expiry_of",
     "fork",
     "graph_name_of",
     "is_within",
@@ -37,6 +38,11 @@ def parent_of(run_id: str, known: Container[str]) -> str:
 def is_within(run_id: str, root: str) -> bool:
     """Whether `run_id` is the id of the run `root` or of one of its descendants."""
     return run_id == root or run_id.startswith(f"{root}/")
+
+
+def expiry_of(asks: Iterable[Ask]) -> float | None:
+    """Return the time at which the first of these questions expires; None if none does."""
+    return min((ask.expires_at for ask in asks if ask.expires_at is not None), default=None)
 
 
 def graph_name_of(first: Event) -> str:

@@ -130,6 +130,8 @@ class JsonlStore:
         run_id: str,
         status: ReleaseStatus | None,  # noqa: ARG002 - a journal has no place for a status.
         asks: Sequence[Ask],  # noqa: ARG002
+        *,
+        seen: int = 0,  # noqa: ARG002
     ) -> None:
         """End the claim on a run; the status and the questions are not stored."""
         if (lock := self._locks.pop(run_id, None)) is not None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, final
 from weakref import ReferenceType, ref
 
@@ -15,7 +16,7 @@ from msgspec import Struct, field
 from ..errors import RunBusy, StoreError, UnknownRun
 from ..events import Event
 from .base import Ask, Posted, ReleaseStatus, RunRecord, RunStatus
-from .journals import graph_name_of, is_within, out_of_order, parent_of
+from .journals import expiry_of, graph_name_of, is_within, out_of_order, parent_of
 
 __all__ = ["Claims", "MemoryStore", "running_loop"]
 
@@ -91,7 +92,7 @@ class _Kept(Struct, eq=False):
 class MemoryStore:
     """A store in memory, for tests and for runs that need not survive their process.
 
-    It also implements `Leases`, `Mailbox`, `Catalog` and `Bulk`. A claim ends when it is released,
+    It has all abilities that `base` names. A claim ends when it is released,
     or when the event loop of its driver is closed.
 
     Args:
@@ -148,23 +149,29 @@ class MemoryStore:
         elif is_left:
             kept.status, kept.asks = "interrupted", ()
 
-    async def release(self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]) -> None:
+    async def release(
+        self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask], *, seen: int = 0
+    ) -> None:
         """End the claim on a run, and record its status and questions unless `status` is None."""
         if run_id in self._claims.taken:
             kept = self._kept[run_id]
             if status is not None:
-                kept.status, kept.asks, kept.updated_at = status, tuple(asks), self._clock()
+                is_answered = status == "parked" and seen < len(kept.signals)
+                kept.status = "ready" if is_answered else status
+                kept.asks, kept.updated_at = tuple(asks), self._clock()
             if not kept.events:
                 del self._kept[run_id]
         self._claims.give_back(run_id)
 
     async def post(self, run_id: str, key: str, signal_id: str, data: str) -> Posted:
         """Store an answer to the question `key` of a run, unless the question has an answer."""
-        signals = self._run(run_id).signals
-        if key not in signals:
-            signals[key] = signal_id, data
-            return "accepted"
-        return "duplicate" if signals[key][0] == signal_id else "answered"
+        kept = self._run(run_id)
+        if key in kept.signals:
+            return "duplicate" if kept.signals[key][0] == signal_id else "answered"
+        kept.signals[key] = signal_id, data
+        if kept.status == "parked" and run_id not in self._claims.taken:
+            kept.status, kept.updated_at = "ready", self._clock()
+        return "accepted"
 
     async def posted(self, run_id: str) -> Mapping[str, str]:
         """Map the key of each answered question of a run to the accepted answer."""
@@ -195,6 +202,18 @@ class MemoryStore:
             )
             for run_id, kept in found.items()
         )
+
+    async def ready(self, graphs: Collection[str], limit: int) -> Sequence[str]:
+        """Return ids of runs that a driver could take further now, at most `limit`."""
+        now = self._clock()
+        waiting = [
+            (0 if status == "interrupted" else 1 + (not kept.asks), kept.updated_at, run_id)
+            for run_id, kept in self._runs().items()
+            if "/" not in run_id and graph_name_of(kept.events[0]) in graphs
+            if (status := self._status(run_id, kept)) in {"interrupted", "ready"}
+            or (status == "parked" and (expiry_of(kept.asks) or math.inf) <= now)
+        ]
+        return [run_id for _, _, run_id in sorted(waiting)[:limit]]
 
     async def set_target(self, run_id: str, target: str) -> None:
         """Record the target of `graphloop run` that started the run."""

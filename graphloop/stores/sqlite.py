@@ -12,7 +12,7 @@ import asyncio
 import math
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from sqlite3 import Connection
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 @final
 class SqliteStore:
-    """A store in a SQLite database; it also implements `Leases`, `Mailbox`, `Catalog` and `Bulk`.
+    """A store in a SQLite database; with all abilities that `base` names.
 
     Each store object claims runs separately, even within one process: a store cannot append to a
     run that another store has claimed. `aclose` and garbage collection end the claims of a store.
@@ -153,13 +153,15 @@ class SqliteStore:
             )  # The cancelled caller does not know of the claim, so the store undoes it.
             raise
 
-    async def release(self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]) -> None:
+    async def release(
+        self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask], *, seen: int = 0
+    ) -> None:
         """End the claim on a run, and record its status and questions unless `status` is None.
 
         If the write fails, this call raises, and the store tries the write again later.
         """
         tenant = self._tenant
-        standing: Standing | None = None if status is None else (status, tuple(asks))
+        standing = None if status is None else Standing(status, tuple(asks), seen)
 
         def work(connection: Connection) -> None:
             sqlite_leases.release(connection, tenant, run_id, standing)
@@ -190,6 +192,11 @@ class SqliteStore:
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants."""
         work = partial(sqlite_reading.overview, now=self._clock(), root=root)
+        return await self._read(work, ())
+
+    async def ready(self, graphs: Collection[str], limit: int) -> Sequence[str]:
+        """Return ids of runs that a driver could take further now, at most `limit`."""
+        work = partial(sqlite_reading.ready, now=self._clock(), graphs=graphs, limit=limit)
         return await self._read(work, ())
 
     async def set_target(self, run_id: str, target: str) -> None:

@@ -114,6 +114,11 @@ def post(
         (run_id, key, signal_id, data, tenant.clock()),
     )
     if written.rowcount == 1:
+        connection.execute(
+            "UPDATE run SET status = 'ready', updated = ? WHERE run_id = ? AND status = 'parked' "
+            "AND owner IS NULL",
+            (tenant.clock(), run_id),
+        )
         return "accepted"
     (first,) = connection.execute(
         "SELECT signal_id FROM signal WHERE run_id = ? AND key = ?", (run_id, key)

@@ -18,13 +18,14 @@ import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
 from sqlite3 import Connection
-from typing import TypeAlias, final
+from typing import final
 
 from msgspec import Struct
 from msgspec.json import encode
 
 from ..errors import Fenced, RunBusy, StoreError
 from .base import Ask, ReleaseStatus
+from .journals import expiry_of
 from .memory import Claims
 
 __all__ = [
@@ -42,8 +43,18 @@ __all__ = [
 ]
 
 
-Standing: TypeAlias = tuple[ReleaseStatus, tuple[Ask, ...]]
-"""The status of a released run, and the pending questions that the run waits for."""
+class Standing(Struct, frozen=True, gc=False):
+    """The record of a released run: its status, its questions, and the answers that were read.
+
+    Attributes:
+        status: the run's status.
+        asks: the pending questions that the run waits for.
+        seen: how many answers of the run's mailbox the driver has read.
+    """
+
+    status: ReleaseStatus
+    asks: tuple[Ask, ...]
+    seen: int
 
 
 class LapsedClaim(Struct, frozen=True, gc=False):
@@ -121,7 +132,8 @@ def claim(connection: Connection, tenant: Tenant, run_id: str) -> int:
     (epoch,) = connection.execute(
         "INSERT INTO run(run_id, owner, epoch, lease_until, created, updated) VALUES(?,?,1,?,?,?) "
         "ON CONFLICT(run_id) DO UPDATE SET owner = excluded.owner, epoch = epoch + 1, "
-        "lease_until = excluded.lease_until, status = iif(owner IS NULL, status, 'interrupted'), "
+        "lease_until = excluded.lease_until, wake_at = NULL, "
+        "status = iif(owner IS NULL, status, 'interrupted'), "
         "asks = iif(owner IS NULL, asks, x'5b5d') RETURNING epoch",
         (run_id, tenant.name, tenant.until(), now, now),
     ).fetchone()
@@ -152,7 +164,7 @@ def give_back(
 ) -> LapsedClaim:
     """End the claim `left`, and store its status; change nothing if another store owns the run.
 
-    A run without events is deleted.
+    A run without events is deleted. A parked run with an unread answer becomes ready.
 
     Returns:
         The claim `left`, for the writer to remove.
@@ -160,11 +172,16 @@ def give_back(
     if left.standing is None:
         abandon(connection, tenant, run_id, left.epoch)
         return left
-    status, asks = left.standing
+    status, asks, seen = left.standing.status, left.standing.asks, left.standing.seen
     connection.execute(
-        "UPDATE run SET owner = NULL, lease_until = 0, status = ?, asks = ?, updated = ? "
+        "UPDATE run SET owner = NULL, lease_until = 0, asks = ?, wake_at = ?, updated = ?, "
+        "status = iif(? = 'parked' AND ? < (SELECT count(*) FROM signal "
+        "WHERE signal.run_id = run.run_id), 'ready', ?) "
         "WHERE run_id = ? AND owner = ? AND epoch = ?",
-        (status, encode(asks), tenant.clock(), run_id, tenant.name, left.epoch),
+        (
+            *(encode(asks), expiry_of(asks), tenant.clock(), status, seen, status),
+            *(run_id, tenant.name, left.epoch),
+        ),
     )
     _forget_empty(connection, run_id)
     return left

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from functools import cache, partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from .journals import is_within, parent_of
 from .sqlite_leases import is_dead
 from .sqlite_schema import entry_id, open_reader
 
-__all__ = ["overview", "read", "read_journal", "run_ids", "signals"]
+__all__ = ["overview", "read", "read_journal", "ready", "run_ids", "signals"]
 
 T = TypeVar("T")
 
@@ -32,6 +32,15 @@ RECORDS: Final = (
     "updated, asks, target FROM run WHERE next_seq > 1 "
 )
 WITHIN: Final = "AND (run_id IN (?, ?) OR (run_id >= ? AND run_id < ?)) "
+# Only a child's id has a slash. A run with an owner is interrupted if the owner is dead.
+READY: Final = (
+    "SELECT run_id, owner, lease_until FROM ("
+    "SELECT *, iif(status = 'interrupted', 0, 1 + (asks = x'5b5d')) AS band "
+    "FROM run WHERE status IN('ready', 'interrupted') AND owner IS NULL AND graph IN({graphs}) "
+    "UNION ALL SELECT *, 1 FROM run WHERE wake_at <= ? AND owner IS NULL AND graph IN({graphs}) "
+    "UNION ALL SELECT *, 0 FROM run WHERE owner IS NOT NULL AND graph IN({graphs})) "
+    "WHERE next_seq > 1 AND instr(run_id, '/') = 0 ORDER BY band, updated"
+)
 IN_ORDER: Final = "ORDER BY number"
 AFTER_SLASH: Final = chr(ord("/") + 1)
 
@@ -149,6 +158,19 @@ def overview(connection: Connection, now: float, root: str | None) -> Sequence[R
         ) in rows
         if root is None or is_within(run_id, root)
     )
+
+
+def ready(connection: Connection, now: float, graphs: Collection[str], limit: int) -> Sequence[str]:
+    """Return ids of root runs that wait for a driver, or have a question that has expired."""
+    named = ", ".join("?" * len(graphs))
+    rows: list[tuple[str, str | None, float]] = connection.execute(
+        READY.format(graphs=named), (*graphs, now, *graphs, *graphs)
+    ).fetchall()
+    return [
+        run_id
+        for run_id, owner, lease_until in rows
+        if owner is None or lease_until <= now or is_dead(owner)
+    ][:limit]
 
 
 def _status(left_as: RunStatus, owner: str | None, *, expired: bool) -> RunStatus:

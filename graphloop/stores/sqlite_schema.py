@@ -33,7 +33,7 @@ __all__ = [
 Durability: TypeAlias = Literal["power", "process"]
 
 APPLICATION_ID: Final = 0x67726C70
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 BUSY_TIMEOUT_S: Final = 30.0
 RESET_BUG_FIXED: Final = (3, 51, 3)
 JOURNAL_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -43,6 +43,7 @@ SEQ_BITS: Final = 32
 
 # `status` is set by the last driver, or by the next claim if that driver died. "running" is never
 # stored: it follows from the owner and the lease. So does "interrupted" until the next claim.
+# `wake_at` is the time at which the first question of a parked run expires.
 # `entry` needs no index, because its ids put the events of a run side by side (`entry_id`).
 # `blob` has the media of events, whose lines refer to them by digest (`blobs`).
 # `entry` keeps its rowid: WITHOUT ROWID would use one more page for each row of over 1/4 page.
@@ -50,11 +51,15 @@ TABLES: Final = (
     """CREATE TABLE run(
          number INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, graph TEXT NOT NULL DEFAULT '',
          status TEXT NOT NULL DEFAULT 'ready'
-           CHECK(status IN('ready', 'interrupted', 'parked', 'done', 'failed', 'cancelled')),
+           CHECK(status IN('ready', 'interrupted', 'parked', 'blocked', 'done', 'failed',
+             'cancelled')),
          owner TEXT, epoch INTEGER NOT NULL DEFAULT 0, lease_until REAL NOT NULL DEFAULT 0,
          next_seq INTEGER NOT NULL DEFAULT 1, asks BLOB NOT NULL DEFAULT x'5b5d',
-         target TEXT NOT NULL DEFAULT '', created REAL NOT NULL, updated REAL NOT NULL) STRICT""",
+         wake_at REAL, target TEXT NOT NULL DEFAULT '', created REAL NOT NULL,
+         updated REAL NOT NULL) STRICT""",
     "CREATE INDEX run_owner ON run(owner) WHERE owner IS NOT NULL",
+    "CREATE INDEX run_ready ON run(graph, updated) WHERE status IN('ready', 'interrupted')",
+    "CREATE INDEX run_wake ON run(wake_at) WHERE wake_at IS NOT NULL",
     """CREATE TABLE entry(
          id INTEGER PRIMARY KEY, kind TEXT NOT NULL, data BLOB NOT NULL,
          ts REAL NOT NULL) STRICT""",

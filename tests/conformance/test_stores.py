@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import sqlite3
 import tempfile
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Protocol, TypeVar, get_args
@@ -20,12 +20,21 @@ from msgspec import convert
 from graphloop.errors import RunBusy, StoreError, UnknownRun
 from graphloop.events import Cancelled, Event, Setup, Started
 from graphloop.media import Inline, MediaPart
-from graphloop.stores.base import Ask, Bulk, Catalog, Leases, Mailbox, ReleaseStatus, Store
+from graphloop.stores.base import (
+    Ask,
+    Backlog,
+    Bulk,
+    Catalog,
+    Leases,
+    Mailbox,
+    ReleaseStatus,
+    Store,
+)
 from graphloop.stores.journals import fork
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
-from graphloop.values import UserMessage
+from graphloop.values import UserMessage, evolve
 from tests.strategies import events
 from tests.unit.stores.store_process import append_events
 
@@ -85,7 +94,7 @@ def open_leasing(request: pytest.FixtureRequest, tmp_path: Path) -> OpenLeasing:
             return lambda: SqliteStore(tmp_path / "runs.db")
 
 
-class Shared(Leasing, Mailbox, Catalog, Bulk, Protocol):
+class Shared(Leasing, Mailbox, Catalog, Backlog, Bulk, Protocol):
     """What the stores can do that keep more than journals."""
 
 
@@ -456,6 +465,68 @@ def test_a_database_and_a_dictionary_tell_how_a_run_was_left(open_shared: OpenSh
     do(scenario())
 
 
+def test_an_answer_that_its_driver_has_not_read_wakes_the_run(open_shared: OpenShared) -> None:
+    """It may come while the driver parks the run; a run that nobody wakes would wait for ever."""
+
+    async def scenario() -> list[tuple[str, Sequence[str]]]:
+        store, other = open_shared(), open_shared()
+        seen: list[tuple[str, Sequence[str]]] = []
+
+        async def look() -> None:
+            ((record,), queue) = await store.overview(), await other.ready({"a graph"}, 9)
+            seen.append((record.status, queue))
+
+        await store.claim("r")
+        await store.append("r", 1, started("r"))
+        await other.post("r", "call", "one", "yes")
+        await look()
+        await store.release("r", "parked", [ASK])
+        await look()
+        await store.claim("r")
+        await store.release("r", "parked", [ASK], seen=1)
+        await look()
+        await other.post("r", "call", "two", "no")
+        await look()
+        await other.post("r", "another", "three", "no")
+        await look()
+        return seen
+
+    assert do(scenario()) == [
+        ("running", []),
+        ("ready", ["r"]),
+        ("parked", []),
+        ("parked", []),
+        ("ready", ["r"]),
+    ]
+
+
+def test_interrupted_runs_go_first_and_new_ones_last(open_shared: OpenShared) -> None:
+    """What has begun is ended before more begins; a child run is its root's to drive."""
+
+    async def scenario() -> Sequence[str]:
+        store = open_shared()
+        for run_id in ("new", "woken", "left", "left/c0.0", "expired", "done", "blocked", "live"):
+            await store.append(run_id, 1, started(run_id))
+        for run_id, status, asks in (
+            ("woken", "parked", [ASK]),
+            ("left", "interrupted", []),
+            ("left/c0.0", "interrupted", []),
+            ("expired", "parked", [evolve(ASK, expires_at=1.0)]),
+            ("done", "done", []),
+            ("blocked", "blocked", []),
+        ):
+            await store.claim(run_id)
+            await store.release(run_id, convert(status, ReleaseStatus), asks)
+        await store.claim("live")
+        await store.post("woken", "call", "one", "yes")
+        assert await store.ready({"another graph"}, 9) == []
+        assert await store.ready({"a graph"}, 1) == ["left"]
+        return await store.ready({"a graph"}, 9)
+
+    first, *middle, last = do(scenario())
+    assert (first, {*middle}, last) == ("left", {"woken", "expired"}, "new")
+
+
 def test_the_first_answer_wins(open_shared: OpenShared) -> None:
     """Two people approve at once; a browser sends its form twice. The run hears one answer."""
     store = open_shared()
@@ -543,7 +614,12 @@ OPERATIONS = st.one_of(
     st.tuples(st.just("set_target"), RUN_IDS, SHORT),
     st.tuples(st.just("fork"), RUN_IDS, st.integers(0, 3), RUN_IDS),
     st.tuples(st.just("claim"), RUN_IDS),
-    st.tuples(st.just("release"), RUN_IDS, st.sampled_from((*get_args(ReleaseStatus), ""))),
+    st.tuples(
+        st.just("release"),
+        RUN_IDS,
+        st.sampled_from((*get_args(ReleaseStatus), "")),
+        st.integers(0, 2),
+    ),
 )
 Operation = (
     tuple[str, str]
@@ -551,6 +627,7 @@ Operation = (
     | tuple[str, str, str]
     | tuple[str, str, str, str, str]
     | tuple[str, str, int, str]
+    | tuple[str, str, str, int]
 )
 
 
@@ -571,9 +648,10 @@ async def outcome(store: Shared, operation: Operation) -> object:
                 await fork(store, run_id, at=at, new_id=new_id, children=["b"])
             case ("claim", run_id):
                 await store.claim(run_id)
-            case ("release", run_id, str(status)):
+            case ("release", run_id, str(status), int(seen)):
                 told = convert(status, ReleaseStatus) if status else None
-                await store.release(run_id, told, [ASK] if status == "parked" else ())
+                asks = [ASK, evolve(ASK, expires_at=7.0)] if status == "parked" else []
+                await store.release(run_id, told, asks[seen:], seen=seen)
             case _:
                 raise AssertionError(operation)
     except StoreError as error:
@@ -581,7 +659,9 @@ async def outcome(store: Shared, operation: Operation) -> object:
     run_ids = await store.runs()
     journals = {run_id: tuple(await store.load(run_id)) for run_id in run_ids}
     answers = {run_id: await store.posted(run_id) for run_id in run_ids}
-    return said, journals, answers, await store.overview()
+    queue = await store.ready({"a graph"}, 9)
+    assert list(await store.ready({"a graph", "another"}, 2)) == list(queue[:2])
+    return said, journals, answers, await store.overview(), list(queue)
 
 
 @settings(max_examples=60, deadline=None)

@@ -109,9 +109,11 @@ class SlowSqliteStore(SlowStore):
         """Claim a run."""
         await self._leases.claim(run_id)
 
-    async def release(self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]) -> None:
+    async def release(
+        self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask], *, seen: int = 0
+    ) -> None:
         """Release a run."""
-        await self._leases.release(run_id, status, asks)
+        await self._leases.release(run_id, status, asks, seen=seen)
 
 
 def slowed(disk: Disk, moment: int, *, kept: bool) -> SlowStore:

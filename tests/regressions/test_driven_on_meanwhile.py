@@ -50,11 +50,13 @@ class Dying(MortalSqliteStore):
 
     ends = False
 
-    async def release(self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]) -> None:
+    async def release(
+        self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask], *, seen: int = 0
+    ) -> None:
         """Release a run."""
         if run_id == KID:
             self.fate.after = 0
-        await super().release(run_id, status, asks)
+        await super().release(run_id, status, asks, seen=seen)
 
     async def append(self, run_id: str, seq: int, *events: Event) -> None:
         """Keep events."""

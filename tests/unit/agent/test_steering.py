@@ -198,10 +198,12 @@ class Parking(Kept):
         """Begin to drive a run."""
         await self.kept.claim(run_id)
 
-    async def release(self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask]) -> None:
+    async def release(
+        self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask], *, seen: int = 0
+    ) -> None:
         """Call out, and end the claim."""
         self.parks.pop(run_id, lambda: None)()
-        await self.kept.release(run_id, status, asks)
+        await self.kept.release(run_id, status, asks, seen=seen)
 
 
 async def test_steering_while_a_child_parks_is_journaled() -> None:

@@ -24,14 +24,14 @@ def listed(*options: str, store: str = "runs.db") -> tuple[str, str]:
 
 
 def test_a_run_is_listed_with_its_questions() -> None:
-    """An answer that no driver has applied is listed beside its question."""
+    """An answer that no driver has applied is listed beside its question; a driver may apply it."""
     write({"pay/script.yaml": TWO_CALLS})
     run_id = parked()
     shown("approve", run_id, "c0.1", "--deny", *STORE)
 
     assert listed() == (
         "RUN       STATUS  GRAPH  EVENTS  UPDATED\n"
-        f"{run_id[:8]}  parked  agent       3  TIME\n"
+        f"{run_id[:8]}  ready   agent       3  TIME\n"
         f"{run_id[:8]} waits for c0.0: approval of pay(amount=5)\n"
         f"{run_id[:8]} waits for c0.1: approval of pay(amount=7): denied\n",
         "",
@@ -72,10 +72,10 @@ def test_runs_that_are_over_are_listed_on_request() -> None:
     assert "found 'park'. Did you mean 'parked'?" in wrong
 
 
-def test_a_parked_run_without_questions_is_interrupted() -> None:
-    left(parked())
+def test_runs_that_a_driver_left_are_listed_by_their_status() -> None:
+    left(parked(), status="interrupted")
     shown("fork", parked("team"), "--at", "3", "--as", "f", *STORE)
-    left("f")
+    left("f", status="interrupted")
 
     assert len(listed("--status", "interrupted")[0].splitlines()) == 3
     ready = listed("--status", "ready")[0].splitlines()
@@ -89,7 +89,7 @@ def test_json_has_whole_ids_and_all_fields() -> None:
     listing = json.loads(listed("--json")[0])
 
     assert listing["run_id"] == run_id
-    assert (listing["graph"], listing["status"]) == ("agent", "parked")
+    assert (listing["graph"], listing["status"]) == ("agent", "ready")
     assert (listing["events"], listing["parent"]) == (3, None)
     assert listing["target"].endswith("/pay")
     assert listing["asks"] == [

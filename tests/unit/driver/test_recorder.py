@@ -209,7 +209,9 @@ class Leasing:
             raise RunBusy("driven elsewhere")
         self.told.append(run_id)
 
-    async def release(self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]) -> None:
+    async def release(
+        self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask], *, seen: int = 0
+    ) -> None:
         """Release it, unless it was lost."""
         if self._lost:
             raise Fenced("this run was taken over")
@@ -253,7 +255,7 @@ def test_a_run_is_released_with_what_it_waits_for() -> None:
     with pytest.raises(asyncio.CancelledError):
         driven(cancelled, asyncio.CancelledError())
 
-    assert ["r", ("r", "parked", (ASK,))] == calm.told == cancelled.told
+    assert ["r", ("r", "interrupted", (ASK,))] == calm.told == cancelled.told
 
 
 def test_a_run_that_another_drives_is_not_driven() -> None:
@@ -291,7 +293,7 @@ def test_a_lease_that_its_store_cancelled_is_an_error_of_the_store(which: str) -
                 raise asyncio.CancelledError
 
         async def release(
-            self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]
+            self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask], *, seen: int = 0
         ) -> None:
             raise asyncio.CancelledError
 
@@ -314,29 +316,32 @@ def test_a_run_is_called_by_how_it_ended(reason: EndReason, status: str) -> None
     assert (status, ()) == released(evolve(fresh(), node="END", ending=Ending(reason)))
 
 
-def test_a_run_that_has_not_ended_is_parked() -> None:
-    """Or has not even begun."""
-    parked = "parked", (ASK,)
+@pytest.mark.parametrize(("parked", "status"), [(True, "parked"), (False, "interrupted")])
+def test_a_run_that_has_not_ended_is_parked_or_interrupted(parked: bool, status: str) -> None:
+    """A run that waits for nobody would never be woken, if it were called parked."""
+    expected = status, (ASK,)
 
-    assert (None, ()) == released(None)
-    assert parked == released(fresh())
-    assert parked == released(evolve(fresh(), ending=Ending(EndReason.ERROR)))
+    assert (None, ()) == released(None, parked=parked)
+    assert expected == released(fresh(), parked=parked)
+    assert expected == released(evolve(fresh(), ending=Ending(EndReason.ERROR)), parked=parked)
 
 
-def released(run: Run[None] | None) -> tuple[ReleaseStatus | None, Sequence[Ask]]:
+def released(
+    run: Run[None] | None, *, parked: bool = False
+) -> tuple[ReleaseStatus | None, Sequence[Ask]]:
     """Return the status that a run is released with, and its open questions."""
     found: list[tuple[ReleaseStatus | None, Sequence[Ask]]] = []
 
     class Noting(Leasing):
         async def release(
-            self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask]
+            self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask], *, seen: int = 0
         ) -> None:
             found.append((status, asks))
 
     async def scenario() -> None:
         one = recorder(Noting())
         async with one:
-            one.run = run
+            one.run, one.is_parked = run, parked
 
     asyncio.run(scenario())
     return found[0]

@@ -106,7 +106,7 @@ def test_a_database_of_something_else_is_refused_untouched(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("version", "fix"),
-    [(2, "end its runs with the graphloop that wrote it"), (4, "upgrade graphloop")],
+    [(3, "end its runs with the graphloop that wrote it"), (5, "upgrade graphloop")],
 )
 def test_another_schema_is_refused_untouched(tmp_path: Path, version: int, fix: str) -> None:
     """It says what to do; nothing reads or changes the file."""
@@ -116,7 +116,7 @@ def test_another_schema_is_refused_untouched(tmp_path: Path, version: int, fix: 
     before = path.read_bytes()
 
     for opening in WAYS:
-        with pytest.raises(StoreError, match=f"version {version}, expected 3. Fix: {fix}"):
+        with pytest.raises(StoreError, match=f"version {version}, expected 4. Fix: {fix}"):
             opening(path)
 
     assert before == path.read_bytes()
