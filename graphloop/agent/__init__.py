@@ -39,7 +39,7 @@ from .options import AgentOptions, EveryAgentOption, RunOptions, ToolInput, Tool
 from .pending_turn import PendingTurn
 from .resources import check_gate, screens_of, split_tools
 from .result import RunResult
-from .runs import Runs
+from .runs import Runs, StoreInput
 from .stream import RunStream
 from .sub_agents import AgentPlan, AgentTool, Brief, NamedAgent, Opener, Plan
 from .terms import RunTerms
@@ -83,6 +83,7 @@ __all__ = [
     "StepChanges",
     "StepInfo",
     "StopContext",
+    "StoreInput",
     "ToolInput",
     "ToolRunner",
     "Tools",

@@ -11,9 +11,8 @@ open.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from math import inf
 from pathlib import Path
 from time import time
 from typing import Any, Generic, Protocol, TypeAlias, Unpack, final
@@ -23,10 +22,10 @@ from typing_extensions import TypeVar
 
 from .. import stores
 from ..driver import Pending, unfit
-from ..errors import ConfigError, nearest
-from ..events import Event, Started, Steered
+from ..errors import ConfigError, StoreError
+from ..events import Event
 from ..graph import NodeGraph
-from ..policy import Approval, claimed, decline, issue, refuse_edit, verify
+from ..policy import Approval, decline, refuse_edit
 from ..run import Run
 from ..stores import (
     Ask,
@@ -39,14 +38,15 @@ from ..stores import (
     open_store,
 )
 from .answers import Answers, approval_from, check_given_answer
-from .inputs import AnswersInput
+from .inputs import AnswersInput, CallInput, PromptInput
 from .journals import fork_run, record_of, refuse_edits, root_of, state_after, waiting
 from .result import RunResult
-from .starting import resume_run
+from .starting import first_event, resume_run
+from .stored_questions import ask_of, asks_of, check_token, is_submitted, parameters_in
 from .stream import RunStream
 from .terms import RunTerms, SharedResources
 
-__all__ = ["HasRuns", "Questions", "Runs", "StoreInput", "parameters_in"]
+__all__ = ["HasRuns", "Questions", "Runs", "StoreInput"]
 
 O_co = TypeVar("O_co", default=str, covariant=True)
 S = TypeVar("S", default=None)
@@ -168,7 +168,7 @@ class Runs(Generic[O_co, S]):
         run_id, key = root_of(run_id, key)
         terms = self._terms
         async with self._opened() as store:
-            ask = _ask_of(await self._asks(store, run_id), run_id, key)
+            ask = ask_of(await self._asks(store, run_id), run_id, key)
             if not isinstance(store, Mailbox):
                 raise ConfigError(
                     f"{type(store).__name__} keeps no answers for later. Fix: pass them to "
@@ -179,7 +179,7 @@ class Runs(Generic[O_co, S]):
                 run = state_after(terms.graph, await store.load(run_id))
                 await refuse_edits(run, terms.ports(store), Answers({key: answer}))
             check_given_answer(f"the answer to {key!r}", answer)
-            _check_token(ask, given, None if terms is None else terms.secret)
+            check_token(ask, given, None if terms is None else terms.secret)
             refuse_edit(f"{key!r} of run {run_id!r}", given, unknown=ask.unknown)
             if given.edit:
                 # The run, which has the tool, checks the edit again.
@@ -245,6 +245,32 @@ class Runs(Generic[O_co, S]):
         async with self._opened() as store:
             return await fork_run(self._graph, store, run_id, at, new_id, share=share_approvals)
 
+    async def submit(
+        self, prompt: PromptInput | None = None, **question: Unpack[CallInput[Any]]
+    ) -> str:
+        """Store the first event of a new run, for a worker to drive, and return the run's id.
+
+        With a `run_id`, a second call for the same question has no effect, so that a caller may
+        repeat the call after a failure.
+
+        Args:
+            prompt: the question, as in `generate`.
+            question: the options of the call, as in `generate`.
+
+        Raises:
+            ConfigError: there is no agent, an option is invalid, or the run id has another
+                question.
+        """
+        started = await first_event(self._agents_terms("to submit"), prompt, question)
+        async with self._opened() as store:
+            try:
+                await store.append(started.run_id, 1, started)
+            except StoreError:
+                if await is_submitted(store, started):
+                    return started.run_id
+                raise
+        return started.run_id
+
     async def resume(self, run_id: str, **answers: Unpack[AnswersInput[Any]]) -> RunResult[O_co, S]:
         """Resume a run that parked, or whose process died, and return its result.
 
@@ -283,7 +309,7 @@ class Runs(Generic[O_co, S]):
 
     async def _asks(self, store: Store, run_id: str) -> tuple[Ask, ...]:
         if isinstance(store, Catalog) and isinstance(store, Leases):
-            return _asks_of(await record_of(store, run_id))
+            return asks_of(await record_of(store, run_id))
         if self._terms is None:
             raise ConfigError(
                 f"{type(store).__name__} does not keep the questions of runs. Fix: pass the answer "
@@ -308,87 +334,3 @@ class Runs(Generic[O_co, S]):
         finally:
             if isinstance(store, stores.SqliteStore):
                 await store.aclose()
-
-
-def _asks_of(record: RunRecord) -> tuple[Ask, ...]:
-    """Return the questions in the stored record of a parked run.
-
-    Raises:
-        ConfigError: the run is not parked.
-    """
-    match record.status:
-        case "parked" | "ready" if record.asks:
-            return record.asks
-        case "running":
-            problem = "is being driven. Answer its driver, or wait until it parks"
-        case "parked":
-            return ()
-        case "blocked":
-            problem = "is blocked: the code here does not fit its journal. Resume it with its own"
-        case "interrupted" | "ready":
-            problem = "waits for a driver. Resume it first; then it asks its questions"
-        case "done" | "failed" | "cancelled":
-            problem = f"is over ({record.status})"
-    raise ConfigError(f"run {record.run_id!r} takes no answers: it {problem}.")
-
-
-def _ask_of(asks: Iterable[Ask], run_id: str, key: str) -> Ask:
-    """Return the question with this key, after a check that an approval can answer it.
-
-    Raises:
-        ConfigError: the run has no such question, or it waits for the result of a client tool.
-    """
-    known = {ask.key: ask for ask in asks}
-    ask = known.get(key)
-    if ask is None:
-        raise ConfigError(
-            f"run {run_id!r} does not wait for {key!r}; it waits for "
-            f"{', '.join(known) or 'nothing'}.{nearest(key, known)}"
-        )
-    if ask.kind != "approval":
-        raise ConfigError(
-            f"{key!r} of run {run_id!r} waits for the result of the client tool {ask.name!r}, not "
-            f"for an approval. Fix: resume(…, tool_results={{{key!r}: …}})."
-        )
-    return ask
-
-
-def _check_token(ask: Ask, given: Approval, secret: bytes | None) -> None:
-    """Refuse an approval whose token belongs to another question, before it is stored.
-
-    Raises:
-        ConfigError: the token is not valid for this question.
-    """
-    asked = claimed(ask.token)
-    if not (given.approved and given.token) or asked is None:
-        return
-    found = claimed(given.token)
-    refusal: str = "malformed"
-    if secret is not None:
-        refusal = verify(given.token, asked, secret=secret, now=-inf)
-    elif found is not None:
-        # Without the secret the signature cannot be checked, only the claim in the token.
-        refusal = verify(issue(found, None), asked, secret=None, now=-inf)
-    if refusal:
-        raise ConfigError(
-            f"the approval of {ask.key!r} has a token that is {refusal}. Fix: answer with the "
-            "`pending.approve()` of this call, or without a token."
-        )
-
-
-async def parameters_in(store: Store, run_id: str, ask: Ask) -> str:
-    """Return the JSON Schema that edited arguments of a call must fit; empty if unknown.
-
-    The question has the schema, or else the tools in the run's journal have it.
-    """
-    if ask.takes:
-        return ask.takes
-    path = ask.key.rpartition("/")[0]
-    events = await store.load(f"{run_id}/{path}" if path else run_id)
-    setups = [
-        event.setup
-        for event in events
-        if isinstance(event, Started | Steered) and event.setup is not None
-    ]
-    tools = setups[-1].tools if setups else ()
-    return next((tool.parameters for tool in tools if tool.name == ask.name), "")

@@ -45,7 +45,7 @@ from .result import RunHandle, RunResult, spent_by
 from .stream import RunStream
 from .terms import OVERRIDES, RunTerms
 
-__all__ = ["conversation", "for_call", "overriding", "resume_run", "start_run"]
+__all__ = ["conversation", "first_event", "for_call", "overriding", "resume_run", "start_run"]
 
 S = TypeVar("S")
 
@@ -88,8 +88,7 @@ def start_run(
         messages, warnings, handed = read
         deps, said = question.get("deps"), terms.options.instructions
         if messages and callable(said):
-            said = await terms.world.instructions(deps)
-            messages, _ = conversation(None, History(messages), said)
+            messages, said = await _instructed(terms, messages, deps)
         store, is_stored = terms.shared.store(), terms.shared.is_given
         run_id = question.get("run_id")
         if run_id is None and handed is not None and is_stored:
@@ -122,6 +121,42 @@ def start_run(
         )
 
     return RunStream(open_run, terms.graph, keep=keep, has_objects=terms.final is not None)
+
+
+async def first_event(
+    terms: RunTerms[Any], prompt: PromptInput | None, question: QuestionInput[Any]
+) -> Started:
+    """Return the first event of a new run that a worker will drive.
+
+    Raises:
+        ConfigError: an option is invalid; or the question answers calls, which only a driver can.
+    """
+    if OVERRIDES.get() is not None or not question.keys() <= QUESTION:
+        terms, question = for_call(terms, question)
+    read = _read(terms, prompt, question)
+    if isinstance(read, ConfigError):
+        raise read
+    messages, _, handed = read
+    if handed is not None:
+        raise ConfigError(
+            "a submitted run: expected a question, found answers to the calls of `messages`. Fix: "
+            "start the run with `generate`."
+        )
+    if messages and callable(terms.options.instructions):
+        messages, _ = await _instructed(terms, messages, question.get("deps"))
+    terms.check_start(None, kept=True)
+    run_id = question.get("run_id") or uuid4().hex
+    return Started(
+        terms.clock(), run_id, terms.graph.name, messages, terms.setup, None, chat=terms.chat
+    )
+
+
+async def _instructed(
+    terms: RunTerms[Any], messages: tuple[Message, ...], deps: object
+) -> tuple[tuple[Message, ...], object]:
+    """Ask the function for the instructions; return the first messages with them, and the text."""
+    said = await terms.world.instructions(deps)
+    return conversation(None, History(messages), said)[0], said
 
 
 def resume_run(

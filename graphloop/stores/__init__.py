@@ -8,7 +8,7 @@ Start with `base.py`, then `memory.py`.
 from typing import TYPE_CHECKING
 
 from ..lazy import front_door
-from .base import Ask, Catalog, Leases, Mailbox, Posted, ReleaseStatus, RunRecord, Store
+from .base import Ask, Backlog, Catalog, Leases, Mailbox, Posted, ReleaseStatus, RunRecord, Store
 from .codec import Codec, typed_events
 from .journals import fork, graph_name_of, keep_all, parent_of, renamed, those_within
 from .memory import MemoryStore, running_loop
@@ -23,6 +23,7 @@ __all__ = [
     "LOCK",
     "SUFFIX",
     "Ask",
+    "Backlog",
     "Catalog",
     "Codec",
     "JsonlStore",

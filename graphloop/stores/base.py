@@ -219,7 +219,9 @@ class Catalog(Protocol):
 class Backlog(Protocol):
     """Finds the runs that wait for a driver."""
 
-    async def ready(self, graphs: Collection[str], limit: int) -> Sequence[str]:
+    async def ready(
+        self, graphs: Collection[str], limit: int, *, blocked: bool = False
+    ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`.
 
         These runs are ready or interrupted, or have a question that has expired. A child run is not
@@ -229,9 +231,11 @@ class Backlog(Protocol):
         Args:
             graphs: the names of the graphs whose runs the caller can drive.
             limit: the maximum number of ids.
+            blocked: whether blocked runs wait, too: the code of a new worker may fit them.
 
         Returns:
-            Interrupted runs first, then those with an answer, then new ones; the oldest first.
+            Interrupted and blocked runs first, then those with an answer, then new ones; of each,
+            the oldest first.
         """
         ...
 

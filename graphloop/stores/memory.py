@@ -203,14 +203,16 @@ class MemoryStore:
             for run_id, kept in found.items()
         )
 
-    async def ready(self, graphs: Collection[str], limit: int) -> Sequence[str]:
+    async def ready(
+        self, graphs: Collection[str], limit: int, *, blocked: bool = False
+    ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`."""
-        now = self._clock()
+        now, first = self._clock(), {"interrupted", "blocked"} if blocked else {"interrupted"}
         waiting = [
-            (0 if status == "interrupted" else 1 + (not kept.asks), kept.updated_at, run_id)
+            (0 if status in first else 1 + (not kept.asks), kept.updated_at, run_id)
             for run_id, kept in self._runs().items()
             if "/" not in run_id and graph_name_of(kept.events[0]) in graphs
-            if (status := self._status(run_id, kept)) in {"interrupted", "ready"}
+            if (status := self._status(run_id, kept)) in {*first, "ready"}
             or (status == "parked" and (expiry_of(kept.asks) or math.inf) <= now)
         ]
         return [run_id for _, _, run_id in sorted(waiting)[:limit]]

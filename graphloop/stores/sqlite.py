@@ -194,10 +194,13 @@ class SqliteStore:
         work = partial(sqlite_reading.overview, now=self._clock(), root=root)
         return await self._read(work, ())
 
-    async def ready(self, graphs: Collection[str], limit: int) -> Sequence[str]:
+    async def ready(
+        self, graphs: Collection[str], limit: int, *, blocked: bool = False
+    ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`."""
-        work = partial(sqlite_reading.ready, now=self._clock(), graphs=graphs, limit=limit)
-        return await self._read(work, ())
+        work = partial(sqlite_reading.ready, now=self._clock(), graphs=graphs, blocked=blocked)
+        found: Sequence[str] = await self._read(work, ())
+        return found[:limit]
 
     async def set_target(self, run_id: str, target: str) -> None:
         """Record the target of `graphloop run` that started the run."""

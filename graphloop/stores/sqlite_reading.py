@@ -35,8 +35,8 @@ WITHIN: Final = "AND (run_id IN (?, ?) OR (run_id >= ? AND run_id < ?)) "
 # Only a child's id has a slash. A run with an owner is interrupted if the owner is dead.
 READY: Final = (
     "SELECT run_id, owner, lease_until FROM ("
-    "SELECT *, iif(status = 'interrupted', 0, 1 + (asks = x'5b5d')) AS band "
-    "FROM run WHERE status IN('ready', 'interrupted') AND owner IS NULL AND graph IN({graphs}) "
+    "SELECT *, iif(status = 'ready', 1 + (asks = x'5b5d'), 0) AS band "
+    "FROM run WHERE status IN({statuses}) AND owner IS NULL AND graph IN({graphs}) "
     "UNION ALL SELECT *, 1 FROM run WHERE wake_at <= ? AND owner IS NULL AND graph IN({graphs}) "
     "UNION ALL SELECT *, 0 FROM run WHERE owner IS NOT NULL AND graph IN({graphs})) "
     "WHERE next_seq > 1 AND instr(run_id, '/') = 0 ORDER BY band, updated"
@@ -160,17 +160,20 @@ def overview(connection: Connection, now: float, root: str | None) -> Sequence[R
     )
 
 
-def ready(connection: Connection, now: float, graphs: Collection[str], limit: int) -> Sequence[str]:
+def ready(
+    connection: Connection, now: float, graphs: Collection[str], *, blocked: bool
+) -> Sequence[str]:
     """Return ids of root runs that wait for a driver, or have a question that has expired."""
     named = ", ".join("?" * len(graphs))
+    statuses = "'ready', 'interrupted', 'blocked'" if blocked else "'ready', 'interrupted'"
     rows: list[tuple[str, str | None, float]] = connection.execute(
-        READY.format(graphs=named), (*graphs, now, *graphs, *graphs)
+        READY.format(graphs=named, statuses=statuses), (*graphs, now, *graphs, *graphs)
     ).fetchall()
-    return [
+    return tuple(
         run_id
         for run_id, owner, lease_until in rows
         if owner is None or lease_until <= now or is_dead(owner)
-    ][:limit]
+    )
 
 
 def _status(left_as: RunStatus, owner: str | None, *, expired: bool) -> RunStatus:

@@ -11,7 +11,8 @@ import pytest
 
 from graphloop import Agent, Approval, EndReason, Graph, Tool, approve, tool
 from graphloop.agent.journals import fork_run
-from graphloop.agent.runs import Runs, parameters_in
+from graphloop.agent.runs import Runs
+from graphloop.agent.stored_questions import parameters_in
 from graphloop.effects import IN_WORDS, AskHuman, CallModel
 from graphloop.errors import ConfigError, StoreError, UnknownRun
 from graphloop.events import Setup, Started, Steered

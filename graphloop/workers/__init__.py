@@ -1,0 +1,17 @@
+"""Workers: processes that take stored runs further, each run wherever a worker is free.
+
+Owns `Worker`, which finds runs that wait for a driver, claims them and resumes them.
+Refuses nothing about a run: a run that its code cannot drive is `blocked`, never failed.
+Start with `worker.py`; `Runs.submit` stores a new run for a worker.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..lazy import front_door
+
+if TYPE_CHECKING:
+    from .worker import Driven, Worker
+
+__all__ = ["Driven", "Worker"]
+
+__getattr__ = front_door(__name__, {".worker": ("Driven", "Worker")})

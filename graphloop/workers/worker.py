@@ -1,0 +1,203 @@
+"""Worker: finds runs that wait for a driver, claims them and drives them.
+
+    worker = Worker([support, research], "runs.db")
+    await worker.serve()  # until worker.stop()
+
+The journal is the truth, and a worker only decides who drives a run next. Workers may take the same
+run: the store lets one of them drive it (`Leases`), and refuses the others. A worker that dies
+leaves its runs `interrupted`, and another worker takes them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Literal, Protocol, TypeAlias, final, runtime_checkable
+
+from ..agent import Agent, StoreInput
+from ..errors import ConfigError, Fenced, IllegalEvent, ProviderError, RunBusy, StoreError
+from ..policy import Approval, decline
+from ..stores import Backlog, Catalog, Leases, RunRecord, Store, open_store
+
+__all__ = ["Driven", "Worker"]
+
+Driven: TypeAlias = Literal["over", "parked", "again", "blocked"]
+"""What became of a run: it is over, waits for people, is to be driven again, or is blocked."""
+
+LOG: Final = logging.getLogger("graphloop")
+
+DELAY_MAX_S: Final = 60.0
+LATE: Final = "Nobody answered in time."
+
+
+@runtime_checkable
+class _Shared(Store, Leases, Catalog, Backlog, Protocol):
+    """The abilities of a store that workers share."""
+
+
+@final
+class Worker:
+    """Drives the stored runs of some agents, many at once.
+
+    Any number of workers may serve one store: in one process, in several, or on several machines,
+    as far as the store can be shared. A run is taken if it was submitted (`Runs.submit`), if it got
+    an answer, if a question of it expired, or if its driver died or left it. An expired question
+    counts as denied.
+
+    Args:
+        agents: the agents, each with a name of its own: a run belongs to the agent of its name.
+        store: the store of the runs, or its path.
+        slots: the number of runs to drive at once.
+        poll_s: the seconds between two looks for waiting runs.
+        deps: returns the `deps` of a run by its id, for agents with a `deps_type`.
+
+    Raises:
+        ConfigError: two agents have one name, or the store cannot tell which runs wait.
+    """
+
+    def __init__(
+        self,
+        agents: Iterable[Agent[Any, Any]],
+        store: StoreInput,
+        *,
+        slots: int = 100,
+        poll_s: float = 0.2,
+        deps: Callable[[str], object] | None = None,
+    ) -> None:
+        self._agents: dict[str, Agent[Any, Any]] = {}
+        for agent in agents:
+            if agent.name in self._agents:
+                raise ConfigError(
+                    f"a worker: expected agents with different names, found two called "
+                    f"{agent.name!r}. Fix: give one of them another `name`."
+                )
+            self._agents[agent.name] = agent
+        if not self._agents:
+            raise ConfigError("a worker: expected at least one agent, found none.")
+        for name, number in (("slots", slots), ("poll_s", poll_s)):
+            if not number > 0:
+                raise ConfigError(f"{name}: expected a positive number, found {number!r}.")
+        self._store = _shared(open_store(store) if isinstance(store, str | Path) else store)
+        self._slots = slots
+        self._poll_s = poll_s
+        self._deps = deps
+        self._stopped = asyncio.Event()
+        self._driving: dict[str, asyncio.Task[None]] = {}
+        # The runs that failed in a way that may pass: how often, and until when they wait.
+        self._delays: dict[str, tuple[int, float]] = {}
+
+    def __repr__(self) -> str:
+        return f"<Worker of {', '.join(self._agents)}: {len(self._driving)} runs>"
+
+    def stop(self) -> None:
+        """Take no more runs, and let `serve` return when those under way are at rest."""
+        self._stopped.set()
+
+    async def serve(self, *, grace_s: float = 30.0) -> None:
+        """Drive waiting runs until `stop`; then leave those that are not at rest in time.
+
+        Args:
+            grace_s: the seconds that runs under way have after `stop`. Another worker takes what is
+                left then.
+        """
+        try:
+            is_first = True
+            while not self._stopped.is_set():
+                await self._take(also_blocked=is_first)
+                is_first = False
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopped.wait(), self._poll_s)
+            if self._driving:
+                await asyncio.wait(self._driving.values(), timeout=grace_s)
+        finally:
+            tasks = tuple(self._driving.values())
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def drive(self, run_id: str) -> Driven:
+        """Take one run as far as it goes without an answer from people.
+
+        Raises:
+            UnknownRun: the store has no such run.
+        """
+        record = next(
+            (one for one in await self._store.overview(run_id) if one.run_id == run_id), None
+        )
+        agent = None if record is None else self._agents.get(record.graph)
+        if record is None or agent is None:
+            await self._store.load(run_id)  # Raises if there is no such run.
+            return "blocked"
+        late: dict[str, bool | Approval] = {
+            ask.key: decline(LATE)
+            for ask in record.asks
+            if ask.expires_at is not None and ask.expires_at <= time.time()
+        }
+        deps: Any = {} if self._deps is None else {"deps": self._deps(run_id)}
+        try:
+            result = await agent.runs(self._store).resume(run_id, approvals=late, **deps)
+        except (RunBusy, Fenced):
+            return "again"
+        except (ConfigError, IllegalEvent) as error:
+            if late:  # Somebody may have answered meanwhile.
+                return "again"
+            await self._block(record, error)
+            return "blocked"
+        return "parked" if result.pending else "over"
+
+    async def _take(self, *, also_blocked: bool) -> None:
+        """Start to drive runs that wait, as many as there are free slots."""
+        free = self._slots - len(self._driving)
+        if free <= 0:
+            return
+        limit = free + len(self._delays) + len(self._driving)
+        try:
+            found = await self._store.ready(self._agents.keys(), limit, blocked=also_blocked)
+        except StoreError as error:
+            LOG.warning("a worker cannot look for waiting runs: %s", error)
+            return
+        now = time.monotonic()
+        waiting = [
+            run_id
+            for run_id in found
+            if run_id not in self._driving and self._delays.get(run_id, (0, 0.0))[1] <= now
+        ]
+        for run_id in waiting[:free]:
+            self._driving[run_id] = asyncio.create_task(self._drive(run_id))
+
+    async def _drive(self, run_id: str) -> None:
+        driven: Driven = "again"
+        try:
+            driven = await self.drive(run_id)
+        except Exception as error:
+            expected = isinstance(error, ProviderError | StoreError)
+            said = "run %s is interrupted, and will be driven again: %s"
+            LOG.warning(said, run_id, error, exc_info=not expected)
+        finally:
+            del self._driving[run_id]
+        if driven == "again":
+            failures, _ = self._delays.get(run_id, (0, 0.0))
+            wait_s = min(DELAY_MAX_S, self._poll_s * 2**failures)
+            self._delays[run_id] = failures + 1, time.monotonic() + wait_s
+        else:
+            self._delays.pop(run_id, None)
+
+    async def _block(self, record: RunRecord, error: Exception) -> None:
+        """Record that the code of this worker cannot drive a run."""
+        LOG.error("run %s is blocked: %s", record.run_id, error)
+        with suppress(RunBusy, Fenced):
+            await self._store.claim(record.run_id)
+            await self._store.release(record.run_id, "blocked", record.asks)
+
+
+def _shared(store: Store) -> _Shared:
+    if not isinstance(store, _Shared):
+        raise ConfigError(
+            f"a worker: expected a store that several processes share, found {store!r}. Fix: keep "
+            "the runs in a database, 'runs.db'."
+        )
+    return store

@@ -1,0 +1,156 @@
+"""Workers on one database, killed and stopped at random: each run ends, and no act is repeated.
+
+A killed worker is gone; a stopped one wakes up after its lease and believes that it still has its
+runs. People answer meanwhile, from another process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import random
+import signal
+from collections.abc import Sequence
+from multiprocessing.connection import wait
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from pathlib import Path
+
+import pytest
+
+from graphloop.conversation import latest_answer
+from graphloop.replay import replay
+from graphloop.run import Run
+from graphloop.stores.base import RunRecord
+from graphloop.stores.memory import MemoryStore
+from graphloop.stores.sqlite import SqliteStore
+from graphloop.values import ToolResult
+from graphloop.workers import Worker
+from tests.mortal_store import Fate
+from tests.property.test_contract_pairing import assert_paired
+from tests.sim.killed_worker import ONCE, Ledger, build
+from tests.sim.test_killed_at_random import GRAPH, began
+from tests.sizes import NIGHTLY
+
+RUNS, WORKERS = (500, 4) if NIGHTLY else (100, 3)
+KILLS, STOPS = (20, 10) if NIGHTLY else (8, 3)
+LEASE_S = 0.6
+ROUNDS_MAX = 20_000
+SEED = int(os.environ.get("GRAPHLOOP_SEED", "1"))
+
+
+def work(directory: Path) -> None:
+    """Serve the runs of a database until the process is killed."""
+    ledger = Ledger(directory / "ledger", Fate())
+    agent = build(MemoryStore(), ledger)
+    store = SqliteStore(directory / "runs.db", lease_s=LEASE_S)
+    asyncio.run(Worker([agent], store, slots=RUNS, poll_s=0.02).serve())
+
+
+class Crew:
+    """The worker processes."""
+
+    def __init__(self, directory: Path) -> None:
+        self._context: ForkServerContext = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(["pytest", "tests.sim.test_killed_workers"])
+        self._directory = directory
+        self.workers: list[ForkServerProcess] = [self._hired() for _ in range(WORKERS)]
+
+    def _hired(self) -> ForkServerProcess:
+        process = self._context.Process(target=work, args=(self._directory,), daemon=True)
+        process.start()
+        return process
+
+    def kill(self, place: int) -> None:
+        """Kill a worker, and let another take its place."""
+        self.workers[place].kill()
+        self.workers[place].join()
+        self.workers[place] = self._hired()
+
+    def freeze(self, place: int) -> None:
+        """Stop a worker until its leases have run out, and let it go on."""
+        worker = self.workers[place]
+        assert worker.pid is not None
+        os.kill(worker.pid, signal.SIGSTOP)
+        wait([worker.sentinel], LEASE_S * 1.7)
+        os.kill(worker.pid, signal.SIGCONT)
+
+    def dismiss(self) -> None:
+        for worker in self.workers:
+            worker.kill()
+            worker.join()
+
+
+async def answered(store: SqliteStore, records: Sequence[RunRecord]) -> None:
+    """Approve what is asked; a call that may have happened is not risked a second time."""
+    for record in records:
+        for ask in record.asks if record.parent == "" else ():
+            data = f'{{"approved":{"false" if "#" in ask.key else "true"}}}'
+            await store.post(record.run_id, ask.key, ask.key, data)
+
+
+async def until_all_are_over(store: SqliteStore, crew: Crew) -> tuple[int, int]:
+    """Answer, kill and stop until each run is over; return the numbers of kills and stops."""
+    chance = random.Random(SEED)  # noqa: S311 - a trial must be repeatable
+    kills = stops = 0
+    for _ in range(ROUNDS_MAX):
+        records = [one for one in await store.overview() if "/" not in one.run_id]
+        if all(record.status == "done" for record in records):
+            return kills, stops
+        await answered(store, records)
+        place = chance.randrange(WORKERS)
+        await asyncio.to_thread(wait, [crew.workers[place].sentinel], chance.uniform(0, 0.15))
+        left = KILLS - kills, STOPS - stops
+        if left != (0, 0) and chance.choices((True, False), left)[0]:
+            await asyncio.to_thread(crew.kill, place)
+            kills += 1
+        elif left[1]:
+            await asyncio.to_thread(crew.freeze, place)
+            stops += 1
+    raise AssertionError([record for record in records if record.status != "done"])
+
+
+@pytest.mark.timeout(0 if NIGHTLY else 300)
+def test_each_run_ends_and_nothing_is_done_twice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever dies, and whoever comes back late."""
+
+    async def scenario() -> tuple[int, int, dict[str, Run[None]]]:
+        store = SqliteStore(tmp_path / "runs.db", lease_s=LEASE_S)
+        agent = build(MemoryStore(), Ledger(tmp_path / "ledger", Fate()))
+        for number in range(RUNS):
+            await agent.runs(store).submit("go", run_id=f"run-{number}")
+        crew = Crew(tmp_path)
+        try:
+            kills, stops = await until_all_are_over(store, crew)
+        finally:
+            crew.dismiss()
+        found = {
+            run_id: replay(GRAPH, await store.load(run_id))  # Loading checks that there is no gap.
+            for run_id in await store.runs()
+        }
+        await store.aclose()
+        return kills, stops, found
+
+    kills, stops, found = asyncio.run(scenario())
+
+    results: dict[str, ToolResult] = {}
+    for run_id, run in found.items():
+        assert run.ended, run_id
+        assert_paired(run.messages)
+        assert "/" in run_id or latest_answer(run) == "All is done."
+        for one in run.messages:
+            if isinstance(one, ToolResult):
+                results[f"{run_id}:{one.key}"] = one
+    counts = began(tmp_path)
+    twice = {key for key, count in counts.items() if count > 1}
+    assert not [key for key in twice if results[key].name in ONCE]
+    again = sum(counts[key] - 1 for key in twice)
+    unknown = sum(one.status == "unknown" for one in results.values())
+    with capsys.disabled():
+        print(  # noqa: T201 - the figures of this run
+            f"\nworkers: seed {SEED}, {RUNS} runs, {kills} kills, {stops} stops, {again} calls "
+            f"repeated that may be, {unknown} of unknown outcome"
+        )
+    assert kills + stops >= (KILLS + STOPS) / 2

@@ -1,0 +1,273 @@
+"""A worker takes what waits for a driver, and nothing else; what it cannot drive stays whole."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphloop import Agent, ToolContext, tool
+from graphloop.errors import ConfigError, Overloaded
+from graphloop.policy import ask
+from graphloop.stores import Catalog, JsonlStore, MemoryStore, SqliteStore, Store
+from graphloop.testing import ScriptedModel
+from graphloop.values import UserMessage
+from graphloop.workers import Worker
+
+SAID = "Done."
+PAYS = {"calls": [{"name": "pay", "arguments": {"amount": 5}}]}
+
+Open = Callable[[], MemoryStore | SqliteStore]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
+    """Return a way to open the same store, as another process would."""
+    if request.param == "memory":
+        store = MemoryStore()
+        return lambda: store
+    return lambda: SqliteStore(tmp_path / "runs.db", durability="process")
+
+
+async def status_of(store: Catalog, run_id: str) -> str:
+    (record,) = await store.overview(run_id)
+    return record.status
+
+
+async def until(done: Callable[[], Awaitable[bool]]) -> None:
+    """Wait for what another task or process does; the test's time limit bounds it."""
+    while not await done():  # noqa: ASYNC110 - another process may do it
+        await asyncio.sleep(0)
+
+
+async def served(worker: Worker, done: Callable[[], Awaitable[bool]]) -> None:
+    """Let a worker serve until something is done, and stop it."""
+    serving = asyncio.create_task(worker.serve())
+    await until(done)
+    worker.stop()
+    await serving
+
+
+def replies(*texts: object) -> ScriptedModel:
+    return ScriptedModel(list(texts), restart=True)
+
+
+async def test_a_submitted_run_is_driven_to_its_end(shared: Open) -> None:
+    """By whichever worker is free; the caller has only the id."""
+    store = shared()
+    agent = Agent(replies(SAID))
+    run_ids = [await agent.runs(store).submit(f"Question {at}") for at in range(3)]
+    assert [await status_of(store, each) for each in run_ids] == ["ready"] * 3
+
+    async def done() -> bool:
+        return {await status_of(store, each) for each in run_ids} == {"done"}
+
+    await served(Worker([agent], shared(), poll_s=0.001), done)
+
+    for at, run_id in enumerate(run_ids):
+        run = await agent.runs(store).replay(run_id)
+        assert run.messages[0] == UserMessage(f"Question {at}")
+        assert run.ended
+
+
+async def test_a_run_is_submitted_once(shared: Open) -> None:
+    """A web server may repeat a request that failed; another question needs another id."""
+    store, agent = shared(), Agent(replies(SAID))
+    runs = agent.runs(store)
+
+    assert await runs.submit("Pay.", run_id="order-7") == "order-7"
+    assert await runs.submit("Pay.", run_id="order-7") == "order-7"
+    assert len(await store.load("order-7")) == 1
+    with pytest.raises(ConfigError, match="`run_id`: expected an id that no other question has"):
+        await runs.submit("Pay twice.", run_id="order-7")
+
+
+async def test_an_approval_wakes_the_run(shared: Open) -> None:
+    """Given by another process, while no driver has the run; the tool runs once."""
+    store, paid = shared(), list[int]()
+
+    @tool(needs_approval=True)
+    def pay(amount: int) -> str:
+        """Pay."""
+        paid.append(amount)
+        return "paid"
+
+    agent = Agent(replies(PAYS, SAID), tools=[pay])
+    run_id = await agent.runs(store).submit("Pay.")
+    worker = Worker([agent], shared())
+    assert await worker.drive(run_id) == "parked"
+    assert await store.ready({"agent"}, 9) == type(await store.ready({"agent"}, 9))()
+
+    await agent.runs(shared()).approve(run_id, "c0.0")
+
+    assert [*await store.ready({"agent"}, 9)] == [run_id]
+    assert await worker.drive(run_id) == "over"
+    assert (paid, await status_of(store, run_id)) == ([5], "done")
+
+
+async def test_a_question_that_nobody_answered_in_time_is_denied(shared: Open) -> None:
+    """A run must not wait for ever for a person who has left."""
+    store = shared()
+
+    @tool
+    def pay(amount: int) -> str:
+        """Pay."""
+        raise AssertionError(amount)
+
+    agent = Agent(replies(PAYS, SAID), tools=[pay], gate=ask("pay", ttl_s=1e-9))
+    run_id = await agent.runs(store).submit("Pay.")
+
+    async def done() -> bool:
+        return await status_of(store, run_id) == "done"
+
+    await served(Worker([agent], shared(), poll_s=0.001), done)
+
+    run = await agent.runs(store).replay(run_id)
+    (result,) = run.record.steps[0].tool_results
+    assert result.status == "denied"
+
+
+async def test_a_failure_that_may_pass_is_tried_again(tmp_path: Path) -> None:
+    """The run is interrupted meanwhile, not failed. In memory, nothing outlives the failure."""
+    store = SqliteStore(tmp_path / "runs.db")
+    model = ScriptedModel([Overloaded("busy"), Overloaded("busy"), SAID])
+    agent = Agent(model)
+    run_id = await agent.runs(store).submit("Go.")
+
+    async def done() -> bool:
+        return await status_of(store, run_id) == "done"
+
+    await served(Worker([agent], store, poll_s=0.001), done)
+
+    assert (await agent.runs(store).replay(run_id)).ended
+
+
+async def test_a_run_that_the_code_does_not_fit_is_blocked_and_not_failed(shared: Open) -> None:
+    """A worker with the run's own code takes it up again."""
+    store = shared()
+
+    @tool(needs_approval=True)
+    def pay(amount: int) -> str:
+        """Pay."""
+        return f"paid {amount}"
+
+    old, new = Agent(replies(PAYS, SAID), tools=[pay]), Agent(replies(SAID))
+    run_id = await old.runs(store).submit("Pay.")
+    assert await Worker([old], store).drive(run_id) == "parked"
+    await old.runs(store).approve(run_id, "c0.0")
+
+    assert await Worker([new], shared()).drive(run_id) == "blocked"
+    assert await status_of(store, run_id) == "blocked"
+    assert not await store.ready({"agent"}, 9)
+
+    async def done() -> bool:
+        return await status_of(store, run_id) == "done"
+
+    await served(Worker([old], shared(), poll_s=0.001), done)
+
+
+async def test_a_run_of_another_driver_is_left_alone(shared: Open) -> None:
+    """Two workers may see the same run; one drives it."""
+    store, agent = shared(), Agent(replies(SAID))
+    run_id = await agent.runs(store).submit("Go.")
+    await store.claim(run_id)
+
+    assert await Worker([agent], shared()).drive(run_id) == "again"
+
+    await store.release(run_id, "interrupted", ())
+    assert await Worker([agent], shared()).drive(run_id) == "over"
+
+
+async def test_what_is_under_way_is_left_when_the_worker_stops(shared: Open) -> None:
+    """After its time of grace; another worker goes on, and the tool's result is kept."""
+    store, begun, never = shared(), asyncio.Event(), asyncio.Event()
+
+    @tool(effect="idempotent")
+    async def wait() -> str:
+        """Wait."""
+        if not begun.is_set():
+            begun.set()
+            await never.wait()
+        return "waited"
+
+    agent = Agent(replies({"calls": [{"name": "wait", "arguments": {}}]}, SAID), tools=[wait])
+    run_id = await agent.runs(store).submit("Go.")
+    worker = Worker([agent], shared(), poll_s=0.001)
+    serving = asyncio.create_task(worker.serve(grace_s=0.001))
+    await begun.wait()
+    worker.stop()
+    await serving
+
+    assert await status_of(store, run_id) == "interrupted"
+    assert await Worker([agent], shared()).drive(run_id) == "over"
+
+
+async def test_each_run_gets_deps_of_its_own(shared: Open) -> None:
+    """They are no part of the journal, so the worker makes them."""
+    seen: list[str] = []
+
+    @tool
+    def look(context: ToolContext[str]) -> str:
+        """Look."""
+        seen.append(context.deps)
+        return "seen"
+
+    calls = {"calls": [{"name": "look", "arguments": {}}]}
+    agent = Agent(replies(calls, SAID), tools=[look], deps_type=str)
+    store = shared()
+    run_id = await agent.runs(store).submit("Look.", run_id="r1", deps="here")
+
+    assert await Worker([agent], store, deps=lambda each: f"deps of {each}").drive(run_id) == "over"
+    assert seen == ["deps of r1"]
+
+
+async def test_at_most_slots_runs_are_driven_at_once() -> None:
+    """The others wait in the store."""
+    store, now, most = MemoryStore(), list[int](), list[int]()
+
+    @tool
+    async def work() -> str:
+        """Work."""
+        now.append(1)
+        most.append(len(now))
+        await asyncio.sleep(0)
+        now.pop()
+        return "worked"
+
+    calls = {"calls": [{"name": "work", "arguments": {}}]}
+    agent = Agent(replies(calls, SAID), tools=[work])
+    run_ids = [await agent.runs(store).submit("Go.") for _ in range(7)]
+
+    async def done() -> bool:
+        return {await status_of(store, each) for each in run_ids} == {"done"}
+
+    await served(Worker([agent], store, slots=2, poll_s=0.001), done)
+
+    assert max(most) <= 2
+
+
+@pytest.mark.parametrize(
+    ("agents", "options", "message"),
+    [
+        ([], {}, "expected at least one agent"),
+        ([Agent(replies(SAID)), Agent(replies(SAID))], {}, "found two called 'agent'"),
+        ([Agent(replies(SAID))], {"slots": 0}, "slots: expected a positive number, found 0"),
+        ([Agent(replies(SAID))], {"poll_s": -1}, "poll_s: expected a positive number"),
+    ],
+)
+def test_a_worker_that_could_do_nothing_is_refused(
+    agents: Sequence[Agent[Any, Any]], options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Worker(agents, MemoryStore(), **options)
+
+
+def test_a_store_that_no_worker_can_share_is_refused(tmp_path: Path) -> None:
+    """JSON lines have no place for a status."""
+    store: Store = JsonlStore(tmp_path)
+
+    with pytest.raises(ConfigError, match=r"found <JsonlStore.*'runs\.db'"):
+        Worker([Agent(replies(SAID))], store)
