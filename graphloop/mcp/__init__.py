@@ -11,16 +11,25 @@ from typing import TYPE_CHECKING
 from ..lazy import front_door
 
 if TYPE_CHECKING:
-    from .definitions import Definition
+    from .definitions import Definition, changes, pins_text, read_pins
     from .server import Server, http, stdio
     from .target import ServerOptions
 
-__all__ = ["Definition", "Server", "ServerOptions", "http", "stdio"]
+__all__ = [
+    "Definition",
+    "Server",
+    "ServerOptions",
+    "changes",
+    "http",
+    "pins_text",
+    "read_pins",
+    "stdio",
+]
 
 __getattr__ = front_door(
     __name__,
     {
-        ".definitions": ("Definition",),
+        ".definitions": ("Definition", "changes", "pins_text", "read_pins"),
         ".server": ("Server", "http", "stdio"),
         ".target": ("ServerOptions",),
     },

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from ..errors import ConfigError
 
-__all__ = ["Definition", "changes", "read_pins", "write_pins"]
+__all__ = ["Definition", "changes", "pins_text", "read_pins", "write_pins"]
 
 VERSION: Final = 1
 
@@ -74,10 +74,14 @@ def changes(before: Iterable[Definition], after: Iterable[Definition]) -> str:
     return "; ".join(f"{what} {', '.join(names)}" for what, names in found.items() if names)
 
 
+def pins_text(tools: Sequence[Definition]) -> str:
+    """Return definitions as JSON, one field a line, so that a review shows each change."""
+    return msgspec.json.format(msgspec.json.encode(_Pins(tuple(tools))), indent=2).decode()
+
+
 def write_pins(tools: Sequence[Definition], path: str | Path) -> None:
-    """Write definitions to a JSON file, one field a line, so that a review shows each change."""
-    text = msgspec.json.format(msgspec.json.encode(_Pins(tuple(tools))), indent=2)
-    Path(path).write_bytes(text + b"\n")
+    """Write definitions to a file for `read_pins`."""
+    Path(path).write_text(f"{pins_text(tools)}\n", encoding="utf-8")
 
 
 def read_pins(path: str | Path) -> tuple[Definition, ...]:
@@ -86,7 +90,7 @@ def read_pins(path: str | Path) -> tuple[Definition, ...]:
     Raises:
         ConfigError: the file cannot be read, or has another form.
     """
-    fix = "Fix: write it again with `await server.pin(path)`."
+    fix = "Fix: write it again: graphloop mcp pin SERVER -o FILE."
     try:
         pins = msgspec.json.decode(Path(path).read_bytes(), type=_Pins)
     except (OSError, msgspec.DecodeError) as error:
