@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from ..lazy import front_door
 
 if TYPE_CHECKING:
-    from .definitions import Definition, changes, pins_text, read_pins
+    from .definitions import Definition, changes, pins_of, pins_text, read_pins
+    from .remote import remote_names, remote_tools
     from .server import Server, http, stdio
     from .target import ServerOptions
 
@@ -21,15 +22,19 @@ __all__ = [
     "ServerOptions",
     "changes",
     "http",
+    "pins_of",
     "pins_text",
     "read_pins",
+    "remote_names",
+    "remote_tools",
     "stdio",
 ]
 
 __getattr__ = front_door(
     __name__,
     {
-        ".definitions": ("Definition", "changes", "pins_text", "read_pins"),
+        ".definitions": ("Definition", "changes", "pins_of", "pins_text", "read_pins"),
+        ".remote": ("remote_names", "remote_tools"),
         ".server": ("Server", "http", "stdio"),
         ".target": ("ServerOptions",),
     },

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 from ..errors import ConfigError, ToolError, not_among
 from ..tools import AnyTool, ToolContext, ToolOutcome, legal_name
 from .definitions import Definition, changes, read_pins, write_pins
-from .remote_tools import effect_of, remote_tool, remote_tools, wanted
+from .remote import remote_tool, remote_tools, wanted
 from .target import TIMEOUT_S, Address, Command, Lost, ServerOptions, check_options
 
 if TYPE_CHECKING:
@@ -99,13 +99,17 @@ class Server:
         title: the server's name, if the options have none.
         options: see `ServerOptions`.
 
+    Attributes:
+        name: the server's name in errors, logs and questions.
+        options: the options, as they were given.
+
     Raises:
         ConfigError: an option is unknown or has a wrong value.
     """
 
     def __init__(self, target: Command | Address, title: str, options: ServerOptions) -> None:
         check_options(options)
-        self._target, self._options = target, options
+        self._target, self.options = target, options
         self.name: Final = options.get("name") or title
         self._timeout_s = options.get("timeout_s", TIMEOUT_S)
         self._offered: dict[str, Definition] = {}
@@ -159,7 +163,7 @@ class Server:
             ConfigError: the server cannot be reached.
         """
         _, found = await self._listed()
-        return wanted(found, self._options)
+        return wanted(found, self.options)
 
     async def call(self, name: str, arguments: Mapping[str, object] | None = None) -> ToolOutcome:
         """Call a tool from a program, without a model, and return the outcome.
@@ -181,7 +185,7 @@ class Server:
                 f"MCP server {self.name!r}: expected one of its tools ({', '.join(known)}), found "
                 f"{not_among([name], known)}"
             )
-        tool = remote_tool(self, legal_name(name), known[name], self._options)
+        tool = remote_tool(self, legal_name(name), known[name], self.options)
         return await tool.run(json.dumps(dict(arguments or {})), ToolContext())
 
     async def __aenter__(self) -> Self:
@@ -200,8 +204,17 @@ class Server:
         for connection in self._connections.pop(asyncio.get_running_loop(), []):
             await connection.aclose()
 
+    def note(self, definitions: Iterable[Definition]) -> None:
+        """Note which definitions agents use: a server that changes them is warned about."""
+        self._offered |= {tool.name: tool for tool in definitions}
+
     async def perform(
-        self, definition: Definition, arguments: dict[str, object], context: ToolContext
+        self,
+        definition: Definition,
+        arguments: dict[str, object],
+        context: ToolContext,
+        *,
+        repeatable: bool,
     ) -> object:
         """Perform a model's call, if the server still describes the tool by `definition`.
 
@@ -209,14 +222,18 @@ class Server:
             ToolError: the server cannot be reached, has changed the tool, or reports a failure.
         """
         try:
-            return await self._performed(definition, arguments, context)
+            return await self._performed(definition, arguments, context, repeatable=repeatable)
         except ConfigError as error:
             raise ToolError(str(error)) from error
 
     async def _performed(
-        self, definition: Definition, arguments: dict[str, object], context: ToolContext
+        self,
+        definition: Definition,
+        arguments: dict[str, object],
+        context: ToolContext,
+        *,
+        repeatable: bool,
     ) -> object:
-        repeatable = effect_of(definition, self._options) != "at_most_once"
         while True:  # `repeatable` bounds this loop.
             connection, listed = await self._listed()
             self._refuse_changed(definition, listed)
@@ -254,7 +271,7 @@ class Server:
         known = self._connections.setdefault(asyncio.get_running_loop(), [])
         known[:] = [connection for connection in known if not connection.is_closed]
         if not known or not known[-1].is_usable:
-            mode = self._options.get("mode", "auto")
+            mode = self.options.get("mode", "auto")
             known.append(connect(self._target, self.name, mode, self._warn_of_changes))
         connection = known[-1]
         await connection.open(self._timeout_s)
@@ -263,7 +280,7 @@ class Server:
     async def _warn_of_changes(self, connection: Connection) -> None:
         """Log how the server's tools differ from those that agents got of it."""
         offered = self._offered
-        now = wanted(await connection.definitions(), self._options)
+        now = wanted(await connection.definitions(), self.options)
         found = changes(offered.values(), now)
         if offered and found:
             LOG.warning(
@@ -285,8 +302,8 @@ class Server:
             )
 
     def _offer(self, definitions: tuple[Definition, ...]) -> tuple[AnyTool, ...]:
-        made = remote_tools(self, definitions, self._options)
-        self._offered |= {tool.name: tool for tool in wanted(definitions, self._options)}
+        made = remote_tools(self, definitions, self.options)
+        self.note(wanted(definitions, self.options))
         return made
 
 

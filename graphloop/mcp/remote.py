@@ -1,4 +1,4 @@
-"""Remote tools: graphloop tools that an MCP server runs, made from its definitions.
+"""Remote: graphloop tools that an MCP server runs, made from its definitions.
 
 Each is a tool like any other: it has a legal name with the server's prefix, and its arguments are
 checked here. It acts and runs at most once, unless a trusted server says otherwise.
@@ -16,7 +16,14 @@ from ..tools import AnyTool, Tool, ToolContext, legal_name
 from .definitions import Definition
 from .target import TIMEOUT_S, ServerOptions
 
-__all__ = ["Remote", "RemoteTool", "effect_of", "remote_tool", "remote_tools", "wanted"]
+__all__ = [
+    "Remote",
+    "RemoteTool",
+    "remote_names",
+    "remote_tool",
+    "remote_tools",
+    "wanted",
+]
 
 LOG: Final = logging.getLogger("graphloop.mcp")
 
@@ -30,9 +37,14 @@ class Remote(Protocol):
         ...
 
     async def perform(
-        self, definition: Definition, arguments: dict[str, object], context: ToolContext
+        self,
+        definition: Definition,
+        arguments: dict[str, object],
+        context: ToolContext,
+        *,
+        repeatable: bool,
     ) -> object:
-        """Return the result of a call."""
+        """Return the result of a call; a lost call that is repeatable may be sent again."""
         ...
 
     async def aclose(self) -> None:
@@ -44,6 +56,12 @@ def wanted(definitions: Iterable[Definition], options: ServerOptions) -> tuple[D
     """Return the definitions that the option `tools` keeps."""
     only = options.get("tools")
     return tuple([tool for tool in definitions if only is None or tool.name in only])
+
+
+def remote_names(definitions: Iterable[Definition], options: ServerOptions) -> dict[str, str]:
+    """Return the names for models by the server's names, of the tools that the options keep."""
+    prefix = options.get("prefix", "")
+    return {tool.name: legal_name(f"{prefix}{tool.name}") for tool in wanted(definitions, options)}
 
 
 def remote_tools(
@@ -59,8 +77,7 @@ def remote_tools(
     """
     _refuse_unknown(server, definitions, options)
     kept = wanted(definitions, options)
-    prefix = options.get("prefix", "")
-    named = {tool.name: legal_name(f"{prefix}{tool.name}") for tool in kept}
+    named = remote_names(kept, options)
     twice = [name for name, count in Counter(named.values()).items() if count > 1]
     if twice:
         both = [name for name, legal in named.items() if legal == twice[0]]
@@ -87,16 +104,16 @@ def remote_tool(
     Raises:
         ToolDefinitionError: the definition has a bad schema.
     """
-    asked = options.get("needs_approval", False)
+    asked, effect = options.get("needs_approval", False), _effect_of(definition, options)
     return Tool(
         name=name,
         description=definition.description,
         parameters=definition.input_schema,
-        execute=RemoteTool(server, definition),
+        execute=RemoteTool(server, definition, repeatable=effect != "at_most_once"),
         needs_approval=(
             asked if isinstance(asked, bool) or callable(asked) else definition.name in asked
         ),
-        effect=effect_of(definition, options),
+        effect=effect,
         timeout_s=options.get("timeout_s", TIMEOUT_S),
     )
 
@@ -105,15 +122,18 @@ def remote_tool(
 class RemoteTool:
     """The function of a tool that an MCP server runs; `kept_open` is the server."""
 
-    def __init__(self, server: Remote, definition: Definition) -> None:
+    def __init__(self, server: Remote, definition: Definition, *, repeatable: bool) -> None:
         self.kept_open, self.definition = server, definition
+        self._repeatable = repeatable
 
     async def __call__(self, arguments: dict[str, object], context: ToolContext) -> object:
         """Send the call to the server, and return its result for the model."""
-        return await self.kept_open.perform(self.definition, arguments, context)
+        return await self.kept_open.perform(
+            self.definition, arguments, context, repeatable=self._repeatable
+        )
 
 
-def effect_of(
+def _effect_of(
     definition: Definition, options: ServerOptions
 ) -> Literal["pure", "idempotent", "at_most_once"]:
     """Return whether a call may run again; only a trusted server decides it."""
