@@ -34,6 +34,13 @@ if TYPE_CHECKING:
         UsageSoFar,
         Waiting,
     )
+    from .google.server_tools import (
+        google_code_execution,
+        google_file_search,
+        google_maps,
+        google_search,
+        google_url_context,
+    )
     from .live_requests import allow_requests, check_request, refuse_requests
     from .media import data_url
     from .openai_chat.messages import CHAT_REASONING, CHAT_WIRE
@@ -88,6 +95,11 @@ __all__ = [
     "connect",
     "data_url",
     "entry_text",
+    "google_code_execution",
+    "google_file_search",
+    "google_maps",
+    "google_search",
+    "google_url_context",
     "is_list",
     "is_object",
     "json_text",
@@ -129,6 +141,13 @@ __getattr__ = front_door(
             "ToolCallDelta",
             "UsageSoFar",
             "Waiting",
+        ),
+        ".google.server_tools": (
+            "google_code_execution",
+            "google_file_search",
+            "google_maps",
+            "google_search",
+            "google_url_context",
         ),
         ".live_requests": (
             "allow_requests",

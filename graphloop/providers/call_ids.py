@@ -57,5 +57,6 @@ class CallIds:
             call_id = f"call_{position}_{index}"
             while call_id in self._used:
                 call_id += "_"
-        self._used.add(call_id)
+        if call_id:  # A server that accepts an empty id finds the result by its position.
+            self._used.add(call_id)
         return call_id

@@ -61,10 +61,15 @@ class EncodedHistory(ABC):
         self._known = messages if isinstance(messages, History) else tuple(messages)
 
     @final
-    def push(self, message: bytes) -> None:
-        """Append an encoded message to `parts`; merge small parts to keep the list short."""
+    def push(self, message: bytes, joint: bytes = b",") -> None:
+        """Append an encoded message to `parts`; merge small parts to keep the list short.
+
+        Args:
+            message: the bytes of the message.
+            joint: the bytes that follow the messages before it.
+        """
         parts = self.parts
-        parts.append(b"," + message if parts else message)
+        parts.append(joint + message if parts else message)
         while len(parts) > 1 and len(parts[-2]) <= len(parts[-1]):
             last = parts.pop()
             parts[-1] += last

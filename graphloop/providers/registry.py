@@ -22,18 +22,15 @@ if TYPE_CHECKING:  # These modules import httpx, which is slow.
     from .script import ScriptedModel
     from .timeouts import Timeouts
 
-__all__ = ["SPEAK_CHAT", "Access", "accessed", "check_tools", "connect", "resolve"]
-
-SPEAK_CHAT: Final[Mapping[str, str]] = {
-    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
-    "google": "https://generativelanguage.googleapis.com/v1beta/openai",
-}
-"""Services without a row of their own that speak chat completions, with the URL to ask them at.
-
-The URLs are those that each service's own page on its OpenAI-compatible API names.
-"""
+__all__ = ["Access", "accessed", "check_tools", "connect", "resolve"]
 
 SCRIPT: Final = "script"
+ALSO_CALLED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("gemini", "google-gla"), "google"),
+    "claude": "anthropic",
+    **dict.fromkeys(("gpt", "chatgpt"), "openai"),
+}
+"""What people call a service, and its name here; an error names it."""
 
 
 class Access(TypedDict, total=False):
@@ -163,18 +160,12 @@ def _refuse(options: Mapping[str, object], reason: str) -> None:
 
 def _unknown(model: str) -> ConfigError:
     prefix = model.partition(":")[0]
-    prefixes = (*SERVICES, SCRIPT)
+    prefixes, called = (*SERVICES, SCRIPT), ALSO_CALLED.get(prefix, prefix)
     found = (
         f"model: expected a provider, '{SCRIPT}:PATH', or 'SERVICE:NAME' with one of the services "
         f"{', '.join(SERVICES)}, found {model!r}."
     )
-    if (url := SPEAK_CHAT.get(prefix)) is not None:
-        name = model.partition(":")[2] or "NAME"
-        return ConfigError(
-            f"{found} {prefix!r} speaks chat completions. Fix: model='openai:{name}', "
-            f"base_url='{url}', and api_key=... if the server needs a key."
-        )
-    hint = " The name is empty." if prefix in prefixes else nearest(prefix, prefixes)
+    hint = " The name is empty." if prefix in prefixes else nearest(called, prefixes)
     return ConfigError(
         f"{found}{hint} Fix: name one of them. Many other services speak chat completions: "
         "'openai:NAME' with base_url=... asks them."

@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 ANTHROPIC: Final = ".anthropic.wire:AnthropicMessages"
+GOOGLE: Final = ".google.wire:GoogleGemini"
 OPENAI_CHAT: Final = ".openai_chat.wire:OpenAIChat"
 OPENAI_RESPONSES: Final = ".openai_responses.wire:OpenAIResponses"
 
@@ -156,6 +157,14 @@ SERVICES: Final[dict[str, Service]] = {
         base_url="https://api.openai.com/v1",
         key_variable="OPENAI_API_KEY",
         url_variable="OPENAI_BASE_URL",
+    ),
+    "google": Service(
+        wire=GOOGLE,
+        base_url="https://generativelanguage.googleapis.com",
+        key_variable="GEMINI_API_KEY",
+        url_variable="GOOGLE_GEMINI_BASE_URL",
+        keeps_output=False,  # Models before Gemini 3 refuse an output schema beside tools.
+        usual_model="gemini-flash-latest",
     ),
     # A deployment's name does not tell its model; all models accept this field.
     "azure": _compatible(

@@ -29,10 +29,13 @@ from graphloop.errors import (
 from graphloop.providers import connect
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import BufferedWire
+from graphloop.providers.google.wire import GoogleGemini
 from graphloop.providers.http import Endpoint, HttpProvider, Retries, Timeouts
 from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.providers.openai_responses.wire import OpenAIResponses
 from graphloop.values import ModelRequest, Reply, UserMessage
+from tests import google_talk
+from tests.google_talk import GOOGLE
 from tests.property.test_request_bytes import on_anthropic, on_openai
 from tests.responses_talk import RESPONSES, call, message, recorded, response, stream
 from tests.responses_talk import text as text_of
@@ -68,10 +71,14 @@ class Case:
         if not whole:
             if self.whole.name == "openai-responses":
                 return Answer([recorded(stream(self.items(said, *calls)))])
+            if self.whole.name == "google":
+                return Answer([google_talk.recorded(google_talk.stream(parts_of(said, *calls)))])
             answer = {"anthropic": on_anthropic, "openai": on_openai}[self.whole.name]
             return answer(said, calls, 0)
         if self.whole.name == "openai-responses":
             return in_json(response(self.items(said, *calls), "completed"))
+        if self.whole.name == "google":
+            return in_json(google_talk.chunk(parts_of(said, *calls), "STOP"))
         numbered = [*enumerate(calls)]
         if self.whole.name == "anthropic":
             blocks: list[object] = [{"type": "text", "text": said}]
@@ -102,7 +109,14 @@ class Case:
         return [message("msg_1", text_of(said)), *called]
 
     async def in_one_piece(self, stream: bytes) -> bytes:
-        """Return the whole reply that the vendor's SDK makes of a stream."""
+        """Return the whole reply that the vendor's SDK makes of a stream.
+
+        Google's SDK leaves the chunks apart, so the recorded parts are the reply there.
+        """
+        if self.whole.name == "google":
+            names = [name for name, chunks in GOOGLE.items() if chunks == stream]
+            (reply,) = google_talk.stream(google_talk.ITEMS[names[0]], "one chunk")
+            return json.dumps(reply).encode()
         async with WireServer([Answer([stream])]) as server:
             if self.whole.name == "anthropic":
                 async with (
@@ -127,8 +141,15 @@ class Case:
                 return (await chunks.get_final_completion()).model_dump_json().encode()
 
 
+def parts_of(said: str, *calls: tuple[str, str]) -> list[dict[str, Any]]:
+    """Return the parts of a turn on the Gemini wire."""
+    called = [google_talk.call(name, {"text": text}) for name, text in calls]
+    return [{"text": said}, *called]
+
+
 CASES: Mapping[str, Case] = {
     "anthropic": Case(AnthropicMessages("m"), AnthropicMessages("m", stream=False), ANTHROPIC),
+    "google": Case(GoogleGemini("m"), GoogleGemini("m", stream=False), GOOGLE),
     "openai": Case(OpenAIChat("m"), OpenAIChat("m", stream=False), OPENAI),
     "openai-responses": Case(OpenAIResponses("m"), OpenAIResponses("m", stream=False), RESPONSES),
 }
@@ -215,11 +236,17 @@ async def test_a_tool_turn_is_the_same_in_both_forms(case: Case, form: str) -> N
         result = await Agent(model, tools=[look]).generate("Look.")
         await model.aclose()
         asked = [json.loads(request.body) for request in server.requests]
+        paths = [request.path for request in server.requests]
         accepted = [request.headers["accept"] for request in server.requests]
 
     assert result.text == "Done."
     assert ["seen a", "seen b"] == [one.content for one in result.steps[0].tool_results]
-    assert [body["stream"] for body in asked] == [form == "streamed"] * 2
+    if case.whole.name == "google":  # There the address says it.
+        assert [path.partition(":")[2] for path in paths] == [
+            "streamGenerateContent?alt=sse" if form == "streamed" else "generateContent"
+        ] * 2
+    else:
+        assert [body["stream"] for body in asked] == [form == "streamed"] * 2
     assert ("stream_options" in asked[0]) == (form == "streamed" and case.whole.name == "openai")
     wanted = "text/event-stream" if form == "streamed" else "application/json"
     assert [wanted] * 2 == accepted
@@ -255,6 +282,7 @@ async def test_a_reply_without_its_finish_is_cut(case: Case) -> None:
     message = {"role": "assistant", "content": "Half an"}
     bodies: Mapping[str, Mapping[str, object]] = {
         "anthropic": {"content": [{"type": "text", "text": "Half an"}], "usage": {}},
+        "google": google_talk.chunk([{"text": "Half an"}]),
         "openai": {"choices": [{"index": 0, "message": message, "finish_reason": None}]},
         "openai-responses": response(case.items("Half an"), "in_progress"),
     }

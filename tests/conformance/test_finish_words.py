@@ -16,6 +16,7 @@ from graphloop import Agent, tool
 from graphloop.errors import ProviderError
 from graphloop.providers.anthropic.wire import ANTHROPIC_WORDS
 from graphloop.providers.finish_words import FinishWord
+from graphloop.providers.google.wire import GOOGLE_WORDS
 from graphloop.providers.http import Endpoint, HttpProvider, Retries
 from graphloop.providers.openai_chat.wire import CHAT_WORDS, OpenAIChat
 from graphloop.providers.openai_responses.wire import RESPONSES_WORDS
@@ -105,7 +106,7 @@ def test_the_page_lists_every_word_of_every_wire() -> None:
     """A word that is added without its line would be known to nobody."""
     page = PAGE.read_text(encoding="utf-8")
 
-    for words in (CHAT_WORDS, ANTHROPIC_WORDS, RESPONSES_WORDS):
+    for words in (CHAT_WORDS, ANTHROPIC_WORDS, RESPONSES_WORDS, GOOGLE_WORDS):
         head = "| word | means | said by |\n| --- | --- | --- |\n"
         assert head + "\n".join(listed(dict(words))) in page
     assert HEADER in page

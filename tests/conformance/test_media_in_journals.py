@@ -10,6 +10,7 @@ from graphloop import Agent, approve, tool
 from graphloop.media import MediaPart, file
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
+from graphloop.providers.google.wire import GoogleGemini
 from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.providers.openai_responses.wire import OpenAIResponses
 from graphloop.stores.base import Store
@@ -23,7 +24,12 @@ TURNS = 20
 PDF_BYTES = 5_000_000
 BYTES_MAX = 5_500_000
 PDF = b"%PDF-1.7\n" + bytes(range(256)) * (PDF_BYTES // 256)
-WIRES: tuple[Wire, ...] = (AnthropicMessages("m"), OpenAIChat("m"), OpenAIResponses("gpt-5"))
+WIRES: tuple[Wire, ...] = (
+    AnthropicMessages("m"),
+    GoogleGemini("m"),
+    OpenAIChat("m"),
+    OpenAIResponses("gpt-5"),
+)
 
 
 @tool

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import pytest
 from anthropic.types import MessageParam
+from google.genai.types import Content
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessageParam
@@ -24,6 +25,7 @@ from graphloop.media import FileId, Inline, MediaPart, MediaSource, Url
 from graphloop.providers import is_list, is_object
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
+from graphloop.providers.google.wire import GoogleGemini
 from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.providers.openai_responses.wire import OpenAIResponses
 from graphloop.values import (
@@ -115,8 +117,18 @@ def responses_row() -> Row:
     return Row(OpenAIResponses("m"), "input", published, taken)
 
 
+def google_row() -> Row:
+    taken: dict[tuple[str, str], Json] = {}
+    for media_type in TYPES:
+        taken[media_type, "inline"] = {"inlineData": {"mimeType": media_type, "data": "aGk="}}
+        for name, uri in (("url", "https://example.org/a"), ("file id", "file_1")):
+            taken[media_type, name] = {"fileData": {"fileUri": uri, "mimeType": media_type}}
+    return Row(GoogleGemini("m"), "contents", TypeAdapter(list[Content]), taken)
+
+
 WIRES: Mapping[str, Row] = {
     "anthropic": anthropic_row(),
+    "google": google_row(),
     "openai": chat_row(),
     "openai-responses": responses_row(),
 }

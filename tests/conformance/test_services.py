@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
+from urllib.parse import unquote
 
 import pytest
 
@@ -27,6 +28,7 @@ from graphloop.values import (
     Usage,
     UserMessage,
 )
+from tests import google_talk
 from tests.responses_talk import message, text
 from tests.responses_talk import stream as events_of
 from tests.wire_server import Answer, WireServer
@@ -116,6 +118,10 @@ RESPONSES = tuple(
     else event
     for event in events_of([HELLO_ITEM])
 )
+GEMINI: tuple[Chunk, ...] = (
+    google_talk.chunk([{"text": "Hel"}], usage={"promptTokenCount": 5, "candidatesTokenCount": 1}),
+    google_talk.chunk([{"text": "lo"}], "STOP", {"promptTokenCount": 5, "candidatesTokenCount": 2}),
+)
 RECORDED: Mapping[str, Recorded] = {
     "anthropic": Recorded(CLAUDE),
     "bedrock-anthropic": Recorded(CLAUDE),
@@ -170,6 +176,7 @@ RECORDED: Mapping[str, Recorded] = {
         (FIRST, HELLO, chunk({}, STOP, usage=None), {**told(), "perf_metrics": {"x": "1"}})
     ),
     "github": Recorded((PROMPT_FILTER, FIRST, HELLO, chunk({}, STOP), told())),
+    "google": Recorded(GEMINI, field="maxOutputTokens"),
     "groq": Recorded(
         (
             chunk({"role": "assistant", "content": ""}, x_groq={"id": "req_1"}),
@@ -262,7 +269,7 @@ def stream(name: str) -> Answer:
     lines = [
         one if isinstance(one, str) else f"data: {json.dumps(one)}" for one in RECORDED[name].lines
     ]
-    end = [] if SERVICES[name].wire.startswith(".anthropic") else ["data: [DONE]"]
+    end = [] if SERVICES[name].wire.startswith((".anthropic", ".google")) else ["data: [DONE]"]
     return Answer([f"{line}\n\n".encode() for line in (*lines, *end)])
 
 
@@ -288,7 +295,9 @@ async def test_a_service_answers_by_its_name(name: str) -> None:
     assert reply.message.reasoning == recorded.reasoning
     assert (reply.finish_reason, reply.usage) == (recorded.finish, recorded.usage)
     body = json.loads(request.body)
-    assert (body["model"], body[recorded.field]) == ("vendor/m:free", 7)
+    asked = body.get("model") or unquote(request.path).removeprefix("/v1beta/").rpartition(":")[0]
+    settings = body.get("generationConfig", body)
+    assert (asked, settings[recorded.field]) == ("vendor/m:free", 7)
     assert "key-1" in {*request.headers.values()} | {
         request.headers.get("authorization", "").removeprefix("Bearer ")
     }

@@ -11,6 +11,7 @@ from typing import Any, final
 
 import pytest
 from anthropic.types import MessageParam
+from google.genai.types import Content
 from openai.types.chat import ChatCompletionMessageParam
 from openai.types.responses import ResponseInputParam
 from pydantic import TypeAdapter
@@ -19,15 +20,24 @@ from graphloop import Agent, ToolError, tool
 from graphloop.media import image
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
+from graphloop.providers.google.wire import GoogleGemini
 from graphloop.providers.http import Endpoint, HttpProvider
 from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.providers.openai_responses.wire import OpenAIResponses
 from graphloop.testing import ScriptedModel
 from graphloop.tools import ToolReturn
 from graphloop.values import TextPart
+from tests import google_talk
 from tests.property.test_request_bytes import Call, on_anthropic, on_openai
 from tests.responses_talk import call, message, recorded, stream, text
 from tests.wire_server import Answer, WireServer
+
+
+def on_google(said: str, calls: tuple[Call, ...], at: int) -> Answer:
+    """Return a turn as the Gemini wire streams it."""
+    parts: list[dict[str, Any]] = [{"text": said}] if said else []
+    parts += [google_talk.call(name, {"text": about}, f"call_{at}") for name, about in calls]
+    return Answer([google_talk.recorded(google_talk.stream(parts))])
 
 
 def on_responses(said: str, calls: tuple[Call, ...], at: int) -> Answer:
@@ -49,6 +59,7 @@ class Case:
         """Return a turn with a call of `look`, and a turn with the final answer."""
         turn = {
             "anthropic": on_anthropic,
+            "google": on_google,
             "openai": on_openai,
             "openai-responses": on_responses,
         }[self.wire.name]
@@ -57,7 +68,8 @@ class Case:
     def messages(self, body: bytes) -> list[dict[str, Any]]:
         """Return the messages of a request, which the SDK's own types accept."""
         sent = json.loads(body)
-        messages: list[dict[str, Any]] = sent["input" if "input" in sent else "messages"]
+        (field,) = sent.keys() & {"contents", "input", "messages"}
+        messages: list[dict[str, Any]] = sent[field]
         # The vendors' types check lists while they are read, so the messages are written again.
         assert self.published.dump_json(self.published.validate_python(messages))
         return messages
@@ -65,6 +77,7 @@ class Case:
 
 CASES: Mapping[str, Case] = {
     "anthropic": Case(AnthropicMessages("m"), TypeAdapter(list[MessageParam])),
+    "google": Case(GoogleGemini("m"), TypeAdapter(list[Content])),
     "openai": Case(OpenAIChat("m"), TypeAdapter(list[ChatCompletionMessageParam])),
     "openai-responses": Case(OpenAIResponses("gpt-5"), TypeAdapter(ResponseInputParam)),
 }
@@ -99,7 +112,10 @@ async def test_a_tool_error_with_an_image_reaches_the_model_as_an_error(case: Ca
         assert SAID == "\n".join(part["text"] for part in about)
         assert picture["image_url"].endswith(b64encode(PNG).decode())
         return
-    if case.wire.name == "anthropic":
+    if case.wire.name == "google":
+        result, about, picture = messages[-1]["parts"]
+        assert result["functionResponse"]["response"] == {"error": SAID}
+    elif case.wire.name == "anthropic":
         result, about, picture = messages[-1]["content"]
         assert result["is_error"] is True
         assert [SAID] == [block["text"] for block in result["content"]]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from anthropic.types import MessageParam
+from google.genai.types import Content
 from openai.types.chat import ChatCompletionMessageParam
 from openai.types.responses import ResponseInputParam
 from pydantic import TypeAdapter
@@ -17,9 +18,11 @@ from graphloop import Agent, ToolError, tool
 from graphloop.media import image
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
+from graphloop.providers.google.wire import GoogleGemini
 from graphloop.providers.http import Endpoint, HttpProvider, Retries
 from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.providers.openai_responses.wire import OpenAIResponses
+from tests import google_talk
 from tests.responses_talk import SEARCH, call, message, reasoning, recorded, stream, text
 from tests.wire_server import Answer, WireServer, json_answer, sse
 
@@ -117,6 +120,17 @@ def on_chat(at: int) -> Answer:
     return Answer(sse(*[json.dumps({"choices": [one]}) for one in deltas], "[DONE]"))
 
 
+def on_google(at: int) -> Answer:
+    own = {"thoughtSignature": only("google")}
+    parts: tuple[dict[str, Any], ...] = (
+        {"text": "Hm.", "thought": True},
+        {"toolCall": {"id": only("google"), "toolType": "GOOGLE_SEARCH_WEB"}, **own},
+        {"text": f"Said {at}.", **own},
+        google_talk.call("look", {"at": at}, **own),
+    )
+    return Answer([google_talk.recorded(google_talk.stream(parts))])
+
+
 def on_responses(at: int) -> Answer:
     own = only("openai-responses")
     if at == len(WIRES) * ROUNDS - 1:
@@ -158,6 +172,7 @@ class Speaker:
 
 WIRES: Final[Mapping[str, Speaker]] = {
     "anthropic": Speaker(AnthropicMessages("m"), on_anthropic, TypeAdapter(list[MessageParam])),
+    "google": Speaker(GoogleGemini("m"), on_google, TypeAdapter(list[Content]), "contents"),
     "openai": Speaker(OpenAIChat("m"), on_chat, TypeAdapter(list[ChatCompletionMessageParam])),
     "openai-responses": Speaker(
         OpenAIResponses("gpt-5"), on_responses, TypeAdapter(ResponseInputParam), "input"
@@ -190,8 +205,9 @@ async def test_what_one_wire_knows_reaches_no_other() -> None:
         WireServer(answers(0)) as first,
         WireServer(answers(1)) as second,
         WireServer(answers(2)) as third,
+        WireServer(answers(3)) as fourth,
     ):
-        servers = (first, second, third)
+        servers = (first, second, third, fourth)
         models = [
             HttpProvider(one.wire, Endpoint(server.url, "k"), retries=Retries(attempts_max=1))
             for one, server in zip(WIRES.values(), servers, strict=True)

@@ -25,12 +25,14 @@ from graphloop.errors import (
 )
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Live, Restarted, UsageSoFar, Wire
+from graphloop.providers.google.wire import GoogleGemini
 from graphloop.providers.http import Endpoint, HttpEnvironment, HttpProvider, Retries, Timeouts
 from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.providers.openai_responses.wire import OpenAIResponses
 from graphloop.providers.sse import SseDecoder
 from graphloop.values import ModelRequest, Reply, Usage, UserMessage
 from tests.echo_wire import KEY, Sleeps
+from tests.google_talk import GOOGLE
 from tests.responses_talk import RESPONSES
 from tests.transcripts import ANTHROPIC, OPENAI, decoded
 from tests.wire_server import Answer, WireServer, json_answer
@@ -38,6 +40,7 @@ from tests.wire_server import Answer, WireServer, json_answer
 ASK = ModelRequest((UserMessage("Begin."),))
 KEY_HEADERS = {
     "anthropic": ("x-api-key", KEY),
+    "google": ("x-goog-api-key", KEY),
     "openai": ("authorization", f"Bearer {KEY}"),
     "openai-responses": ("authorization", f"Bearer {KEY}"),
 }
@@ -69,6 +72,7 @@ class Case:
 
 CASES = (
     Case(AnthropicMessages("m"), ANTHROPIC),
+    Case(GoogleGemini("m"), GOOGLE),
     Case(OpenAIChat("m"), OPENAI),
     Case(OpenAIResponses("m"), RESPONSES),
 )

@@ -9,17 +9,20 @@ import pytest
 from graphloop.errors import ConfigError, ProviderError, RequestRejected, StreamTruncated
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
+from graphloop.providers.google.wire import GoogleGemini
 from graphloop.providers.http import Endpoint, HttpEnvironment, HttpProvider, Retries
 from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.providers.openai_responses.wire import OpenAIResponses
 from graphloop.values import AssistantMessage, ModelRequest, Reply, Settings
 from tests.echo_wire import ASK, Sleeps
+from tests.google_talk import GOOGLE
 from tests.responses_talk import RESPONSES
 from tests.transcripts import ANTHROPIC, OPENAI, decoded
 from tests.wire_server import Answer, WireServer, json_answer
 
 WIRES: dict[str, tuple[Wire, bytes, bytes]] = {
     "anthropic": (AnthropicMessages("m"), ANTHROPIC["tools"], b"event: message_delta"),
+    "google": (GoogleGemini("m"), GOOGLE["calls"], b'"finishReason": "'),
     "openai": (OpenAIChat("m"), OPENAI["tools"], b'"finish_reason":"'),
     "openai-responses": (OpenAIResponses("m"), RESPONSES["calls"], b"event: response.completed"),
 }
