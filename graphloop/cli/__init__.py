@@ -37,6 +37,7 @@ COMMANDS: Final = {
     "fork": "Copy the first events of a run to a new run.",
     "watch": "Follow a run that another process drives.",
     "otel": "Send the spans of a run to a trace backend.",
+    "mcp": "List, pin and call the tools of MCP servers.",
     "init": "Write a first agent, a test and a topology.",
 }
 MAY_BE_BLANK: Final = ("instructions", "reason")
@@ -74,7 +75,7 @@ class _Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - as above
         """Return the called command and its arguments."""
         name, _, rest = super().resolve_command(ctx, args)
-        return name, _loaded(str(name)), rest
+        return name, _loaded(f"{self.name}.{name}" if self.name in COMMANDS else str(name)), rest
 
 
 def _settings() -> dict[str, object]:
@@ -88,13 +89,24 @@ def _help(text: str | None) -> str:
     return re.sub(r"\n\n(?=  )", "\n\n\b\n", text or "")
 
 
-app = typer.Typer(
-    cls=_Commands,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings=_settings(),
-)
+def _group(commands: Mapping[str, str], name: str | None = None, text: str = "") -> typer.Typer:
+    """Return a group of commands, which `_loaded` imports when they are called."""
+    group = typer.Typer(
+        name=name,
+        help=_help(text),
+        cls=_Commands,
+        no_args_is_help=True,
+        add_completion=name is None,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings=_settings(),
+    )
+    for command, short in commands.items():
+        group.command(command, short_help=short)(lambda: None)
+    return group
+
+
+app = _group(COMMANDS)
 
 
 def main() -> None:
@@ -123,13 +135,15 @@ def _graphloop(
     """Declare the options that `graphloop` takes without a command, such as `--version`."""
 
 
-for _name, _short in COMMANDS.items():
-    app.command(_name, short_help=_short)(lambda: None)  # `_loaded` imports the command.
+def _loaded(path: str) -> object:
+    """Import the module of a command or of a group, and return its command for typer.
 
-
-def _loaded(name: str) -> object:
-    """Import a command's module, and return its command for typer."""
-    module = import_module(f".{name}", __package__)
+    A group, such as `mcp`, is a package with a table `COMMANDS` of its own.
+    """
+    module = import_module(f".{path}", __package__)
+    name = path.rpartition(".")[2]
+    if hasattr(module, "COMMANDS"):
+        return typer.main.get_command(_group(module.COMMANDS, name, str(module.__doc__)))
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     settings = _settings()
     single.command(name, cls=_Command, help=_help(module.__doc__), context_settings=settings)(

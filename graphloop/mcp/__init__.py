@@ -11,16 +11,30 @@ from typing import TYPE_CHECKING
 from ..lazy import front_door
 
 if TYPE_CHECKING:
-    from .definitions import Definition
+    from .definitions import Definition, changes, pins_of, pins_text, read_pins
+    from .remote import remote_names, remote_tools
     from .server import Server, http, stdio
     from .target import ServerOptions
 
-__all__ = ["Definition", "Server", "ServerOptions", "http", "stdio"]
+__all__ = [
+    "Definition",
+    "Server",
+    "ServerOptions",
+    "changes",
+    "http",
+    "pins_of",
+    "pins_text",
+    "read_pins",
+    "remote_names",
+    "remote_tools",
+    "stdio",
+]
 
 __getattr__ = front_door(
     __name__,
     {
-        ".definitions": ("Definition",),
+        ".definitions": ("Definition", "changes", "pins_of", "pins_text", "read_pins"),
+        ".remote": ("remote_names", "remote_tools"),
         ".server": ("Server", "http", "stdio"),
         ".target": ("ServerOptions",),
     },

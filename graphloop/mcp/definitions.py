@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 from msgspec import Struct, field
 
 from ..errors import ConfigError
 
-__all__ = ["Definition", "changes", "read_pins", "write_pins"]
+__all__ = ["Definition", "changes", "pins_of", "pins_text", "read_pins", "write_pins"]
 
 VERSION: Final = 1
 
 
-class Definition(Struct, frozen=True, omit_defaults=True):
+class Definition(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A tool as its MCP server describes it.
 
     Attributes:
@@ -43,7 +43,7 @@ class Definition(Struct, frozen=True, omit_defaults=True):
     @property
     def fingerprint(self) -> str:
         """The SHA-256 of the name, the description and the schemas, in hexadecimal digits."""
-        shown = (self.name, self.description, self.input_schema, self.output_schema)
+        shown = _whole([self.name, self.description, self.input_schema, self.output_schema])
         return sha256(msgspec.json.encode(shown, order="deterministic")).hexdigest()
 
     def difference(self, other: Definition) -> str:
@@ -52,11 +52,21 @@ class Definition(Struct, frozen=True, omit_defaults=True):
         return ", ".join(name for name in fields if getattr(self, name) != getattr(other, name))
 
 
-class _Pins(Struct, frozen=True):
+class _Pins(Struct, frozen=True, forbid_unknown_fields=True):
     """The content of a file of pinned definitions."""
 
     tools: tuple[Definition, ...]
     graphloop_mcp: int = VERSION
+
+
+def _whole(value: object) -> object:
+    """Return JSON data with 1 in place of 1.0: in JSON, and in a topology file, they are equal."""
+    if isinstance(value, Mapping):
+        # isinstance does not know the types of what is in it.
+        return {key: _whole(item) for key, item in cast("Mapping[str, object]", value).items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in cast("list[object]", value)]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def changes(before: Iterable[Definition], after: Iterable[Definition]) -> str:
@@ -74,10 +84,14 @@ def changes(before: Iterable[Definition], after: Iterable[Definition]) -> str:
     return "; ".join(f"{what} {', '.join(names)}" for what, names in found.items() if names)
 
 
+def pins_text(tools: Sequence[Definition]) -> str:
+    """Return definitions as JSON, one field a line, so that a review shows each change."""
+    return msgspec.json.format(msgspec.json.encode(_Pins(tuple(tools))), indent=2).decode()
+
+
 def write_pins(tools: Sequence[Definition], path: str | Path) -> None:
-    """Write definitions to a JSON file, one field a line, so that a review shows each change."""
-    text = msgspec.json.format(msgspec.json.encode(_Pins(tuple(tools))), indent=2)
-    Path(path).write_bytes(text + b"\n")
+    """Write definitions to a file for `read_pins`."""
+    Path(path).write_text(f"{pins_text(tools)}\n", encoding="utf-8")
 
 
 def read_pins(path: str | Path) -> tuple[Definition, ...]:
@@ -86,16 +100,27 @@ def read_pins(path: str | Path) -> tuple[Definition, ...]:
     Raises:
         ConfigError: the file cannot be read, or has another form.
     """
-    fix = "Fix: write it again with `await server.pin(path)`."
+    fix = "Fix: write it again: graphloop mcp pin SERVER -o FILE."
     try:
-        pins = msgspec.json.decode(Path(path).read_bytes(), type=_Pins)
-    except (OSError, msgspec.DecodeError) as error:
+        return pins_of(Path(path).read_bytes())
+    except (OSError, ValueError) as error:
         raise ConfigError(
             f"pinned tools {str(path)!r}: expected a file of MCP definitions, found: {error}. {fix}"
         ) from error
+
+
+def pins_of(content: bytes | Sequence[object]) -> tuple[Definition, ...]:
+    """Return the definitions in the content of a file of pins, or in a list of plain data.
+
+    Raises:
+        ValueError: the content has another form; the message says where.
+    """
+    try:
+        if not isinstance(content, bytes):
+            return msgspec.convert(content, tuple[Definition, ...])
+        pins = msgspec.json.decode(content, type=_Pins)
+    except RecursionError as error:
+        raise ValueError("values that stand too deep within one another") from error
     if pins.graphloop_mcp != VERSION:
-        raise ConfigError(
-            f"pinned tools {str(path)!r}: `graphloop_mcp`: expected {VERSION}, found "
-            f"{pins.graphloop_mcp}. {fix}"
-        )
+        raise ValueError(f"`graphloop_mcp` is {pins.graphloop_mcp}, and not {VERSION}")
     return pins.tools

@@ -8,30 +8,29 @@ what the model read is refused. An agent closes the servers of its tools (`Agent
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import sys
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Unpack, final
+from typing import TYPE_CHECKING, Final, Self, Unpack, final
 from weakref import WeakKeyDictionary
 
-from ..errors import ConfigError, ToolDefinitionError, ToolError, not_among
-from ..tools import AnyTool, Tool, ToolContext, legal_name
+from ..errors import ConfigError, ToolError, not_among
+from ..tools import AnyTool, ToolContext, ToolOutcome, legal_name
 from .definitions import Definition, changes, read_pins, write_pins
-from .target import Address, Command, Lost, ServerOptions, check_options
+from .remote import remote_tool, remote_tools, wanted
+from .target import TIMEOUT_S, Address, Command, Lost, ServerOptions, check_options
 
 if TYPE_CHECKING:
     from httpx2 import Auth
 
     from .connection import Connection
 
-__all__ = ["RemoteTool", "Server", "http", "stdio"]
+__all__ = ["Server", "http", "stdio"]
 
 LOG: Final = logging.getLogger("graphloop.mcp")
-
-TIMEOUT_S: Final = 60.0
 
 
 def stdio(
@@ -100,13 +99,17 @@ class Server:
         title: the server's name, if the options have none.
         options: see `ServerOptions`.
 
+    Attributes:
+        name: the server's name in errors, logs and questions.
+        options: the options, as they were given.
+
     Raises:
         ConfigError: an option is unknown or has a wrong value.
     """
 
     def __init__(self, target: Command | Address, title: str, options: ServerOptions) -> None:
         check_options(options)
-        self._target, self._options = target, options
+        self._target, self.options = target, options
         self.name: Final = options.get("name") or title
         self._timeout_s = options.get("timeout_s", TIMEOUT_S)
         self._offered: dict[str, Definition] = {}
@@ -124,7 +127,8 @@ class Server:
             ConfigError: the server cannot be reached, lacks a tool that an option names, or has
                 two tools whose names become equal.
         """
-        return self._made(await self.definitions())
+        _, found = await self._listed()
+        return self._offer(found)
 
     async def pin(self, path: str | Path) -> None:
         """Write the tools, as the server describes them now, to a JSON file for `pinned`.
@@ -150,7 +154,7 @@ class Server:
         Raises:
             ConfigError: the file cannot be read, or an option names a tool that it lacks.
         """
-        return self._made(read_pins(path))
+        return self._offer(read_pins(path))
 
     async def definitions(self) -> tuple[Definition, ...]:
         """Return the tools as the server describes them now, without those left out by `tools`.
@@ -159,7 +163,38 @@ class Server:
             ConfigError: the server cannot be reached.
         """
         _, found = await self._listed()
-        return tuple([tool for tool in found if self._wants(tool.name)])
+        return wanted(found, self.options)
+
+    async def call(self, name: str, arguments: Mapping[str, object] | None = None) -> ToolOutcome:
+        """Call a tool from a program, without a model, and return the outcome.
+
+            outcome = await files.call("read_file", {"path": "notes.txt"})
+
+        The arguments are checked as a model's are; no person is asked.
+
+        Args:
+            name: the server's name of the tool.
+            arguments: the arguments by name; None for none.
+
+        Raises:
+            ConfigError: the server cannot be reached, or has no such tool.
+        """
+        known = {tool.name: tool for tool in await self.definitions()}
+        if name not in known:
+            raise ConfigError(
+                f"MCP server {self.name!r}: expected one of its tools ({', '.join(known)}), found "
+                f"{not_among([name], known)}"
+            )
+        tool = remote_tool(self, legal_name(name), known[name], self.options)
+        return await tool.run(json.dumps(dict(arguments or {})), ToolContext())
+
+    async def __aenter__(self) -> Self:
+        """Return the server; nothing starts before it is first asked."""
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        """Close the connection of the running event loop."""
+        await self.aclose()
 
     async def aclose(self) -> None:
         """Close the connection of the running event loop; a later call opens another.
@@ -169,23 +204,36 @@ class Server:
         for connection in self._connections.pop(asyncio.get_running_loop(), []):
             await connection.aclose()
 
-    async def call(
-        self, definition: Definition, arguments: dict[str, object], context: ToolContext
+    def note(self, definitions: Iterable[Definition]) -> None:
+        """Note which definitions agents use: a server that changes them is warned about."""
+        self._offered |= {tool.name: tool for tool in definitions}
+
+    async def perform(
+        self,
+        definition: Definition,
+        arguments: dict[str, object],
+        context: ToolContext,
+        *,
+        repeatable: bool,
     ) -> object:
-        """Call a tool of the server, if the server still describes it by `definition`.
+        """Perform a model's call, if the server still describes the tool by `definition`.
 
         Raises:
             ToolError: the server cannot be reached, has changed the tool, or reports a failure.
         """
         try:
-            return await self._called(definition, arguments, context)
+            return await self._performed(definition, arguments, context, repeatable=repeatable)
         except ConfigError as error:
             raise ToolError(str(error)) from error
 
-    async def _called(
-        self, definition: Definition, arguments: dict[str, object], context: ToolContext
+    async def _performed(
+        self,
+        definition: Definition,
+        arguments: dict[str, object],
+        context: ToolContext,
+        *,
+        repeatable: bool,
     ) -> object:
-        repeatable = _effect(definition, trust=self._trusts) != "at_most_once"
         while True:  # `repeatable` bounds this loop.
             connection, listed = await self._listed()
             self._refuse_changed(definition, listed)
@@ -223,7 +271,7 @@ class Server:
         known = self._connections.setdefault(asyncio.get_running_loop(), [])
         known[:] = [connection for connection in known if not connection.is_closed]
         if not known or not known[-1].is_usable:
-            mode = self._options.get("mode", "auto")
+            mode = self.options.get("mode", "auto")
             known.append(connect(self._target, self.name, mode, self._warn_of_changes))
         connection = known[-1]
         await connection.open(self._timeout_s)
@@ -232,7 +280,7 @@ class Server:
     async def _warn_of_changes(self, connection: Connection) -> None:
         """Log how the server's tools differ from those that agents got of it."""
         offered = self._offered
-        now = [tool for tool in await connection.definitions() if self._wants(tool.name)]
+        now = wanted(await connection.definitions(), self.options)
         found = changes(offered.values(), now)
         if offered and found:
             LOG.warning(
@@ -253,87 +301,10 @@ class Server:
                 f"({pinned.difference(now)}) since this agent got it. The call was not sent."
             )
 
-    @property
-    def _trusts(self) -> bool:
-        return self._options.get("trust", False)
-
-    def _wants(self, name: str) -> bool:
-        only = self._options.get("tools")
-        return only is None or name in only
-
-    def _made(self, definitions: tuple[Definition, ...]) -> tuple[AnyTool, ...]:
-        self._refuse_unknown(definitions)
-        wanted = [tool for tool in definitions if self._wants(tool.name)]
-        named = {
-            tool.name: legal_name(f"{self._options.get('prefix', '')}{tool.name}")
-            for tool in wanted
-        }
-        twice = [name for name, count in Counter(named.values()).items() if count > 1]
-        if twice:
-            both = [name for name, legal in named.items() if legal == twice[0]]
-            raise ConfigError(
-                f"MCP server {self.name!r}: expected tools of different names, found {both}, which "
-                f"a model would call {twice[0]!r}. Fix: leave one out with `tools`."
-            )
-        made: list[AnyTool] = []
-        for definition in wanted:
-            try:
-                made.append(self._tool(named[definition.name], definition))
-            except ToolDefinitionError as error:
-                if self._options.get("tools") is not None:
-                    raise
-                LOG.warning("MCP server %r: %s The tool is left out.", self.name, error)
-        self._offered |= {tool.name: tool for tool in wanted}
-        return tuple(made)
-
-    def _tool(self, name: str, definition: Definition) -> AnyTool:
-        asked = self._options.get("needs_approval", False)
-        return Tool(
-            name=name,
-            description=definition.description,
-            parameters=definition.input_schema,
-            execute=RemoteTool(self, definition),
-            needs_approval=(
-                asked if isinstance(asked, bool) or callable(asked) else definition.name in asked
-            ),
-            effect=_effect(definition, trust=self._trusts),
-            timeout_s=self._timeout_s,
-        )
-
-    def _refuse_unknown(self, definitions: Iterable[Definition]) -> None:
-        known = [tool.name for tool in definitions]
-        asked = self._options.get("needs_approval", False)
-        for option, names in (
-            ("tools", self._options.get("tools")),
-            ("needs_approval", None if isinstance(asked, bool) or callable(asked) else asked),
-        ):
-            unknown = [name for name in names or () if name not in known]
-            if unknown:
-                raise ConfigError(
-                    f"`{option}` of MCP server {self.name!r}: expected the server's names of its "
-                    f"tools ({', '.join(known)}), found {not_among(unknown, known)}"
-                )
-
-
-@final
-class RemoteTool:
-    """The function of a tool that an MCP server runs; `kept_open` is the server."""
-
-    def __init__(self, server: Server, definition: Definition) -> None:
-        self.kept_open, self.definition = server, definition
-
-    async def __call__(self, arguments: dict[str, object], context: ToolContext) -> object:
-        """Send the call to the server, and return its result for the model."""
-        return await self.kept_open.call(self.definition, arguments, context)
-
-
-def _effect(
-    definition: Definition, *, trust: bool
-) -> Literal["pure", "idempotent", "at_most_once"]:
-    """Return whether a call may run again; only a trusted server decides it."""
-    if trust and definition.read_only:
-        return "pure"
-    return "idempotent" if trust and definition.idempotent else "at_most_once"
+    def _offer(self, definitions: tuple[Definition, ...]) -> tuple[AnyTool, ...]:
+        made = remote_tools(self, definitions, self.options)
+        self.note(wanted(definitions, self.options))
+        return made
 
 
 async def _connection_class() -> type[Connection]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypedDict
 
 from msgspec import Struct
 
@@ -14,10 +14,14 @@ from ..tools import Approval
 if TYPE_CHECKING:
     from httpx2 import Auth
 
-__all__ = ["Address", "Command", "Lost", "Mode", "ServerOptions", "check_options"]
+__all__ = ["TIMEOUT_S", "Address", "Command", "Lost", "Mode", "ServerOptions", "check_options"]
 
 Mode: TypeAlias = Literal["auto", "legacy"]
 """How the version of the protocol is found: the newest of both sides, or none after 2025-11-25."""
+
+
+TIMEOUT_S: Final = 60.0
+"""The seconds for a connection and for a call, unless the option `timeout_s` sets others."""
 
 
 class Command(Struct, frozen=True):

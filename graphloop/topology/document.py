@@ -19,6 +19,7 @@ from ..node_protocol import Kind, Node, Reaction, unwrapped
 from ..outcomes import Outcome
 from ..rules import Rules
 from ..run import Run
+from .servers import PinnedServer, served_tools
 
 __all__ = [
     "AgentEntry",
@@ -65,7 +66,9 @@ class Document:
         description: the purpose of the graph.
         instructions: the system message of the graph's models, unless a run sets another.
         prompt: the prompt of a run that is started without a prompt.
-        tools: the names of the tools that the graph's models may call; some may be agents.
+        tools: the names of the tools that the graph's models may call; some may be agents. Those
+            of `servers` are among them.
+        servers: by name, the MCP servers whose tools the models may call.
         agents: by name, the agents that nodes run or models call.
         rules: the temporal rules that every run keeps.
         ignore: the reasons for ignoring checker findings, by node name and finding code.
@@ -76,9 +79,19 @@ class Document:
     instructions: str = ""
     prompt: str = ""
     tools: tuple[str, ...] = ()
+    servers: Mapping[str, PinnedServer] = field(default_factory=dict[str, PinnedServer])
     agents: Mapping[str, AgentEntry] = field(default_factory=dict[str, AgentEntry])
     rules: Rules = Rules()  # noqa: RUF009 - frozen
     ignore: Ignore = field(default_factory=dict[tuple[str, str], str])
+
+    def with_servers(self, servers: Mapping[str, PinnedServer]) -> Document:
+        """Return a copy in which models may call the tools of these servers, too."""
+        return replace(self, tools=(*self.tools, *served_tools(servers)), servers=servers)
+
+    @property
+    def listed_tools(self) -> tuple[str, ...]:
+        """The tools without those of `servers`: the names under the key `tools` of the file."""
+        return self.tools[: len(self.tools) - len(served_tools(self.servers))]
 
     @cached_property
     def size(self) -> int:

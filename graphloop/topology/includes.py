@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PureWindowsPath
@@ -16,6 +16,11 @@ __all__ = ["FILES_MAX", "SUFFIXES", "IncludePlace"]
 
 FILES_MAX: Final = 64
 SUFFIXES: Final = (".yaml", ".yml", ".json")
+KEYS: Final[Mapping[str, tuple[str, tuple[str, ...], str]]] = {
+    "include": ("topology's file", SUFFIXES, "the graph itself (`graph:`)"),
+    "pinned": ("file of pinned tools", (".json",), "the definitions themselves"),
+}
+"""The keys that name a file: the kind of the file, its suffixes, and what replaces it."""
 
 
 @final
@@ -44,26 +49,7 @@ class IncludePlace:
                 too many files. The problem is reported at `mark`.
         """
         error = partial(diagnostics.error, mark)
-        root, own, shown = self.root, self.path, f"`include`: {name!r:.80}"
-        if root is None or own is None:
-            fix = "write the graph itself (`graph:`), or load the topology from its file."
-            raise error("`include`: a text has no folder to include from.", fix)
-        windows = PureWindowsPath(name)
-        if Path(name).is_absolute() or windows.drive or windows.root or "\\" in name:
-            fix = "write it from the folder of this file, with `/`: agents/writer.yaml."
-            raise error(f"{shown} is an absolute path, or one of another system.", fix)
-        if not name.endswith(SUFFIXES):
-            problem = f"{shown} is no topology's file, which ends in {', '.join(SUFFIXES)}."
-            raise error(problem, "rename the file.")
-        try:
-            path = (own.parent / name).resolve()
-            if not path.is_relative_to(root):
-                fix = "keep the files of a topology in one folder, or below it; links, too."
-                raise error(f"{shown} leads out of the folder of the topology.", fix)
-            if not path.is_file():
-                raise _missing(name, path, diagnostics, error)
-        except (OSError, RuntimeError, ValueError) as failed:  # A link loop, a NUL or a long name.
-            raise error(f"{shown} cannot be read: {failed}.", "look at its name.") from failed
+        path = self.file(name, mark, diagnostics)
         if path in self.chain:
             names = [file.name for file in (*self.chain[self.chain.index(path) :], path)]
             problem = f"includes go round in a circle: {' → '.join(names)}."
@@ -71,17 +57,52 @@ class IncludePlace:
         if path not in self.read and len(self.read) >= FILES_MAX:
             problem = f"a topology has at most {FILES_MAX} files, found more."
             raise error(problem, "put graphs together (`graph:`).")
-        return path, IncludePlace(root, path, (*self.chain, path), self.read)
+        assert self.root is not None, "a text includes no file"
+        return path, IncludePlace(self.root, path, (*self.chain, path), self.read)
+
+    def file(self, name: str, mark: Mark, diagnostics: Diagnostics, key: str = "include") -> Path:
+        """Return the resolved path of the file `name`, in the folder of the topology or below it.
+
+        Raises:
+            ParseError: the file is missing or not allowed; the problem is reported at `mark`.
+        """
+        error = partial(diagnostics.error, mark)
+        root, own, shown = self.root, self.path, f"`{key}`: {name!r:.80}"
+        what, suffixes, inline = KEYS[key]
+        if root is None or own is None:
+            fix = f"write {inline}, or load the topology from its file."
+            raise error(f"`{key}`: a text has no folder to include from.", fix)
+        windows = PureWindowsPath(name)
+        if Path(name).is_absolute() or windows.drive or windows.root or "\\" in name:
+            fix = "write it from the folder of this file, with `/`: agents/writer.yaml."
+            raise error(f"{shown} is an absolute path, or one of another system.", fix)
+        if not name.endswith(suffixes):
+            problem = f"{shown} is no {what}, which ends in {', '.join(suffixes)}."
+            raise error(problem, "rename the file.")
+        try:
+            path = (own.parent / name).resolve()
+            if not path.is_relative_to(root):
+                fix = "keep the files of a topology in one folder, or below it; links, too."
+                raise error(f"{shown} leads out of the folder of the topology.", fix)
+            if not path.is_file():
+                raise _missing(name, path, diagnostics, error, key)
+        except (OSError, RuntimeError, ValueError) as failed:  # A link loop, a NUL or a long name.
+            raise error(f"{shown} cannot be read: {failed}.", "look at its name.") from failed
+        return path
 
 
 def _missing(
-    name: str, path: Path, diagnostics: Diagnostics, error: Callable[[str, str], ParseError]
+    name: str,
+    path: Path,
+    diagnostics: Diagnostics,
+    error: Callable[[str, str], ParseError],
+    key: str,
 ) -> ParseError:
-    """Return the error for an include whose path does not name a file."""
-    shown = f"`include`: {name!r:.80}"
+    """Return the error for a path that does not name a file."""
+    shown = f"`{key}`: {name!r:.80}"
     if path.is_dir():
         return error(f"{shown} is a folder, not a file.", "name a file in it.")
-    beside = [file for file in path.parent.glob("*") if file.suffix in SUFFIXES]
+    beside = [file for file in path.parent.glob("*") if file.suffix in KEYS[key][1]]
     hint = diagnostics.nearest(
         name, sorted(str(Path(name).with_name(file.name)) for file in beside)
     )

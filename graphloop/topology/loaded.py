@@ -42,6 +42,7 @@ from .document import Document, Ignore, document_of, graphs_run, rows_with
 from .reader import read_path, read_text
 from .references import conditional_rules, known_tools
 from .registration import Category, Registry, registry
+from .servers import RegisteredServer
 from .writer import fingerprint_of, topology_text
 
 __all__ = ["Topology", "dump", "fingerprint", "load"]
@@ -79,6 +80,11 @@ class Topology(Graph[S]):
         self.document = document
         self.registry = registry
         self.own_agents = own_agents or {}
+        self._remote = {
+            name: tool
+            for server in document.servers.values()
+            for name, tool in server.tools(registry).items()
+        }
         # Agents with the same document share one graph.
         made = {} if made is None else made
         self._agents = {
@@ -107,7 +113,10 @@ class Topology(Graph[S]):
     def _describe_runs(self) -> None:
         """Set the attributes that checks and drawings read: tools, agents and run options."""
         document = self.document
-        tools = {name: self.registry.get("tool", name) for name in document.tools}
+        tools = {
+            name: self._remote.get(name) or self.registry.get("tool", name)
+            for name in document.tools
+        }
         agents = {
             name: graph_of(tool.opener)
             for name, tool in tools.items()
@@ -190,19 +199,22 @@ class Topology(Graph[S]):
             ConfigError: a tool name is in both, or a tool of the file is no longer registered.
         """
         names = [name for name in self.document.tools if name not in self._agents]
-        own = {name: cast("ToolInput", self._find("tool", name)) for name in names}
-        return _joined(own, given)
+        return _joined({name: self._tool(name) for name in names}, given)
+
+    def _tool(self, name: str) -> ToolInput:
+        """Return the tool of a server, or a registered tool, which the toolbox checks later."""
+        return self._remote.get(name) or cast("ToolInput", self._find("tool", name))
 
     def _has_model(self, name: str) -> bool:
         """Whether the named agent was made in Python as an `Agent`, with its own model."""
         return isinstance(self.own_agents.get(name), Agent)
 
     def _terms(self, options: GraphOptions[Any], own_gates: Policy | None = None) -> RunTerms[Any]:
+        for name, server in self.document.servers.items():
+            RegisteredServer(name, self.registry).found().note(server.definitions)
         agents = {name: self._agent(name, options) for name in self._agents}
         tools: dict[str, ToolInput] = {
-            # The registry accepts any object as a tool; the toolbox checks it later.
-            name: agents.get(name) or cast("ToolInput", self._find("tool", name))
-            for name in self.document.tools
+            name: agents.get(name) or self._tool(name) for name in self.document.tools
         }
         asked = {name: agent for name, agent in agents.items() if name not in tools}
         merged: GraphOptions[Any] = {**options, "tools": _joined(tools, options.get("tools", ()))}

@@ -12,13 +12,14 @@ from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from ..graph import END, NodeGraph
-from ..node_protocol import NAME_MAX, flaw_of, node_flaw_of
+from ..graph import NodeGraph
+from ..node_protocol import flaw_of
 from ..rules import Rules, TemporalRule, describe_rule
 from .compose import bytes_of, compose, text_at
 from .conditions import read_rules
 from .diagnostics import Diagnostics, ParseError
 from .document import AgentEntry, AnyNode, Document
+from .entries import NODES_MAX, Servers, read_nodes, read_servers
 from .includes import IncludePlace
 from .models import (
     Form,
@@ -31,17 +32,13 @@ from .models import (
     parse_fields,
     validated,
 )
-from .node_models import NODE
 from .references import note_gate_rules, note_rules, note_tools
 from .registration import Registry
 from .schema import AGENT, GRAPH, IGNORE, SOURCES, TOPOLOGY
 from .table import Rows, made_graph, read_rows
-from .tree import Entry, Fields, Items, Mark, Value, entry_at, plain_data, value_at
+from .tree import Entry, Fields, Items, Mark, Value, entry_at, value_at
 
-__all__ = ["NODES_MAX", "read_path", "read_text"]
-
-NODES_MAX: Final = 2_000
-"""The largest number of nodes in a topology, including the nodes of each of its agents."""
+__all__ = ["read_path", "read_text"]
 
 T = TypeVar("T")
 
@@ -129,7 +126,10 @@ class _Reader:
         graphs = {name: agent.document and agent.document.graph for name, agent in agents.items()}
         self._reading = reading = replace(self._reading, agents=graphs)
         values = {key: self._value(key) for key in FIELDS}
-        nodes = self._part("nodes", self._nodes, Nodes())
+        servers = self._part(
+            "mcp", lambda value: read_servers(value, self._place, reading), Servers()
+        )
+        nodes = self._part("nodes", lambda value: read_nodes(value, reading), Nodes())
         rows = self._part("edges", lambda value: read_rows(value, nodes, reading), Rows())
         start = self._start(values["start"], nodes)
         rules = self._part("rules", self._rules, dict[TemporalRule, Mark]())
@@ -145,7 +145,7 @@ class _Reader:
             agents=agents,
             rules=Rules(tuple(rules)),
             ignore=ignore,
-        )
+        ).with_servers(servers)
         self._note_references(document, rules)
         self._refuse_any()
         return document
@@ -197,7 +197,7 @@ class _Reader:
     def _note_references(self, document: Document, rules: dict[TemporalRule, Mark]) -> None:
         """Report unknown names in tools and rules, and a topology with too many nodes."""
         registry = self._reading.registry
-        note_tools(value_at(self._tree, ("tools",)), document, self._diagnostics)
+        note_tools(self._tree, document, self._diagnostics)
         nodes = value_at(self._tree, ("nodes",))
         note_gate_rules(nodes, document, registry, self._diagnostics)
         note_rules(rules, document, registry, self._diagnostics)
@@ -208,36 +208,6 @@ class _Reader:
             )
             fix = "take agents out, or hand them to each run (`given: true`)."
             self._diagnostics.note(self._tree.mark, problem, fix)
-
-    def _nodes(self, value: Value) -> Nodes:
-        entries = entries_of(value, self._reading, "nodes")
-        if not entries:
-            problem = "`nodes`: expected at least one node, found none."
-            self._diagnostics.note(value.mark, problem, "add `name: {use: …}`.")
-        if len(entries) > NODES_MAX:
-            problem = f"`nodes`: expected at most {NODES_MAX:,} nodes, found {len(entries):,}."
-            fix = "give parts of it to agents of their own."
-            raise self._diagnostics.error(value.mark, problem, fix)
-        return {entry.key: self._node(entry) for entry in entries}
-
-    def _node(self, entry: Entry) -> AnyNode | None:
-        flaw = "it is where runs end" if entry.key == END.value else node_flaw_of(entry.key)
-        if flaw:
-            fix = f"choose a word of at most {NAME_MAX} characters, other than END."
-            problem = f"{entry.key!r:.60} is not a node's name: {flaw}."
-            self._diagnostics.note(entry.mark, problem, fix)
-        if (name := entry_at(entry.value, "name")) is not None:
-            problem = f"`name`: the key of the node is its name, {entry.key!r:.60}."
-            self._diagnostics.note(name.mark, problem, "remove the key.")
-        data = plain_data(entry.value)
-        if isinstance(data, dict):
-            # An invalid name is already reported; a valid one here avoids a second problem.
-            data["name"] = "node" if flaw else entry.key
-        try:
-            return NODE.validate_python(data, context=self._reading)
-        except ValidationError as error:
-            self._diagnostics.report(error, entry.value, entry.key)
-            return None
 
     def _start(self, name: str, nodes: Nodes) -> AnyNode | None:
         if name and name not in nodes:

@@ -6,7 +6,9 @@ conditions, options and `ignore` are checked later, by the checker or when a run
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 from ..agent import AgentTool
@@ -20,6 +22,7 @@ from ..tools import legal_name
 from .diagnostics import Diagnostics
 from .document import AnyNode, Document, documents_below, graphs_run
 from .registration import Registry
+from .servers import served_tools
 from .tree import Mark, Value, value_at
 
 __all__ = [
@@ -86,11 +89,18 @@ def note_rules(
             diagnostics.note(mark, problem, fix or "mend the rule.")
 
 
-def note_tools(value: Value, document: Document, diagnostics: Diagnostics) -> None:
-    """Report duplicate names in `tools`, and agents listed there that a model cannot call."""
-    if len(set(document.tools)) < len(document.tools):
-        problem = f"`tools`: a tool stands here twice: {', '.join(document.tools)}."
+def note_tools(tree: Value, document: Document, diagnostics: Diagnostics) -> None:
+    """Report duplicate names of tools, and agents in `tools` that a model cannot call."""
+    value = value_at(tree, ("tools",))
+    listed, of_servers = document.listed_tools, served_tools(document.servers)
+    if len(set(listed)) < len(listed):
+        problem = f"`tools`: a tool stands here twice: {', '.join(listed)}."
         diagnostics.note(value.mark, problem, "remove one of the two.")
+    known = Counter(chain(set(listed), document.agents.keys() - set(listed), of_servers))
+    if twice := [name for name in dict.fromkeys(of_servers) if known[name] > 1]:
+        problem = f"`mcp`: two tools have the name {twice[0]!r}."
+        fix = "give each server a `prefix` of its own."
+        diagnostics.note(value_at(tree, ("mcp",)).mark, problem, fix)
     for name in document.tools:
         agent = document.agents.get(name)
         if agent is None:

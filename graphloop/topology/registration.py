@@ -21,6 +21,7 @@ from typing import Final, Literal, TypeAlias, TypeVar, final, get_args
 
 from .. import nodes
 from ..errors import ConfigError
+from ..mcp import Server
 from ..node_protocol import is_node
 
 __all__ = [
@@ -34,8 +35,10 @@ __all__ = [
 
 T = TypeVar("T")
 
-Category: TypeAlias = Literal["node", "predicate", "function", "tool"]
+Category: TypeAlias = Literal["node", "predicate", "function", "tool", "server"]
 
+OF_TOOLS: Final = ("prefix", "tools", "needs_approval", "trust")
+"""The options of an MCP server that a file gives."""
 FROM_OUTSIDE: Final = "on the command line: --with FILE.py, which does so"
 """The part of an error message that says how to register a name for a CLI command."""
 
@@ -93,6 +96,28 @@ class Registry:
     def tool(self, tool: T, /, *, name: str = "") -> T:
         """Register a tool, or a function to use as a tool, and return it unchanged."""
         return self._keep("tool", tool, name or getattr(tool, "name", ""))
+
+    def server(self, server: Server, /, *, name: str) -> Server:
+        """Register the MCP server that files name under `mcp`, and return it unchanged.
+
+            registry.server(stdio("uvx", "mcp-server-git"), name="git")
+
+        A file gives the options of the tools itself, so that it can be checked without the server.
+
+        Raises:
+            ConfigError: the value is not a server or has options of tools, or the name is taken.
+        """
+        if not isinstance(server, Server):
+            raise ConfigError(
+                f"registry.server: expected a server, made by stdio(…) or http(…) of "
+                f"graphloop.mcp, found {server!r:.80}."
+            )
+        if options := [option for option in OF_TOOLS if option in server.options]:
+            raise ConfigError(
+                f"registry.server: expected a server without options of its tools, found "
+                f"{', '.join(options)}. Fix: write them under `mcp` in the file."
+            )
+        return self._keep("server", server, name)
 
     def get(self, category: Category, name: str) -> object | None:
         """Return the object that is registered under a name; None if the name is unknown."""

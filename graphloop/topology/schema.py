@@ -8,19 +8,42 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
 from pydantic import AfterValidator, Field, TypeAdapter, WithJsonSchema
 
+from ..mcp import pins_of
 from ..node_protocol import control_in
 from ..rules import rule_schema
 from .conditions import STOP_MODEL
-from .models import REF, Flag, Form, Model, Said, ToolName, Whole, fault, model_of, reference
+from .models import (
+    REF,
+    Flag,
+    Form,
+    Model,
+    PositiveNumber,
+    Said,
+    ToolName,
+    Whole,
+    fault,
+    model_of,
+    reference,
+)
 from .node_models import meaning_of, model_of_use
 from .registration import LIBRARY, Registry
 from .table import ROW_FORM
 
-__all__ = ["AGENT", "CODES", "GRAPH", "IGNORE", "SOURCES", "TOPOLOGY", "VERSION", "topology_schema"]
+__all__ = [
+    "AGENT",
+    "CODES",
+    "GRAPH",
+    "IGNORE",
+    "SERVER",
+    "SOURCES",
+    "TOPOLOGY",
+    "VERSION",
+    "topology_schema",
+]
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 VERSION: Final = 1
@@ -46,6 +69,30 @@ def _name(name: str) -> str:
     return name
 
 
+def _pinned(value: object) -> object:
+    """Return the name of a file, or the definitions of a list."""
+    if isinstance(value, str):
+        return value
+    try:
+        return pins_of(cast("list[object]", value))
+    except ValueError as error:
+        fix = "name a file that `graphloop mcp pin` wrote, such as fs.mcp.json."
+        raise fault(f"`pinned`: expected a file, or definitions of tools: {error}.", fix) from error
+
+
+def _approval(value: object) -> object:
+    is_list = isinstance(value, list)
+    items = cast("list[object]", value) if is_list else []
+    if isinstance(value, bool) or (is_list and all(isinstance(item, str) for item in items)):
+        return tuple(items) if is_list else value
+    raise fault(
+        f"`needs_approval`: expected true, false, or a list of the server's names of its tools, "
+        f"found {value!r:.60}.",
+        "write true, or [first, second].",
+    )
+
+
+NAMES: Final = {"type": "array", "items": {"type": "string", "pattern": r"\S"}}
 CODES: Final = tuple([f"GL{number}" for number in range(1, 14)])
 """The codes of the checker findings that a file may ignore."""
 IGNORE: Final = model_of(
@@ -97,6 +144,10 @@ GRAPH_FORMS: Final = _documented(
             Annotated[list[ToolName], Field(json_schema_extra={"uniqueItems": True})],
             "The registered tools, or agents of this file, that models may call.",
         ),
+        "mcp": (
+            dict[str, Annotated[Any, reference("mcp_server")]],
+            "The MCP servers whose tools models may call, by the names of the registered servers.",
+        ),
         "prompt": (Said, "What is asked when a run is given no prompt."),
         "ignore": (
             MANY[IGNORE.form],
@@ -138,6 +189,55 @@ AGENT: Final = model_of(
     oneOf=[{"required": [key]} for key in SOURCES],
 )
 
+SERVER: Final = model_of(
+    "mcp server",
+    _documented(
+        {
+            "pinned": (
+                Annotated[
+                    Any,
+                    AfterValidator(_pinned),
+                    WithJsonSchema(
+                        {
+                            "oneOf": [
+                                {"type": "string", "pattern": r"\.json$"},
+                                {
+                                    "type": "array",
+                                    "items": {"type": "object", "required": ["name"]},
+                                },
+                            ]
+                        }
+                    ),
+                ],
+                "The file that `graphloop mcp pin` wrote, or the definitions themselves.",
+            ),
+            "prefix": (
+                Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{0,32}$")],
+                "What comes before the name of each of its tools.",
+            ),
+            "tools": (
+                list[Said],
+                "The only tools of it that models may call, by the server's names.",
+            ),
+            "needs_approval": (
+                Annotated[
+                    Any,
+                    AfterValidator(_approval),
+                    WithJsonSchema({"oneOf": [{"type": "boolean"}, NAMES]}),
+                ],
+                "true, or the server's names of the tools whose calls a person approves.",
+            ),
+            "trust": (
+                Flag,
+                "Whether to believe it which tools change nothing, or may be repeated.",
+            ),
+            "timeout_s": (PositiveNumber, "The seconds that a call may take (default 60)."),
+        }
+    ),
+    ["pinned"],
+    "An MCP server whose tools models may call.",
+)
+
 
 def topology_schema(registry: Registry, *, open_to_others: bool = False) -> Schema:
     """Return the JSON Schema of topology files, with the library's and the registered nodes.
@@ -146,7 +246,7 @@ def topology_schema(registry: Registry, *, open_to_others: bool = False) -> Sche
     be registered where the file is read.
     """
     uses = [*LIBRARY, *registry.names("node")]
-    parts = {"agent": AGENT, "graph": GRAPH, "stop_condition": STOP_MODEL}
+    parts = {"agent": AGENT, "graph": GRAPH, "mcp_server": SERVER, "stop_condition": STOP_MODEL}
     models: dict[str, Model] = {
         "topology": TOPOLOGY,
         **parts,

@@ -38,6 +38,8 @@ LOADED: Final = (
     "unittest.mock",
 )
 COLUMNS: Final = "80"
+PATH: Final = os.pathsep.join([str(Path(sys.executable).parent), os.defpath])
+"""Where a page's programs find `python`: first beside the Python of the tests."""
 
 _SERVED = get_context("forkserver")
 _SERVED.set_forkserver_preload(list(LOADED))
@@ -58,7 +60,7 @@ def _do(arguments: list[str], folder: Path, output: Path) -> None:
     """Be the process of a command."""
     os.chdir(folder)
     os.environ.clear()
-    os.environ.update(environment(), COLUMNS=COLUMNS, TERM="dumb")
+    os.environ.update(environment(), COLUMNS=COLUMNS, TERM="dumb", PATH=PATH)
     written = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):
         os.dup2(written, stream)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from graphloop.cli.errors import Status, guarded
+from graphloop.cli.mcp import COMMANDS as MCP_COMMANDS
 from graphloop.errors import ConfigError, StoreError
 from tests.unit.cli.command_line import COMMAND, ROOT, STORE, called, environment, refused, shown
 from tests.unit.cli.pay_desk import parked
@@ -18,19 +19,20 @@ from tests.unit.cli.pay_desk import parked
 HEAVY = ("rich", "yaml", "httpx", "networkx", "fpdf", "graphloop.agent.agent")
 FIRST = ("run", "draw", "check", "diff", "fuzz", "schema")
 LATER = ("resume", "replay", "fork", "watch", "otel")
-LOADING = (*FIRST, *LATER)
-COMMANDS = (*FIRST, "models", "runs", "approve", *LATER, "init")
+COMMANDS = (*FIRST, "models", "runs", "approve", *LATER, "mcp", "init")
+OF_MCP = tuple(f"mcp {command}" for command in MCP_COMMANDS)
+LOADING = (*FIRST, *LATER, *OF_MCP)
 
 
 @pytest.mark.parametrize("columns", ["44", "80"])
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [*COMMANDS, *OF_MCP])
 def test_help_has_an_example_and_says_what_is_executed(
     command: str, columns: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setenv("TERMINAL_WIDTH", columns)
 
-    done = called(command, "--help")
+    done = called(*command.split(), "--help")
 
     assert done.returncode == Status.OK
     options = done.stdout.partition("\nOptions:\n")[2]
@@ -43,6 +45,8 @@ def test_help_lists_the_commands() -> None:
     commands = called("--help").stdout.partition("Commands:\n")[2].splitlines()
 
     assert tuple(line.split()[0] for line in commands) == COMMANDS
+    group = called("mcp", "--help").stdout.partition("Commands:\n")[2].splitlines()
+    assert tuple(line.split()[0] for line in group) == tuple(MCP_COMMANDS)
     assert called("--version").stdout.startswith("graphloop ")
 
 
@@ -62,6 +66,8 @@ def test_every_exit_status_is_documented(command: str) -> None:
         (("approve", "r", "--denny"), "--deny"),
         (("run", "a b", "--approve", "maybe"), "ask"),
         (("run", "a b", "--max-steps", "many"), "--max-steps"),
+        (("mcp", "lits"), "Did you mean 'list'"),
+        (("mcp", "pin", "https://x", "--heder", "a=b"), "--header"),
         (("fork", "r", "--store", "x"), "--at"),
         (("draw", "agent", "--theme", "blue"), "light"),
         (("draw", "agent", "--level", "near"), "phase"),
@@ -203,7 +209,10 @@ def test_a_missing_store_is_not_created(desk: Path) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "offered"),
-    [("wat", "watch"), ("run --max-st", "--max-steps"), ("diff --th", "--theme")],
+    [
+        *[("wat", "watch"), ("run --max-st", "--max-steps"), ("diff --th", "--theme")],
+        *[("mcp cal", "call"), ("mcp pin --out", "--output")],
+    ],
 )
 def test_a_shell_completes_commands_and_their_options(typed: str, offered: str) -> None:
     """The options of a command are known although its module is loaded on its call."""

@@ -1,0 +1,74 @@
+"""List the tools of an MCP server, each with what a model would read of it.
+
+  graphloop mcp list https://crm.example/mcp --header authorization="Bearer $TOKEN"
+  graphloop mcp list "npx -y @modelcontextprotocol/server-filesystem ."
+  graphloop mcp list "uvx mcp-server-git" --env GIT_DIR --json
+  graphloop mcp list desk.py:crm
+
+The server is started or reached, and closed again; no tool runs. Each description is text from a
+stranger that a model obeys: read it before an agent does. --json prints one object for each tool,
+with its schemas and its fingerprint.
+
+A command is executed, and so is a Python file that names the server.
+
+Exit status: 0 the tools are listed, 2 the server cannot be reached, or wrong usage, 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import msgspec
+
+from ...mcp import Definition, Server
+from ..errors import Status
+from ..options import Json
+from ..text import clean, safe_json, wrapped
+from .servers import Environment, ServerArgument, ServerHeaders, Timeout, served
+
+__all__ = ["list_command"]
+
+
+def list_command(
+    server: ServerArgument,
+    *,
+    header: ServerHeaders = None,
+    env: Environment = None,
+    timeout: Timeout = None,
+    as_json: Json = False,
+) -> Status:
+    """Print the tools of a server."""
+
+    async def listed(server: Server) -> Status:
+        for tool in await server.definitions():
+            lines = [_json(tool)] if as_json else _lines(tool)
+            sys.stdout.writelines(f"{line}\n" for line in lines)
+        return Status.OK
+
+    return served(server, listed, headers=header, env=env, timeout_s=timeout)
+
+
+def _json(tool: Definition) -> str:
+    fields = msgspec.to_builtins(tool) | {"fingerprint": tool.fingerprint}
+    return safe_json(msgspec.json.encode(fields).decode())
+
+
+def _lines(tool: Definition) -> Iterator[str]:
+    """Yield the head of a tool with its parameters, its description, and the server's hints."""
+    needed = tool.input_schema.get("required")
+    properties = tool.input_schema.get("properties")
+    names = list(properties) if isinstance(properties, dict) else []
+    needed = needed if isinstance(needed, list) else []
+    parameters = [name if name in needed else f"{name}?" for name in map(str, names)]
+    yield _shown(f"{tool.name}({', '.join(parameters)})")
+    for line in tool.description.strip().splitlines():
+        yield _shown(f"  {line}".rstrip())
+    hints = {"changes nothing": tool.read_only, "may be repeated": tool.idempotent}
+    said = [hint for hint, holds in hints.items() if holds]
+    if said:
+        yield _shown(f"  (the server says: {', '.join(said)})")
+
+
+def _shown(line: str) -> str:
+    return wrapped(clean(line), sys.stdout)

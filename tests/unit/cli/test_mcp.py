@@ -1,0 +1,153 @@
+"""`graphloop mcp list|pin|call`, with real servers in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from graphloop.cli.errors import Status
+from graphloop.mcp import read_pins
+from tests.unit.cli.command_line import ROOT, called, refused, shown, started
+
+SERVER = f"{sys.executable} {ROOT / 'tests/mcp_server.py'} stdio"
+IN_PYTHON = f"""
+import sys
+from graphloop.mcp import stdio
+desk = stdio(sys.executable, {str(ROOT / "tests/mcp_server.py")!r}, "stdio", tools=["add"])
+"""
+
+
+@pytest.mark.usefixtures("desk")
+def test_the_tools_are_listed_as_a_model_reads_them() -> None:
+    """A person reads the descriptions before an agent does."""
+    lines = shown("mcp", "list", SERVER).splitlines()
+    tools = [json.loads(line) for line in shown("mcp", "list", SERVER, "--json").splitlines()]
+
+    assert lines[:2] == ["add(a, b)", "  Add two numbers."]
+    assert lines[lines.index("pid()") + 2] == "  (the server says: changes nothing)"
+    assert "steps(count?)" in lines
+    assert tools[0]["name"] == "add"
+    assert tools[0]["input_schema"]["required"] == ["a", "b"]
+    assert len(tools[0]["fingerprint"]) == 64
+
+
+@pytest.mark.usefixtures("desk")
+def test_a_description_cannot_control_the_terminal() -> None:
+    """It is text from a stranger: escape sequences could hide a line of it."""
+    Path("odd.py").write_text(
+        "from mcp.server import MCPServer\nserver = MCPServer('odd')\n"
+        "@server.tool(description='Hidden\\x1b[2K here\\u202e.')\ndef look() -> str: return ''\n"
+        "server.run('stdio')\n"
+    )
+
+    text = shown("mcp", "list", f"{sys.executable} odd.py")
+
+    assert text == "look()\n  Hidden[2K here\\u202e.\n"
+
+
+@pytest.mark.usefixtures("desk")
+def test_a_pinned_file_is_compared_with_the_one_before() -> None:
+    """The person who pins anew sees what the server has changed."""
+    Path("desk.py").write_text(IN_PYTHON)
+
+    first = called("mcp", "pin", SERVER, "-o", "desk.mcp.json", cwd=Path.cwd())
+    second = called("mcp", "pin", "desk.py:desk", "-o", "desk.mcp.json", cwd=Path.cwd())
+    printed = shown("mcp", "pin", "desk.py:desk")
+
+    assert (first.returncode, first.stdout) == (Status.OK, "")
+    assert first.stderr.startswith("desk.mcp.json: 9 tools of ")
+    assert "since the file before: removed pid, die, " in second.stderr
+    assert [tool.name for tool in read_pins("desk.mcp.json")] == ["add"]
+    assert printed == Path("desk.mcp.json").read_text()
+
+
+@pytest.mark.usefixtures("desk")
+def test_a_file_of_another_kind_is_not_overwritten() -> None:
+    """`-o` beside a topology's name would lose the topology."""
+    Path("notes.json").write_text("{}")
+
+    assert "expected a new file" in refused("mcp", "pin", SERVER, "-o", "notes.json")
+    assert Path("notes.json").read_text() == "{}"
+
+
+@pytest.mark.usefixtures("desk")
+def test_a_call_prints_its_result_and_its_status() -> None:
+    """A script reads the JSON, a person the text."""
+    added = shown("mcp", "call", SERVER, "add", '{"a": 1, "b": 2}')
+    kinds = shown("mcp", "call", SERVER, "all.kinds")
+    data = json.loads(shown("mcp", "call", SERVER, "add", '{"a": 1, "b": 2}', "--json"))
+    failed = called("mcp", "call", SERVER, "fail", cwd=Path.cwd())
+
+    assert added == "3\n"
+    assert kinds.splitlines()[2:4] == ["[image/png]", "[audio/wav]"]
+    assert (data["content"], data["status"], json.loads(data["data"])) == ("3", "ok", {"result": 3})
+    assert (failed.returncode, failed.stdout) == (Status.FAILED, "")
+    assert failed.stderr == "error: The page shows an error.\n[image/png]\n"
+
+
+@pytest.mark.usefixtures("desk")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("call", SERVER, "ad"), "Did you mean 'add'?"),
+        (("call", SERVER, "add", '{"a": 1}'), "'b' is a required property"),
+        (("call", SERVER, "add", "{a: 1}"), "ARGUMENTS: expected a JSON object"),
+        (("call", SERVER, "add", "[1]"), "Fix: name each argument."),
+        (("list", "desk.py"), "desk.py:NAME"),
+        (("list", "desk.yaml"), "found the file 'desk.yaml'"),
+        (("list", "desk.py:dask"), "Did you mean 'desk'?"),
+        (("list", "dsk.py:desk"), "Did you mean 'desk.py'?"),
+        (("list", "desk.py:desk", "--env", "A=1"), "--env would have no effect"),
+        (("list", "https://x.example/mcp", "--env", "A=1"), "is started elsewhere"),
+        (("list", SERVER, "--header", "a=b"), "which gets no header"),
+        (("list", SERVER, "--env", "HOMER"), "--env HOMER: expected a variable of this shell"),
+        (("list", SERVER, "--env", "=1"), "expected NAME or NAME=VALUE"),
+        (("list", "'open"), "close the quotes"),
+        (("list", "no-such-program-here"), "no-such-program-here"),
+        (("list", "http://127.0.0.1:9/mcp", "--timeout", "5"), "ConnectError"),
+        (("list", SERVER, "--timeout", "0"), "expected more than 0 seconds"),
+        (("list", ""), "SERVER: expected text"),
+    ],
+)
+def test_a_mistake_gets_a_hint_and_status_2(arguments: tuple[str, ...], message: str) -> None:
+    """Each names the argument and the remedy."""
+    Path("desk.py").write_text(IN_PYTHON)
+
+    assert message in refused("mcp", *arguments)
+
+
+@pytest.mark.usefixtures("desk")
+def test_a_server_gets_the_variables_that_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key in the shell is no key of each server."""
+    Path("env.py").write_text(
+        "import os\nfrom mcp.server import MCPServer\nserver = MCPServer('env')\n"
+        "@server.tool()\ndef look() -> list[str]:\n"
+        "    return [os.environ.get(name, '') for name in ('DESK_KEY', 'DESK_MODE', 'DESK_ALL')]\n"
+        "server.run('stdio')\n"
+    )
+    for name in ("DESK_KEY", "DESK_ALL"):
+        monkeypatch.setenv(name, "secret")
+    given = ("--env", "DESK_KEY", "--env", "DESK_MODE=test")
+
+    seen = json.loads(shown("mcp", "call", f"{sys.executable} env.py", "look", "--json", *given))
+
+    assert json.loads(seen["data"]) == {"result": ["secret", "test", ""]}
+
+
+def test_ctrl_c_cancels_the_call_at_the_server(tmp_path: Path) -> None:
+    """The terminal returns at once, and no work goes on behind it."""
+    note = tmp_path / "note"
+    with started("mcp", "call", SERVER, "wait", json.dumps({"note": str(note)})) as process:
+        while not (note.exists() and note.read_text() == "started"):
+            assert process.poll() is None
+        os.kill(process.pid, signal.SIGINT)
+        out, err = process.communicate()
+
+    assert (process.returncode, out) == (Status.INTERRUPTED, "")
+    assert err == "interrupted: the server was told to stop\n"
+    assert note.read_text() == "cancelled"
