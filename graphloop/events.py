@@ -122,12 +122,17 @@ class Started(Struct, frozen=True, omit_defaults=True, tag=True):
 
 
 class ModelReplied(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
-    """A model sent a complete reply; `cost_usd` is None if the model's price is not known."""
+    """A model sent a complete reply; `cost_usd` is None if the model's price is not known.
+
+    `checks` has a check for each call, in request order. It is empty if a condition or an approval
+    function decides about a call: then a gate asks for the checks (`CallsChecked`).
+    """
 
     at: float
     effect: int
     reply: Reply
     cost_usd: float | None = None
+    checks: tuple[CallCheck, ...] = ()
 
 
 class Resumed(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
@@ -319,8 +324,7 @@ class EffectFailed(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
 class ChildEnded(Struct, frozen=True, omit_defaults=True, tag=True):
     """A child run ended with `status`; `content` is its answer, `spent` its total spending.
 
-    `state` is the parent's state after the child's result was merged into it. It replaces the
-    parent's state if `changed`.
+    `state`, if `changed`, replaces the parent's state; the child's result is merged into it.
     """
 
     at: float
@@ -337,8 +341,6 @@ class Steered(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     """The caller of an iterated run has changed the turn, or continues the run without a change.
 
     Args:
-        at: the time of the event.
-        effect: the id of the `AwaitCaller` that this event answers.
         messages: a new conversation, which also replaces this turn's reply; None for no change.
         append: messages to add after this turn's reply and results.
         results: results for this turn's calls. A call without a result does not run; an existing
@@ -368,12 +370,10 @@ class Queued(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
 class Cancelled(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     """A caller, or a time limit (`timeout`), stopped the run; all pending effects are void.
 
-    A stopped run starts no more effects; it only follows its table to the end.
-
-    With `after_step`, which only a caller sets, the turn in progress finishes first. The run is
-    then aborted, unless that turn is its last anyway. `spent` is the known usage of the void
-    effects. `unbegun` are the void effects that have certainly not started. `said` is the partial
-    text of an interrupted reply.
+    A stopped run starts no more effects; it only follows its table to the end. With `after_step`,
+    which only a caller sets, the turn in progress finishes first. The run is then aborted, unless
+    that turn is its last anyway. `spent` is the known usage of the void effects. `unbegun` are the
+    void effects that have certainly not started. `said` is the partial text of the reply.
     """
 
     at: float

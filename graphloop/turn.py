@@ -7,7 +7,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from .effects import Answer, Ask, CallModel
-from .events import EffectFailed, Failure, ModelReplied
+from .events import CallCheck, EffectFailed, Failure, ModelReplied
 from .policy import Rule
 from .values import (
     NO_USAGE,
@@ -183,6 +183,8 @@ class Turn(Struct, frozen=True, gc=False):
         started: the positions of the started calls, as a bit mask.
         waiting: the calls that cannot start yet, by tool.
         again: the positions of calls that run a second time, because the first may have happened.
+        checked: the calls that `checks` is about; a node may have changed `calls` since.
+        checks: the checks that came with the reply, in request order; empty for none.
         gated: the rules of the gates that have decided about the calls; they apply to edited calls
             as well.
         notes: messages to append after the results, such as feedback or a caller's messages.
@@ -219,6 +221,8 @@ class Turn(Struct, frozen=True, gc=False):
     abandoned: bool = False
     dialogue: Dialogue | None = None
     screening: Screening | None = None
+    checked: tuple[ToolCall, ...] = ()
+    checks: tuple[CallCheck, ...] = ()
 
     def place_of(self, key: str) -> int | None:
         """Return the position of the call with this key; None if the turn has no such call."""

@@ -15,7 +15,7 @@ from ..errors import ConfigError, RunFailed
 from ..events import Steered
 from ..graph import NodeGraph
 from ..outcomes import FollowUp
-from ..parts import ErrorPart, Finish, ObjectDelta, ObjectView, Part, PartView, RunStart, Warned
+from ..parts import ErrorPart, Finish, ObjectDelta, ObjectView, Part, PartView, Warned
 from ..providers import TextDelta
 from ..run import EndReason, Run
 from ..step import Step
@@ -320,7 +320,7 @@ class RunStream(Generic[OutputT_co, S]):
         if self.found is not None:
             # A run that is resumed during a reply gives deltas before its first step.
             self._talking = view.shows_deltas(self.found)
-            self._parts.append(RunStart(self.found.id))
+            self._parts += view.resumed(self.found)
         return opened
 
     async def _step(self, opened: RunHandle[S], seen: Step[S]) -> None:

@@ -194,7 +194,8 @@ def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
             return f"{event.graph}, {event.setup.model}{prompt}"
         case ModelReplied():
             facts = f"{event.reply.finish_reason}, {event.reply.usage.total_tokens:,} tokens"
-            return " · ".join(filter(None, [_message_text(event.reply.message), facts]))
+            checks = ", ".join(map(_check_text, event.checks))
+            return " · ".join(filter(None, [_message_text(event.reply.message), facts, checks]))
         case EffectsStarted():
             return ", ".join(_effect_text(effect, effects) for effect in event.effects)
         case CallsChecked():

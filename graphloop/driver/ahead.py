@@ -13,7 +13,6 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 
-from ..effects import CheckCalls
 from ..events import (
     CallsChecked,
     Decided,
@@ -90,24 +89,16 @@ class Ahead(Struct, Generic[S], eq=False):
         """Return the event to apply before the effects in `todo` start; None if they may start.
 
         The event is a message or abort from the caller, an `EffectsStarted` for calls that must not
-        be repeated, or a `CallsChecked` that needs no rule and no approval.
+        be repeated.
         """
         if self.asides:
             return self.pop(run)
         todo = self._in_flight.todo
-        if not todo:
-            return None
         # `EffectsStarted` costs an append, and helps only a driver that resumes the run.
-        if self._ports.resumable and (risky := self._performer.risky(todo, run)):
+        if todo and self._ports.resumable and (risky := self._performer.risky(todo, run)):
             self._noted = risky
             return EffectsStarted(self._ports.clock(), risky)
-        effect = todo[0]
-        if len(run.pending) > 1 or not isinstance(effect, CheckCalls):
-            return None
-        checked = self._performer.checked(effect, run)
-        if checked is not None:
-            todo.clear()
-        return checked
+        return None
 
     def revocation(self) -> EffectsStarted | None:
         """Return an `EffectsStarted` with the ids of effects that have not started, or None.

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ..effects import CallModel
 from ..errors import BadReply, ConfigError
-from ..events import EffectFailed, EffectsStarted, Event, Failure, ModelReplied
+from ..events import CallCheck, EffectFailed, EffectsStarted, Event, Failure, ModelReplied
 from ..graph import NodeGraph
 from ..limits import CostExceeds, TotalTokensExceed, parts_of
 from ..nodes import PrepareStep, StopCheck
@@ -37,6 +37,8 @@ __all__ = ["ModelCallInFlight", "Models", "unseen_costs"]
 S = TypeVar("S")
 
 UNWANTED: Final = Failure("Unwanted", "the reply was not needed any more")
+
+NO_CHECKS: Final[tuple[CallCheck, ...]] = ()
 
 NOTHING_YET: Final = Reply(AssistantMessage(()), FinishReason.OTHER)
 """A placeholder for the reply of a call whose server has not reported any usage yet."""
@@ -133,10 +135,10 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
     """A model call: `__anext__` returns each delta and, last, the event that answers the call.
 
     It is no async generator, because the event loop tracks each generator, at a cost per call.
-    `run` is the run that asks, for its observers. `reported` is the server's latest usage report;
-    None if the call failed before any output. `stream` is the reply of the session, from the first
-    `__anext__` on. A caller may await its items; it passes each to `hear`, and an exception to
-    `fail`.
+    `run` is the run that asks, for its observers and for the checks of the reply's calls.
+    `reported` is the server's latest usage report; None if the call failed before any output.
+    `stream` is the reply of the session, from the first `__anext__` on. A caller may await its
+    items; it passes each to `hear`, and an exception to `fail`.
     """
 
     models: Models[S]
@@ -181,9 +183,13 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
             self.said.append(item.text)
             return item
         if isinstance(item, Reply):
-            self.reported, ports = item, self.models.ports
+            self.reported, ports, asked = item, self.models.ports, self.effect
             cost_usd = None if ports.price is None else self.models.price(item)
-            self._answer = ModelReplied(ports.clock(), self.effect.id, item, cost_usd)
+            checks, run, calls = NO_CHECKS, self.run, item.message.calls
+            # Calls of other tools than the turn's, such as a forced choice, never run.
+            if calls and run is not None and run.turn.tools is asked.request.tools:
+                checks = self.models.performer.checks_of(calls, run)
+            self._answer = ModelReplied(ports.clock(), asked.id, item, cost_usd, checks)
             return None
         if isinstance(item, LIVE):
             self._content_seen = not isinstance(item, Restarted | Waiting)

@@ -286,25 +286,22 @@ class Performer(Struct, Generic[S], eq=False):
                 return denial("a person is to be asked about it now; call it again.")
         return ""
 
-    def checked(self, effect: CheckCalls, run: Run[S]) -> CallsChecked | None:
-        """Check calls if no rule and no approval function applies to them; else return None.
+    def checks_of(self, calls: Sequence[ToolCall], run: Run[S]) -> tuple[CallCheck, ...]:
+        """Check the calls of a reply; return () if a condition or an approval function decides.
 
         The check only parses the arguments, which may run parsers of the user.
         """
         ports = self._ports
-        if ports.own is not None or run.setup.rules or ports.gates or effect.key:
-            return None
-        for call in effect.calls:
+        if ports.own is not None or run.setup.rules or ports.gates or len(run.pending) > 1:
+            return ()
+        for call in calls:
             tool = ports.toolbox.get(call.name)
             if tool is not None and callable(tool.policy.needs_approval):
-                return None
+                return ()
         self._values.clear()  # The values of the last turn.
         # Keyed by place: two calls may be equal, or even the same object.
-        checks = [
-            self._parsed(call_key(effect.turn, at), call)
-            for at, call in zip(effect.places, effect.calls, strict=True)
-        ]
-        return CallsChecked(ports.clock(), effect.id, tuple(checks))
+        turn = run.turn.number
+        return tuple([self._parsed(call_key(turn, at), call) for at, call in enumerate(calls)])
 
     async def _check_calls(self, effect: CheckCalls, run: Run[S]) -> Answering:
         checks: list[CallCheck] = []

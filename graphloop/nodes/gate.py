@@ -78,7 +78,10 @@ class Gate(FrozenFields):
         return Contract(moves={Aborted: BROKEN}, asks=True)
 
     def enter(self, run: Run[S], /) -> Reaction[S, GateOutcome]:
-        """Refuse calls of tools not on offer, and request checks of the others; or ask a person."""
+        """Refuse calls of tools not on offer, and judge the others; or ask a person.
+
+        The checks of the calls may have come with the reply; otherwise the node requests them.
+        """
         turn, offered = run.turn, _callable(run.turn)
         unknown = [call for call in turn.calls if call.name not in offered]
         places = tuple(range(len(turn.calls)))
@@ -96,6 +99,8 @@ class Gate(FrozenFields):
             return Leave(run, SETTLED)
         if self.rules and self.rules not in turn.gated:
             run = evolve(run, turn=evolve(turn, gated=(*turn.gated, self.rules)))
+        if turn.checks and turn.checked == calls:
+            return self._judged(run, turn.checks)
         return Wait(run, (CheckCalls(run.next_effect, turn.number, calls, places),))
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, GateOutcome]:
@@ -116,15 +121,14 @@ class Gate(FrozenFields):
         if answered.key:
             verdict = self._rejudge(run, answered, checks[0])
             return _settled(_decided(run, answered.key, verdict))
-        turn = run.turn
-        is_gated = run.setup.rules or turn.gated or turn.verdicts or run.watch.monitor.automata
-        if is_gated or checks.count(CLEAR) < len(turn.calls):
-            return self._judged(run, checks)
-        return Leave(evolve(run, turn=evolve(turn, verdicts=(RUN,) * len(checks))), SETTLED)
+        return self._judged(run, checks)
 
     def _judged(self, run: Run[S], checks: tuple[CallCheck, ...]) -> Reaction[S, GateOutcome]:
         """Turn the checks of open calls into verdicts, and ask a person about held calls."""
         turn, remaining = run.turn, iter(checks)
+        is_gated = run.setup.rules or turn.gated or turn.verdicts or run.watch.monitor.automata
+        if not is_gated and checks.count(CLEAR) == len(turn.calls):
+            return Leave(evolve(run, turn=evolve(turn, verdicts=(RUN,) * len(checks))), SETTLED)
         verdicts: list[CallVerdict] = []
         for call, decided in zip(
             turn.calls, turn.verdicts or (None,) * len(turn.calls), strict=True

@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias, TypeVar
 from ..contract import BROKEN, Contract, Moves
 from ..conversation import hand_over, steered
 from ..effects import CallModel, Effect
-from ..errors import GraphError, Problem
+from ..errors import GraphError, IllegalEvent, Problem
 from ..events import EffectFailed, Event, Failure, ModelReplied, Steered
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import (
@@ -92,8 +92,10 @@ class ModelCall(FrozenFields):
     ) -> Reaction[S, ModelCallOutcome]:
         """Store the reply and leave by its outcome; after a failure, ask the next fallback."""
         match event:
-            case ModelReplied(reply=reply):
+            case ModelReplied(reply=reply, checks=checks):
                 turn, calls = run.turn, reply.message.calls
+                if checks and len(checks) != len(calls):
+                    raise IllegalEvent(f"{len(calls)} call(s) have {len(checks)} check(s)")
                 if len(calls) > CALLS_MAX:
                     found = f"`calls`: expected at most {CALLS_MAX:,} in a reply, found "
                     fix = f"{len(calls):,}. Fix: ask for fewer at once; none of them has run."
@@ -105,6 +107,8 @@ class ModelCall(FrozenFields):
                     reply=reply,
                     asked=True,
                     calls=calls,
+                    checked=calls if checks else (),
+                    checks=checks,
                     # Verdicts and results of an earlier reply's calls do not apply to these calls.
                     verdicts=(),
                     results=(),

@@ -129,6 +129,13 @@ class PartView(Generic[S]):
         """Whether deltas wait for the verdict of a screen that judges beside the model call."""
         return self._unjudged is not None
 
+    def resumed(self, run: Run[S]) -> Sequence[Part]:
+        """Return the parts for a run that is resumed, and for the calls that now start."""
+        calls = [one for one in run.pending.values() if isinstance(one, CallTool)]
+        starting = [call for call in calls if not (call.client or call.id in run.started)]
+        parts = [part for call in starting for part in self._requested(call, run)]
+        return (RunStart(run.id), *parts)
+
     def see(self, taken: Step[S]) -> Sequence[Part]:
         """Return the parts for one step of the run."""
         before, run, event = self._run, taken.run, taken.event

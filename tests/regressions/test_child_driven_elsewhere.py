@@ -92,7 +92,7 @@ async def test_an_abort_waits_for_no_child_that_is_driven_elsewhere(tmp_path: Pa
 
     assert EndReason.ABORTED is result.end_reason
     assert 2 == result.run.spent.model_calls
-    assert "CallsChecked" == last
+    assert "ModelReplied" == last
     (warning,) = result.warnings
     assert "run 'r/c0.1' is being driven by" in warning
     assert "not counted here" in warning

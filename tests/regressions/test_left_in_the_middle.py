@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphloop import END, Agent, EndReason, Graph, RunResult, RunStream, Tool, ToolContext
-from graphloop.events import CallsChecked, EffectsStarted, Event, Queued, ToolReturned
+from graphloop.events import EffectsStarted, Event, ModelReplied, Queued, ToolReturned
 from graphloop.own_nodes import parallel
 from graphloop.replay import replay
 from graphloop.stores.base import Store
@@ -144,8 +144,8 @@ async def test_what_was_said_before_the_stream_was_left_is_kept() -> None:
     assert UserMessage("hurry", origin="steering") in (await till.agent(store).resume("r")).messages
 
 
-class LeftAtCheck:
-    """A journal in memory that leaves a stream while the check of its calls is being kept."""
+class LeftAtReply:
+    """A journal in memory that leaves a stream while a reply with its checks is being kept."""
 
     def __init__(self) -> None:
         self.kept = MemoryStore()
@@ -154,7 +154,7 @@ class LeftAtCheck:
 
     async def append(self, run_id: str, seq: int, *events: Event) -> None:
         """Keep events."""
-        if any(isinstance(event, CallsChecked) for event in events) and self.stream is not None:
+        if any(isinstance(event, ModelReplied) for event in events) and self.stream is not None:
             self.leaving = asyncio.create_task(self.stream.aclose())
             self.stream = None
             await asyncio.sleep(0)
@@ -171,7 +171,7 @@ class LeftAtCheck:
 
 async def test_a_tool_that_had_not_begun_at_a_leave_runs_once() -> None:
     """Nothing may be taken for begun that never began: its result would be unknown for ever."""
-    till, store = Till(), LeftAtCheck()
+    till, store = Till(), LeftAtReply()
     till.may_end.set()
     store.stream = stream = till.agent(store, "pay").stream("go", run_id="r")
     await stream.consume()
@@ -335,7 +335,7 @@ def test_calls_that_a_stopped_child_never_ran_are_not_counted() -> None:
     """Its journal was being told that they may run, and none of them has."""
 
     async def scenario() -> None:
-        store, ran = SlowToKeep(CallsChecked), list[str]()
+        store, ran = SlowToKeep(ModelReplied), list[str]()
 
         def note(text: str) -> None:
             """Take note."""

@@ -54,7 +54,7 @@ async def test_a_run_is_seen_as_it_stood_after_any_event() -> None:
     assert isinstance(next(iter(first.pending.values())), CallModel)
     assert isinstance(next(iter(last.pending.values())), AskHuman)
     assert last == parked.run
-    assert len(await store.load("r")) == 3
+    assert len(await store.load("r")) == 2
 
 
 T = TypeVar("T")
@@ -73,13 +73,13 @@ def test_an_event_is_named_by_a_whole_number(number: float | str) -> None:
     upto: int = number  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
     done(agent.generate("go", run_id="r"))
 
-    with pytest.raises(ConfigError, match=f"a whole one from 1 to 3; found {number!r}"):
+    with pytest.raises(ConfigError, match=f"a whole one from 1 to 2; found {number!r}"):
         done(agent.runs.replay("r", upto=upto))
     with pytest.raises(ConfigError, match="a whole one"):
         done(agent.runs.fork("r", at=upto))
 
 
-@pytest.mark.parametrize("upto", [0, 4, -1])
+@pytest.mark.parametrize("upto", [0, 3, -1])
 def test_an_event_that_is_not_there_cannot_be_replayed(upto: int) -> None:
     agent = payer(MemoryStore(), PAY)
 
@@ -87,7 +87,7 @@ def test_an_event_that_is_not_there_cannot_be_replayed(upto: int) -> None:
         await agent.generate("pay", run_id="r")
         await agent.runs.replay("r", upto=upto)
 
-    with pytest.raises(StoreError, match=f"has events 1 to 3: .* up to {upto}"):
+    with pytest.raises(StoreError, match=f"has events 1 to 2: .* up to {upto}"):
         done(seen())
     with pytest.raises(UnknownRun):
         done(agent.runs.replay("nowhere"))
@@ -98,7 +98,7 @@ async def test_a_fork_goes_on_differently() -> None:
     agent = payer(store, PAY, "denied", "paid")
     await agent.generate("pay", run_id="r")
 
-    copy = await agent.runs.fork("r", at=3)
+    copy = await agent.runs.fork("r", at=2)
     no = await agent.resume("r", approvals={"c0.0": False})
     yes = await agent.resume(copy, approvals={"c0.0": True})
 
@@ -121,13 +121,13 @@ async def test_a_fork_has_the_children_that_were_running_then() -> None:
     agent = team(store, PAY, CALL_PAYER)
     await agent.generate("go", run_id="r")
 
-    for at in (1, 2, 3):
+    for at in (1, 2):
         await agent.runs.fork("r", at=at, new_id=f"f{at}")
 
     known = await store.runs()
-    assert [one for one in known if one.startswith("f")] == ["f1", "f2", "f3", "f3/c0.0"]
+    assert [one for one in known if one.startswith("f")] == ["f1", "f2", "f2/c0.0"]
     resumed = await team(store, "It is paid.", "All done.").resume(
-        "f3", approvals={"c0.0/c0.0": True}
+        "f2", approvals={"c0.0/c0.0": True}
     )
     assert resumed.text == "All done."
 
@@ -404,7 +404,7 @@ async def test_a_graph_has_the_same_doors(tmp_path: Path) -> None:
     assert await Runs(store, graph).replay(await store.load("r")) == await Runs(
         store, graph
     ).replay("r")
-    assert await Runs(path, graph).fork("r", at=3, new_id="f") == "f"
+    assert await Runs(path, graph).fork("r", at=2, new_id="f") == "f"
     assert await Runs(store, graph).approve("r", "c0.0") == "accepted"
     assert await Runs(path, graph).approve("r", "c0.0", False) == "answered"
     resumed = await graph.resume("r", model=model, tools=[pay], store=store)
@@ -423,7 +423,7 @@ async def test_a_run_with_children_is_not_forked_without_its_graph() -> None:
     before = await store.runs()
 
     with pytest.raises(ConfigError, match="'r' has child runs, and only its graph tells"):
-        await fork_run(None, store, "r", at=3, new_id="f")
+        await fork_run(None, store, "r", at=2, new_id="f")
     assert before == await store.runs()
 
 

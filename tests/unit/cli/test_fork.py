@@ -17,7 +17,7 @@ def test_a_fork_and_its_original_go_on_apart() -> None:
     """The note of the target is copied."""
     run_id = parked()
 
-    done = here("fork", run_id[:8], "--at", "3", "--as", "f", *STORE)
+    done = here("fork", run_id[:8], "--at", "2", "--as", "f", *STORE)
     shown("resume", "f", "--approve", "never", *STORE)
     shown("resume", run_id, "--approve", "always", *STORE)
 
@@ -38,7 +38,7 @@ def test_only_started_children_are_copied() -> None:
     """The key of a later child belongs to a call that the copy makes anew."""
     run_id = parked("team")
 
-    for at, name in (("1", "early"), ("3", "late")):
+    for at, name in (("1", "early"), ("2", "late")):
         shown("fork", run_id, "--at", at, "--as", name, *STORE)
 
     assert "early/c0.0" not in run_ids("runs.db")
@@ -50,7 +50,7 @@ def test_a_copy_acts_on_an_approval_only_if_allowed() -> None:
     run_id = parked()
     shown("approve", run_id, "pay", *STORE)
     shown("resume", run_id, *STORE)
-    fork = ("fork", run_id, "--at", "5", "--as", "f", *STORE)
+    fork = ("fork", run_id, "--at", "4", "--as", "f", *STORE)
 
     assert "approved what the copy would do again" in refused(*fork)
     assert shown(*fork, "--share-approvals") == "f\n"
@@ -73,7 +73,7 @@ def test_a_wrong_event_or_id_is_refused() -> None:
     run_id = parked()
 
     for at, new_id, message in (
-        ("9", "f", "has events 1 to 3, found 9"),
+        ("9", "f", "has events 1 to 2, found 9"),
         ("0", "f", "found 0"),
         ("1", "a/b", "without a slash"),
     ):

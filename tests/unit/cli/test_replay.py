@@ -59,7 +59,6 @@ def test_a_replay_prints_the_events_and_the_last_state() -> None:
     assert [line.split()[2] for line in events.splitlines()] == [
         "Started",
         "ModelReplied",
-        "CallsChecked",
         "Resumed",
         "Decided",
         "EffectsStarted",
@@ -67,11 +66,11 @@ def test_a_replay_prints_the_events_and_the_last_state() -> None:
         "ModelReplied",
     ]
     assert f"agent, script:{Path('pay/script.yaml').absolute()}: Pay 5.\n" in events
-    assert "→ pay(amount=5) · tool_calls, 15 tokens\n" in events
+    assert "→ pay(amount=5) · tool_calls, 15 tokens · needs approval\n" in events
     assert "c0.0 pay approved=true, reason=--approve always" in events
     assert "c0.0 pay content=5 paid\n" in events
     assert state == (
-        "after event 8: ended, completed · 2 steps · 4 messages · 26 tokens\n"
+        "after event 7: ended, completed · 2 steps · 4 messages · 26 tokens\n"
         "  user: Pay 5.\n"
         "  assistant: → pay(amount=5)\n"
         "  tool: 5 paid\n"
@@ -103,13 +102,13 @@ def test_upto_prints_an_earlier_state() -> None:
     run_id = parked()
     shown("resume", run_id, "--approve", "always", *STORE)
 
-    assert replayed(run_id, "--upto", "3").splitlines()[3:] == [
+    assert replayed(run_id, "--upto", "2").splitlines()[2:] == [
         "",
-        "after event 3: at gate · 0 steps · 1 message · 15 tokens",
+        "after event 2: at gate · 0 steps · 1 message · 15 tokens",
         "  waits for c0.0: approval of pay(amount=5)",
         "  user: Pay 5.",
     ]
-    assert "has events 1 to 8, found 9" in refused("replay", run_id, "--upto", "9", *STORE)
+    assert "has events 1 to 7, found 9" in refused("replay", run_id, "--upto", "9", *STORE)
 
 
 def test_a_child_run_has_a_replay_of_its_own() -> None:
@@ -131,7 +130,7 @@ def test_a_missing_noted_target_leaves_the_events() -> None:
     missing = refused("replay", run_id, "--target", "pay", *STORE)
     other = here("replay", run_id, "--target", "team", *STORE)
 
-    assert len(done.stdout.splitlines()) == 3
+    assert len(done.stdout.splitlines()) == 2
     assert done.stderr.startswith("the state is not shown: ")
     assert "expected a directory, a .py file" in missing
     assert "is of graph 'agent', not of 'desk'" in other.stderr
@@ -145,10 +144,10 @@ def test_json_is_the_journal_then_the_state() -> None:
 
     assert bare == Path("runs", f"{run_id}.jsonl").read_text(encoding="utf-8")
     *events, state = out.splitlines()
-    assert [Codec().decode(line.encode())[0] for line in events] == [1, 2, 3]
+    assert [Codec().decode(line.encode())[0] for line in events] == [1, 2]
     assert json.loads(state) == {
         "state": {
-            "seq": 3,
+            "seq": 2,
             "node": "gate",
             "end_reason": None,
             "steps": 0,

@@ -31,7 +31,7 @@ def test_a_run_is_listed_with_its_questions() -> None:
 
     assert listed() == (
         "RUN       STATUS  GRAPH  EVENTS  UPDATED\n"
-        f"{run_id[:8]}  ready   agent       3  TIME\n"
+        f"{run_id[:8]}  ready   agent       2  TIME\n"
         f"{run_id[:8]} waits for c0.0: approval of pay(amount=5)\n"
         f"{run_id[:8]} waits for c0.1: approval of pay(amount=7): denied\n",
         "",
@@ -55,8 +55,8 @@ def test_child_runs_are_listed_below_their_parents() -> None:
     run_id = parked("team")
 
     assert listed()[0].splitlines()[1:] == [
-        f"{run_id[:8]}         parked  desk        3  TIME",
-        f"└ {run_id[:8]}/c0.0  parked  payer       3  TIME",
+        f"{run_id[:8]}         parked  desk        2  TIME",
+        f"└ {run_id[:8]}/c0.0  parked  payer       2  TIME",
         f"{run_id[:8]} waits for c0.0/c0.0: approval of payer > pay(amount=5)",
     ]
 
@@ -74,7 +74,7 @@ def test_runs_that_are_over_are_listed_on_request() -> None:
 
 def test_runs_that_a_driver_left_are_listed_by_their_status() -> None:
     left(parked(), status="interrupted")
-    shown("fork", parked("team"), "--at", "3", "--as", "f", *STORE)
+    shown("fork", parked("team"), "--at", "2", "--as", "f", *STORE)
     left("f", status="interrupted")
 
     assert len(listed("--status", "interrupted")[0].splitlines()) == 3
@@ -90,7 +90,7 @@ def test_json_has_whole_ids_and_all_fields() -> None:
 
     assert listing["run_id"] == run_id
     assert (listing["graph"], listing["status"]) == ("agent", "ready")
-    assert (listing["events"], listing["parent"]) == (3, None)
+    assert (listing["events"], listing["parent"]) == (2, None)
     assert listing["target"].endswith("/pay")
     assert listing["asks"] == [
         {
@@ -110,8 +110,8 @@ def test_a_directory_of_json_lines_has_no_status() -> None:
     run_id = parked("team", "runs")
 
     assert listed(store="runs")[0].splitlines()[1:] == [
-        f"{run_id[:8]}         -       desk        3  TIME",
-        f"└ {run_id[:8]}/c0.0  -       payer       3  TIME",
+        f"{run_id[:8]}         -       desk        2  TIME",
+        f"└ {run_id[:8]}/c0.0  -       payer       2  TIME",
     ]
     assert json.loads(listed("--json", store="runs")[0].splitlines()[0])["status"] is None
     assert listed("--status", "done", store="runs") == ("", "no such run\n")

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from graphloop import Agent, Tool, ToolContext
-from graphloop.events import Event
+from graphloop import END, Agent, Edges, Graph, Tool, ToolContext
+from graphloop.events import Event, ModelReplied
+from graphloop.nodes import Append, Critique, ModelCall, PrepareStep
+from graphloop.outcomes import Final, Ready
 from graphloop.parts.kinds import ToolCallPart
 from graphloop.replay import replay
 from graphloop.stores.memory import MemoryStore
@@ -72,8 +74,8 @@ def asks_nobody(_: dict[str, object], __: ToolContext) -> bool:
 @pytest.mark.parametrize(
     ("effect", "asks", "before"),
     [
-        ("at_most_once", False, [[REPLY, CHECK, NOTE]]),
-        ("idempotent", False, [[REPLY, CHECK]]),
+        ("at_most_once", False, [[REPLY, NOTE]]),
+        ("idempotent", False, [[REPLY]]),
         ("at_most_once", asks_nobody, [[REPLY], [CHECK, NOTE]]),
     ],
     ids=["it acts", "it may be repeated", "a function of the user's decides"],
@@ -92,6 +94,28 @@ async def test_a_turn_is_kept_before_its_tool_starts_and_after(
     assert [["Started"], *before, ["ToolReturned"], [REPLY]] == store.kept
 
 
+async def test_a_forced_choice_is_not_checked() -> None:
+    """Its tool is a form for the answer, which no gate lets through and no process runs."""
+    store = Commits()
+    verdict = {"calls": [{"name": "verdict", "arguments": {"accepted": True}}]}
+    model = ScriptedModel(["A draft.", verdict], label="m")
+    prepare, asks, critic = PrepareStep(), ModelCall(), Critique("Is it good?")
+    append = Append()
+    edges: Edges[None] = {
+        prepare: {Ready: asks, ...: END},
+        asks: {...: append},
+        append: {Final: critic, ...: END},
+        critic: {...: END},
+    }
+    graph = Graph("critics", prepare, edges)
+
+    await graph.run(None, model=model, prompt="go", run_id="r", store=store)
+
+    replies = [one for one in await store.load("r") if isinstance(one, ModelReplied)]
+    assert 2 == len(replies)
+    assert [(), ()] == [one.checks for one in replies]
+
+
 async def test_a_question_to_a_person_is_kept_before_the_run_parks() -> None:
     """The reply and its check wait for nobody."""
     store = Commits()
@@ -103,7 +127,7 @@ async def test_a_question_to_a_person_is_kept_before_the_run_parks() -> None:
     )
 
     parked = await agent.generate("go", run_id="r")
-    assert [["Started"], [REPLY, CHECK]] == store.kept
+    assert [["Started"], [REPLY]] == store.kept
     await agent.resume("r", approvals={parked.pending[0].key: True})
 
     assert [["Resumed"], ["Decided"], [NOTE], ["ToolReturned"], [REPLY]] == store.kept[2:]
@@ -124,7 +148,7 @@ async def test_a_call_that_was_noted_and_not_begun_runs_when_resumed() -> None:
             break
     await stream.aclose()
 
-    assert [[REPLY, CHECK, NOTE], [NOTE]] == store.kept[1:]
+    assert [[REPLY, NOTE], [NOTE]] == store.kept[1:]
     assert not replay(agent.graph, await store.load("r")).started
     result = await agent.resume("r")
 

@@ -439,7 +439,7 @@ def test_a_call_that_may_not_repeat_is_journaled_before_it_begins(
     begun = names(journal).index("EffectsStarted") if "EffectsStarted" in names(journal) else None
     assert (effect == "at_most_once") is (begun is not None)
     if begun is not None:
-        assert "CallsChecked" == names(journal)[begun - 1]
+        assert "ModelReplied" == names(journal)[begun - 1]
         assert "Resumed" == names(journal)[begun + 1]
 
 

@@ -414,7 +414,7 @@ def test_the_answers_of_a_leg_are_no_earlier_than_its_beginning(*, approved: boo
 
     events = asyncio.run(scenario())
     kinds = [type(one) for one in events]
-    assert [Resumed, Queued, Decided] == kinds[3:6]
+    assert [Resumed, Queued, Decided] == kinds[2:5]
     assert sorted(one.at for one in events) == [one.at for one in events]
 
 

@@ -35,7 +35,7 @@ from graphloop.spending import Budget, Spent
 from graphloop.testing.sim import World, simulate
 from graphloop.tools.outcome import ToolOutcome
 from graphloop.turn import CallVerdict
-from graphloop.values import ToolChoice, ToolResult, ToolSpecs
+from graphloop.values import ToolCall, ToolChoice, ToolResult, ToolSpecs
 from tests.strategies import QUESTION, SETUP, call, replied, reply, spec, wrong
 
 ASK = CallCheck(needs_approval=True)
@@ -99,6 +99,27 @@ def test_an_invalid_call_never_reaches_a_human() -> None:
 
     assert isinstance(reaction, Wait)
     assert ["c0.1"] == [one.key for one in reaction.effects if isinstance(one, AskHuman)]
+
+
+def test_checks_that_came_with_the_reply_need_no_request() -> None:
+    """The driver has made them already, where no function of the user's decides."""
+    run = replied(reply(call(), call()))
+    turn = evolve(run.turn, checked=run.turn.calls, checks=(CallCheck(), CallCheck("bad")))
+
+    assert ["run", "invalid"] == verdicts(Gate().enter(evolve(run, turn=turn)))
+
+
+@pytest.mark.parametrize("changed", [call(arguments='{"a": 2}'), call("write")])
+def test_checks_of_other_calls_clear_nothing(changed: ToolCall) -> None:
+    """A node may have changed the calls since, and nobody has checked these."""
+    run = replied(reply(call(), call()))
+    turn = evolve(run.turn, checked=run.turn.calls, checks=(CallCheck(), CallCheck()))
+
+    for calls in ((changed, call()), (call(), changed), (call(),), (call(), call(), call())):
+        entered = Gate().enter(evolve(run, turn=evolve(turn, calls=calls)))
+
+        assert isinstance(entered, Wait)
+        assert (CheckCalls(1, 0, calls, tuple(range(len(calls)))),) == entered.effects
 
 
 @pytest.mark.parametrize("count", [0, 2])

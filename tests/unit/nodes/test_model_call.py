@@ -5,8 +5,16 @@ from __future__ import annotations
 import pytest
 
 from graphloop.effects import AwaitCaller, CallModel
-from graphloop.errors import GraphError
-from graphloop.events import Cancelled, EffectFailed, Event, Failure, ModelReplied, Steered
+from graphloop.errors import GraphError, IllegalEvent
+from graphloop.events import (
+    CallCheck,
+    Cancelled,
+    EffectFailed,
+    Event,
+    Failure,
+    ModelReplied,
+    Steered,
+)
 from graphloop.node_protocol import Leave, Reaction, Wait
 from graphloop.nodes.append import Append
 from graphloop.nodes.model_call import CALLS_MAX, ModelCall
@@ -45,6 +53,15 @@ def left(event: Event) -> Leave[None, Outcome]:
     reaction = ModelCall().on(fresh(), event, None)
     assert isinstance(reaction, Leave)
     return reaction
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_reply_has_a_check_for_each_call_or_none(count: int) -> None:
+    """A check that lands on another call would let that one through."""
+    event = ModelReplied(1.0, 1, reply(call(), call()), checks=(CallCheck(),) * count)
+
+    with pytest.raises(IllegalEvent, match=f"2 call.* {count} check"):
+        left(event)
 
 
 def test_the_whole_history_and_the_turn_s_tools_are_sent() -> None:
