@@ -35,9 +35,10 @@ exceptions to the caller.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
+
+from msgspec import Struct
 
 __all__ = [
     "MISTAKES",
@@ -95,8 +96,7 @@ class ScriptError(ConfigError):
     """A file or list of recorded replies does not have the form of a script."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """A problem of a graph: its place, its description, and its fix."""
 
     place: str

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeAlias, TypeVar, cast
+
+from msgspec import Struct
 
 from .effects import Effect
 from .errors import IllegalEvent, StoreError
@@ -122,8 +123,7 @@ def overheard(graph: NodeGraph[S], hear: Hear[S], within: Within[S] = _alone) ->
     return heard
 
 
-@dataclass(frozen=True)
-class _Overheard(Generic[S]):
+class _Overheard(Struct, Generic[S], frozen=True):
     node: Node[S, Outcome]
     hear: Hear[S]
     within: Within[S]
@@ -219,8 +219,7 @@ def judged_steps(
         ways.clear()
 
 
-@dataclass(frozen=True)
-class _Way(Generic[S]):
+class _Way(Struct, Generic[S], frozen=True):
     """An exit from a node: the run at that exit, and the outcome."""
 
     node: str

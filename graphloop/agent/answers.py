@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast, final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.json import Decoder, Encoder
+from msgspec.structs import replace
 
 from ..driver import Approver, LeftOpen, Pending, ask_key, bad_edit, capability_of, question_of
 from ..effects import AskHuman, CallTool
@@ -56,8 +56,7 @@ class _Posted(Struct, frozen=True, omit_defaults=True):
     data: str = ""
 
 
-@dataclass(frozen=True)
-class Answers:
+class Answers(Struct, frozen=True):
     """A caller's approvals and client tool results, each by the key of its call.
 
     A key is `"c0.1"`, or `"c0.1/c2.0"` for a call in a child run. `given_at` maps a key to the time
@@ -259,8 +258,7 @@ def outcome_of(value: object) -> ToolOutcome:
 
 
 @final
-@dataclass(frozen=True)
-class ToolApprover:
+class ToolApprover(Struct, frozen=True):
     """Asks the caller's `decide` function about the calls of one run.
 
     The approver of a child's own agent leaves a call open if a gate of a parent run asks about the

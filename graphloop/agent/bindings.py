@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar, final, runtime_checkable
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from .. import nodes as node_room
 from ..contract import Contract, contract_of
@@ -56,8 +55,7 @@ NAMING_TOOLS: Final = (Gate, PrepareStep, StopCheck)
 
 
 @final
-@dataclass(frozen=True)
-class Bindings:
+class Bindings(Struct, frozen=True):
     """Functions and agents, keyed by the names that nodes use for them in effects.
 
     Args:

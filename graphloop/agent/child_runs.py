@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Generic, TypeVar, final
 
 import pydantic
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict
 
 from ..driver import ChildRun, Ports
@@ -38,8 +38,7 @@ NOTHING_ELSE: Final = ConfigDict(extra="forbid")
 
 
 @final
-@dataclass(frozen=True)
-class ChildOpener(Generic[S]):
+class ChildOpener(Struct, Generic[S], frozen=True):
     """Creates child runs of one graph for other runs.
 
     Args:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, final
+
+from msgspec import Struct
 
 from ..conversation import open_calls, repaired
 from ..driver import Pending, Settler, bad_edit
@@ -42,8 +44,7 @@ IN_A_CHILD: Final = ". Fix: answer a call of a child run by resume(result, appro
 
 
 @final
-@dataclass(frozen=True)
-class ConversationAnswers:
+class ConversationAnswers(Struct, frozen=True):
     """A conversation, with answers to the open calls at its end.
 
     Args:

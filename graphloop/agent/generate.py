@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, Unpack, cast, final, overload
 
+from msgspec import Struct
 from typing_extensions import TypeForm, TypeVar
 
 from ..errors import ConfigError, OutputInvalid
@@ -141,8 +141,7 @@ ABOUT_ONE_ANSWER: Final = frozenset(
 
 
 @final
-@dataclass(frozen=True)
-class ObjectResult(Generic[T_co]):
+class ObjectResult(Struct, Generic[T_co], frozen=True):
     """An answer of the requested type (`object`), and the result of its run (`run`)."""
 
     object: T_co

@@ -9,18 +9,22 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
 
+from msgspec import Struct
 from typing_extensions import TypeVar
 
 from ..driver import cancelled_inside
 from ..errors import ConfigError
 from ..limits import StopCondition, StopInfo
-from ..screens import ScreenFunction
 from ..tools import AnyTool, accepts, awaited
 from ..values import Message, Usage
 from .inputs import ChoiceInput, DepsT, Instructions, MessageInput, Model
 from .sub_agents import NamedAgent
+
+if TYPE_CHECKING:
+    # Imported for types only: an agent without screens loads no code of them.
+    from ..screens import ScreenFunction
 
 __all__ = [
     "AnswerInfo",
@@ -42,7 +46,7 @@ __all__ = [
 T = TypeVar("T")
 DepsT_co = TypeVar("DepsT_co", default=object, covariant=True)
 
-Screen: TypeAlias = ScreenFunction | NamedAgent
+Screen: TypeAlias = "ScreenFunction | NamedAgent"
 """A function of what the user says, or an agent that reads it and answers with a verdict."""
 
 
@@ -76,8 +80,7 @@ class StopContext(StopInfo, Generic[DepsT_co], frozen=True):
         return f"StopContext(step_count={self.step_count}, elapsed_s={self.elapsed_s})"
 
 
-@dataclass(frozen=True, slots=True)
-class StepChanges:
+class StepChanges(Struct, frozen=True):
     """The changes that a `prepare_step` function returns; a default value changes nothing.
 
     `messages` becomes the history of this and all later turns. `add_tools` and `withdraw_tools`
@@ -119,8 +122,7 @@ class AnswerInfo(Generic[DepsT_co]):
     deps: DepsT_co = field(default=cast("DepsT_co", None), repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(Struct, frozen=True):
     """The result of a `verify` function: whether the answer is good, and how to improve it.
 
     The model reads `feedback` in its next turn. If `retry` is False, the run accepts the answer

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from time import time
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast, final
+
+from msgspec import Struct, field
 
 from ..conversation import Compaction
 from ..driver import Observer, Pending, Price
@@ -215,8 +216,7 @@ class OverrideOptions(AgentOptions[DepsT], DepsInput[DepsT], Generic[DepsT], tot
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(Struct, frozen=True, kw_only=True):
     """All options of an agent or a graph in one frozen object, each with its default.
 
     Attributes:
@@ -226,7 +226,7 @@ class Options:
         ConfigError: the value of an option is invalid.
     """
 
-    given: Mapping[str, object] = field(repr=False)
+    given: Mapping[str, object]
     tools: Tools = ()
     instructions: Instructions[Any] | None = None
     max_tokens: int | None = None
@@ -238,7 +238,7 @@ class Options:
     gate: Policy | None = None
     approve_tool_call: Decide[Any] | None = None
     approval_ttl_s: float | None = None
-    approval_secret: str | bytes | None = field(default=None, repr=False)
+    approval_secret: str | bytes | None = None
     budget: Budget | None = None
     rules: Rules | Sequence[Rules] = ()
     max_agent_depth: int | None = None
@@ -248,11 +248,11 @@ class Options:
     on_step_finish: Listener[Any] | None = None
     watch: Sequence[Observer] = ()
     store: Store | str | None = None
-    api_key: ApiKey | None = field(default=None, repr=False)
+    api_key: ApiKey | None = None
     base_url: str | None = None
     timeouts: Timeouts | None = None
     retries: Retries | None = None
-    headers: Mapping[str, str] | None = field(default=None, repr=False)
+    headers: Mapping[str, str] | None = None
     query: Mapping[str, str] | None = None
     price: Price | None = None
     prices: Mapping[str, ModelPrice] = field(default_factory=dict[str, ModelPrice])
@@ -306,6 +306,9 @@ class Options:
                 "`prices` has no effect beside `price`, which prices every reply. Fix: give one of "
                 "them."
             )
+
+    def __repr__(self) -> str:
+        return f"Options({', '.join(self.given)})"  # Without the values: some are secrets.
 
     @property
     def secret(self) -> bytes | None:

@@ -6,15 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
 from os import environ
-from typing import Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from .. import providers
+from .. import providers, screens
 from ..driver import Price
 from ..errors import ConfigError, not_among
 from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
 from ..providers import Provider, accessed, check_tools, resolve, service_of
 from ..rules import rules_of
-from ..screens import ScreenCallback, screen_callback
 from ..tools import Tool, Toolbox, accepts
 from ..turn import SCREEN, StepResult
 from ..values import Reply, ToolSpec
@@ -22,6 +21,9 @@ from .hooks import Screen, instructions_for, lent_deps, stop_input
 from .inputs import Model, checked_tool_names, offered
 from .options import Options, Tools
 from .sub_agents import AgentPlan, AgentTool, NamedAgent, Plan
+
+if TYPE_CHECKING:
+    from ..screens import ScreenCallback
 
 __all__ = [
     "REQUEST_OPTIONS",
@@ -324,7 +326,7 @@ def screens_of(
         if isinstance(screen, NamedAgent):
             agents[name] = _guard(screen, asked)
         else:
-            functions[f"{SCREEN}:{name}"] = screen_callback(screen)
+            functions[f"{SCREEN}:{name}"] = screens.screen_callback(screen)
     return functions, agents
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, cast
 
+from .. import nodes as node_room
 from ..conversation import Compaction
 from ..errors import ConfigError
 from ..limits import HasToolCall, StopCondition, parts_of
@@ -17,8 +18,6 @@ from ..nodes import (
     Gate,
     ModelCall,
     PrepareStep,
-    Screen,
-    Screened,
     StopCheck,
     Verify,
 )
@@ -275,8 +274,8 @@ def _with_screen(
 ) -> Standard:
     """Return the nodes with a screen before the first turn, or beside the model call."""
     if options.screen_in_parallel:
-        return nodes._replace(model=Screened(nodes.model, functions, agents))
-    return nodes._replace(screen=Screen(functions, agents))
+        return nodes._replace(model=node_room.Screened(nodes.model, functions, agents))
+    return nodes._replace(screen=node_room.Screen(functions, agents))
 
 
 def _refuse_idle(

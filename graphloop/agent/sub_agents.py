@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
 
+from msgspec import Struct
+
 from ..driver import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
@@ -40,8 +42,7 @@ __all__ = [
 
 
 @final
-@dataclass(frozen=True)
-class Brief:
+class Brief(Struct, frozen=True):
     """The first messages and the initial state of a new child run.
 
     With the state None, the child run starts with the default state of its agent or graph.
@@ -52,8 +53,7 @@ class Brief:
 
 
 @final
-@dataclass(frozen=True)
-class Nesting:
+class Nesting(Struct, frozen=True):
     """The nesting depth of the child runs of a graph.
 
     Attributes:
@@ -141,8 +141,7 @@ class NamedAgent(Protocol):
 
 
 @final
-@dataclass(frozen=True)
-class AgentTool:
+class AgentTool(Struct, frozen=True):
     """An agent as a tool. Make one with `Agent.as_tool` or `agent_tool`.
 
     Args:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from math import isfinite
 from typing import final
+
+from msgspec import Struct
+from msgspec.structs import fields
 
 from ..errors import ConfigError
 from ..values import Usage
@@ -15,8 +17,7 @@ _TOKENS_PER_PRICE = 1_000_000
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class ModelPrice:
+class ModelPrice(Struct, frozen=True):
     """The price of a model, in US dollars for a million tokens.
 
     Args:

@@ -8,7 +8,6 @@ never hold, or always holds, raises `ConfigError` when it is made. `*_exceed(n)`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
@@ -79,8 +78,7 @@ class StopCondition(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class StepCountIs:
+class StepCountIs(Struct, frozen=True):
     """Stop once the run has taken `count` turns."""
 
     count: int
@@ -94,8 +92,7 @@ class StepCountIs:
         return info.step_count >= self.count
 
 
-@dataclass(frozen=True, slots=True)
-class HasToolCall:
+class HasToolCall(Struct, frozen=True):
     """Stop after a turn that called `tool`, even if the call failed or was denied."""
 
     tool: str
@@ -107,8 +104,7 @@ class HasToolCall:
         return any(call.name == self.tool for call in last)
 
 
-@dataclass(frozen=True, slots=True)
-class TotalTokensExceed:
+class TotalTokensExceed(Struct, frozen=True):
     """Stop once the run has used at least `tokens_max` tokens."""
 
     tokens_max: int
@@ -122,8 +118,7 @@ class TotalTokensExceed:
         return info.spent.usage.total_tokens >= self.tokens_max
 
 
-@dataclass(frozen=True, slots=True)
-class CostExceeds:
+class CostExceeds(Struct, frozen=True):
     """Stop once the run has cost at least `usd_max` US dollars.
 
     Only model calls with a known price count.
@@ -140,8 +135,7 @@ class CostExceeds:
         return info.spent.cost_usd >= self.usd_max
 
 
-@dataclass(frozen=True, slots=True)
-class DurationExceeds:
+class DurationExceeds(Struct, frozen=True):
     """Stop once the run has worked for at least `seconds_max` seconds.
 
     The time of waiting for people does not count.
@@ -165,8 +159,7 @@ cost_exceeds = CostExceeds
 duration_exceeds = DurationExceeds
 
 
-@dataclass(frozen=True, slots=True)
-class AnyOf:
+class AnyOf(Struct, frozen=True):
     """Stop once at least one of the conditions holds."""
 
     conditions: tuple[StopCondition, ...]
@@ -184,8 +177,7 @@ class AnyOf:
         return any(condition.holds(info) for condition in self.conditions)
 
 
-@dataclass(frozen=True, slots=True)
-class AllOf:
+class AllOf(Struct, frozen=True):
     """Stop once all of the conditions hold at the same time."""
 
     conditions: tuple[StopCondition, ...]
@@ -203,8 +195,7 @@ class AllOf:
         return all(condition.holds(info) for condition in self.conditions)
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Struct, frozen=True):
     """Stop once the condition does not hold."""
 
     condition: StopCondition

@@ -6,6 +6,31 @@ Refuses a message that would lose a part on the way, and names the place of that
 Start with `forms.py`.
 """
 
+from typing import TYPE_CHECKING
+
+from ..lazy import front_door
 from .forms import MessageInput, dump_messages, load_messages, messages_of
 
-__all__ = ["MessageInput", "dump_messages", "load_messages", "messages_of"]
+if TYPE_CHECKING:
+    from .ai_sdk import is_ai_sdk, model_messages, ui_messages
+    from .chat_completions import chat_message
+
+__all__ = [
+    "MessageInput",
+    "chat_message",
+    "dump_messages",
+    "is_ai_sdk",
+    "load_messages",
+    "messages_of",
+    "model_messages",
+    "ui_messages",
+]
+
+# Imported at first use: a conversation in graphloop's own values needs no reader of other forms.
+__getattr__ = front_door(
+    __name__,
+    {
+        ".ai_sdk": ("is_ai_sdk", "model_messages", "ui_messages"),
+        ".chat_completions": ("chat_message",),
+    },
+)

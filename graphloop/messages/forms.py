@@ -15,11 +15,10 @@ from typing import Final, TypeAlias, cast
 from msgspec import Struct, ValidationError, convert, to_builtins
 from msgspec.json import encode
 
+from .. import messages as readers
 from ..errors import ConfigError
 from ..providers import is_list, is_object
 from ..values import AssistantMessage, Message, SystemMessage, ToolResult, UserMessage
-from .ai_sdk import is_ai_sdk, model_messages, ui_messages
-from .chat_completions import chat_message
 
 __all__ = ["MessageInput", "dump_messages", "load_messages", "messages_of"]
 
@@ -136,11 +135,11 @@ def _of(place: str, message: MessageInput) -> Iterator[Message]:
     elif _is_own_form(message):
         yield _own_message(place, message)
     elif "parts" in message:
-        yield from ui_messages(place, message)
-    elif is_ai_sdk(message):
-        yield from model_messages(place, message)
+        yield from readers.ui_messages(place, message)
+    elif readers.is_ai_sdk(message):
+        yield from readers.model_messages(place, message)
     else:
-        yield chat_message(place, message)
+        yield readers.chat_message(place, message)
 
 
 def _own(place: str, message: object) -> Message:

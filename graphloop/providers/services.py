@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final, cast, final
+
+from msgspec import Struct, field
 
 from ..errors import ConfigError
 from .base import Wire
@@ -34,8 +35,7 @@ _places = re.compile(r"\{(\w+)\}").findall
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(Struct, frozen=True):
     """A model service that a label such as `"openai:NAME"` selects, and its settings.
 
     Args:

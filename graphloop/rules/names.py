@@ -8,8 +8,9 @@ rule might watch the node `deploy` instead of the tool `deploy`, and have no eff
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Final, TypeVar, assert_never, final
+
+from msgspec import Struct
 
 from ..errors import ConfigError, nearest
 from . import (
@@ -32,8 +33,7 @@ _ANY: Final = "*"
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
+class Vocabulary(Struct, frozen=True):
     """The names in a graph that the words of rules may refer to.
 
     Args:

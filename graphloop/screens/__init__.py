@@ -5,6 +5,31 @@ Refuses a function without a verdict, so that a forgotten `return` lets nothing 
 Start with `functions.py`.
 """
 
-from .functions import ScreenCallback, ScreenFunction, ScreenInfo, ScreenVerdict, screen_callback
+from typing import TYPE_CHECKING
+
+from ..lazy import front_door
+
+if TYPE_CHECKING:
+    from .functions import (
+        ScreenCallback,
+        ScreenFunction,
+        ScreenInfo,
+        ScreenVerdict,
+        screen_callback,
+    )
 
 __all__ = ["ScreenCallback", "ScreenFunction", "ScreenInfo", "ScreenVerdict", "screen_callback"]
+
+# Imported at first use: an agent without screens loads no code of them.
+__getattr__ = front_door(
+    __name__,
+    {
+        ".functions": (
+            "ScreenCallback",
+            "ScreenFunction",
+            "ScreenInfo",
+            "ScreenVerdict",
+            "screen_callback",
+        ),
+    },
+)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import is_dataclass
 from dataclasses import replace as dataclass_replace
 from functools import lru_cache
 from typing import Annotated, Any, Final, cast, final, get_args, get_origin
@@ -47,8 +47,7 @@ LISTS: Final = (list, tuple, Sequence)
 
 
 @final
-@dataclass(frozen=True)
-class Reduce:
+class Reduce(Struct, frozen=True):
     """The function that combines a field's value with a new result; `reduce` makes it."""
 
     function: Callable[[Any, Any], object]
@@ -94,8 +93,7 @@ def field_callback(name: str, kind: object) -> ItemsOf | ResultsInto:
 
 
 @final
-@dataclass(frozen=True)
-class ItemsOf:
+class ItemsOf(Struct, frozen=True):
     """Lists the items of a map, from a field of the state or by the user's own function.
 
     Args:
@@ -136,8 +134,7 @@ class ItemsOf:
 
 
 @final
-@dataclass(frozen=True)
-class PromptsOf:
+class PromptsOf(Struct, frozen=True):
     """Lists the prompts of a parallel's branches, made from the state by the user's functions.
 
     Args:
@@ -170,8 +167,7 @@ def item_text(item: object) -> str:
 
 
 @final
-@dataclass(frozen=True)
-class ResultsInto:
+class ResultsInto(Struct, frozen=True):
     """Writes the results of a turn's branches into the state, in branch order.
 
     Args:

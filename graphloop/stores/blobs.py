@@ -16,8 +16,8 @@ from binascii import Error
 from collections.abc import Callable, Collection, Iterator, MutableMapping
 from contextlib import suppress
 from pathlib import Path
-from tempfile import mkstemp
 from typing import Final, TypeAlias, final
+from uuid import uuid4
 
 from ..errors import StoreError
 from ..media import Inline
@@ -144,18 +144,22 @@ class BlobFiles:
 
     def _write(self, path: Path, data: bytes) -> None:
         self._directory.mkdir(parents=True, exist_ok=True)
-        descriptor, name = mkstemp(dir=self._directory)
+        half = self._directory / f"{uuid4().hex}.half"
         try:
-            with os.fdopen(descriptor, "wb") as half:
-                half.write(data)
-            Path(name).replace(path)
+            with open(half, "xb", opener=_private) as file:
+                file.write(data)
+            half.replace(path)
         except BaseException:
             with suppress(OSError):
-                Path(name).unlink()
+                half.unlink()
             raise
 
     def _path(self, digest: str) -> Path:
         return self._directory / digest.removeprefix("sha256:")
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)  # For the own user only: media are a user's data.
 
 
 def _fsync_names(directory: Path) -> None:

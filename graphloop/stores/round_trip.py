@@ -22,7 +22,6 @@ from .codec import Codec
 __all__ = ["check_callback_answer", "check_state"]
 
 ENCODER: Final = Encoder()
-DECODER: Final = Decoder(Answer)
 
 
 def check_callback_answer(answer: object, callback: str) -> Answer:
@@ -41,7 +40,7 @@ def check_callback_answer(answer: object, callback: str) -> Answer:
         )
     bare = evolve(answer, state=None) if isinstance(answer, NodeReturned) else answer
     try:
-        DECODER.decode(ENCODER.encode(bare))
+        _answers().decode(ENCODER.encode(bare))
     except UnicodeEncodeError:
         pass  # Half of a surrogate pair is allowed: the codec escapes it.
     except (TypeError, ValueError, ValidationError) as error:
@@ -50,6 +49,11 @@ def check_callback_answer(answer: object, callback: str) -> Answer:
             f"hold: {error}. Fix: give it what its fields say; found {answer!r:.200}"
         ) from error
     return answer
+
+
+@lru_cache(maxsize=1)
+def _answers() -> Decoder[Answer]:
+    return Decoder(Answer)  # Made at first use: it costs more than an import of this module.
 
 
 def check_state(state: object, kind: object, made: str, *, kept: bool = False) -> None:

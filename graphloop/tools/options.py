@@ -9,9 +9,10 @@ import json
 import re
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal, TypeAlias, TypedDict, final, get_args
+
+from msgspec import Struct
 
 from ..errors import ToolDefinitionError, nearest, not_among
 from ..spending import is_number
@@ -62,8 +63,7 @@ Under the other policies the journal records the start of a call before the call
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """Lookup answer: the call took effect, and the model reads `result` as its result."""
 
     result: object
@@ -121,8 +121,7 @@ class ToolOptions(TypedDict, total=False):
     provider_options: Mapping[str, object] | None
 
 
-@dataclass(frozen=True, slots=True)
-class ToolPolicy:
+class ToolPolicy(Struct, frozen=True):
     """The options of one tool, with their defaults."""
 
     needs_approval: Approval = False

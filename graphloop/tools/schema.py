@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Final, TypeAlias, cast
 
 import pydantic
-from msgspec import DecodeError
+from msgspec import DecodeError, Struct
 from msgspec.json import decode
 from pydantic import BaseModel, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
@@ -39,8 +38,7 @@ JsonSchema: TypeAlias = dict[str, object]
 _may_not_be_json: Final = re.compile(r"NaN|Infinity|\d[eE]\+?\d{3}|\d{309}").search
 
 
-@dataclass(frozen=True, slots=True)
-class Parameters:
+class Parameters(Struct, frozen=True):
     """The parameters of a tool: schema text and parser.
 
     `parse` reads the arguments of a call as JSON text, and returns checked arguments or raises.

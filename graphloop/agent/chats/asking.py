@@ -7,8 +7,10 @@ that waits for a person keeps the next question from being asked.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...driver import Pending
 from ...errors import ConfigError, IllegalEvent, StoreError
@@ -48,8 +50,7 @@ ChatPrompt: TypeAlias = PromptInput | MessageInput | None
 """A question, or a user's message in any form that `load_messages` reads; None for none."""
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A question whose run is ready to be driven.
 
     Args:
@@ -63,8 +64,7 @@ class Asked:
     before: ChatSoFar
 
 
-@dataclass(frozen=True)
-class Asking:
+class Asking(Struct, frozen=True):
     """Opens the runs of a chat's questions.
 
     Args:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ...conversation import BLOCKED_NOTE
 from ...errors import ConfigError, IllegalEvent, StoreError
@@ -39,8 +40,7 @@ from ..journals import record_of, state_after
 __all__ = ["Chain", "Question"]
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(Struct, frozen=True):
     """A question of a chat with its run.
 
     Args:
@@ -90,8 +90,7 @@ def _without_instructions(messages: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(messages[first:])
 
 
-@dataclass(frozen=True)
-class Chain:
+class Chain(Struct, frozen=True):
     """The runs of one chat.
 
     Args:

@@ -12,11 +12,11 @@ and the next question finishes that run first.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Generic, Self, TypedDict, Unpack, final
 from uuid import uuid4
 
+from msgspec.structs import replace
 from typing_extensions import TypeVar
 
 from ...errors import ConfigError, StoreError

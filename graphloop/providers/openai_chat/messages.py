@@ -11,8 +11,10 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...media import FileId, Inline, MediaPart, Url
 from ...values import (
@@ -55,8 +57,7 @@ _is_made_up = re.compile(r"graphloop_\d+_\d+").fullmatch
 _NOTHING: Final[tuple[JsonObject, ...]] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """The call ids of the last turn, and the number of calls whose results are encoded.
 
     `parts` holds the results' media. Tool messages of this wire hold only text, so
