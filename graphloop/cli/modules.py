@@ -82,8 +82,9 @@ def execute(file: Path) -> ModuleType:
     name = f"{EXECUTED}{file.stem}"
     loader = _Uncached(name, str(file))
     module = module_from_spec(ModuleSpec(name, loader, origin=str(file)))
-    module.__file__ = str(file)
+    module.__file__ = str(file.absolute())
     sys.modules[name] = module  # Python resolves annotations there.
+    sys.modules.setdefault(file.stem, module)  # Another file that imports it gets this module.
     sys.path.insert(0, str(file.parent.absolute()))
     with users_code(str(file)):
         loader.exec_module(module)
@@ -92,9 +93,12 @@ def execute(file: Path) -> ModuleType:
 
 def _executed(file: Path) -> ModuleType | None:
     """Return the module of a file that was executed already; None if it was not."""
-    module = sys.modules.get(f"{EXECUTED}{file.stem}")
-    known = None if module is None else module.__file__
-    return module if known is not None and Path(known).absolute() == file.absolute() else None
+    for name in (f"{EXECUTED}{file.stem}", file.stem):
+        module = sys.modules.get(name)
+        known = None if module is None else module.__file__
+        if known is not None and Path(known).absolute() == file.absolute():
+            return module
+    return None
 
 
 def exists(text: str) -> bool:

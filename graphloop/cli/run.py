@@ -3,6 +3,7 @@
   graphloop run examples/weather
   graphloop run examples/weather "And in Paris?" --model openai:gpt-5
   graphloop run "Why is the sky blue?" --model anthropic:claude-opus-4-8
+  graphloop run "What does it cost?" --file receipt.png --model openai:gpt-5
   graphloop run my_package.desk:build "Refund order 7" --store runs.db
   graphloop run examples/custom_topology --explain
 
@@ -111,6 +112,12 @@ Record: TypeAlias = Annotated[
     Text,
     typer.Option(metavar="FILE", help="Write the model's replies to a script, for --script."),
 ]
+Attached: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--file", metavar="FILE", help="A picture or document, asked with the question; repeatable."
+    ),
+]
 Instructions: TypeAlias = Annotated[Text, typer.Option(metavar="TEXT", help="The system message.")]
 Explain: TypeAlias = Annotated[
     bool, typer.Option("--explain", help="First print the worst case of the run.")
@@ -121,6 +128,7 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     target: Question,
     prompt: Prompt = None,
     *,
+    file: Attached = None,
     model: ModelName = None,
     script: Script = None,
     record: Record = None,
@@ -171,21 +179,27 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     if explain:
         _explain(loop, provider, options, as_json=as_json)
     given: dict[str, Any] = {**options, **loaded.access(headers), **loaded.given_deps(loop)}
-    stream = _stream(loop, loaded, provider, question, given)
+    stream = _stream(loop, loaded, provider, question, file or (), given)
     owner = loop if isinstance(loop, Agent) else provider
     asked = None if prompt else loaded.prompt
     return asyncio.run(drive(stream, display, origin=origin, owner=owner, asked=asked))
 
 
 def _stream(
-    loop: Loop, loaded: Target, provider: Provider | None, question: str, given: dict[str, Any]
+    loop: Loop,
+    loaded: Target,
+    provider: Provider | None,
+    question: str,
+    files: Sequence[str],
+    given: dict[str, Any],
 ) -> RunStream[Any, Any]:
     """Return the stream of a new run; an agent has all other options already."""
+    prompt: str | list[str | Path] = [question, *map(Path, files)] if files else question
     if isinstance(loop, Agent):
-        return loop.stream(question, **given)
+        return loop.stream(prompt, **given)
     # `_refuse_state` has checked that a state is given if and only if the graph carries one.
     state = cast("None", loaded.state)
-    return loop.stream(state, model=provider, prompt=question or None, **given)
+    return loop.stream(state, model=provider, prompt=prompt or None, **given)
 
 
 def _target(target: str, prompt: str | None, modules: Sequence[ModuleType]) -> tuple[Target, str]:

@@ -162,7 +162,7 @@ def _defined(name: str, modules: Iterable[ModuleType]) -> tuple[object, ...]:
     """Return the value of a name that one of the modules may define; empty if none does."""
     found = [module for module in modules if hasattr(module, name)]
     if len(found) > 1:
-        files = " and ".join(str(module.__file__) for module in found)
+        files = " and ".join(Path(str(module.__file__)).name for module in found)
         raise ConfigError(
             f"{name}: expected one file of --with to define it, found {files}. Fix: keep one of "
             "the definitions."

@@ -42,6 +42,7 @@ class Fallback(Generic[S]):
     second: Node[S, Outcome]
     after: frozenset[type[Outcome]] = field(default=frozenset({Failed}))
     name: str = ""
+    _counter: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check both nodes and `after`, and make the default name."""
@@ -54,6 +55,8 @@ class Fallback(Generic[S]):
             )
         name = self.name or f"{self.first.name}_or_{self.second.name}"
         object.__setattr__(self, "name", name)
+        counter = counter_of("fallback", self.name, self.first, self.second)
+        object.__setattr__(self, "_counter", counter)
 
     @property
     def kind(self) -> Kind:
@@ -79,10 +82,6 @@ class Fallback(Generic[S]):
         if run.counters.by_node.get(self._counter, 0):
             return self.second.on(run, event, answered)
         return self._settled(self.first.on(run, event, answered), run.turn.dialogue)
-
-    @property
-    def _counter(self) -> str:
-        return counter_of("fallback", self.name, self.first, self.second)
 
     def _settled(
         self, reaction: Reaction[S, Outcome], talked: Dialogue | None = None

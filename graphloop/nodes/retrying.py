@@ -47,6 +47,7 @@ class Retrying(Generic[S]):
     times: int
     after: frozenset[type[Outcome]] = field(default=frozenset({Failed}))
     name: str = ""
+    _counter: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check the fields, and use the node's name if none is given."""
@@ -55,6 +56,8 @@ class Retrying(Generic[S]):
             raise ConfigError(f"{self.node.name!r} is tried again already: raise its `times`")
         object.__setattr__(self, "after", check_attempts("retry", (self.node,), self.after))
         object.__setattr__(self, "name", self.name or self.node.name)
+        counter = counter_of("retry", self.name, self.node)
+        object.__setattr__(self, "_counter", counter)
 
     @property
     def kind(self) -> Kind:
@@ -81,10 +84,6 @@ class Retrying(Generic[S]):
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
         """Pass the event to the wrapped node, and start another attempt if it fails."""
         return self._settled(self.node.on(run, event, answered), run.turn.dialogue)
-
-    @property
-    def _counter(self) -> str:
-        return counter_of("retry", self.name, self.node)
 
     def _settled(
         self, reaction: Reaction[S, Outcome], talked: Dialogue | None = None

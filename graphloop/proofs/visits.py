@@ -141,7 +141,8 @@ class VisitCount(Generic[S]):
             cap = self._ranking.cap(arc)
             assert cap is not None, "only capped arcs are removed"
             times += cap.times
-            words.append(f"{arc.source!r} leaves by {arc.word!r} at most {cap.times} times")
+            often = "once" if cap.times == 1 else f"{cap.times} times"
+            words.append(f"{arc.source!r} leaves by {arc.word!r} at most {often}")
             if cap.counts:
                 first = self._first_phase(names, rest, cap.counts, arc)
                 weight += first.weight

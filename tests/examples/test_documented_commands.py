@@ -29,7 +29,7 @@ ENDS = {"plan_approve_execute": Status.PARKED, "escalation": Status.PARKED}
 
 def _typed(*arguments: str | Path, cwd: Path = ROOT) -> CompletedProcess[str]:
     """Do a command as in a process of its own: what it registers is forgotten."""
-    executed = [name for name in sys.modules if name.startswith(EXECUTED)]
+    executed = [name for name, one in sys.modules.items() if one.__name__.startswith(EXECUTED)]
     for name in executed:
         del sys.modules[name]
     with registry.set_back():

@@ -175,3 +175,23 @@ def test_a_file_of_with_gives_a_topology_its_first_state(desk: Path) -> None:
     assert "Counter(number=8)" in done.stdout, done.stderr
     assert "STATE: expected the first state of graph 'counter', of type Counter" in bare.stderr
     assert "or in a file of --with" in bare.stderr
+
+
+def test_a_file_that_another_file_imports_is_executed_once(desk: Path) -> None:
+    """Both orders, since either file may be the first to be executed."""
+    write(
+        {
+            "desk.yaml": TOPOLOGY,
+            "tools.py": REGISTERS,
+            "base.py": "print('base is executed')\n",
+            "user.py": "import base\n",
+        }
+    )
+    for first, second in (("base.py", "user.py"), ("user.py", "base.py")):
+        done = graphloop(
+            *("run", "desk.yaml", "--script", "script.yaml", "--with", "tools.py"),
+            *("--with", first, "--with", second),
+            cwd=desk,
+        )
+
+        assert done.stdout.count("base is executed") == 1, done

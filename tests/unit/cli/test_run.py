@@ -50,6 +50,20 @@ def test_a_recorded_talk_is_replayed_and_answers_no_other_question() -> None:
 
 
 @pytest.mark.usefixtures("pay_desk")
+def test_the_model_sees_the_files_of_a_question() -> None:
+    """A recorded talk holds what the model was asked; a file that cannot be read is refused."""
+    write(HI)
+    Path("scan.pdf").write_bytes(b"%PDF-1.7")
+
+    shown("run", "What is it?", "--file", "scan.pdf", *SCRIPT, "--record", "talk.yaml")
+    absent = here("run", "What is it?", "--file", "absent.pdf", *SCRIPT)
+
+    assert "scan.pdf" in Path("talk.yaml").read_text()
+    assert absent.returncode == Status.USAGE
+    assert "expected a file that can be read, found 'absent.pdf'" in absent.stderr
+
+
+@pytest.mark.usefixtures("pay_desk")
 def test_a_question_of_the_command_line_replaces_the_prompt() -> None:
     """The PROMPT of the file is printed."""
     write(HI)

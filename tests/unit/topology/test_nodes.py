@@ -299,7 +299,7 @@ def test_every_field_of_a_node_is_a_parameter(use: str) -> None:
     """A new option can be written down at once; a kind is not for data to say."""
     kind = meaning_of(use, NAMES)
     assert isinstance(kind, NodeKind)
-    fields = {field.name for field in dataclasses.fields(kind.made)}
+    fields = {field.name for field in dataclasses.fields(kind.made) if field.init}
 
     # A generator's own annotations say what it asks for: none is written in a file.
     left_out = {"asks"} if use == "function" else {"kind"}
