@@ -133,11 +133,14 @@ class AssistantMessage(Struct, frozen=True, tag_field="role", tag="assistant", g
     """A reply of the model: its parts, in the order in which they arrived.
 
     `wire` names the wire that produced it; parts with provider data go back only to that wire.
+    `service` names the service and the account that can read this data, as an `Endpoint` tells
+    them; empty if each service on the wire can.
     """
 
     parts: tuple[AssistantPart, ...]
     wire: str = ""
     extra: str = ""
+    service: str = ""
     role: ClassVar[Literal["assistant"]] = "assistant"
 
     @property

@@ -371,9 +371,12 @@ def _check_resumable(run: Run[Any], ports: Ports[Any]) -> None:
     pending = run.pending.values()
     labels = {run.setup.model, *[call.model for call in pending if isinstance(call, CallModel)]}
     for label in sorted(labels - ports.models.keys() - {""}):
+        own = label == run.setup.model and "/" not in run.id
+        given = f"with model={label!r} or a provider of that label, or " if own else ""
         raise ConfigError(
             f"run {run.id!r} asks model {label!r}, which is not here "
-            f"(here: {', '.join(map(repr, ports.models))}). Fix: resume it with model=…."
+            f"(here: {', '.join(map(repr, ports.models))}). Fix: resume it {given}by an agent "
+            "that has this model, as its own or as a fallback."
         )
     missing = [
         repr(spec.name)

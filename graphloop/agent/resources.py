@@ -12,7 +12,7 @@ from .. import providers, screens
 from ..driver import Price
 from ..errors import ConfigError, not_among
 from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
-from ..providers import Provider, accessed, check_tools, resolve, service_of
+from ..providers import Provider, accessed, check_settings, check_tools, resolve, service_of
 from ..rules import rules_of
 from ..tools import Tool, Toolbox, accepts
 from ..turn import SCREEN, StepResult
@@ -177,18 +177,23 @@ class AgentResources:
                 changed.models[label] = accessed(changed.models[label], access)
         return changed
 
-    def refuse_foreign_tools(self, active: Sequence[str] | None) -> None:
-        """Refuse a tool of a model's server that no request to the default model can carry.
+    def refuse_unfit(self) -> None:
+        """Refuse the tools and the settings that no request to a model can carry.
 
-        A fallback model refuses such a tool when it is asked, before a request is sent.
-
-        Args:
-            active: the names of the only tools that are offered; None for all tools.
+        Of the tools, only those that the default model cannot be offered are refused here. A
+        fallback model refuses a tool when it is asked, before a request is sent.
 
         Raises:
-            ConfigError: the tool belongs to another wire format; the message names both.
+            ConfigError: a tool belongs to another wire format, or a model's wire format has no
+                field for a setting; the message names both.
         """
-        check_tools(self.models[self.label], offered(self.toolbox.specs, active))
+        options = self._options
+        check_tools(self.models[self.label], offered(self.toolbox.specs, options.active_tools))
+        settings = options.settings(one_call_at_a_time=False)
+        others = [one if isinstance(one, str) else one.label for one in options.fallback_models]
+        for label in (self.label, *others):
+            if label in self.models:  # A script has another label than its name.
+                check_settings(self.models[label], settings)
 
     def answer_by(self, tool: Tool[..., object]) -> None:
         """Add the tool that the model calls with its final answer; no option can remove it.

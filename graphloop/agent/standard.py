@@ -203,7 +203,7 @@ def _changed(
     prepare = next(one for one in terms.graph.nodes.values() if isinstance(one, PrepareStep))
     world = terms.world.for_call(options, given)
     if options.prepare_step is None:
-        world.refuse_foreign_tools(options.active_tools)
+        world.refuse_unfit()
     _, predicates = stop_input(options.stop_when)
     changed = RunTerms(
         terms.graph,
@@ -292,7 +292,7 @@ def _refuse_idle(
         parts = [part for condition in conditions for part in parts_of(condition)]
         watched = [part.tool for part in parts if isinstance(part, HasToolCall)]
         checked_tool_names("stop.has_tool_call", watched, world.toolbox.specs)
-        world.refuse_foreign_tools(options.active_tools)
+        world.refuse_unfit()
     if options.gate is not None:
         check_gate(options.gate, world.callable_names)
     active = options.active_tools

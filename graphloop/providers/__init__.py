@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     )
     from .pace import Limits
     from .prices import price, price_with
-    from .registry import Access, accessed, check_tools, connect, resolve
+    from .registry import Access, accessed, check_settings, check_tools, connect, resolve
     from .retries import Retries
     from .script import ScriptedModel
     from .services import SERVICES, Service, service_of, usual_model
@@ -91,6 +91,7 @@ __all__ = [
     "anthropic_web_fetch",
     "anthropic_web_search",
     "check_request",
+    "check_settings",
     "check_tools",
     "connect",
     "data_url",
@@ -173,6 +174,7 @@ __getattr__ = front_door(
         ".registry": (
             "Access",
             "accessed",
+            "check_settings",
             "check_tools",
             "connect",
             "resolve",

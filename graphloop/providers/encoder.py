@@ -9,13 +9,25 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from operator import is_
-from typing import final
+from typing import assert_never, final
 
 from ..errors import ConfigError
 from ..run import History
-from ..values import Message, ModelRequest
+from ..values import (
+    AssistantMessage,
+    AssistantPart,
+    MediaPart,
+    Message,
+    ModelRequest,
+    OpaquePart,
+    ReasoningPart,
+    Reply,
+    TextPart,
+    ToolCall,
+    evolve,
+)
 
-__all__ = ["EncodedHistory", "PrefixEncoder"]
+__all__ = ["EncodedHistory", "PrefixEncoder", "of_service"]
 
 
 class EncodedHistory(ABC):
@@ -52,11 +64,22 @@ class EncodedHistory(ABC):
         return len(messages) >= len(known) and all(map(is_, messages, known))
 
     @final
-    def grow(self, messages: Sequence[Message]) -> None:
-        """Encode those of `messages` that follow the already encoded messages."""
+    def grow(self, messages: Sequence[Message], service: str = "") -> None:
+        """Encode those of `messages` that follow the already encoded messages.
+
+        Another service cannot read what a service has encrypted, and refuses it. So a reply of
+        another service is encoded like a reply on another wire.
+
+        Args:
+            messages: all messages of the request.
+            service: the service and account that get the request (`AssistantMessage.service`).
+        """
         start = len(self._known)
         for position, message in enumerate(messages[start:], start):
-            self.add(position, message)
+            if isinstance(message, AssistantMessage) and message.service not in ("", service):
+                self.add(position, evolve(message, wire=""))
+            else:
+                self.add(position, message)
         # Another sequence is copied, because it may be a list that its owner changes later.
         self._known = messages if isinstance(messages, History) else tuple(messages)
 
@@ -83,7 +106,12 @@ class PrefixEncoder:
         new_history: returns an empty `EncodedHistory` of the wire format.
         write_head: returns the request body up to and including the bracket that opens the
             messages; its arguments are the request and the history's `instructions`.
+
+    Attributes:
+        service: the service and account that get the requests (`AssistantMessage.service`).
     """
+
+    service = ""
 
     def __init__(
         self,
@@ -105,7 +133,7 @@ class PrefixEncoder:
         if not self._history.is_start_of(request.messages):
             self._history = self._new_history()
         try:
-            self._history.grow(request.messages)
+            self._history.grow(request.messages, self.service)
         except ConfigError:
             self._history = self._new_history()  # The failed history holds some new messages.
             raise
@@ -115,3 +143,24 @@ class PrefixEncoder:
             self._head = self._write_head(request, instructions)
             self._head_of = asked
         return [self._head, *self._history.parts, self._history.end(request)]
+
+
+def of_service(reply: Reply, service: str) -> Reply:
+    """Return a reply whose message names its service, if only that service can read its data."""
+    message = reply.message
+    if message.extra or any(map(_is_bound, message.parts)):
+        return evolve(reply, message=evolve(message, service=service))
+    return reply
+
+
+def _is_bound(part: AssistantPart) -> bool:
+    """Whether a part has data that its own service wrote for itself."""
+    match part:
+        case TextPart() | ToolCall() | MediaPart():
+            return bool(part.extra)
+        case ReasoningPart():
+            return bool(part.signature or part.data or part.extra)
+        case OpaquePart():
+            return True
+        case _:
+            assert_never(part)

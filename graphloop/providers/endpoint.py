@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from inspect import isawaitable
 from pathlib import PurePath
 from traceback import extract_tb
@@ -25,6 +26,9 @@ OWN_HEADERS: Final = frozenset(
     {"accept", "accept-encoding", "content-length", "content-type", "host", "transfer-encoding"}
 )
 """The headers that only the transport sets."""
+
+CLAUDE_HOSTS: Final = ("api.anthropic.com", ".amazonaws.com", ".api.aws", ".googleapis.com")
+"""The ends of the hosts that serve Claude and take each other's signatures of its reasoning."""
 
 _fits_header: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[ -~]*").fullmatch
 
@@ -88,6 +92,26 @@ class Endpoint:
     def url(self, path: str) -> httpx.URL:
         """Return the URL of requests to `path`, a path relative to the base URL."""
         return httpx.URL(self.base_url.rstrip("/") + path).copy_merge_params(self.query)
+
+    def service(self, wire: str) -> str:
+        """Return the name of the service and the account that read what they have encrypted.
+
+        Only an OpenAI account can decrypt its reasoning, also if two accounts share an address. The
+        name then ends with eight digits of a hash of the key, from which no key can be told.
+        Claude's signatures are valid at each of the services in `CLAUDE_HOSTS`.
+
+        Args:
+            wire: the name of the wire format.
+        """
+        url = httpx.URL(self.base_url)
+        host = url.netloc.decode()
+        if wire == "anthropic" and url.host.endswith(CLAUDE_HOSTS):
+            return "claude"
+        if wire != "openai-responses" or self.is_renewable:
+            return host
+        headers = httpx.Headers(self.headers)
+        account = f"{self.api_key} {headers.get('openai-organization', '')}"
+        return f"{host}#{sha256(f'{host} {account}'.encode()).hexdigest()[:8]}"
 
     @property
     def is_renewable(self) -> bool:

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import ssl
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from copy import copy
@@ -24,13 +22,14 @@ from typing import Final, final
 import httpx
 
 from ..errors import ProviderError, RateLimited
-from ..values import ModelRequest, Reply, ToolSpec, Usage, evolve
+from ..values import ModelRequest, Reply, Settings, ToolSpec, Usage, UserMessage, evolve
 from .base import Decoder, Live, Restarted, ServerEvent, StreamItem, UsageSoFar, Wire
+from .encoder import PrefixEncoder, of_service
 from .endpoint import Endpoint
 from .exchange import HttpExchange
 from .live_requests import check_request
 from .pace import Limits, PaceGate
-from .retries import Retries
+from .retries import HttpEnvironment, Retries
 from .timeouts import Timeouts, Watch
 from .whole_reply import comes_whole
 
@@ -41,22 +40,6 @@ LOG: Final = logging.getLogger("graphloop")
 UNAUTHORIZED: Final = 401
 
 _UNTOLD = Usage(untold_attempts=1)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class HttpEnvironment:
-    """The sleep function, random source and clock of a provider; tests replace them.
-
-    Attributes:
-        sleep: waits for a number of seconds before a retry.
-        jitter: returns a random factor in [0, 1) for the wait.
-        now: returns the Unix time, which a `Retry-After` header with a date needs.
-    """
-
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    jitter: Callable[[], float] = random.random
-    now: Callable[[], float] = time.time
 
 
 @final
@@ -98,6 +81,11 @@ class HttpProvider:
     def __repr__(self) -> str:
         return f"HttpProvider({self.label!r}, {self.endpoint!r})"
 
+    @property
+    def service(self) -> str:
+        """The service and account that get the requests, as `AssistantMessage.service` has them."""
+        return self.endpoint.service(self.wire.name)
+
     def session(self) -> HttpSession:
         """Return a new session for the model calls of one run."""
         return HttpSession(self)
@@ -126,6 +114,10 @@ class HttpProvider:
     def check_tool(self, tool: ToolSpec) -> None:
         """Raise a ConfigError if no request to this model can carry `tool`."""
         self.wire.check_tool(tool)
+
+    def check_settings(self, settings: Settings) -> None:
+        """Raise a ConfigError if no request to this model can carry `settings`."""
+        self.wire.encoder().encode(ModelRequest((UserMessage("Hello"),), settings=settings))
 
     def check(self) -> None:
         """Raise a ConfigError if this process must not send a request to the server."""
@@ -219,8 +211,10 @@ class HttpSession:
     """A session for one run, which keeps the bytes of the run's encoded messages."""
 
     def __init__(self, provider: HttpProvider) -> None:
-        self._provider = provider
+        self._provider, self._service = provider, provider.service
         self._encoder = provider.wire.encoder()
+        if isinstance(self._encoder, PrefixEncoder):
+            self._encoder.service = self._service
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         """Send `request`, and retry as `Retries` allows (see `ModelSession.stream`).
@@ -250,7 +244,7 @@ class HttpSession:
                         items = (
                             None if ended else attempts.decoded(decoder, await exchange.receive())
                         )
-                    reply = decoder.reply()
+                    reply = of_service(decoder.reply(), self._service)
                     await exchange.drain()
                     yield attempts.counted(reply)
                 except ProviderError as error:

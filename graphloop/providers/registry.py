@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypedDict, Unpack, cast
 from urllib.parse import urlsplit
 
 from ..errors import ConfigError, nearest
-from ..values import ToolSpec
+from ..values import Settings, ToolSpec
 from .base import ApiKey, Provider
 from .services import SERVICES, loaded
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # These modules import httpx, which is slow.
     from .script import ScriptedModel
     from .timeouts import Timeouts
 
-__all__ = ["Access", "accessed", "check_tools", "connect", "resolve"]
+__all__ = ["Access", "accessed", "check_settings", "check_tools", "connect", "resolve"]
 
 SCRIPT: Final = "script"
 ALSO_CALLED: Final[Mapping[str, str]] = {
@@ -146,6 +146,23 @@ def check_tools(provider: Provider, tools: Iterable[ToolSpec]) -> None:
     if check is not None:
         for tool in tools:
             check(tool)
+
+
+def check_settings(provider: Provider, settings: Settings) -> None:
+    """Refuse settings that no request to a model can carry, before any request is sent.
+
+    A provider of the caller's own is asked only if it has a method `check_settings(settings)`.
+
+    Raises:
+        ConfigError: the model's wire format has no field for a setting; the message names both.
+    """
+    check: Callable[[Settings], None] | None = getattr(provider, "check_settings", None)
+    if check is None or settings == Settings():
+        return
+    try:
+        check(settings)
+    except ConfigError as error:
+        raise ConfigError(f"model {provider.label!r}: {error}") from error
 
 
 def _host(url: str) -> str | None:

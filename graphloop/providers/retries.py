@@ -1,11 +1,14 @@
 """Decide whether a failed model call is sent again, and after how long.
 
-The functions are pure: time and randomness are arguments.
+The functions are pure: time and randomness are arguments, which `HttpEnvironment` gives a provider.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from math import inf
@@ -13,7 +16,23 @@ from typing import final
 
 from ..errors import ConfigError, ProviderError, ProviderTimeout
 
-__all__ = ["Retries", "retry_after_s"]
+__all__ = ["HttpEnvironment", "Retries", "retry_after_s"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class HttpEnvironment:
+    """The sleep function, random source and clock of a provider; tests replace them.
+
+    Attributes:
+        sleep: waits for a number of seconds before a retry.
+        jitter: returns a random factor in [0, 1) for the wait.
+        now: returns the Unix time, which a `Retry-After` header with a date needs.
+    """
+
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    jitter: Callable[[], float] = random.random
+    now: Callable[[], float] = time.time
 
 
 @final

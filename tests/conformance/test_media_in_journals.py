@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from graphloop import Agent, approve, tool
-from graphloop.media import MediaPart, file
+from graphloop.media import Inline, MediaPart, file
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
 from graphloop.providers.google.wire import GoogleGemini
@@ -94,3 +95,24 @@ async def test_twenty_turns_with_one_document_keep_it_once(tmp_path: Path, kind:
     assert TURNS + 1 == len(result.steps)
     assert sent(seen.requests[-1]) == sent(model.requests[-1])
     assert PDF_BYTES < bytes_in(tmp_path) <= BYTES_MAX
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
+@pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
+def test_a_document_is_as_private_as_the_journal_that_names_it(
+    tmp_path: Path, kind: str, umask: int
+) -> None:
+    """Both hold what people said, whatever the rights that this process gives new files."""
+    store: Store = (
+        SqliteStore(tmp_path / "runs.db") if kind == "sqlite" else JsonlStore(tmp_path / "runs")
+    )
+    before = os.umask(umask)
+    try:
+        small = MediaPart("application/pdf", Inline(PDF[:20_000]))
+        Agent(ScriptedModel(["Fine."]), store=store).generate_sync(["Look.", small])
+    finally:
+        os.umask(before)
+
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {0o600} == {path.stat().st_mode & 0o777 for path in files}
+    assert len(files) > 1

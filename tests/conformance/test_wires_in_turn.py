@@ -8,8 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
 
+import pytest
 from anthropic.types import MessageParam
 from google.genai.types import Content
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessageParam
 from openai.types.responses import ResponseInputParam
 from pydantic import TypeAdapter
@@ -231,3 +234,64 @@ async def test_what_one_wire_knows_reaches_no_other() -> None:
         assert all(f"Said {at}." in said for at in range(before))
         assert all(f"{'Failed' if at % 2 else 'Seen'} {at}." in said for at in range(before))
         assert said.count(b64encode(PNG).decode()) >= before + 1
+
+
+@pytest.mark.parametrize("name", WIRES)
+async def test_what_one_service_has_encrypted_reaches_no_other_on_its_wire(name: str) -> None:
+    """Only the service that wrote a signature can read it; another one answers 400."""
+    speaker = WIRES[name]
+    turns = [speaker.answer(0), BUSY, speaker.answer(2)]
+    async with WireServer(turns) as first, WireServer([speaker.answer(1)]) as second:
+        models = [
+            HttpProvider(
+                speaker.wire,
+                Endpoint(server.url, "k"),
+                label=label,
+                retries=Retries(attempts_max=1),
+            )
+            for label, server in (("one", first), ("two", second))
+        ]
+        agent = Agent(models[0], fallback_models=models[1:], tools=[look])
+
+        await agent.generate("What is it?", max_steps=3)
+        for model in models:
+            await model.aclose()
+
+    (foreign,) = [speaker.said(request.body) for request in second.requests]
+    _, _, own = [speaker.said(request.body) for request in first.requests]
+    assert only(name) not in foreign
+    assert "Said 0." in foreign
+    assert "Seen 0." in foreign
+    assert only(name) in own
+    assert "Said 1." in own
+
+
+@pytest.mark.parametrize(
+    ("wire", "one", "two", "same"),
+    [
+        ("anthropic", "https://api.anthropic.com", "https://mantle.eu.api.aws/anthropic", True),
+        ("anthropic", "https://api.anthropic.com", "http://localhost:8080", False),
+        ("openai", "https://openrouter.ai/api/v1", "https://openrouter.ai/v2", True),
+        ("openai", "http://localhost:8080/v1", "http://localhost:8081/v1", False),
+        ("openai-responses", "https://a.openai.azure.com/x", "https://b.openai.azure.com/x", False),
+        ("openai-responses", "https://api.openai.com/v1", "https://api.openai.com/v2", True),
+    ],
+)
+def test_services_that_read_the_same_data(wire: str, one: str, two: str, *, same: bool) -> None:
+    """The vendors' pages say so of Claude's signatures; the others read only their own."""
+    assert same is (Endpoint(one, "k").service(wire) == Endpoint(two, "k").service(wire))
+
+
+@settings(deadline=None)
+@given(*[st.text("abcdefXYZ0123456789-_", min_size=20, max_size=60) for _ in range(2)])
+def test_an_account_has_a_name_without_its_key(key: str, other: str) -> None:
+    """Encrypted reasoning is of one account; a journal that names it must not hold its key."""
+    url = "https://api.openai.com/v1"
+    name = Endpoint(url, key).service("openai-responses")
+
+    assert name == Endpoint(url, key).service("openai-responses")
+    assert (key == other) is (name == Endpoint(url, other).service("openai-responses"))
+    assert not any(key[at : at + 8] in name for at in range(len(key) - 7))
+    elsewhere = Endpoint(url, key, {"OpenAI-Organization": "org-2"})
+    assert name != elsewhere.service("openai-responses")
+    assert Endpoint(url, lambda: key).service("openai-responses") == "api.openai.com"

@@ -34,7 +34,7 @@ from ..wire_json import (
 )
 from .assembly import new_item
 from .item import Item
-from .items import RESPONSES_WIRE
+from .items import RESPONSES_WIRE, reasoning_of
 
 __all__ = ["ResponsesDecoder"]
 
@@ -110,7 +110,7 @@ class ResponsesDecoder:
                 f"{len(self._items)} item(s). The part that arrived is no answer; ask again."
             )
         parts: list[AssistantPart] = [part for item in self._items for part in item.parts()]
-        message = AssistantMessage(tuple(parts), RESPONSES_WIRE)
+        message = AssistantMessage(tuple(parts), RESPONSES_WIRE, reasoning_of(parts))
         response, raw = self._response, self._raw
         metadata = {key: response[key] for key in _METADATA if response.get(key) is not None}
         return Reply(

@@ -118,6 +118,8 @@ def _head(
     del instructions  # This wire sends system messages in the history.
     settings = request.settings
     options, server_tools = options_of(settings, _OWNED)
+    for tool in server_tools:
+        _refuse_asking(tool, "Settings.options: tools")
     tools = [*map(function_or_tool, request.tools), *map(json_text, server_tools)]
     fields = dict(fixed)
     include = _included(options, encrypted_reasoning=encrypted_reasoning)
@@ -190,7 +192,10 @@ def function_or_tool(tool: ToolSpec) -> str:
         ConfigError: this wire format cannot carry the tool.
     """
     if tool.kind == "provider":
-        return TOOLS.definition(tool)
+        definition = TOOLS.definition(tool)
+        place = f"tool {tool.name!r}"
+        _refuse_asking(object_in(definition, place=place), place)
+        return definition
     parameters = object_text(tool.parameters, place=f"tool {tool.name!r}: parameters")
     options = TOOLS.options(tool)
     if options.get("strict") and not is_strict(object_in(parameters, place=tool.name)):
@@ -198,6 +203,24 @@ def function_or_tool(tool: ToolSpec) -> str:
     about = {"type": "function", "name": tool.name, "description": tool.description}
     # Without `strict`, this server makes the schema strict, and so optional parameters required.
     return f'{json_text({**about, "strict": False, **options})[:-1]},"parameters":{parameters}}}'
+
+
+def _refuse_asking(definition: object, place: str) -> None:
+    """Refuse an MCP server that OpenAI's server would ask about: such a question parks no run.
+
+    Raises:
+        ConfigError: the definition leaves a call to an approval, as OpenAI does by default.
+    """
+    if not is_object(definition) or definition.get("type") != "mcp":
+        return
+    found = definition.get("require_approval", "always")
+    if found != "never":
+        raise ConfigError(
+            f"{place}: require_approval: expected 'never', since no run can wait for an approval "
+            f"that OpenAI's server asks for, found {found!r:.80}. Fix: connect to the MCP server "
+            "from here with `graphloop.mcp.http(url)`, so that a gate asks about its calls; or "
+            "give require_approval='never'."
+        )
 
 
 def _choice(choice: ToolChoice, tools: Sequence[ToolSpec]) -> str:

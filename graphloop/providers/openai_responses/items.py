@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, assert_never
 
+from ...errors import ConfigError
 from ...media import FileId, Inline, MediaPart, Url
 from ...values import (
     AssistantMessage,
@@ -33,7 +34,15 @@ from ..wire_json import (
     sent_name,
 )
 
-__all__ = ["CONTENT", "PICTURE", "RESPONSES_WIRE", "assistant_items", "result_item", "user_item"]
+__all__ = [
+    "CONTENT",
+    "PICTURE",
+    "RESPONSES_WIRE",
+    "assistant_items",
+    "reasoning_of",
+    "result_item",
+    "user_item",
+]
 
 RESPONSES_WIRE: Final = "openai-responses"
 
@@ -65,8 +74,13 @@ def result_item(result: ToolResult, call_id: str) -> str:
 
 
 def assistant_items(message: AssistantMessage, call_ids: Sequence[str]) -> list[str]:
-    """Return the items of an assistant message; its calls get the ids `call_ids`."""
-    own = message.wire == RESPONSES_WIRE
+    """Return the items of an assistant message; its calls get the ids `call_ids`.
+
+    The server refuses an item by its id if the reasoning that it followed is missing. So a message
+    that has lost reasoning, for example by a compaction, is sent without the server's own data.
+    """
+    reasoned = reasoning_of(message.parts)
+    own = message.wire == RESPONSES_WIRE and message.extra in ("", reasoned)
     ids = iter(call_ids)
     items: list[str] = []
     parts = list(message.parts)
@@ -88,6 +102,12 @@ def assistant_items(message: AssistantMessage, call_ids: Sequence[str]) -> list[
             case _:
                 pass
     return items
+
+
+def reasoning_of(parts: Iterable[AssistantPart]) -> str:
+    """Return the `extra` of a message with these parts: how many of them are reasoning."""
+    count = sum(isinstance(part, ReasoningPart) for part in parts)
+    return json_text({"reasoning": count}) if count else ""
 
 
 def _content(parts: Iterable[UserPart], place: MediaPlace) -> list[JsonObject]:
@@ -167,10 +187,15 @@ def _message_item(texts: Sequence[TextPart], *, own: bool) -> str:
 
 
 def _said(part: TextPart) -> JsonObject:
-    fields = _extra(part.extra).get(CONTENT)
-    if is_object(fields) and fields.get("type") == "refusal":
+    fields = _extra(part.extra).get(CONTENT, {})
+    if not is_object(fields):
+        raise ConfigError(
+            f"TextPart.extra: {CONTENT}: expected an object, found {fields!r:.80}. Fix: leave the "
+            "extra as the model's reply has it, or leave it out."
+        )
+    if fields.get("type") == "refusal":
         return {**fields, "refusal": part.text}
-    return {"type": "output_text", "text": part.text, "annotations": [], **(fields or {})}
+    return {"type": "output_text", "text": part.text, "annotations": [], **fields}
 
 
 def _reasoning_item(part: ReasoningPart) -> str:

@@ -17,7 +17,7 @@ from graphloop.errors import ConfigError, ProviderError
 from graphloop.events import Started
 from graphloop.providers import ModelSession, Timeouts, connect
 from graphloop.run import EndReason
-from graphloop.stores import open_store
+from graphloop.stores import MemoryStore, open_store
 from graphloop.testing import ScriptedModel, refuse_requests
 from graphloop.values import Settings, SystemMessage
 from tests.wire_server import Answer, WireServer, sse
@@ -184,7 +184,8 @@ async def test_a_resume_refuses_another_model(tmp_path: Path) -> None:
         parked = await agent.generate("Pay", model=other)
         approvals = {parked.pending[0].key: True}
 
-        with pytest.raises(ConfigError, match=r"asks model 'other', which is not here.*model=…"):
+        message = r"asks model 'other', which is not here.*resume it with model='other' or a pro"
+        with pytest.raises(ConfigError, match=message):
             await agent.resume(parked.run_id, approvals=approvals)
         third = ScriptedModel((), label="third")
         with pytest.raises(ConfigError, match=r"asks 'other' since it began, found 'third'"):
@@ -192,6 +193,41 @@ async def test_a_resume_refuses_another_model(tmp_path: Path) -> None:
         result = await agent.resume(parked.run_id, approvals=approvals, model=other)
 
     assert result.text == "Paid."
+
+
+async def test_a_missing_model_of_a_child_run_is_not_asked_for_as_the_model() -> None:
+    """`model=` is the model of the run itself, so it can bring no other model back."""
+    store = MemoryStore()
+
+    def boss(label: str) -> Agent:
+        worker = Agent(ScriptedModel([PAY, "Paid."], label=label), tools=[pay])
+        asks = {"calls": [{"name": "worker", "arguments": {"prompt": "Pay"}}]}
+        tools = {"worker": worker.as_tool(description="Pays.")}
+        return Agent(ScriptedModel([asks, "Done."], label="boss"), tools=tools, store=store)
+
+    parked = await boss("own").generate("Pay", run_id="r")
+    approvals = {parked.pending[0].key: True}
+
+    message = r"asks model 'own', which is not here.*Fix: resume it by an agent that has this model"
+    with pytest.raises(ConfigError, match=message):
+        await boss("other").resume("r", approvals=approvals)
+
+
+async def test_a_fallback_that_cannot_take_a_setting_is_refused_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would be found when the first model fails, which is when the fallback is needed."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    names = ("openai:gpt-5", "openai-responses:gpt-5")
+
+    with pytest.raises(ConfigError, match=r"model 'openai-responses:gpt-5': Settings\.seed: exp"):
+        Agent(names[0], fallback_models=[names[1]], seed=1)
+    with pytest.raises(ConfigError, match=r"model 'openai-responses:gpt-5': Settings\.options"):
+        Agent(names[1], provider_options={"store": True})
+    agent = Agent(names[0], fallback_models=[names[1]])
+    with pytest.raises(ConfigError, match=r"model 'openai-responses:gpt-5': Settings\.seed"):
+        await agent.generate("Hello", seed=1)
+    assert Agent(names[0], fallback_models=[names[0]], seed=1, stop_sequences=["x"])
 
 
 async def test_a_misspelled_option_is_named() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from graphloop.conversation.compaction import prune_reasoning
 from graphloop.errors import ConfigError
 from graphloop.media import Inline, MediaPart, Url
 from graphloop.providers.openai_responses.server_tools import (
@@ -16,6 +17,7 @@ from graphloop.providers.openai_responses.server_tools import (
     openai_web_search,
 )
 from graphloop.providers.openai_responses.wire import OpenAIResponses
+from graphloop.tools import provider_tool
 from graphloop.values import (
     AssistantMessage,
     Message,
@@ -32,7 +34,18 @@ from graphloop.values import (
     ToolSpec,
     UserMessage,
 )
-from tests.responses_talk import ITEMS, WIRE, body, recorded, stream
+from tests.responses_talk import (
+    ITEMS,
+    SEARCH,
+    WIRE,
+    body,
+    call,
+    message,
+    reasoning,
+    recorded,
+    stream,
+    text,
+)
 from tests.transcripts import decoded
 
 GO = UserMessage("Go.")
@@ -292,6 +305,68 @@ def test_reasoning_that_nothing_follows_is_not_sent() -> None:
     cut = AssistantMessage((ReasoningPart("hm", "signed"),), "openai-responses")
 
     assert asked(GO, cut, GO)["input"] == [{"role": "user", "content": "Go."}] * 2
+
+
+def test_a_message_that_lost_its_reasoning_refers_to_none() -> None:
+    """The server refuses an item by its id if the reasoning that it followed is missing."""
+    items = (
+        reasoning("rs_1", "Hm.", encrypted="e"),
+        {**SEARCH, "id": "ws_1"},
+        message("msg_1", text("Said.")),
+        call("fc_1", "call_1", "pay", {}),
+    )
+    _, reply = decoded(WIRE, recorded(stream(items)))
+    said = reply.message
+    results = [ToolResult("c0.0", "call_1", "pay", "Paid.")]
+    later: list[Message] = [
+        UserMessage("And?"),
+        AssistantMessage((TextPart("Done."),)),
+        UserMessage("Well."),
+    ]
+
+    whole = asked(GO, said, *results, *later)["input"]
+    pruned = asked(*prune_reasoning((GO, said, *results, *later), 1))["input"]
+
+    assert [item.get("id") for item in whole[1:5]] == ["rs_1", "ws_1", "msg_1", "fc_1"]
+    assert pruned[1:3] == [
+        {"role": "assistant", "content": "Said."},
+        {"type": "function_call", "call_id": "call_1", "name": "pay", "arguments": "{}"},
+    ]
+    assert "_1" not in json.dumps(pruned).replace("call_1", "")
+
+
+@pytest.mark.parametrize("content", ['"text"', "[]", "1", "null"])
+def test_an_extra_of_another_form_is_refused_by_name(content: str) -> None:
+    """A caller may build a message by hand, with a text in place of the fields of a text."""
+    part = TextPart("Hi.", f'{{"content":{content}}}')
+
+    with pytest.raises(ConfigError, match=r"TextPart\.extra: content: expected an object, found"):
+        asked(GO, AssistantMessage((part,), "openai-responses"), GO)
+
+
+@pytest.mark.parametrize(
+    "approval", [{}, {"require_approval": "always"}, {"require_approval": {"never": {}}}]
+)
+def test_a_server_tool_whose_approval_no_run_can_wait_for_is_refused(
+    approval: dict[str, Any],
+) -> None:
+    """OpenAI's server would end its reply with a question that reaches no person."""
+    server = {"type": "mcp", "server_label": "crm", "server_url": "https://crm.example", **approval}
+    hosted = provider_tool(server, name="crm", wire="openai-responses").spec
+    options = Settings(options=json.dumps({"tools": [server]}))
+
+    with pytest.raises(ConfigError, match=r"tool 'crm': require_approval: expected 'never'"):
+        WIRE.check_tool(hosted)
+    with pytest.raises(ConfigError, match=r"Settings\.options: tools: require_approval: expected"):
+        asked(settings=options)
+
+
+def test_a_server_tool_that_asks_for_no_approval_is_sent() -> None:
+    """The caller has said that OpenAI's server need not ask."""
+    server = {"type": "mcp", "server_label": "crm", "require_approval": "never"}
+    hosted = provider_tool(server, name="crm", wire="openai-responses").spec
+
+    assert asked(tools=(hosted,))["tools"] == [server]
 
 
 def test_a_picture_of_the_model_without_its_bytes_is_refused() -> None:
