@@ -153,7 +153,7 @@ async def first_event(
 
 async def _instructed(
     terms: RunTerms[Any], messages: tuple[Message, ...], deps: object
-) -> tuple[tuple[Message, ...], str]:
+) -> tuple[tuple[Message, ...], str | None]:
     """Ask the function for the instructions; return the first messages with them, and the text."""
     said = await terms.world.instructions(deps)
     return conversation(None, History(messages), said)[0], said
