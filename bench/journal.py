@@ -189,7 +189,7 @@ def _durable(store: SqliteStore, turns: int, chars: int) -> Work:
     async def work() -> None:
         result = await agent.generate("x")
         assert result.text == "done", result.end_reason
-        assert result.run.seq == 4 * turns + 2, "all events of each turn are in the journal"
+        assert result.run.seq == 3 * turns + 2, "all events of each turn are in the journal"
 
     return work
 

@@ -199,7 +199,7 @@ class SqliteStore:
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`."""
         work = partial(sqlite_reading.ready, now=self._clock(), graphs=graphs, blocked=blocked)
-        found: Sequence[str] = await self._read(work, ())
+        found: list[str] = await self._read(work, [])
         return found[:limit]
 
     async def set_target(self, run_id: str, target: str) -> None:

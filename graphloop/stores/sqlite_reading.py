@@ -162,18 +162,18 @@ def overview(connection: Connection, now: float, root: str | None) -> Sequence[R
 
 def ready(
     connection: Connection, now: float, graphs: Collection[str], *, blocked: bool
-) -> Sequence[str]:
+) -> list[str]:
     """Return ids of root runs that wait for a driver, or have a question that has expired."""
     named = ", ".join("?" * len(graphs))
     statuses = "'ready', 'interrupted', 'blocked'" if blocked else "'ready', 'interrupted'"
     rows: list[tuple[str, str | None, float]] = connection.execute(
         READY.format(graphs=named, statuses=statuses), (*graphs, now, *graphs, *graphs)
     ).fetchall()
-    return tuple(
+    return [
         run_id
         for run_id, owner, lease_until in rows
         if owner is None or lease_until <= now or is_dead(owner)
-    )
+    ]
 
 
 def _status(left_as: RunStatus, owner: str | None, *, expired: bool) -> RunStatus:

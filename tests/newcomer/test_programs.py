@@ -182,7 +182,7 @@ def test_a_service_can_be_looked_at(folder: Path) -> None:
 
 def test_a_model_and_a_store_of_ones_own_fit(folder: Path) -> None:
     """Another agent over the same store goes on with the run."""
-    assert ["parked 3 events", "ding ding  6 tokens"] == succeeded(
+    assert ["parked 2 events", "ding ding  6 tokens"] == succeeded(
         "python p11_own_parts.py", folder
     )
 
