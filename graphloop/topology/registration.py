@@ -105,13 +105,8 @@ class Registry:
         A file gives the options of the tools itself, so that it can be checked without the server.
 
         Raises:
-            ConfigError: the value is not a server or has options of tools, or the name is taken.
+            ConfigError: the server has options of tools, or the name is taken.
         """
-        if not isinstance(server, Server):
-            raise ConfigError(
-                f"registry.server: expected a server, made by stdio(…) or http(…) of "
-                f"graphloop.mcp, found {server!r:.80}."
-            )
         if options := [option for option in OF_TOOLS if option in server.options]:
             raise ConfigError(
                 f"registry.server: expected a server without options of its tools, found "

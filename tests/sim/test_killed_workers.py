@@ -93,6 +93,7 @@ async def until_all_are_over(store: SqliteStore, crew: Crew) -> tuple[int, int]:
     """Answer, kill and stop until each run is over; return the numbers of kills and stops."""
     chance = random.Random(SEED)  # noqa: S311 - a trial must be repeatable
     kills = stops = 0
+    records: list[RunRecord] = []
     for _ in range(ROUNDS_MAX):
         records = [one for one in await store.overview() if "/" not in one.run_id]
         if all(record.status == "done" for record in records):

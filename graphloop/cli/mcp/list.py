@@ -17,7 +17,8 @@ Exit status: 0 the tools are listed, 2 the server cannot be reached, or wrong us
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import cast
 
 import msgspec
 
@@ -56,11 +57,11 @@ def _json(tool: Definition) -> str:
 
 def _lines(tool: Definition) -> Iterator[str]:
     """Yield the head of a tool with its parameters, its description, and the server's hints."""
-    needed = tool.input_schema.get("required")
-    properties = tool.input_schema.get("properties")
-    names = list(properties) if isinstance(properties, dict) else []
-    needed = needed if isinstance(needed, list) else []
-    parameters = [name if name in needed else f"{name}?" for name in map(str, names)]
+    needed = _names(tool.input_schema.get("required"))
+    parameters = [
+        name if name in needed else f"{name}?"
+        for name in _names(tool.input_schema.get("properties"))
+    ]
     yield _shown(f"{tool.name}({', '.join(parameters)})")
     for line in tool.description.strip().splitlines():
         yield _shown(f"  {line}".rstrip())
@@ -68,6 +69,13 @@ def _lines(tool: Definition) -> Iterator[str]:
     said = [hint for hint, holds in hints.items() if holds]
     if said:
         yield _shown(f"  (the server says: {', '.join(said)})")
+
+
+def _names(words: object) -> tuple[str, ...]:
+    """Return the names in a part of a server's schema; none where its form is another."""
+    if not isinstance(words, list | dict):
+        return ()
+    return tuple(map(str, cast("Iterable[object]", words)))
 
 
 def _shown(line: str) -> str:

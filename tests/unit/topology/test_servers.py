@@ -176,10 +176,12 @@ def test_definitions_in_a_file_keep_their_fingerprints(
     description: str, extra: dict[str, object]
 ) -> None:
     """A call is refused where the fingerprint differs: a notation must not change it."""
-    schema = {"type": "object", "properties": {}, "examples": [extra]}
+    schema: dict[str, object] = {"type": "object", "properties": {}, "examples": [extra]}
     pinned = Definition("look", description, schema)
     (read,) = pins_of(pins_text([pinned]).encode())
-    entry = {"pinned": [{"name": "look", "description": description, "input_schema": schema}]}
+    entry: dict[str, object] = {
+        "pinned": [{"name": "look", "description": description, "input_schema": schema}]
+    }
     data = yaml.safe_load(written("{}"))
     data["mcp"] = {"desk": entry}
     data["nodes"]["gate"].pop("rules")

@@ -51,6 +51,11 @@ async def served(worker: Worker, done: Callable[[], Awaitable[bool]]) -> None:
     await serving
 
 
+def calls_of(name: str) -> dict[str, object]:
+    """Return the scripted reply that calls a tool without arguments."""
+    return {"calls": [{"name": name, "arguments": {}}]}
+
+
 def replies(*texts: object) -> ScriptedModel:
     return ScriptedModel(list(texts), restart=True)
 
@@ -193,7 +198,7 @@ async def test_what_is_under_way_is_left_when_the_worker_stops(shared: Open) -> 
             await never.wait()
         return "waited"
 
-    agent = Agent(replies({"calls": [{"name": "wait", "arguments": {}}]}, SAID), tools=[wait])
+    agent = Agent(replies(calls_of("wait"), SAID), tools=[wait])
     run_id = await agent.runs(store).submit("Go.")
     worker = Worker([agent], shared(), poll_s=0.001)
     serving = asyncio.create_task(worker.serve(grace_s=0.001))
@@ -215,8 +220,7 @@ async def test_each_run_gets_deps_of_its_own(shared: Open) -> None:
         seen.append(context.deps)
         return "seen"
 
-    calls = {"calls": [{"name": "look", "arguments": {}}]}
-    agent = Agent(replies(calls, SAID), tools=[look], deps_type=str)
+    agent = Agent(replies(calls_of("look"), SAID), tools=[look], deps_type=str)
     store = shared()
     run_id = await agent.runs(store).submit("Look.", run_id="r1", deps="here")
 
@@ -237,8 +241,7 @@ async def test_at_most_slots_runs_are_driven_at_once() -> None:
         now.pop()
         return "worked"
 
-    calls = {"calls": [{"name": "work", "arguments": {}}]}
-    agent = Agent(replies(calls, SAID), tools=[work])
+    agent = Agent(replies(calls_of("work"), SAID), tools=[work])
     run_ids = [await agent.runs(store).submit("Go.") for _ in range(7)]
 
     async def done() -> bool:
