@@ -259,8 +259,6 @@ def test_a_registered_server_has_no_options_of_tools() -> None:
 
     with pytest.raises(ConfigError, match="found prefix"):
         names.server(the_server(prefix="a_"), name="desk")
-    with pytest.raises(ConfigError, match="expected a server"):
-        names.server(cast("Server", "python"), name="desk")
 
 
 def test_an_agent_of_a_file_has_servers_of_its_own(folder: Path) -> None:
