@@ -13,7 +13,6 @@ from typing import Any, Final, Generic, TypeVar, final
 
 import pydantic
 from msgspec import Struct
-from pydantic import BaseModel, ConfigDict
 
 from ..driver import ChildRun, Ports
 from ..effects import StartRun
@@ -34,7 +33,7 @@ __all__ = ["ChildOpener", "as_agent_tool", "attach_metadata", "graph_of"]
 S = TypeVar("S")
 
 TASK: Final = "The task, with everything that is needed to do it."
-NOTHING_ELSE: Final = ConfigDict(extra="forbid")
+NOTHING_ELSE: Final[pydantic.ConfigDict] = {"extra": "forbid"}
 
 
 @final
@@ -147,7 +146,7 @@ def _parameters(*, takes_over: bool) -> Parameters:
 
     The parameters come from a pydantic model: a JSON Schema would import the slow schema checker.
     """
-    model: type[BaseModel] = (
+    model: type[pydantic.BaseModel] = (
         pydantic.create_model("Nothing", __config__=NOTHING_ELSE)
         if takes_over
         else pydantic.create_model(
@@ -158,7 +157,7 @@ def _parameters(*, takes_over: bool) -> Parameters:
 
     def parse(arguments: str) -> object:
         task = read.parse(arguments)
-        assert isinstance(task, BaseModel), "a model's parser makes models"
+        assert isinstance(task, pydantic.BaseModel), "a model's parser makes models"
         return task.model_dump()
 
     return Parameters(read.schema, parse)

@@ -18,8 +18,8 @@ from contextlib import suppress
 from typing import Any, Final, Literal, TypeVar, cast, final
 
 import pydantic
-from pydantic import PydanticUserError, ValidationError
-from pydantic_core import ErrorDetails, from_json
+from pydantic import PydanticUserError
+from pydantic_core import ErrorDetails, ValidationError, from_json
 from typing_extensions import TypedDict, TypeForm
 
 from ..conversation import latest_answer, said_after_calls

@@ -16,7 +16,6 @@ from typing import Annotated, Any, Final, cast, final, get_args, get_origin
 
 import pydantic
 from msgspec import Struct, structs
-from pydantic import BaseModel
 from pydantic_core import to_json
 
 from ..errors import ConfigError, nearest
@@ -306,7 +305,7 @@ def _with_value(state: object, field: str, value: object) -> object:
     _value(state, field)
     if isinstance(state, Mapping):
         return {**cast("Mapping[str, object]", state), field: value}
-    if isinstance(state, BaseModel):
+    if isinstance(state, pydantic.BaseModel):
         return state.model_copy(update={field: value})
     if isinstance(state, Struct):
         return structs.replace(state, **{field: value})

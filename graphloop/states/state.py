@@ -11,8 +11,8 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 
+import pydantic
 from msgspec import Struct
-from pydantic import BaseModel
 
 from ..errors import ConfigError, GraphError, Problem
 from ..graph import NodeGraph
@@ -43,7 +43,7 @@ def fields_of(kind: object) -> frozenset[str] | None:
         return None
     if dataclasses.is_dataclass(kind):
         return frozenset(field.name for field in dataclasses.fields(kind))
-    if issubclass(kind, BaseModel):
+    if issubclass(kind, pydantic.BaseModel):
         return frozenset(kind.model_fields)
     if issubclass(kind, Struct):
         return frozenset(kind.__struct_fields__)
@@ -67,7 +67,7 @@ def is_frozen(state: object) -> bool:
 
 def _is_frozen_type(kind: type[object]) -> bool:
     """Whether objects of this type refuse assignment to their fields."""
-    if issubclass(kind, BaseModel):
+    if issubclass(kind, pydantic.BaseModel):
         return bool(kind.model_config.get("frozen"))
     if issubclass(kind, Struct):
         return bool(kind.__struct_config__.frozen)

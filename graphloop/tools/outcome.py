@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias, cast
 
 from msgspec import Struct, to_builtins
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails, to_json
+from pydantic_core import ErrorDetails, ValidationError, to_json
 
 from ..errors import ToolError
 from ..media import MediaPart

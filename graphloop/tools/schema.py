@@ -10,14 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Final, TypeAlias, cast
+from typing import Final, Protocol, TypeAlias, cast
 
 import pydantic
 from msgspec import DecodeError, Struct
 from msgspec.json import decode
-from pydantic import BaseModel, PydanticUserError
-from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import to_json
+from pydantic import PydanticUserError
 
 from ..errors import ToolDefinitionError
 from .outcome import ArgumentsRejected, not_json
@@ -64,7 +62,7 @@ def parameters_of(given: object, place: str) -> Parameters:
     """
     if isinstance(given, Parameters):
         return given
-    if isinstance(given, type) and issubclass(given, BaseModel):
+    if isinstance(given, type) and issubclass(given, pydantic.BaseModel):
         return model_parameters(given, place)
     if not isinstance(given, Mapping):
         raise ToolDefinitionError(
@@ -77,7 +75,7 @@ def parameters_of(given: object, place: str) -> Parameters:
     return compile_schema(cast("Mapping[str, object]", given), place)
 
 
-def model_parameters(model: type[BaseModel], place: str) -> Parameters:
+def model_parameters(model: type[pydantic.BaseModel], place: str) -> Parameters:
     """Return the parameters of a tool whose arguments are an instance of a pydantic model.
 
     Raises:
@@ -119,7 +117,7 @@ def schema_of(adapter: pydantic.TypeAdapter[object]) -> JsonSchema:
     Raises:
         PydanticUserError: the type has no JSON Schema.
     """
-    return cast("JsonSchema", adapter.json_schema(schema_generator=_Untitled))
+    return _generator().generated(adapter)
 
 
 def schema_text(schema: Mapping[str, object], place: str) -> str:
@@ -143,18 +141,19 @@ def schema_text(schema: Mapping[str, object], place: str) -> str:
             f"{place}: parameters: expected a schema with 'type': 'object' at the top, "
             f"found {flat.get('type')!r}. Fix: make it a property of an object."
         )
-    return to_json(_SORTER.sort(flat)).decode("utf-8")
+    return _generator().sorted_text(flat)
 
 
-_SORTER: Final = GenerateJsonSchema()  # Shared: costly to make.
+class _Generator(Protocol):
+    """The functions of `json_schema`."""
+
+    def generated(self, adapter: pydantic.TypeAdapter[object], /) -> JsonSchema: ...
+    def sorted_text(self, schema: JsonSchema, /) -> str: ...
 
 
-class _Untitled(GenerateJsonSchema):
-    """A schema generator without titles: a title only repeats a name, and costs tokens."""
-
-    def field_title_should_be_set(self, schema: object) -> bool:
-        del schema
-        return False
+def _generator() -> _Generator:
+    # Loaded here: pydantic's generator takes long to load, and importing an agent needs none.
+    return cast("_Generator", import_module(".json_schema", __package__))
 
 
 def _check_numbers(arguments: str) -> None:

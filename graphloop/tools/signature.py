@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 import pydantic
-from pydantic import ConfigDict, PydanticUserError
+from pydantic import PydanticUserError
 from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict
 
@@ -27,7 +27,7 @@ if typing.TYPE_CHECKING:
 
 __all__ = ["accepts", "function_parameters", "is_async", "refuse_generator"]
 
-FINITE: typing.Final = ConfigDict(allow_inf_nan=False)
+FINITE: typing.Final[pydantic.ConfigDict] = {"allow_inf_nan": False}
 """Pydantic must refuse "NaN" and "Infinity" as strings, too: JSON has no such numbers."""
 
 

@@ -16,7 +16,6 @@ from typing import Final, Generic, Literal, Self, TypeAlias, Unpack, cast, final
 
 import pydantic
 from msgspec import Struct
-from pydantic import BaseModel
 from typing_extensions import ParamSpec, TypeVar
 
 from ..errors import ToolDefinitionError
@@ -148,7 +147,7 @@ class Tool(Generic[P, R_co]):
         *,
         name: str,
         description: str = "",
-        parameters: type[BaseModel] | Mapping[str, object] | Parameters,
+        parameters: type[pydantic.BaseModel] | Mapping[str, object] | Parameters,
         execute: Callable[P, R_co] | None = None,
         kind: ToolKind | None = None,
         definition: Mapping[str, object] | None = None,
