@@ -15,17 +15,33 @@ In `Graph[None](…)`, `typing` is the code that calls the constructor.
 """
 
 
-def front_door(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str], object]:
+def front_door(
+    package: str, homes: Mapping[str, tuple[str, ...]], *, needs: str = ""
+) -> Callable[[str], object]:
     """Return a package's `__getattr__`, which loads a name from its module on first use.
 
     An import of the package then loads only the modules that are used. The package lists its names
     twice, because type checkers read import statements only; a test compares the two lists.
+
+    Args:
+        package: the package's name.
+        homes: the modules, each with its public names.
+        needs: what to install for the modules; an import that fails then says so.
     """
 
     def load(name: str) -> object:
         for home, names in homes.items():
             if name in names:
-                value: object = getattr(import_module(home, package), name)
+                try:
+                    value: object = getattr(import_module(home, package), name)
+                except ModuleNotFoundError as error:
+                    if not needs:
+                        raise
+                    raise ModuleNotFoundError(
+                        f"{package}.{name} needs {error.name}, which is not installed. "
+                        f"Fix: pip install {needs}",
+                        name=error.name,
+                    ) from error
                 setattr(sys.modules[package], name, value)
                 return value
         raise AttributeError(f"module {package!r} has no attribute {name!r}")

@@ -37,7 +37,7 @@ COMMANDS: Final = {
     "fork": "Copy the first events of a run to a new run.",
     "watch": "Follow a run that another process drives.",
     "otel": "Send the spans of a run to a trace backend.",
-    "mcp": "List, pin and call the tools of MCP servers.",
+    "mcp": "Use tools of MCP servers, or serve an agent.",
     "init": "Write a first agent, a test and a topology.",
 }
 MAY_BE_BLANK: Final = ("instructions", "reason")

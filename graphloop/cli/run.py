@@ -89,7 +89,7 @@ from .stored import Start, origin_of, refuse_unreachable
 from .target import STANDARD, Loop, Target, limited, load_target, names_target, refuse_options
 from .text import safe_json
 
-__all__ = ["run_command"]
+__all__ = ["provider_for", "run_command"]
 
 SCRIPT: Final = "script:"
 
@@ -157,7 +157,7 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     loaded, question = _target(target, prompt, modules)
     display = display_for(as_json=as_json)
     headers = headers_of(header)
-    provider, notice = _provider(loaded, model, script, base_url, headers)
+    provider, notice = provider_for(loaded, model, script, base_url, headers)
     provider = _recorded(loaded, provider, record)
     if notice:
         display.note(notice)
@@ -216,7 +216,7 @@ def _target(target: str, prompt: str | None, modules: Sequence[ModuleType]) -> t
     return loaded, question or ""
 
 
-def _provider(
+def provider_for(
     loaded: Target,
     model: str | None,
     script: str | None,

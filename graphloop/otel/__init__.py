@@ -24,7 +24,7 @@ __all__ = [
     "spans",
 ]
 
-_found = front_door(
+__getattr__ = front_door(
     __name__,
     {
         ".export": ("StoredSpans",),
@@ -37,20 +37,5 @@ _found = front_door(
         ),
         ".span_tree": ("SpanTree",),
     },
+    needs="'graphloop[otel]' opentelemetry-sdk opentelemetry-exporter-otlp-proto-http",
 )
-
-
-def __getattr__(name: str) -> object:
-    """Return a public name, or say which package is missing.
-
-    Raises:
-        ModuleNotFoundError: OpenTelemetry is not installed.
-    """
-    try:
-        return _found(name)
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"graphloop.otel.{name} needs {error.name}, which is not installed. Fix: pip install "
-            "'graphloop[otel]' opentelemetry-sdk opentelemetry-exporter-otlp-proto-http",
-            name=error.name,
-        ) from error

@@ -1,0 +1,87 @@
+"""Serve an agent as a tool of an MCP server.
+
+  graphloop mcp serve desk.py --store runs.db
+  graphloop mcp serve desk.py --http 8700 --model anthropic:claude-opus-4-8
+
+Without --http, the client starts this command, and both talk over standard input and output. In the
+client's configuration:
+
+  {"mcpServers": {"desk": {"command": "graphloop", "args": ["mcp", "serve", "/path/desk.py"]}}}
+
+With --http, the server listens at http://127.0.0.1:PORT/mcp, and to this machine only.
+
+An approval that a tool needs is asked of the client's user. A run that waits for it is kept in
+--store. GRAPHLOOP_SERVE_SECRET signs what the client sends back with an answer; set it if the
+answer may come to another process.
+
+Python is executed. Exit status: 0 the client left, 2 wrong usage, 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Annotated, TypeAlias
+
+import typer
+import uvicorn
+
+from ...agent import Agent
+from ...errors import ConfigError
+from ...serve import McpServer
+from ..errors import Status, tell_error
+from ..modules import register
+from ..options import BaseUrl, Registers, StorePath, TargetArgument
+from ..run import ModelName, Script, provider_for
+from ..target import load_target
+
+__all__ = ["serve_command"]
+
+SECRET = "GRAPHLOOP_SERVE_SECRET"  # noqa: S105 - the name of the variable
+
+Http: TypeAlias = Annotated[
+    int | None,
+    typer.Option(metavar="PORT", min=0, max=65_535, help="Serve HTTP at this port."),
+]
+
+
+def serve_command(  # noqa: PLR0913 - the options of a command are its parameters
+    target: TargetArgument,
+    *,
+    http: Http = None,
+    store: StorePath = None,
+    model: ModelName = None,
+    script: Script = None,
+    base_url: BaseUrl = None,
+    registers: Registers = None,
+) -> Status:
+    """Serve until the client leaves, or Ctrl-C."""
+    loaded = load_target(target, register(registers))
+    provider, notice = provider_for(loaded, model, script, base_url, None)
+    agent = loaded.loop(provider)
+    if not isinstance(agent, Agent):
+        raise ConfigError(
+            f"{target}: expected an agent, found a graph. Fix: give it to an agent as a tool."
+        )
+    if notice:
+        tell_error(notice)
+    server = McpServer(
+        [agent],
+        store=store,
+        secret=os.environ.get(SECRET) or None,
+        deps=lambda _: loaded.given_deps(agent).get("deps"),
+    )
+    try:
+        asyncio.run(server.stdio() if http is None else _listen(server, http))
+    except KeyboardInterrupt:
+        return Status.INTERRUPTED
+    return Status.OK
+
+
+async def _listen(server: McpServer, port: int) -> None:
+    config = uvicorn.Config(server.app(), host="127.0.0.1", port=port, log_level="warning")
+    tell_error(f"serving at http://127.0.0.1:{port}/mcp; Ctrl-C ends it")
+    try:
+        await uvicorn.Server(config).serve()
+    finally:
+        await server.aclose()

@@ -1,0 +1,83 @@
+"""Claims: what binds a served run, and the answers to its questions, to one caller.
+
+A client of a server may be hostile. It holds two texts that it can change: a run's id, and the
+state that it sends back with its answers. Both end in a mac under the server's secret:
+
+    run id           <random>-<mac of random and caller>
+    request state    an approval token for the open questions of one run, tool and caller
+
+A state that fits no longer, because its questions were answered, is refused like a forged one.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Iterable
+from typing import Final, final
+from uuid import uuid4
+
+from msgspec.json import encode
+
+from ..driver import Pending
+from ..policy import Capability, claimed, digest, issue, secret_of, verify
+
+__all__ = ["CallerClaims"]
+
+ANSWERS: Final = "answers"
+"""The key in a token of a request state; no tool call has such a key."""
+TAG_CHARS: Final = 32
+
+
+@final
+class CallerClaims:
+    """Makes and checks run ids and request states.
+
+    Args:
+        secret: the server's secret, which its later processes need to accept the same texts; None
+            for a random one.
+
+    Raises:
+        ConfigError: the secret is empty.
+    """
+
+    def __init__(self, secret: str | bytes | None) -> None:
+        self._secret = secret_of(secret) or secrets.token_bytes(32)
+
+    def new_run(self, caller: str) -> str:
+        """Return the id of a new run of a caller."""
+        name = uuid4().hex
+        return f"{name}-{self._tag(name, caller)}"
+
+    def owns(self, caller: str, run_id: str) -> bool:
+        """Whether a run's id was made for this caller."""
+        name, _, tag = run_id.partition("-")
+        return hmac.compare_digest(tag.encode(), self._tag(name, caller).encode())
+
+    def state(self, caller: str, tool: str, run_id: str, asked: Iterable[Pending]) -> str:
+        """Return the state that a client sends back with its answers."""
+        return issue(_capability(caller, tool, run_id, asked), self._secret)
+
+    def run_of(self, state: str) -> str | None:
+        """Return the id of the run in a state that this server has signed; else None."""
+        found = claimed(state)
+        if found is None or verify(state, found, secret=self._secret, now=0.0):
+            return None
+        return found.run_id
+
+    def fits(
+        self, state: str, caller: str, tool: str, run_id: str, asked: Iterable[Pending]
+    ) -> bool:
+        """Whether a state belongs to the caller, the tool, and exactly these open questions."""
+        expected = _capability(caller, tool, run_id, asked)
+        return not verify(state, expected, secret=self._secret, now=0.0)
+
+    def _tag(self, name: str, caller: str) -> str:
+        return hmac.new(self._secret, encode((name, caller)), "sha256").hexdigest()[:TAG_CHARS]
+
+
+def _capability(caller: str, tool: str, run_id: str, asked: Iterable[Pending]) -> Capability:
+    questions = [(one.key, one.name, one.arguments, one.unknown) for one in asked]
+    return Capability(
+        run_id, ANSWERS, tool, digest(encode(questions).decode()), path=digest(caller)
+    )
