@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from ..lazy import front_door
 
 if TYPE_CHECKING:
-    from .arguments import codes, graph_given
     from .bounds import Called, bound
     from .call_bounds import Bound
     from .checking import check
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
         Severity,
         Suppressed,
         Unknown,
+        codes,
         result_data,
     )
     from .sarif import to_sarif
@@ -51,7 +51,6 @@ __all__ = [
     "codes",
     "compare",
     "endless",
-    "graph_given",
     "result_data",
     "strong_components",
     "to_sarif",
@@ -60,10 +59,6 @@ __all__ = [
 __getattr__ = front_door(
     __name__,
     {
-        ".arguments": (
-            "codes",
-            "graph_given",
-        ),
         ".bounds": (
             "Called",
             "bound",
@@ -91,6 +86,7 @@ __getattr__ = front_door(
             "Severity",
             "Suppressed",
             "Unknown",
+            "codes",
             "result_data",
         ),
         ".sarif": ("to_sarif",),
