@@ -145,8 +145,6 @@ def test_the_messages_of_a_run_are_drawn_in_order(pay_desk: Path) -> None:
     assert "FILE.mmd or FILE.txt" in refused("draw", *sequence, "-o", "run.svg")
     assert "-.mmd, -.txt for stdout" in refused("draw", *sequence, "-o", "-.dot")
     assert "cannot be written" in refused("draw", *sequence, "-o", "nowhere/run.mmd")
-    plain = printed("draw", *sequence, "--text", encoding="ascii", cwd=pay_desk).decode("ascii")
-    assert "\n|   +-->+   |" in plain
 
 
 @pytest.mark.parametrize(
