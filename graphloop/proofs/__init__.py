@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from .call_bounds import Bound
     from .checking import check
     from .comparison import Comparison, compare
+    from .components import strong_components
     from .dominance import Dominance
     from .endless_cycles import Endless, endless
     from .parameter_changes import Change
-    from .proof_graph import ProofGraph, strong_components
+    from .proof_graph import ProofGraph
     from .report import (
         PROPERTIES,
         Finding,
@@ -74,10 +75,8 @@ __getattr__ = front_door(
             "Endless",
             "endless",
         ),
-        ".proof_graph": (
-            "ProofGraph",
-            "strong_components",
-        ),
+        ".components": ("strong_components",),
+        ".proof_graph": ("ProofGraph",),
         ".report": (
             "Finding",
             "Ignore",

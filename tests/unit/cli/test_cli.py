@@ -25,7 +25,7 @@ from tests.unit.cli.command_line import (
 )
 from tests.unit.cli.pay_desk import parked
 
-HEAVY = ("rich", "yaml", "httpx", "networkx", "fpdf", "graphloop.agent.agent")
+HEAVY = ("rich", "yaml", "httpx", "fpdf", "graphloop.agent.agent")
 FIRST = ("run", "draw", "check", "diff", "fuzz", "schema")
 LATER = ("resume", "replay", "fork", "watch", "otel")
 COMMANDS = (*FIRST, "models", "runs", "approve", *LATER, "mcp", "init")
