@@ -18,7 +18,7 @@ IMPORT_MAX = 1.6
 # Names are loaded when they are asked for, so the bare import alone would flatter.
 ENGINE = ("import graphloop", "from graphloop import Agent")
 FLOOR = "import asyncio, pydantic; pydantic.BaseModel"
-FORBIDDEN = ("networkx", "httpx", "fpdf", "typer", "rich")
+FORBIDDEN = ("httpx", "fpdf", "typer", "rich")
 
 TIMED = """
 import time

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..errors import ConfigError
-from ..views import LIGHT, Picture, Theme, in_signs_of, is_machine, rendered, save_picture
+from ..views import LIGHT, Picture, Theme, is_machine, rendered, save_picture
 from .errors import tell_error
 from .text import safe_json, wrapped
 
@@ -123,14 +123,12 @@ def refuse_mixed(*files: Destination | None, as_json: bool) -> None:
 
 
 def print_file(text: str, suffix: str = "") -> None:
-    """Print a file's content to stdout, in UTF-8 unless stdout is a terminal.
+    """Print a file's content to stdout, in UTF-8 unless it is a text picture or for a terminal.
 
-    In a text picture, ASCII signs replace the characters that the encoding of stdout lacks.
+    `?` stands for each character that the encoding of stdout lacks.
     """
     text, out = text.rstrip("\n") + "\n", sys.stdout
-    if suffix == ".txt":
-        out.write(in_signs_of(text, out.encoding))
-    elif hasattr(out, "buffer") and not out.isatty():
+    if suffix != ".txt" and hasattr(out, "buffer") and not out.isatty():
         out.flush()
         out.buffer.write(text.encode(errors="replace"))
     else:

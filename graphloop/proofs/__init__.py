@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from ..lazy import front_door
 
 if TYPE_CHECKING:
-    from .arguments import codes, graph_given
     from .bounds import Called, bound
     from .call_bounds import Bound
     from .checking import check
     from .comparison import Comparison, compare
+    from .components import strong_components
     from .dominance import Dominance
     from .endless_cycles import Endless, endless
     from .parameter_changes import Change
-    from .proof_graph import ProofGraph, strong_components
+    from .proof_graph import ProofGraph
     from .report import (
         PROPERTIES,
         Finding,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Severity,
         Suppressed,
         Unknown,
+        codes,
         result_data,
     )
     from .sarif import to_sarif
@@ -51,7 +52,6 @@ __all__ = [
     "codes",
     "compare",
     "endless",
-    "graph_given",
     "result_data",
     "strong_components",
     "to_sarif",
@@ -60,10 +60,6 @@ __all__ = [
 __getattr__ = front_door(
     __name__,
     {
-        ".arguments": (
-            "codes",
-            "graph_given",
-        ),
         ".bounds": (
             "Called",
             "bound",
@@ -79,10 +75,8 @@ __getattr__ = front_door(
             "Endless",
             "endless",
         ),
-        ".proof_graph": (
-            "ProofGraph",
-            "strong_components",
-        ),
+        ".components": ("strong_components",),
+        ".proof_graph": ("ProofGraph",),
         ".report": (
             "Finding",
             "Ignore",
@@ -91,6 +85,7 @@ __getattr__ = front_door(
             "Severity",
             "Suppressed",
             "Unknown",
+            "codes",
             "result_data",
         ),
         ".sarif": ("to_sarif",),

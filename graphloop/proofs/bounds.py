@@ -19,7 +19,6 @@ from ..node_protocol import Node
 from ..nodes import SUMMARY_TOKENS, Compact, Execute, Limit, StopCheck
 from ..outcomes import Go, Outcome, Retry
 from ..spending import Budget
-from .arguments import graph_given
 from .call_bounds import (
     Bound,
     Called,
@@ -68,16 +67,12 @@ def bound(  # noqa: PLR0913 - what is known of a run, number by number
         agents: the bounds of the agents that nodes start, by name.
         called: the bounds of the agents that models call as tools. By default, these bounds are
             computed from the graphs of the agents.
-
-    Raises:
-        ConfigError: `graph` is not a graph.
     """
-    checked = graph_given("bound", graph)
     known = _Known(
         budget or Budget(), max_tokens, context_window, price, agents or {}, called or Called()
     )
-    known = known if called is not None else _with_called(checked, known, 0)
-    return _bound(checked, known, 0).about(checked)
+    known = known if called is not None else _with_called(graph, known, 0)
+    return _bound(graph, known, 0).about(graph)
 
 
 @final

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from ..errors import ConfigError
 from ..graph import NodeGraph, names_of
 from ..policy import Named
 from ..rules import Rules, resolve_words, rules_of
 from ..spending import Budget
-from .arguments import graph_given, reasons, tool_names
 from .calls import CallProduct
 from .children import find_child_conflicts
 from .gates import find_idle_rules
@@ -59,10 +59,10 @@ def check(
             Tool names in rules are then checked against these.
 
     Raises:
-        ConfigError: a word of a rule names nothing in this graph, or an argument is malformed.
+        ConfigError: a word of a rule names nothing in this graph, or `tools` is a single text.
     """
-    asked = reasons(ignore)
-    uses = graph_uses(graph_given("check", graph), budget, asked)
+    asked = dict(ignore or {})
+    uses = graph_uses(graph, budget, asked)
     ignored = {
         (f"{use.prefix}{node}", code): why
         for use in uses.reported
@@ -73,7 +73,7 @@ def check(
         if use.graph_key not in graphs:
             graphs[use.graph_key] = ProofGraph(use.graph)
     outermost = graphs[uses.reported[0].graph_key]
-    known = tool_names("check: `tools`", tools)
+    known = _tool_names(tools)
     kept = _rules_by_use(uses.reported, rules_of(rules), known)
     results: list[Finding | Unknown] = []
     if known:
@@ -94,6 +94,15 @@ def check(
     unknown = [result for result in results if isinstance(result, Unknown)]
     faults = map(outermost.with_line, counted)
     return Report.of(graph.name, faults, unknown, suppressed, PicturedGraphs(graph))
+
+
+def _tool_names(given: Iterable[str | Named]) -> tuple[str, ...]:
+    """Return the names of tools that are given as objects or as names."""
+    if isinstance(given, str):  # A type checker accepts a text: it is an iterable of letters.
+        raise ConfigError(
+            f"check: `tools`: expected tools or their names, found {given!r:.80}. Fix: tools=[...]"
+        )
+    return tuple(tool if isinstance(tool, str) else tool.name for tool in given)
 
 
 def _rules_by_use(uses: Iterable[GraphUse], asked: Rules, tools: tuple[str, ...]) -> list[Rules]:

@@ -1,15 +1,13 @@
 """Dominance: the dominators of a node, which are on every path from the start to the node.
 
-networkx computes immediate dominators by the algorithm in Cooper, Harvey and Kennedy, "A Simple,
-Fast Dominance Algorithm".
+Immediate dominators are found by the algorithm in Cooper, Harvey and Kennedy, "A Simple, Fast
+Dominance Algorithm".
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Final, Generic, TypeVar
-
-import networkx as nx
 
 from ..outcomes import Aborted, Failed
 from .proof_graph import END, Arc, ProofGraph, TablePath, breadth_first, path_to
@@ -32,11 +30,7 @@ class Dominance(Generic[S]):
     def __init__(self, graph: ProofGraph[S], *, answers: bool = False) -> None:
         self.graph = graph
         self._arcs = _answering_arcs(graph) if answers else graph.arcs
-        pairs = [(arc.source, arc.target) for row in self._arcs.values() for arc in row]
-        # A root of its own, since networkx requires a root without predecessors.
-        root = object()
-        digraph: nx.DiGraph[object] = nx.DiGraph([(root, graph.start), *pairs])
-        self._immediate: dict[object, object] = dict(nx.immediate_dominators(digraph, root))
+        self._immediate = _immediate_dominators(graph.start, self._arcs)
 
     @property
     def reached(self) -> tuple[str, ...]:
@@ -47,7 +41,7 @@ class Dominance(Generic[S]):
         """Return the other nodes on every path to `node`; empty if `node` is unreachable."""
         dominators: list[str] = []
         dominator = self._immediate.get(node)
-        while isinstance(dominator, str):
+        while dominator is not None:
             dominators.append(dominator)
             dominator = self._immediate[dominator]
         return frozenset(dominators)
@@ -82,3 +76,47 @@ def _answering_arcs(graph: ProofGraph[S]) -> Mapping[str, tuple[Arc, ...]]:
         )
         for name, row in graph.arcs.items()
     }
+
+
+def _immediate_dominators(start: str, arcs: Mapping[str, tuple[Arc, ...]]) -> dict[str, str | None]:
+    """Return the immediate dominator of each reachable node; None for the start."""
+    order = _reverse_postorder(start, arcs)
+    place = {name: number for number, name in enumerate(order)}
+    sources: dict[str, list[str]] = {name: [] for name in order}
+    for name in order:
+        for arc in arcs.get(name, ()):
+            sources[arc.target].append(name)
+    immediate = {start: start}
+    changed = True
+    while changed:
+        changed = False
+        for name in order[1:]:
+            known = [source for source in sources[name] if source in immediate]
+            found = known[0]
+            for other in known[1:]:
+                while found != other:
+                    if place[found] > place[other]:
+                        found = immediate[found]
+                    else:
+                        other = immediate[other]  # noqa: PLW2901 - both go up until they meet
+            if immediate.get(name) != found:
+                immediate[name] = found
+                changed = True
+    return {**immediate, start: None}
+
+
+def _reverse_postorder(start: str, arcs: Mapping[str, tuple[Arc, ...]]) -> list[str]:
+    """Return the reachable nodes so that each comes before those that only it leads to."""
+    left: list[str] = []
+    seen = {start}
+    path = [(start, iter(arcs.get(start, ())))]
+    while path:
+        name, following = path[-1]
+        arc = next(following, None)
+        if arc is None:
+            left.append(name)
+            path.pop()
+        elif arc.target not in seen:
+            seen.add(arc.target)
+            path.append((arc.target, iter(arcs.get(arc.target, ()))))
+    return left[::-1]

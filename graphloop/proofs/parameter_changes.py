@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import partial
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast, final
 
 from msgspec import Struct
@@ -43,9 +42,6 @@ GUARDING: Final = {
 
 COLLECTED: Final = {"checks", "conditions", "stop_when"}
 """Parameters that are lists of restrictions: an added member only makes a graph stricter."""
-
-CARE: Final = {"at_least_once": 0, "idempotent": 1, "pure": 1, "at_most_once": 2, "reconcile": 2}
-"""The strictness of each `effect=` of a tool; a stricter one avoids second runs after a crash."""
 
 
 @final
@@ -177,8 +173,6 @@ def _fields(value: object) -> Mapping[str, object] | None:
         case Tool():
             tool = cast("Tool[..., object]", value)
             return {**(_fields(tool.spec) or {}), **(_fields(tool.policy) or {})}
-        case partial():
-            return {"func": value.func, "args": value.args, "keywords": value.keywords}
         case list() | tuple():
             members = enumerate(cast("Sequence[object]", value))
             return {str(number): member for number, member in members}
@@ -206,9 +200,6 @@ def _effect(name: str, old: object, new: object, *, guards: bool) -> Effect:
     if name in LIMITS and all(isinstance(side, int | float | None) for side in (old, new)):
         was, now = cast("float | None", old), cast("float | None", new)
         return "weaker" if was is not None and (now is None or now > was) else "stronger"
-    if name == "effect" and old in CARE and new in CARE:
-        more = CARE[str(new)] - CARE[str(old)]
-        return "weaker" if more < 0 else "stronger" if more > 0 else "changed"
     if not guards:
         return "changed"
     added = old is None or old is False or old in ("", ())

@@ -1,7 +1,7 @@
 """ProofGraph: a graph with its nodes' contracts, in the form that the proofs search.
 
-Owns breadth-first search, strongly connected components, and the construction of findings. All
-proofs search the table that the engine executes, so each witness is a path of that table.
+Owns breadth-first search and the construction of findings. All proofs search the table that the
+engine executes, so each witness is a path of that table.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from inspect import getsourcefile, getsourcelines, unwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast, final
-
-import networkx as nx
+from typing import Final, Generic, TypeAlias, TypeVar, cast, final
 
 from ..contract import Contract, contract_of, needs_turn
 from ..graph import NodeGraph
@@ -23,23 +21,15 @@ from ..outcomes import Outcome, outcome_name
 from .report import Finding, Severity, Unknown, short_path
 from .run_search import NO_RUN, Exclusions, Mark, RunSearch
 
-if TYPE_CHECKING:
-    # networkx's own class is not subscriptable; only its stubs are generic.
-    Digraph = nx.DiGraph[Hashable]
-else:
-    Digraph = nx.DiGraph
-
 __all__ = [
     "END",
     "Arc",
     "ProofGraph",
     "TablePath",
     "breadth_first",
-    "cyclic_components",
     "path_to",
     "quote_names",
     "shortest_path",
-    "strong_components",
 ]
 
 S = TypeVar("S")
@@ -351,29 +341,3 @@ def _first_path(
                     return path_to(parents, target)
                 queue.append(target)
     return None
-
-
-def strong_components(states: Iterable[Q], arcs: Iterable[tuple[Q, Q]]) -> Iterator[tuple[Q, ...]]:
-    """Yield the strongly connected components of a graph, in the order of `states`."""
-    digraph = Digraph()
-    digraph.add_nodes_from(states)
-    digraph.add_edges_from(arcs)
-    order = {state: number for number, state in enumerate(digraph)}
-    components = [
-        tuple(sorted(component, key=order.__getitem__))
-        for component in nx.strongly_connected_components(digraph)
-    ]
-    # The stubs of networkx lose the type of the states.
-    ordered = sorted(components, key=lambda component: order[component[0]])
-    yield from cast("list[tuple[Q, ...]]", ordered)
-
-
-def cyclic_components(states: Iterable[Q], arcs: Iterable[tuple[Q, Q]]) -> Iterator[tuple[Q, ...]]:
-    """Yield the strongly connected components of a graph that contain a cycle."""
-    pairs = list(arcs)
-    if not pairs:
-        return
-    loops = {source for source, target in pairs if source == target}
-    for component in strong_components(states, pairs):
-        if len(component) > 1 or loops.intersection(component):
-            yield component

@@ -34,7 +34,8 @@ from ..outcomes import (
     Resend,
     Settled,
 )
-from .proof_graph import END, Arc, ProofGraph, cyclic_components, strong_components
+from .components import cyclic_components, strong_components
+from .proof_graph import END, Arc, ProofGraph
 
 __all__ = ["Component", "EntryState", "Ranking", "outcomes_after"]
 

@@ -11,6 +11,7 @@ from typing import TypeAlias, TypeVar
 
 from ..graph import NodeGraph
 from ..outcomes import outcome_name
+from .components import strong_components
 from .proof_graph import (
     END,
     Arc,
@@ -18,7 +19,6 @@ from .proof_graph import (
     TablePath,
     breadth_first,
     path_to,
-    strong_components,
 )
 from .report import Finding
 

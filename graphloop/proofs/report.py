@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
-from ..errors import GraphError
+from ..errors import ConfigError, GraphError, nearest
 from ..graph import NodeGraph
 from ..lazy import notebook_display
 
@@ -29,6 +29,7 @@ __all__ = [
     "Suppressed",
     "Unknown",
     "claims",
+    "codes",
     "cycles_set_aside",
     "result_data",
     "short_path",
@@ -266,6 +267,24 @@ class Report:
                 return "1 problem found"
             case count:
                 return f"{count} problems found"
+
+
+def codes(asking: str, given: Iterable[str]) -> tuple[str, ...]:
+    """Return property codes such as "GL6" as a tuple; a single code may be given as text.
+
+    Raises:
+        ConfigError: a code is unknown. The message begins with `asking`, the option's name.
+    """
+    # A type checker accepts a single text too, since it is an iterable of letters.
+    listed = (given,) if isinstance(given, str) else tuple(given)
+    for code in listed:
+        if code not in PROPERTIES:
+            known = ", ".join(PROPERTIES)
+            raise ConfigError(
+                f"{asking}: there is no property {code!r}; there are {known}."
+                f"{nearest(code, PROPERTIES)}"
+            )
+    return listed
 
 
 def result_data(result: DataclassInstance) -> dict[str, object]:

@@ -18,7 +18,8 @@ from typing import Final, Generic, TypeAlias, TypeVar, final
 
 from ..contract import Moves
 from ..rules import AtMost, TemporalRule, taken
-from .proof_graph import Arc, ProofGraph, strong_components
+from .components import strong_components
+from .proof_graph import Arc, ProofGraph
 from .ranking import Component, Ranking
 
 __all__ = ["Stay", "VisitBounds", "VisitCount"]

@@ -16,7 +16,6 @@ from ..graph import NodeGraph, names_of
 from ..node_protocol import Node
 from ..outcomes import Outcome
 from ..policy import WILDCARDS, Rule, allow, ask, deny
-from ..proofs import graph_given
 from ..providers import ScriptedModel
 from ..rules import AtMost, Rules, TemporalRule, resolve_words, rules_of, words_of
 from ..tools import Tool, Toolbox
@@ -88,7 +87,7 @@ def subject_of(
     """Build the `Subject` to fuzz from a graph or an agent; the arguments are those of `fuzz`.
 
     Raises:
-        ConfigError: a rule, a tool or the state is invalid, or `subject` is not a graph.
+        ConfigError: a rule, a tool or the state is invalid.
     """
     added = rules_of(rules)
     if isinstance(subject, Agent):
@@ -100,7 +99,7 @@ def subject_of(
         assert isinstance(terms, RunTerms), "an agent's runs start with terms of its own"
         setup, toolbox = terms.setup, terms.world.toolbox
     else:
-        graph = graph_given("fuzz", subject)
+        graph = subject
         brought = graph.with_tools(tools) if isinstance(graph, Topology) else tools
         toolbox = Toolbox(split_tools(brought)[0])
         invented = () if tools else invented_tools(graph, graph.rules & added)

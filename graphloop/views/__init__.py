@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from .proof import proof_marks
     from .render import is_machine, machine, rendered, save, save_picture
     from .sequences import sequence, sequence_mermaid, sequence_text
-    from .text import in_signs_of
     from .theme import LIGHT, THEMES, Theme
     from .trace import RunTrace, run_trace, trace_marks
 
@@ -37,7 +36,6 @@ __all__ = [
     "changes_picture",
     "child_graphs",
     "dot_of",
-    "in_signs_of",
     "is_machine",
     "machine",
     "mermaid_of",
@@ -68,7 +66,6 @@ __getattr__ = front_door(
         ".proof": ("proof_marks",),
         ".render": ("is_machine", "machine", "rendered", "save", "save_picture"),
         ".sequences": ("sequence", "sequence_mermaid", "sequence_text"),
-        ".text": ("in_signs_of",),
         ".theme": ("LIGHT", "THEMES", "Theme"),
         ".trace": ("RunTrace", "run_trace", "trace_marks"),
     },

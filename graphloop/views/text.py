@@ -16,7 +16,7 @@ from .drawing import Look, Role, visible
 from .marks import Tone
 from .pictures import Picture, Shape, Stroke, Word
 
-__all__ = ["in_signs_of", "text_of"]
+__all__ = ["text_of"]
 
 _ROOM: Final = 34
 """The number of columns of a row for outcomes; the rest of the row is for the target."""
@@ -56,27 +56,10 @@ _DASHES: Final[Mapping[Role, str]] = {
 _SIMPLE: Final = re.compile(r"[\w.:/+-]+")
 _KNOWN: Final = re.compile(r"[\w.:/+()\[\], -]+")
 
-_PLAIN: Final = dict(
-    zip("━─╌│┊├┤┼┌└▶◀↓↑↻●◉▱■◇▣▤△◆◐▥►○◌▒·…→", "=-.|:+++++><v^@**/#X$=^!@%&oO#~~>", strict=True)
-)
-"""Maps each drawing character of a text picture to its ASCII replacement."""
-
 
 def text_of(drawn: Picture) -> str:
     """Return a picture as text for terminals, with its child graphs at the end."""
     return "".join(f"{line.rstrip()}\n" for line in _blocks(drawn))
-
-
-def in_signs_of(text: str, encoding: str | None) -> str:
-    """Replace the drawing characters that an encoding lacks by ASCII characters of equal width.
-
-    Any other character that the encoding lacks becomes `?`. Without an encoding, the text stays.
-    """
-    if encoding is None:
-        return text
-    return "".join(
-        sign if sign.encode(encoding, "ignore") else _PLAIN.get(sign, "?") for sign in text
-    )
 
 
 def _blocks(drawn: Picture) -> Iterator[str]:

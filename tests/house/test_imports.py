@@ -20,7 +20,6 @@ HEAVY = (
     "httpx2",
     "jsonschema",
     "mcp",
-    "networkx",
     "openai",
     "opentelemetry",
     "rich",

@@ -34,6 +34,8 @@ RUN_FIELDS_MAX = 17
 CONTRACT_FIELDS_MAX = 9
 PUBLIC_MAX = 53
 TWICE_MAX = 0
+BY_NAME_MAX = 10  # aim 0: modules that a text names, outside of `__init__`
+LEVELS_MAX = 3  # classes from a base of ours to the last that derives from it
 ODD_SENTENCES_MAX = 0
 
 ODD = re.compile(
@@ -134,6 +136,46 @@ def test_a_public_name_has_one_meaning(trees: Mapping[str, ast.Module]) -> None:
                 homes[each.name].add(path)
 
     assert len([name for name, paths in homes.items() if len(paths) > 1]) <= TWICE_MAX
+
+
+def test_few_modules_are_imported_by_a_text(trees: Mapping[str, ast.Module]) -> None:
+    """A name in a text is found by no reader, and renamed by no tool.
+
+    The command line imports what its user names; that is no module of ours.
+    """
+    calls = [
+        f"{path}:{each.lineno}"
+        for path, tree in trees.items()
+        if not _is_door(path) and path != "graphloop/cli/modules.py"
+        for each in ast.walk(tree)
+        if isinstance(each, ast.Name) and each.id == "import_module"
+    ]
+
+    assert len(calls) <= BY_NAME_MAX, calls
+
+
+def test_classes_derive_from_few_others(trees: Mapping[str, ast.Module]) -> None:
+    """What a class of four levels does stands in four files.
+
+    Errors are a tree on purpose, and typed dictionaries have no behaviour.
+    """
+    bases = {
+        each.name: [ast.unparse(base).partition("[")[0] for base in each.bases]
+        for path, tree in trees.items()
+        if path != "graphloop/errors.py"
+        for each in ast.walk(tree)
+        if isinstance(each, ast.ClassDef)
+    }
+
+    def levels(name: str) -> int:
+        return 1 + max(map(levels, set(bases[name]) & (bases.keys() - {name})), default=0)
+
+    def is_dictionary(name: str) -> bool:
+        known = set(bases.get(name, ()))
+        return "TypedDict" in known or any(map(is_dictionary, known - {name}))
+
+    deep = {name for name in bases if levels(name) > LEVELS_MAX and not is_dictionary(name)}
+    assert not deep
 
 
 def test_docstrings_name_their_actor(trees: Mapping[str, ast.Module]) -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from graphloop import Agent
 from graphloop.errors import ProviderError
 from graphloop.providers.retries import Retries
+from tests.sizes import sized
 from tests.wire_server import Answer, WireServer, json_answer, sse
 
 ATTEMPTS_MAX = 3
@@ -92,7 +93,7 @@ async def told(statuses: list[int], key: str, folder: Path, said: list[str]) -> 
 
 
 @given(statuses, secrets)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sized(50, 1_000))
 def test_a_key_is_asked_for_once_an_attempt_and_never_told(statuses: list[int], key: str) -> None:
     """Once more after one 401; no repr, no journal, no log and no error holds it."""
     with tempfile.TemporaryDirectory() as place, heard() as said:
@@ -108,7 +109,7 @@ def test_a_key_is_asked_for_once_an_attempt_and_never_told(statuses: list[int], 
 
 
 @given(secrets)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sized(20, 1_000))
 def test_a_function_that_fails_with_a_secret_in_its_words_is_not_quoted(secret: str) -> None:
     """A vault's error names the token that it refused; a journal would keep it for years."""
 

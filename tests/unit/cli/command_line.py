@@ -7,11 +7,15 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout
+from functools import partial
 from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryFile
+from types import MappingProxyType
 from unittest.mock import patch
 
 from graphloop.cli import main
+from tests import forked
 
 ROOT = Path(__file__).parents[3]
 COMMAND = (sys.executable, "-c", "from graphloop.cli import main; main()")
@@ -22,6 +26,7 @@ HEEDING = (
 )
 MODEL_VARIABLES = ("ANTHROPIC_", "OPENAI_", "GRAPHLOOP_")
 STORE = ("--store", "runs.db")
+NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
 
 def environment() -> Mapping[str, str]:
@@ -45,17 +50,26 @@ def printed(*arguments: str | Path, encoding: str, cwd: Path = ROOT) -> bytes:
     ).stdout
 
 
-def graphloop(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+def graphloop(
+    *arguments: str | Path, cwd: Path = ROOT, variables: Mapping[str, str] = NO_VARIABLES
+) -> subprocess.CompletedProcess[str]:
     """Run a command in its own process, without a terminal."""
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        cwd=cwd,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
+    words, surroundings = [*map(str, arguments)], {**environment(), **variables}
+    with TemporaryFile() as out, TemporaryFile() as err, Path(os.devnull).open() as nothing:
+        streams = nothing.fileno(), out.fileno(), err.fileno()
+        process = forked.started(partial(run_command, words), cwd, surroundings, streams)
+        process.join()
+        for file in (out, err):
+            file.seek(0)
+        assert process.exitcode is not None, "a process that was joined has ended"
+        said, complained = out.read().decode(), err.read().decode()
+        return subprocess.CompletedProcess(words, process.exitcode, said, complained)
+
+
+def run_command(words: list[str]) -> None:
+    """Be the process of a command."""
+    sys.argv = ["graphloop", *words]
+    main()
 
 
 def called(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:

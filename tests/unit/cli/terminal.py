@@ -7,12 +7,13 @@ import os
 import pty
 import re
 import struct
-import subprocess
 import termios
+from functools import partial
 from pathlib import Path
 from typing import final
 
-from tests.unit.cli.command_line import COMMAND, environment
+from tests.forked import started
+from tests.unit.cli.command_line import environment, run_command
 
 ESCAPES = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
 CTRL_D = "\x04"
@@ -26,14 +27,12 @@ class Terminal:
         """Start the command."""
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-        self.process = subprocess.Popen(
-            [*COMMAND, *arguments],
-            cwd=cwd,
-            env={**environment(), "TERM": "xterm", "COLUMNS": str(columns)},
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
+        self.process = started(
+            partial(run_command, [*arguments]),
+            cwd,
+            {**environment(), "TERM": "xterm", "COLUMNS": str(columns)},
+            (theirs, theirs, theirs),
+            leads=True,
         )
         os.close(theirs)
         self.raw = ""
@@ -45,7 +44,7 @@ class Terminal:
     def __exit__(self, *_: object) -> None:
         """Kill the command if the test failed before its end."""
         self.process.kill()
-        self.process.wait()
+        self.process.join()
         os.close(self._ours)
 
     @property
@@ -68,7 +67,9 @@ class Terminal:
         """Read to the end of the command, and return its status."""
         while self._read():
             pass
-        return self.process.wait()
+        self.process.join()
+        assert self.process.exitcode is not None, "a process that was joined has ended"
+        return self.process.exitcode
 
     def _read(self) -> bool:
         try:

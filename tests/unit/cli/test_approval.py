@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
@@ -68,7 +69,7 @@ def test_ctrl_d_leaves_a_question_of_a_kept_run_open(pay_desk: Path) -> None:
 def test_ctrl_c_ends_a_run_that_asks(pay_desk: Path) -> None:
     with Terminal("run", "pay", cwd=pay_desk) as terminal:
         terminal.until(ALLOW)
-        terminal.process.send_signal(signal.SIGINT)
+        os.kill(terminal.process.pid or 0, signal.SIGINT)
         assert terminal.end() == Status.INTERRUPTED
 
     assert "aborted (interrupted)" in terminal.text

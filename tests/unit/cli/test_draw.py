@@ -21,7 +21,7 @@ from graphloop.testing import ScriptedModel
 from graphloop.topology.agents import with_agents
 from graphloop.topology.loaded import load
 from graphloop.views.levels import child_graphs
-from tests.unit.cli.command_line import STORE, called, here, printed, refused, shown, write
+from tests.unit.cli.command_line import STORE, here, printed, refused, shown, write
 from tests.unit.cli.pay_desk import TEAM, parked, run_ids
 from tests.unit.topology.test_with_agents import CHAIN, REPLY
 
@@ -58,17 +58,6 @@ def test_the_default_is_mermaid_of_the_standard_loop() -> None:
     assert drawn() == drawn("-o", "-")
     assert "├━━━ ready ━" in (text := drawn("--text"))
     assert text == drawn("-o", "-.txt")
-
-
-@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
-def test_a_narrow_stdout_gets_ascii_signs(encoding: str) -> None:
-    """Columns keep their places."""
-    narrow = printed("draw", "agent", "--text", encoding=encoding).decode(encoding).splitlines()
-    whole = called("draw", "agent", "--text").stdout.splitlines()
-
-    assert [len(line) for line in whole] == [len(line) for line in narrow]
-    assert "* start => prepare_step" in narrow
-    assert "?" not in "".join(narrow)
 
 
 def test_a_printed_file_is_utf_8_for_any_stdout(desk: Path) -> None:
@@ -156,8 +145,6 @@ def test_the_messages_of_a_run_are_drawn_in_order(pay_desk: Path) -> None:
     assert "FILE.mmd or FILE.txt" in refused("draw", *sequence, "-o", "run.svg")
     assert "-.mmd, -.txt for stdout" in refused("draw", *sequence, "-o", "-.dot")
     assert "cannot be written" in refused("draw", *sequence, "-o", "nowhere/run.mmd")
-    plain = printed("draw", *sequence, "--text", encoding="ascii", cwd=pay_desk).decode("ascii")
-    assert "\n|   +-->+   |" in plain
 
 
 @pytest.mark.parametrize(

@@ -142,12 +142,12 @@ def test_a_server_gets_the_variables_that_are_named(monkeypatch: pytest.MonkeyPa
 def test_ctrl_c_cancels_the_call_at_the_server(tmp_path: Path) -> None:
     """The terminal returns at once, and no work goes on behind it."""
     note = tmp_path / "note"
+    os.mkfifo(note)
     with started("mcp", "call", SERVER, "wait", json.dumps({"note": str(note)})) as process:
-        while not (note.exists() and note.read_text() == "started"):
-            assert process.poll() is None
+        assert note.read_text() == "started"
         os.kill(process.pid, signal.SIGINT)
+        assert note.read_text() == "cancelled"
         out, err = process.communicate()
 
     assert (process.returncode, out) == (Status.INTERRUPTED, "")
     assert err == "interrupted: the server was told to stop\n"
-    assert note.read_text() == "cancelled"

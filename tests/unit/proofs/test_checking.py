@@ -11,6 +11,7 @@ from hypothesis import given
 
 from graphloop.agent.agent import Agent
 from graphloop.agent.graph import Graph
+from graphloop.errors import ConfigError
 from graphloop.graph import END, Edges, NodeGraph
 from graphloop.node_protocol import Node
 from graphloop.nodes import Append, Child
@@ -236,3 +237,16 @@ def test_rules_in_too_many_places_are_unknown() -> None:
     assert not report.findings
     assert any("in more places than are looked at" in one.reason for one in report.unknown)
     assert {"GL9", "GL12"}.isdisjoint(report.proven)
+
+
+class Refund:
+    """What has a name, as a tool does."""
+
+    name = "refund"
+
+
+def test_tools_are_given_as_tools_or_by_name() -> None:
+    """A bare text would be read by its letters."""
+    assert () == check(agent(), tools=[Refund(), "read"]).findings
+    with pytest.raises(ConfigError, match="check: `tools`: expected tools or their names"):
+        check(agent(), tools="refund")

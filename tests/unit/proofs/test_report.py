@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from graphloop import Agent
-from graphloop.errors import GraphError, Problem
+from graphloop.errors import ConfigError, GraphError, Problem
 from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.report import (
     PROPERTIES,
@@ -17,6 +17,7 @@ from graphloop.proofs.report import (
     Suppressed,
     Unknown,
     claims,
+    codes,
     suppress,
     suppression_of,
 )
@@ -143,3 +144,11 @@ def test_a_suppressed_unknown_becomes_a_finding() -> None:
     assert claims(FOUND, {("a", "GL3"): "known"}) is FOUND
     nowhere = Unknown("GL12", "no rules.")
     assert claims(nowhere, {("", "GL12"): "known"}) is nowhere
+
+
+def test_codes_are_those_of_properties() -> None:
+    """A code that is not there would never be proven."""
+    assert ("GL1", "GL4") == codes("proven", ["GL1", "GL4"])
+    assert ("GL1",) == codes("proven", "GL1")
+    with pytest.raises(ConfigError, match=r"no property 'GL33'.*Did you mean 'GL3'"):
+        codes("proven", ("GL33",))

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from hypothesis import find, given, settings
+from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from graphloop import Agent, tool
@@ -50,11 +50,13 @@ def test_a_run_that_breaks_raises_what_broke_it() -> None:
     """Not an empty simulation that keeps every property."""
     broken = strategies.simulations(BUGS["an empty reply"][1]())
 
+    # The error is not shrunk: it need not be the simplest.
+    found = settings(max_examples=2_000, database=None, phases=[Phase.generate])
     with pytest.raises(IndexError):
-        find(broken, lambda _: False, settings=settings(max_examples=2_000, database=None))
+        find(broken, lambda _: False, settings=found)
     endless = strategies.simulations(table(), events_max=1)
     with pytest.raises(GraphloopError, match="not over"):
-        find(endless, lambda _: False, settings=settings(database=None))
+        find(endless, lambda _: False, settings=found)
 
 
 @given(data=st.data())

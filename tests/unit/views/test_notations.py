@@ -21,7 +21,7 @@ from graphloop.views.marks import Marks, Tally, Tone
 from graphloop.views.mermaid import mermaid_of
 from graphloop.views.pictures import Picture
 from graphloop.views.render import rendered
-from graphloop.views.text import in_signs_of, text_of
+from graphloop.views.text import text_of
 from graphloop.views.theme import DARK, LIGHT, THEMES, Theme
 from tests.graphs import KINDS, agent, build
 
@@ -111,18 +111,6 @@ def test_marks_have_signs_of_their_own_in_a_text() -> None:
     assert any(line.startswith("├━+━ settled 2x ━") for line in lines)
     assert any('aborted "a ──▶ b"' in line for line in lines)
     assert "▣ execute  ▒" in lines
-
-
-def test_a_picture_can_be_read_in_plain_ascii() -> None:
-    graph = build({"ask": ["b", "b", "b", "END", "END"], "b": ["ask", "END"]}, {"ask": "model"})
-    shown = in_signs_of(text_of(picture(graph)), "ascii")
-
-    assert "* start => ask\n" in shown
-    assert "# ask  (model)\n" in shown
-    assert "+=== calls, answered, answered_calls ===> b v\n" in shown
-    assert "+... failed, aborted ...................> END v\n" in shown
-    assert "+=== calls =============================> ask ^\n" in shown
-    assert "+--- answered --------------------------> END v\n" in shown
 
 
 @pytest.mark.parametrize("write", [dot_of, mermaid_of])
