@@ -6,12 +6,12 @@ knows stores and models only by their protocols.
 Start with the loop in `driver.py`.
 """
 
+from ..questions import Pending, pending_of
 from .cancellation import cancelled_inside
 from .children import child_unwanted
 from .driver import AsyncDriver, DriverState
 from .models import unseen_costs
-from .observers import Observer, Observers, Resting, Surrounding, observers_of
-from .pending import Pending, ask_key, bad_edit, capability_of, pending_of, question_of, unfit
+from .observers import Observer, Observers, Resting, RunLog, Surrounding, logged, observers_of
 from .performer import failed
 from .ports import (
     Approver,
@@ -27,7 +27,6 @@ from .ports import (
     Shown,
 )
 from .recorder import RELEASED_AS
-from .run_log import RunLog, logged
 
 __all__ = [
     "RELEASED_AS",
@@ -50,16 +49,11 @@ __all__ = [
     "Settler",
     "Shown",
     "Surrounding",
-    "ask_key",
-    "bad_edit",
     "cancelled_inside",
-    "capability_of",
     "child_unwanted",
     "failed",
     "logged",
     "observers_of",
     "pending_of",
-    "question_of",
-    "unfit",
     "unseen_costs",
 ]

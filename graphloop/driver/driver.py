@@ -29,6 +29,7 @@ from ..effects import CallModel
 from ..errors import NotDeterministic, ProviderError, StoreError
 from ..events import Cancelled, ChildEnded, Event, Queued, Resumed, Started, ToolReturned
 from ..graph import NodeGraph
+from ..questions import Pending, pending_of
 from ..run import Run
 from ..values import UserMessage, evolve
 from .ahead import Ahead
@@ -36,7 +37,6 @@ from .cancellation import CancelScope, StepTimer
 from .children import ChildRuns
 from .in_flight import SEEN, InFlight, ObservedPerformer
 from .models import ModelCallInFlight, Models
-from .pending import Pending, pending_of
 from .performer import Performer
 from .ports import ChildRun, ChildStep, Ports, Resumption, Seen, Shown
 from .recorder import Recorder
