@@ -9,7 +9,7 @@ Start with the loop in `driver.py`.
 from ..questions import Pending, pending_of
 from .cancellation import cancelled_inside
 from .children import child_unwanted
-from .driver import AsyncDriver, DriverState
+from .driver import AsyncDriver
 from .models import unseen_costs
 from .observers import Observer, Observers, Resting, RunLog, Surrounding, logged, observers_of
 from .performer import failed
@@ -18,6 +18,7 @@ from .ports import (
     Callback,
     ChildRun,
     ChildStep,
+    DriverState,
     LeftOpen,
     Ports,
     Price,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from time import monotonic
+from time import monotonic, time
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 from weakref import WeakSet
 
@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from ..effects import CallModel, Effect, StartRun
 from ..errors import ToolError
-from ..events import Answering
+from ..events import Answering, EffectsStarted
 from ..providers import LIVE, Live
 from ..run import Run
 from ..tools import ToolProgress, leave
@@ -103,8 +103,11 @@ class InFlight(Struct, Generic[S], eq=False):
         listen: starts a model call or child run, and returns its items (`Source`).
         scope: the driver's cancel scope, which encloses each wait for effects.
         stoppable: whether a caller or a time limit may stop the run during an effect.
+        clock: returns the time in seconds since the epoch, for `EffectsStarted`.
         todo: the effects that start with the next wait.
         source: the only effect in flight, if it is a model call or a child run; else None.
+        talk: the model call that alone is in flight, and has said something; None if the caller
+            has said something since.
         shared_at: the monotonic time at which the driver last let other tasks run.
     """
 
@@ -112,14 +115,17 @@ class InFlight(Struct, Generic[S], eq=False):
     _listen: Callable[[CallModel | StartRun], Source]
     _scope: CancelScope
     _stoppable: bool = False
+    _clock: Callable[[], float] = time
     todo: list[Effect] = []
     source: Source | None = None
+    talk: ModelCallInFlight[S] | None = None
     shared_at: float = 0.0
     _tasks: dict[int, asyncio.Task[None]] = {}
     # Most runs never need these two, which take two kilobytes.
     _inbox: Inbox | None = None
     _wanted: asyncio.Event | None = None
     _closing: bool = False
+    _noted: tuple[int, ...] = ()
     _unheard: list[Answering] = []
 
     def hear(self, report: ToolProgress) -> bool:
@@ -143,20 +149,22 @@ class InFlight(Struct, Generic[S], eq=False):
             CancelledError: the caller was cancelled, even if a tool suppressed the cancellation.
         """
         heard: Item | None = None
-        self._scope.run = run
+        self._scope.run, self.talk = run, None
         try:
             with self._scope:
                 if monotonic() - self.shared_at > SHARE_S:
                     await asyncio.sleep(0)
                     self.shared_at = monotonic()
-                if self.source is None:
-                    heard = await self._start_lone(run)
-                if (source := self.source) is not None:
+                if (effect := self._lone(run)) is not None:
+                    heard = await self._performer.perform(effect, run)
+                elif (source := self.source) is not None:
                     item = await source.__anext__()
                     if not isinstance(item, SEEN):
                         await self._end_of(source, item)
-                    heard = item
-                elif heard is None:
+                    elif type(source) is ModelCallInFlight:
+                        self.talk = source
+                    heard = item  # Not before: an abort while the source closes voids the answer.
+                else:
                     heard = await self._next_of_tasks(run)
         except LeftOpen:
             return None
@@ -168,41 +176,57 @@ class InFlight(Struct, Generic[S], eq=False):
         return None if isinstance(heard, Parked) else heard
 
     async def delta(self) -> Live | None:
-        """Return the next delta of a lone model call; None if `next` has to say what comes next.
+        """Return the next delta of a model that talks alone; None if `next` has to say what comes.
+
+        While a model talks, its reader asks nothing but the model, and awaits no other function.
 
         Raises:
             CancelledError: the caller was cancelled, as in `next`.
         """
-        call = self.source
-        if not isinstance(call, ModelCallInFlight) or call.stream is None:
+        call = self.talk
+        if call is None or call.stream is None or monotonic() - self.shared_at > SHARE_S:
             return None
-        self._scope.enter()
         with self._scope:
-            if monotonic() - self.shared_at > SHARE_S:
-                await asyncio.sleep(0)
-                self.shared_at = monotonic()
             try:
-                return call.hear(await call.stream.__anext__())
+                item = await call.stream.__anext__()
+                if (delta := call.hear(item)) is not None:
+                    return delta
             except BaseException as error:  # noqa: BLE001 - `fail` raises what is no failure
                 call.fail(error)
+        self.talk = None
         return None
 
-    async def _start_lone(self, run: Run[S]) -> Answering | None:
-        """Start the effect in `todo` if it is the only one in flight; return its answer or None.
+    def begun(self, run: Run[S]) -> EffectsStarted | None:
+        """Return the event to journal before the effects in `todo` start; None if none is risky."""
+        risky = self._performer.risky(self.todo, run)
+        self._noted = risky or self._noted
+        return EffectsStarted(self._clock(), risky) if risky else None
 
-        The answer of a task or a `source` comes later: model calls and child runs become the
-        source, and a user's function that may ignore its cancellation gets a task.
+    def revoked(self) -> EffectsStarted | None:
+        """Return an `EffectsStarted` that takes back the journaled start of effects in `todo`.
+
+        Without such effects the result is None.
         """
-        if len(self.todo) != 1 or self._tasks:
+        here = {effect.id for effect in self.todo}
+        unbegun = tuple([effect for effect in self._noted if effect in here])
+        return EffectsStarted(self._clock(), (), unbegun=unbegun) if unbegun else None
+
+    def _lone(self, run: Run[S]) -> Performed | None:
+        """Return the effect to perform in the driver's own task, if it is the only one in flight.
+
+        The answers of others come later: a model call or child run becomes the `source`, and a
+        user's function that may ignore its cancellation gets a task.
+        """
+        if len(self.todo) != 1 or self._tasks or self.source is not None:
             return None
         effect = self.todo.pop()
         if isinstance(effect, WATCHED):
             self.source = self._listen(effect)
-            return None
-        if self._stoppable and self._performer.calls_user(effect, run):
-            await self._start_alone(effect, run)
-            return None
-        return await self._performer.perform(effect, run)
+        elif self._stoppable and self._performer.calls_user(effect, run):
+            self._start_alone(effect, run)
+        else:
+            return effect
+        return None
 
     async def drop(self, effect: Effect) -> None:
         """End one of several effects, and ignore its remaining items."""
@@ -254,6 +278,8 @@ class InFlight(Struct, Generic[S], eq=False):
         todo, self.todo = self.todo, []
         if not (todo or self._tasks):
             return None
+        if self._scope.is_interrupted:
+            await asyncio.sleep(0)  # Raises here if a lone function has aborted its own run.
         inbox = self._inbox = self._inbox or asyncio.Queue()
         wanted = self._wanted = self._wanted or asyncio.Event()
         for effect in todo:
@@ -274,7 +300,7 @@ class InFlight(Struct, Generic[S], eq=False):
                 return item
         return None
 
-    async def _start_alone(self, effect: Performed, run: Run[S]) -> None:
+    def _start_alone(self, effect: Performed, run: Run[S]) -> None:
         """Start a task that calls a user's function; return at the first await of the function."""
         inbox = self._inbox = self._inbox or asyncio.Queue()
         task = started_task(self._work(effect, run, inbox), _name(effect))
@@ -282,8 +308,6 @@ class InFlight(Struct, Generic[S], eq=False):
             self._add(effect, task)
         else:
             self._tasks[effect.id] = task  # The function has returned without an await.
-        if self._scope.is_interrupted:
-            await asyncio.sleep(0)  # Raises here if the function has aborted its own run.
 
     def _add(self, effect: Effect, task: asyncio.Task[None]) -> None:
         self._tasks[effect.id] = task
