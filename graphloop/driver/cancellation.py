@@ -25,19 +25,24 @@ from contextvars import copy_context
 from time import monotonic
 from types import TracebackType
 from typing import Any, Final, TypeAlias
+from weakref import WeakSet
 
 from ..errors import GraphloopError, StoreError, ToolError
 from ..events import Event
 from ..run import Run
 from ..step import ELSEWHERE
 from ..stores import Store
+from ..tools import leave
 
 __all__ = [
+    "CANCEL_AGAIN_S",
     "GRACE_S",
     "INSIDE",
+    "LISTENERS",
     "CancelScope",
     "StepTimer",
     "cancelled_inside",
+    "end_tasks",
     "journaled",
     "started_task",
 ]
@@ -46,6 +51,19 @@ Awaiting: TypeAlias = "Task[object]"
 
 GRACE_S: Final = 2.0
 """Seconds that a caller that leaves a run waits for the store to finish an append."""
+
+CANCEL_AGAIN_S: Final = 0.5
+"""Seconds after which an effect that has not ended is cancelled again."""
+
+LEAVE_S: Final = GRACE_S + CANCEL_AGAIN_S
+"""Seconds after which a tool that ignores its cancellation is left behind.
+
+A tool with its own time limit has a shorter grace period, and ends before. Model calls and child
+runs are left behind only if the caller leaves, because child runs have to journal their ends.
+"""
+
+LISTENERS: Final[WeakSet[Task[Any]]] = WeakSet()
+"""The tasks of model calls and child runs, which deliver items before their answer."""
 
 INSIDE: Final = "cancelled from inside: it awaited something that other code cancelled"
 
@@ -254,6 +272,32 @@ def cancelled_inside(
     if task is not None and task.cancelling():
         raise error
     return kind(INSIDE)
+
+
+async def end_tasks(left: set[Task[None]]) -> None:
+    """Cancel tasks, and wait for their ends; only `LISTENERS` may take more than `LEAVE_S`.
+
+    If this task is cancelled meanwhile, it cancels all tasks again, and the limit holds for all of
+    them. Tasks beyond the limit are left behind.
+    """
+    cut, until = None, monotonic() + LEAVE_S
+    for task in left:
+        task.cancel()
+    while left:
+        late = {task for task in left if cut is not None or task not in LISTENERS}
+        try:
+            timeout_s = max(0.0, until - monotonic()) if late else None
+            _, left = await wait(left, timeout=timeout_s)
+        except CancelledError as error:
+            until = monotonic() + LEAVE_S if cut is None else until
+            cut, left = error, {task for task in left if not task.done()}
+            for task in left:
+                task.cancel()
+        if monotonic() >= until:
+            leave(left & late)
+            left -= late
+    if cut is not None:
+        raise cut
 
 
 class _Entered(Coroutine[Any, Any, None]):

@@ -10,10 +10,11 @@ effect that this process cannot finish (a parked child, a pending question) ends
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from time import monotonic, time
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, final
 from weakref import WeakSet
 
 from msgspec import Struct
@@ -23,8 +24,16 @@ from ..errors import ToolError
 from ..events import Answering, EffectsStarted
 from ..providers import LIVE, Live
 from ..run import Run
-from ..tools import ToolProgress, leave
-from .cancellation import GRACE_S, INSIDE, CancelScope, cancelled_inside, started_task
+from ..tools import ToolProgress
+from .cancellation import (
+    CANCEL_AGAIN_S,
+    INSIDE,
+    LISTENERS,
+    CancelScope,
+    cancelled_inside,
+    end_tasks,
+    started_task,
+)
 from .models import ModelCallInFlight
 from .performer import Performed, Performer
 from .ports import ChildStep, LeftOpen, Parked
@@ -35,7 +44,6 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 Item: TypeAlias = Live | ToolProgress | ChildStep | Answering | Parked
-Inbox: TypeAlias = "asyncio.Queue[Item | BaseException]"
 
 SHARE_S: Final = 0.005
 """Seconds after which a wait yields to other tasks, since sync functions and models never do."""
@@ -43,17 +51,7 @@ SHARE_S: Final = 0.005
 INBOX_MAX: Final = 256
 """Number of unread items in the inbox at which sources wait for the driver to read them."""
 
-CANCEL_AGAIN_S: Final = 0.5
-"""Seconds after which an effect that has not ended is cancelled again."""
-
-LEAVE_S: Final = GRACE_S + CANCEL_AGAIN_S
-"""Seconds after which a tool that ignores its cancellation is left behind.
-
-A tool with its own time limit has a shorter grace period, and ends before. Model calls and child
-runs are left behind only if the caller leaves, because child runs have to journal their ends.
-"""
-
-IN_FLIGHT: Final[set[asyncio.Task[Any]]] = set()
+IN_FLIGHT: Final[set[asyncio.Task[Any] | None]] = set()
 """Strong references to the tasks of all runs, since the event loop holds only weak ones.
 
 Without them, the garbage collector could destroy an unread run's tasks in any order, before the
@@ -61,10 +59,7 @@ run's driver can close them.
 """
 
 ENDED: Final[WeakSet[asyncio.Task[Any]]] = WeakSet()
-"""The tasks that a driver has told to end; like the next set, it is shared by all runs."""
-
-LISTENERS: Final[WeakSet[asyncio.Task[Any]]] = WeakSet()
-"""The tasks of model calls and child runs, which deliver items before their answer."""
+"""The tasks that a driver has told to end; all runs share this set."""
 
 SEEN: Final = (*LIVE, ToolProgress, ChildStep)
 """Types of items that the driver yields to its caller and does not journal."""
@@ -72,6 +67,29 @@ SEEN: Final = (*LIVE, ToolProgress, ChildStep)
 
 WATCHED: Final = (CallModel, StartRun)
 """Effects that produce items before their answer: model calls and child runs."""
+
+
+@final
+class Inbox:
+    """The items that tasks have delivered and the driver has not read; a lean `asyncio.Queue`."""
+
+    __slots__ = ("_wakes", "items")
+
+    def __init__(self) -> None:
+        self.items: deque[Item | BaseException] = deque()
+        self._wakes: asyncio.Future[None] | None = None
+
+    def put(self, item: Item | BaseException) -> None:
+        """Add an item, and wake the driver if it waits."""
+        self.items.append(item)
+        if self._wakes is not None and not self._wakes.done():
+            self._wakes.set_result(None)
+
+    async def arrival(self) -> None:
+        """Wait for an item if there is none."""
+        if not self.items:
+            self._wakes = asyncio.get_running_loop().create_future()
+            await self._wakes
 
 
 class Source(Protocol):
@@ -130,10 +148,10 @@ class InFlight(Struct, Generic[S], eq=False):
 
     def hear(self, report: ToolProgress) -> bool:
         """Take the report of a running tool, unless the driver is too far behind."""
-        inbox = self._inbox = self._inbox or asyncio.Queue()
-        is_room = inbox.qsize() < INBOX_MAX
+        inbox = self._inbox = self._inbox or Inbox()
+        is_room = len(inbox.items) < INBOX_MAX
         if is_room:
-            inbox.put_nowait(report)
+            inbox.put(report)
         return is_room
 
     async def next(self, run: Run[S]) -> Live | ToolProgress | ChildStep | Answering | None:
@@ -148,11 +166,14 @@ class InFlight(Struct, Generic[S], eq=False):
         Raises:
             CancelledError: the caller was cancelled, even if a tool suppressed the cancellation.
         """
-        heard: Item | None = None
+        is_late = monotonic() - self.shared_at > SHARE_S
+        heard = None if is_late or self.todo else self._delivered()
+        if heard is not None:
+            return heard
         self._scope.run, self.talk = run, None
         try:
             with self._scope:
-                if monotonic() - self.shared_at > SHARE_S:
+                if is_late:
                     await asyncio.sleep(0)
                     self.shared_at = monotonic()
                 if (effect := self._lone(run)) is not None:
@@ -173,7 +194,7 @@ class InFlight(Struct, Generic[S], eq=False):
                 raise cancelled_inside(error) from error
             self._unheard += [heard] if isinstance(heard, Answering) else []
             raise
-        return None if isinstance(heard, Parked) else heard
+        return None if type(heard) is Parked else heard
 
     async def delta(self) -> Live | None:
         """Return the next delta of a model that talks alone; None if `next` has to say what comes.
@@ -238,7 +259,7 @@ class InFlight(Struct, Generic[S], eq=False):
             # Cancel again: a task that ignored the first time may wait for its items to be read.
             task.cancel()
             await asyncio.wait((task,), timeout=CANCEL_AGAIN_S)
-        self._tasks.pop(effect.id, None)
+        IN_FLIGHT.discard(self._tasks.pop(effect.id, None))
 
     async def close(self) -> list[Answering]:
         """End all effects in flight; return the answers that `next` has not returned yet."""
@@ -254,13 +275,15 @@ class InFlight(Struct, Generic[S], eq=False):
             # A task that ignores its cancellation must not wait for its items to be read.
             self._closing = True
             try:
-                await _end({*tasks.values()})
+                await end_tasks({*tasks.values()})
             finally:
                 self._closing = False
+                IN_FLIGHT.difference_update(tasks.values())  # Some were cancelled before they ran.
         unheard, self._unheard = self._unheard, []
         # The inbox may still have answers of dropped effects.
-        answers = () if inbox is None else _answers(inbox)
-        return [*unheard, *[answer for answer in answers if answer.effect in tasks]]
+        for item in () if inbox is None else inbox.items:
+            unheard += [item] if isinstance(item, Answering) and item.effect in tasks else []
+        return unheard
 
     async def _end_of(self, source: Source, answer: Answering | Parked) -> None:
         """Close the source of the only effect in flight, after its answer has arrived.
@@ -280,17 +303,22 @@ class InFlight(Struct, Generic[S], eq=False):
             return None
         if self._scope.is_interrupted:
             await asyncio.sleep(0)  # Raises here if a lone function has aborted its own run.
-        inbox = self._inbox = self._inbox or asyncio.Queue()
+        inbox = self._inbox = self._inbox or Inbox()
         wanted = self._wanted = self._wanted or asyncio.Event()
         for effect in todo:
             task = asyncio.create_task(self._work(effect, run, inbox), name=_name(effect))
             self._add(effect, task)
         while self._tasks:
-            if inbox.empty():
-                wanted.set()
-                item = await inbox.get()
-            else:
-                item = inbox.get_nowait()
+            if (item := self._delivered()) is not None:
+                return item
+            wanted.set()
+            await inbox.arrival()
+        return None
+
+    def _delivered(self) -> Item | None:
+        """Return the next item that a task has delivered; None if there is none yet."""
+        while self._tasks and self._inbox is not None and self._inbox.items:
+            item = self._inbox.items.popleft()
             if isinstance(item, BaseException):
                 raise item
             if isinstance(item, SEEN):
@@ -302,36 +330,37 @@ class InFlight(Struct, Generic[S], eq=False):
 
     def _start_alone(self, effect: Performed, run: Run[S]) -> None:
         """Start a task that calls a user's function; return at the first await of the function."""
-        inbox = self._inbox = self._inbox or asyncio.Queue()
+        inbox = self._inbox = self._inbox or Inbox()
         task = started_task(self._work(effect, run, inbox), _name(effect))
-        if inbox.empty():
-            self._add(effect, task)
-        else:
+        if inbox.items:
             self._tasks[effect.id] = task  # The function has returned without an await.
+        else:
+            self._add(effect, task)
 
     def _add(self, effect: Effect, task: asyncio.Task[None]) -> None:
         self._tasks[effect.id] = task
         if isinstance(effect, WATCHED):
             LISTENERS.add(task)
         IN_FLIGHT.add(task)
-        task.add_done_callback(IN_FLIGHT.discard)
 
     async def _work(self, effect: Effect, run: Run[S], inbox: Inbox) -> None:
         try:
             if isinstance(effect, WATCHED):
                 await self._watch(self._listen(effect), inbox)
             else:
-                inbox.put_nowait(await self._performer.perform(effect, run))
+                inbox.put(await self._performer.perform(effect, run))
         except asyncio.CancelledError:
             if asyncio.current_task() in ENDED:
                 raise
             # Not the driver but awaited code has cancelled this task, as some time limits do.
             inside, watched = ToolError(INSIDE), isinstance(effect, WATCHED)
-            inbox.put_nowait(inside if watched else self._performer.fail(effect, inside))
+            inbox.put(inside if watched else self._performer.fail(effect, inside))
         except LeftOpen:
-            inbox.put_nowait(Parked(effect.id))
+            inbox.put(Parked(effect.id))
         except BaseException as error:  # noqa: BLE001 - raised again where the driver listens
-            inbox.put_nowait(error)
+            inbox.put(error)
+        finally:
+            IN_FLIGHT.discard(asyncio.current_task())  # A callback of the task would cost more.
 
     async def _watch(self, source: Source, inbox: Inbox) -> None:
         """Put the items of a source into the inbox, up to its answer.
@@ -343,9 +372,9 @@ class InFlight(Struct, Generic[S], eq=False):
             is_seen = True
             while is_seen:
                 item = await source.__anext__()
-                inbox.put_nowait(item)
+                inbox.put(item)
                 is_seen = isinstance(item, SEEN)
-                ahead = is_seen and (_is_step(item) or inbox.qsize() >= INBOX_MAX)
+                ahead = is_seen and (_is_step(item) or len(inbox.items) >= INBOX_MAX)
                 if ahead and not self._closing and (wanted := self._wanted) is not None:
                     wanted.clear()
                     await wanted.wait()
@@ -355,39 +384,7 @@ def _name(effect: Effect) -> str:
     return f"{type(effect).__name__} {effect.id}"
 
 
-async def _end(left: set[asyncio.Task[None]]) -> None:
-    """Cancel tasks, and wait for their ends; only `LISTENERS` may take more than `LEAVE_S`.
-
-    If this task is cancelled meanwhile, it cancels all tasks again, and the limit holds for all of
-    them. Tasks beyond the limit are left behind.
-    """
-    cut, until = None, monotonic() + LEAVE_S
-    for task in left:
-        task.cancel()
-    while left:
-        late = {task for task in left if cut is not None or task not in LISTENERS}
-        try:
-            timeout_s = max(0.0, until - monotonic()) if late else None
-            _, left = await asyncio.wait(left, timeout=timeout_s)
-        except asyncio.CancelledError as error:
-            until = monotonic() + LEAVE_S if cut is None else until
-            cut, left = error, {task for task in left if not task.done()}
-            for task in left:
-                task.cancel()
-        if monotonic() >= until:
-            leave(left & late)
-            left -= late
-    if cut is not None:
-        raise cut
-
-
 def _is_step(item: object) -> bool:
     while isinstance(item, ChildStep):
         item = item.seen
     return not isinstance(item, (*LIVE, ToolProgress))
-
-
-def _answers(inbox: Inbox) -> list[Answering]:
-    """Remove all items from an inbox, and return the answers among them."""
-    items = [inbox.get_nowait() for _ in range(inbox.qsize())]
-    return [item for item in items if isinstance(item, Answering)]

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from graphloop import Agent
-from graphloop.driver import cancellation, in_flight
+from graphloop.driver import cancellation
 from graphloop.events import Cancelled, Event
 from graphloop.stores.memory import MemoryStore
 from tests.agent_tree import Ledger, Plans, batch, tree
@@ -108,7 +108,7 @@ async def test_a_caller_who_cancels_again_waits_no_longer(
 ) -> None:
     """Whoever presses Ctrl-C twice means it; what was begun is given up, not left to run."""
     monkeypatch.setattr(cancellation, "GRACE_S", EVER_S)
-    monkeypatch.setattr(in_flight, "LEAVE_S", EVER_S)
+    monkeypatch.setattr(cancellation, "LEAVE_S", EVER_S)
 
     agent, store = world(BELOW[below])
     running = asyncio.create_task(agent.generate("go"))
