@@ -313,7 +313,9 @@ class RunStream(Generic[OutputT_co, S]):
             if not isinstance(error, Exception):  # `result` raises an `Exception`.
                 raise
         finally:
-            self._let_go()
+            self._driven = False
+            if self._rests is not None:
+                self._let_go()
 
     async def _break_off(self, error: BaseException, *, iterated: bool) -> None:
         """End the stream with an error, unless a cancelled caller can continue the iterated run."""

@@ -96,7 +96,8 @@ class RunView(Generic[S]):
         self._view = PartView(graph, found)
         self._objects = objects
         # A run that is resumed during a reply gives deltas before its first step.
-        self._talks = found is not None and self._view.shows_deltas(found)
+        self._run = found
+        self._talks: bool | None = None
         self.is_plain = False
 
     def resumed(self, run: Run[S]) -> Sequence[Part]:
@@ -106,17 +107,20 @@ class RunView(Generic[S]):
     def see(self, seen: Step[S] | Live | ToolProgress | ChildSeen) -> Sequence[Part]:
         """Return the parts for a step, a delta of the run's own model, a report, or a child."""
         view = self._view
-        parts: Sequence[Part] = ()
         if isinstance(seen, Step):
-            self._talks = view.shows_deltas(seen.run)
+            self._run, self._talks, self.is_plain = seen.run, None, False
             parts = view.see(seen)
-            self.is_plain = self._talks and self._objects is None and not view.withholds
-        elif isinstance(seen, ToolProgress) or (self._talks and isinstance(seen, LIVE)):
+        elif isinstance(seen, LIVE):
+            if self._talks is None:
+                self._talks = self._run is not None and view.shows_deltas(self._run)
+                self.is_plain = self._talks and self._objects is None and not view.withholds
+            parts = view.live(seen) if self._talks else ()
+        elif isinstance(seen, ToolProgress):
             parts = view.live(seen)
-        elif not isinstance(seen, LIVE):
+        else:
             return [*view.see_child(seen.key, seen.agent, seen.graph, seen.seen)]
         if self._objects is not None:
-            parts = [one for part in parts for one in (part, *self._objects.see(part))]
+            return [one for part in parts for one in (part, *self._objects.see(part))]
         return parts
 
 
