@@ -281,7 +281,9 @@ class AsyncDriver(Generic[S]):
                 first = [event for event in first if not isinstance(event, Started)]
         said, recorder.asides = recorder.asides, []
         is_over = recorder.run is not None and recorder.run.node == "END"
-        heard = recorder.heard = [] if is_over else [*first_events(first, said)]
+        heard = recorder.heard = (
+            [] if is_over else [*(first_events(first, said) if said else first)]
+        )
         if resumed and not (heard or self._in_flight.todo or (self._abort and not is_over)):
             await recorder.refuse_outrun()
         elif resumed:

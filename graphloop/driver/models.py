@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from math import isfinite
 from typing import Any, Final, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
@@ -42,6 +43,10 @@ NO_CHECKS: Final[tuple[CallCheck, ...]] = ()
 
 NOTHING_YET: Final = Reply(AssistantMessage(()), FinishReason.OTHER)
 """A placeholder for the reply of a call whose server has not reported any usage yet."""
+
+
+LIMITS: Final[WeakKeyDictionary[NodeGraph[Any], list[tuple[bool, str]]]] = WeakKeyDictionary()
+"""The limits of each graph that has run (`_limits`): they are a fact of the graph."""
 
 
 class Models(Struct, Generic[S], eq=False):
@@ -238,23 +243,37 @@ def unseen_costs(graph: NodeGraph[S], run: Run[S]) -> tuple[str, ...]:
     """
     spent, limit = run.spent, run.setup.budget
     unpriced, untold = spent.unpriced_calls, spent.unreported_calls
+    if not (unpriced or untold):
+        return ()
     bounds: list[str] = []
     if unpriced and limit.usd is not None:
         bounds.append(f"budget(usd={limit.usd:g})")
     if untold and limit.tokens is not None:
         bounds.append(f"budget(tokens={limit.tokens})")
-    for node in graph.nodes.values() if unpriced or untold else ():
-        if isinstance(node, StopCheck):
-            for part in [part for one in node.conditions for part in parts_of(one)]:
-                if unpriced and isinstance(part, CostExceeds):
-                    bounds.append(f"stop.cost_exceeds({part.usd_max:g})")
-                elif untold and isinstance(part, TotalTokensExceed):
-                    bounds.append(f"stop.total_tokens_exceed({part.tokens_max})")
-        elif untold and isinstance(node, PrepareStep) and node.compaction is not None:
-            bounds.append(f"Compaction(context_window={node.compaction.context_window})")
+    bounds += [text for of_money, text in _limits(graph) if (unpriced if of_money else untold)]
+    if not bounds:
+        return ()
     why = "a server told no usage" if untold else "a price is not known"
     fix = "bound the run by steps or seconds" if untold else "give `prices=` or `price=`"
     if not limit.refuse_uncounted:
         fix += ", or end such a run by budget(refuse_uncounted=True)"
     said = f"cannot count all model calls: {why}. Fix: {fix}"
     return tuple([f"{bound} {said}" for bound in bounds])
+
+
+def _limits(graph: NodeGraph[Any]) -> list[tuple[bool, str]]:
+    """Return the limits of a graph's nodes: whether a limit is one of money, and its text."""
+    found = LIMITS.get(graph)
+    if found is None:
+        found = LIMITS[graph] = []
+        for node in graph.nodes.values():
+            if isinstance(node, StopCheck):
+                for part in [part for one in node.conditions for part in parts_of(one)]:
+                    if isinstance(part, CostExceeds):
+                        found.append((True, f"stop.cost_exceeds({part.usd_max:g})"))
+                    elif isinstance(part, TotalTokensExceed):
+                        found.append((False, f"stop.total_tokens_exceed({part.tokens_max})"))
+            elif isinstance(node, PrepareStep) and node.compaction is not None:
+                window = node.compaction.context_window
+                found.append((False, f"Compaction(context_window={window})"))
+    return found
