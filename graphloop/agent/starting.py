@@ -117,6 +117,7 @@ def start_run(
             on_step_finish=None if listener is None else terms.world.step_listener(deps),
             warnings=warnings,
             final=terms.final,
+            limits=terms.limits,
             opening=messages[bool(said) :],
         )
 
@@ -216,6 +217,7 @@ def resume_run(
             on_step_finish=None if listener is None else terms.world.step_listener(deps),
             children=below,
             final=terms.final,
+            limits=terms.limits,
             opening=opening,
         )
 

@@ -247,7 +247,7 @@ class RunStream(Generic[OutputT_co, S]):
                 try:
                     delta = await self._talk()
                 except BaseException as error:
-                    await self._break_off(error)
+                    await self._break_off(error, iterated=False)
                     raise
                 finally:
                     self._driven = False
@@ -313,9 +313,7 @@ class RunStream(Generic[OutputT_co, S]):
             if not isinstance(error, Exception):  # `result` raises an `Exception`.
                 raise
         finally:
-            self._driven = False
-            if self._rests is not None:
-                self._let_go()
+            self._let_go()
 
     async def _break_off(self, error: BaseException, *, iterated: bool) -> None:
         """End the stream with an error, unless a cancelled caller can continue the iterated run."""
@@ -335,8 +333,7 @@ class RunStream(Generic[OutputT_co, S]):
         self.found, self._reported = opened.driver.run, opened.reported
         for tell in self._asides:
             tell(opened.driver)
-        if opened.warnings:
-            self._warn(*opened.warnings)
+        self._warn(*opened.warnings)
         if not self._keep:
             return opened
         objects = None if opened.final is None else opened.final.view()
@@ -350,7 +347,7 @@ class RunStream(Generic[OutputT_co, S]):
         uncounted = (run.spent.unpriced_calls > 0, run.spent.unreported_calls > 0)
         if self._uncounted != uncounted:
             self._uncounted = uncounted
-            self._warn(*unseen_costs(opened.graph, run))
+            self._warn(*unseen_costs(opened.limits, run))
         if (listener := opened.on_step_finish) is not None:
             reported, self._reported = self._reported, len(run.record.steps)
             for result in run.record.steps[reported:]:

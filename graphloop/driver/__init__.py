@@ -10,7 +10,7 @@ from ..questions import Pending, pending_of
 from .cancellation import cancelled_inside
 from .children import child_unwanted
 from .driver import AsyncDriver
-from .models import unseen_costs
+from .models import CountedLimit, counted_limits, unseen_costs
 from .observers import Observer, Observers, Resting, RunLog, Surrounding, logged, observers_of
 from .performer import failed
 from .ports import (
@@ -36,6 +36,7 @@ __all__ = [
     "Callback",
     "ChildRun",
     "ChildStep",
+    "CountedLimit",
     "DriverState",
     "LeftOpen",
     "Observer",
@@ -52,6 +53,7 @@ __all__ = [
     "Surrounding",
     "cancelled_inside",
     "child_unwanted",
+    "counted_limits",
     "failed",
     "logged",
     "observers_of",

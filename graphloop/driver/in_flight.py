@@ -167,9 +167,10 @@ class InFlight(Struct, Generic[S], eq=False):
             CancelledError: the caller was cancelled, even if a tool suppressed the cancellation.
         """
         is_late = monotonic() - self.shared_at > SHARE_S
-        heard = None if is_late or self.todo else self._delivered()
-        if heard is not None:
-            return heard
+        ready = None if is_late or self.todo else self._delivered()
+        if ready is not None:
+            return ready
+        heard: Item | None = None
         self._scope.run, self.talk = run, None
         try:
             with self._scope:
@@ -194,7 +195,7 @@ class InFlight(Struct, Generic[S], eq=False):
                 raise cancelled_inside(error) from error
             self._unheard += [heard] if isinstance(heard, Answering) else []
             raise
-        return None if type(heard) is Parked else heard
+        return None if isinstance(heard, Parked) else heard
 
     async def delta(self) -> Live | None:
         """Return the next delta of a model that talks alone; None if `next` has to say what comes.
@@ -315,7 +316,7 @@ class InFlight(Struct, Generic[S], eq=False):
             await inbox.arrival()
         return None
 
-    def _delivered(self) -> Item | None:
+    def _delivered(self) -> Live | ToolProgress | ChildStep | Answering | None:
         """Return the next item that a task has delivered; None if there is none yet."""
         while self._tasks and self._inbox is not None and self._inbox.items:
             item = self._inbox.items.popleft()

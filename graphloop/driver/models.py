@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from math import isfinite
-from typing import Any, Final, Generic, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -33,9 +32,12 @@ from .cancellation import cancelled_inside
 from .performer import Performer
 from .ports import Ports
 
-__all__ = ["ModelCallInFlight", "Models", "unseen_costs"]
+__all__ = ["CountedLimit", "ModelCallInFlight", "Models", "counted_limits", "unseen_costs"]
 
 S = TypeVar("S")
+
+CountedLimit: TypeAlias = tuple[bool, str]
+"""A limit of a node: whether it is one on costs (else on tokens), and its text."""
 
 UNWANTED: Final = Failure("Unwanted", "the reply was not needed any more")
 
@@ -43,10 +45,6 @@ NO_CHECKS: Final[tuple[CallCheck, ...]] = ()
 
 NOTHING_YET: Final = Reply(AssistantMessage(()), FinishReason.OTHER)
 """A placeholder for the reply of a call whose server has not reported any usage yet."""
-
-
-LIMITS: Final[WeakKeyDictionary[NodeGraph[Any], list[tuple[bool, str]]]] = WeakKeyDictionary()
-"""The limits of each graph that has run (`_limits`): they are a fact of the graph."""
 
 
 class Models(Struct, Generic[S], eq=False):
@@ -235,11 +233,11 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
         return Spent() if reply is None else Spent.on(reply.usage, self.models.price(reply))
 
 
-def unseen_costs(graph: NodeGraph[S], run: Run[S]) -> tuple[str, ...]:
+def unseen_costs(limits: Iterable[CountedLimit], run: Run[S]) -> tuple[str, ...]:
     """Return a warning for each cost or token limit that cannot count all model calls of a run.
 
     A cost limit cannot count calls without a known price. A token limit cannot count calls without
-    reported usage.
+    reported usage. `limits` are those of the run's graph (`counted_limits`).
     """
     spent, limit = run.spent, run.setup.budget
     unpriced, untold = spent.unpriced_calls, spent.unreported_calls
@@ -250,7 +248,7 @@ def unseen_costs(graph: NodeGraph[S], run: Run[S]) -> tuple[str, ...]:
         bounds.append(f"budget(usd={limit.usd:g})")
     if untold and limit.tokens is not None:
         bounds.append(f"budget(tokens={limit.tokens})")
-    bounds += [text for of_money, text in _limits(graph) if (unpriced if of_money else untold)]
+    bounds += [text for is_cost, text in limits if (unpriced if is_cost else untold)]
     if not bounds:
         return ()
     why = "a server told no usage" if untold else "a price is not known"
@@ -261,19 +259,17 @@ def unseen_costs(graph: NodeGraph[S], run: Run[S]) -> tuple[str, ...]:
     return tuple([f"{bound} {said}" for bound in bounds])
 
 
-def _limits(graph: NodeGraph[Any]) -> list[tuple[bool, str]]:
-    """Return the limits of a graph's nodes: whether a limit is one of money, and its text."""
-    found = LIMITS.get(graph)
-    if found is None:
-        found = LIMITS[graph] = []
-        for node in graph.nodes.values():
-            if isinstance(node, StopCheck):
-                for part in [part for one in node.conditions for part in parts_of(one)]:
-                    if isinstance(part, CostExceeds):
-                        found.append((True, f"stop.cost_exceeds({part.usd_max:g})"))
-                    elif isinstance(part, TotalTokensExceed):
-                        found.append((False, f"stop.total_tokens_exceed({part.tokens_max})"))
-            elif isinstance(node, PrepareStep) and node.compaction is not None:
-                window = node.compaction.context_window
-                found.append((False, f"Compaction(context_window={window})"))
-    return found
+def counted_limits(graph: NodeGraph[Any]) -> tuple[CountedLimit, ...]:
+    """Return the limits of a graph's nodes on costs and tokens."""
+    found: list[CountedLimit] = []
+    for node in graph.nodes.values():
+        if isinstance(node, StopCheck):
+            for part in [part for one in node.conditions for part in parts_of(one)]:
+                if isinstance(part, CostExceeds):
+                    found.append((True, f"stop.cost_exceeds({part.usd_max:g})"))
+                elif isinstance(part, TotalTokensExceed):
+                    found.append((False, f"stop.total_tokens_exceed({part.tokens_max})"))
+        elif isinstance(node, PrepareStep) and node.compaction is not None:
+            window = node.compaction.context_window
+            found.append((False, f"Compaction(context_window={window})"))
+    return tuple(found)
