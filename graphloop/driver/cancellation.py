@@ -137,14 +137,14 @@ class CancelScope:
         Raises:
             CancelledError: the caller was cancelled, but the awaited code suppressed the error.
         """
-        waiter, interrupted, self._waiter = self._waiter, self._interrupted, None
+        waiter, self._waiter = self._waiter, None
         if self._timer is not None:
             self._timer.end()
-        others = 0 if waiter is None else waiter.cancelling() - self._before
-        if interrupted is None:
-            if others > 0 and kind is None:
+        if (interrupted := self._interrupted) is None:
+            if kind is None and waiter is not None and waiter.cancelling() > self._before:
                 raise CancelledError
             return False
+        others = 0 if waiter is None else waiter.cancelling() - self._before
         self._interrupted = None
         interrupted.uncancel()
         self._top._interrupts = max(0, self._top._interrupts - (interrupted is self._top._task))

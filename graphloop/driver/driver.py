@@ -38,7 +38,7 @@ from .in_flight import SEEN, InFlight, ObservedPerformer
 from .models import ModelCallInFlight, Models
 from .performer import Performer
 from .ports import ChildRun, ChildStep, DriverState, Ports, Resumption, Seen, Shown
-from .recorder import Recorder, first_events
+from .recorder import HOLDABLE, Recorder, first_events
 
 __all__ = ["AsyncDriver", "ChildStep", "DriverState", "Seen"]
 
@@ -305,7 +305,10 @@ class AsyncDriver(Generic[S]):
         recorder, run = self._recorder, self._recorder.latest
         if run is None:
             return recorder.heard.pop(0) if recorder.heard else None
-        if recorder.held and (self._is_stopped or not recorder.may_hold(run)):
+        if recorder.held and (
+            type(recorder.held[-1].event) not in HOLDABLE
+            or (self._is_stopped or run.node == "END" or run.turn.abandoned)
+        ):
             return None
         if recorder.heard or (recorder.asides and not self._is_stopped):
             return recorder.pop(run)

@@ -43,6 +43,9 @@ UNWANTED: Final = Failure("Unwanted", "the reply was not needed any more")
 
 NO_CHECKS: Final[tuple[CallCheck, ...]] = ()
 
+VOIDING: Final = frozenset({Restarted, Waiting})
+"""Items that say that the model starts over or has not started: what came before is void."""
+
 NOTHING_YET: Final = Reply(AssistantMessage(()), FinishReason.OTHER)
 """A placeholder for the reply of a call whose server has not reported any usage yet."""
 
@@ -151,7 +154,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
     reported: Reply | None = NOTHING_YET
     stream: AsyncGenerator[StreamItem, None] | None = None
     _answer: ModelReplied | EffectFailed | None = None
-    _content_seen: bool = False
+    _other_seen: bool = False
 
     async def __anext__(self) -> Live | ModelReplied | EffectFailed:
         """Return the next delta or, as the last item, the event that answers the call."""
@@ -182,7 +185,6 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
             BadReply: the item is none of these.
         """
         if type(item) is TextDelta:
-            self._content_seen = True
             self.said.append(item.text)
             return item
         if isinstance(item, Reply):
@@ -195,8 +197,8 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
             self._answer = ModelReplied(ports.clock(), asked.id, item, cost_usd, checks)
             return None
         if isinstance(item, LIVE):
-            self._content_seen = not isinstance(item, Restarted | Waiting)
-            if not self._content_seen:
+            self._other_seen = type(item) not in VOIDING
+            if not self._other_seen:
                 self.said.clear()
             return item
         label = self.effect.model
@@ -216,10 +218,11 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
         if not isinstance(error, Exception):
             raise error
         used = self.reported is not None and self.reported.usage != NOTHING_YET.usage
-        if not (used or self._content_seen):
+        content_seen = self._other_seen or bool(self.said)
+        if not (used or content_seen):
             self.reported = None
         failed = self.models.performer.fail(self.effect, error)
-        self._answer = evolve(failed, spent=self.spent, content_seen=self._content_seen)
+        self._answer = evolve(failed, spent=self.spent, content_seen=content_seen)
 
     async def aclose(self) -> None:
         """Close the stream of the reply and its connection."""

@@ -46,7 +46,7 @@ from .cancellation import CancelScope, cancelled_inside, journaled
 from .models import Models
 from .ports import Ports
 
-__all__ = ["RELEASED_AS", "Recorder", "first_events", "not_before"]
+__all__ = ["HOLDABLE", "RELEASED_AS", "Recorder", "first_events", "not_before"]
 
 S = TypeVar("S")
 
@@ -144,11 +144,6 @@ class Recorder(Generic[S]):
         if run is None:
             raise IllegalEvent("a driver starts with Started, or resumes a run")
         return run
-
-    def may_hold(self, run: Run[S]) -> bool:
-        """Whether an event may follow the held ones before they are journaled."""
-        is_open = run.node != "END" and not run.turn.abandoned
-        return is_open and type(self.held[-1].event) in HOLDABLE
 
     def pop(self, run: Run[S]) -> Event:
         """Remove and return the next known event, dated no earlier than the run's last event."""
