@@ -309,12 +309,10 @@ class InFlight(Struct, Generic[S], eq=False):
         for effect in todo:
             task = asyncio.create_task(self._work(effect, run, inbox), name=_name(effect))
             self._add(effect, task)
-        while self._tasks:
-            if (item := self._delivered()) is not None:
-                return item
+        while (item := self._delivered()) is None and self._tasks:
             wanted.set()
             await inbox.arrival()
-        return None
+        return item
 
     def _delivered(self) -> Live | ToolProgress | ChildStep | Answering | None:
         """Return the next item that a task has delivered; None if there is none yet."""
