@@ -304,10 +304,9 @@ class RunStream(Generic[OutputT_co, S]):
                     await self._step(opened, seen)
                 if len(self._parts) > known:
                     return
-            if opened.ports.attended and opened.waits:
-                self._waits = True
-                return
-            await self._end()
+            self._waits = opened.ports.attended and opened.waits
+            if not self._waits:
+                await self._end()
         except BaseException as error:
             await self._break_off(error, iterated=iterated)
             if not isinstance(error, Exception):  # `result` raises an `Exception`.
@@ -317,12 +316,11 @@ class RunStream(Generic[OutputT_co, S]):
 
     async def _break_off(self, error: BaseException, *, iterated: bool) -> None:
         """End the stream with an error, unless a cancelled caller can continue the iterated run."""
-        failed, run = isinstance(error, Exception), self._opened
-        cancelled = isinstance(error, asyncio.CancelledError)
+        run, cancelled = self._opened, isinstance(error, asyncio.CancelledError)
         self.cut = iterated and cancelled and run is not None and run.has_taken(self._say)
         if self.cut:
             return
-        if run is not None and (failed or cancelled):
+        if run is not None and (cancelled or isinstance(error, Exception)):
             await run.seen.aclose()  # Otherwise the driver would keep its lease.
         self._fail(error if isinstance(error, Exception) else RunFailed(LEFT))
         await self._end()
@@ -333,7 +331,8 @@ class RunStream(Generic[OutputT_co, S]):
         self.found, self._reported = opened.driver.run, opened.reported
         for tell in self._asides:
             tell(opened.driver)
-        self._warn(*opened.warnings)
+        if opened.warnings:
+            self._warn(*opened.warnings)
         if not self._keep:
             return opened
         objects = None if opened.final is None else opened.final.view()
@@ -347,7 +346,8 @@ class RunStream(Generic[OutputT_co, S]):
         uncounted = (run.spent.unpriced_calls > 0, run.spent.unreported_calls > 0)
         if self._uncounted != uncounted:
             self._uncounted = uncounted
-            self._warn(*unseen_costs(opened.limits, run))
+            if unseen := unseen_costs(opened.limits, run):
+                self._warn(*unseen)
         if (listener := opened.on_step_finish) is not None:
             reported, self._reported = self._reported, len(run.record.steps)
             for result in run.record.steps[reported:]:

@@ -38,7 +38,7 @@ from .models import ModelCallInFlight
 from .performer import Performed, Performer
 from .ports import ChildStep, LeftOpen, Parked
 
-__all__ = ["SEEN", "InFlight", "Item", "ObservedPerformer", "Source"]
+__all__ = ["SEEN", "Arrivals", "InFlight", "Item", "ObservedPerformer", "Source"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -70,7 +70,7 @@ WATCHED: Final = (CallModel, StartRun)
 
 
 @final
-class Inbox:
+class Arrivals:
     """The items that tasks have delivered and the driver has not read; a lean `asyncio.Queue`."""
 
     __slots__ = ("_wakes", "items")
@@ -140,7 +140,7 @@ class InFlight(Struct, Generic[S], eq=False):
     shared_at: float = 0.0
     _tasks: dict[int, asyncio.Task[None]] = {}
     # Most runs never need these two, which take two kilobytes.
-    _inbox: Inbox | None = None
+    _inbox: Arrivals | None = None
     _wanted: asyncio.Event | None = None
     _closing: bool = False
     _noted: tuple[int, ...] = ()
@@ -148,7 +148,7 @@ class InFlight(Struct, Generic[S], eq=False):
 
     def hear(self, report: ToolProgress) -> bool:
         """Take the report of a running tool, unless the driver is too far behind."""
-        inbox = self._inbox = self._inbox or Inbox()
+        inbox = self._inbox = self._inbox or Arrivals()
         is_room = len(inbox.items) < INBOX_MAX
         if is_room:
             inbox.put(report)
@@ -180,12 +180,7 @@ class InFlight(Struct, Generic[S], eq=False):
                 if (effect := self._lone(run)) is not None:
                     heard = await self._performer.perform(effect, run)
                 elif (source := self.source) is not None:
-                    item = await source.__anext__()
-                    if not isinstance(item, SEEN):
-                        await self._end_of(source, item)
-                    elif type(source) is ModelCallInFlight:
-                        self.talk = source
-                    heard = item  # Not before: an abort while the source closes voids the answer.
+                    heard = await self._next_of_source(source)
                 else:
                     heard = await self._next_of_tasks(run)
         except LeftOpen:
@@ -286,16 +281,25 @@ class InFlight(Struct, Generic[S], eq=False):
             unheard += [item] if isinstance(item, Answering) and item.effect in tasks else []
         return unheard
 
-    async def _end_of(self, source: Source, answer: Answering | Parked) -> None:
-        """Close the source of the only effect in flight, after its answer has arrived.
+    async def _next_of_source(self, source: Source) -> Item:
+        """Return the next item of the only effect in flight; close the source after its answer.
 
-        If this task is cancelled while the source closes, `close` returns the answer.
+        Deltas that no stream shows are skipped. If this task is cancelled while the source closes,
+        `close` returns the answer; if the driver interrupts it, the answer is void.
         """
+        item = await source.__anext__()
+        is_shown = self._stoppable
+        while not is_shown and isinstance(item, LIVE):
+            item, is_shown = await source.__anext__(), monotonic() - self.shared_at > SHARE_S
+        if isinstance(item, SEEN):
+            self.talk = source if isinstance(source, ModelCallInFlight) else None
+            return item
         self.source = None
-        kept = [answer] if isinstance(answer, Answering) else []
+        kept = [item] if isinstance(item, Answering) else []
         self._unheard += kept
         await source.aclose()
         del self._unheard[len(self._unheard) - len(kept) :]
+        return item
 
     async def _next_of_tasks(self, run: Run[S]) -> Item | None:
         """Start a task for each effect in `todo`; return the first item that any task delivers."""
@@ -304,7 +308,7 @@ class InFlight(Struct, Generic[S], eq=False):
             return None
         if self._scope.is_interrupted:
             await asyncio.sleep(0)  # Raises here if a lone function has aborted its own run.
-        inbox = self._inbox = self._inbox or Inbox()
+        inbox = self._inbox = self._inbox or Arrivals()
         wanted = self._wanted = self._wanted or asyncio.Event()
         for effect in todo:
             task = asyncio.create_task(self._work(effect, run, inbox), name=_name(effect))
@@ -329,7 +333,7 @@ class InFlight(Struct, Generic[S], eq=False):
 
     def _start_alone(self, effect: Performed, run: Run[S]) -> None:
         """Start a task that calls a user's function; return at the first await of the function."""
-        inbox = self._inbox = self._inbox or Inbox()
+        inbox = self._inbox = self._inbox or Arrivals()
         task = started_task(self._work(effect, run, inbox), _name(effect))
         if inbox.items:
             self._tasks[effect.id] = task  # The function has returned without an await.
@@ -342,7 +346,7 @@ class InFlight(Struct, Generic[S], eq=False):
             LISTENERS.add(task)
         IN_FLIGHT.add(task)
 
-    async def _work(self, effect: Effect, run: Run[S], inbox: Inbox) -> None:
+    async def _work(self, effect: Effect, run: Run[S], inbox: Arrivals) -> None:
         try:
             if isinstance(effect, WATCHED):
                 await self._watch(self._listen(effect), inbox)
@@ -361,7 +365,7 @@ class InFlight(Struct, Generic[S], eq=False):
         finally:
             IN_FLIGHT.discard(asyncio.current_task())  # A callback of the task would cost more.
 
-    async def _watch(self, source: Source, inbox: Inbox) -> None:
+    async def _watch(self, source: Source, inbox: Arrivals) -> None:
         """Put the items of a source into the inbox, up to its answer.
 
         A source waits after a child's step, or while the inbox is full, until the driver has read

@@ -9,9 +9,12 @@ from typing import final
 import pytest
 
 from graphloop import Agent, EndReason, RunStream
+from graphloop.driver import in_flight
 from graphloop.errors import RunFailed
 from graphloop.parts import ErrorPart, Finish, Part
 from graphloop.providers.base import Delta, ReasoningDelta, TextDelta
+from graphloop.providers.script import Entry
+from graphloop.testing import ScriptedModel
 from graphloop.values import ModelRequest, Reply, UserMessage
 from tests.strategies import reply
 
@@ -160,6 +163,26 @@ async def test_a_reader_may_change_its_task_between_two_deltas() -> None:
     assert ["one", "two"] == texts(seen)
     assert EndReason.ABORTED is result.end_reason
     assert "onetwo" == result.partial_text
+
+
+async def test_other_tasks_have_their_turn_beside_deltas_that_no_stream_shows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A model may talk for long without waiting, also to a caller who waits for the result."""
+    monkeypatch.setattr(in_flight, "SHARE_S", -1.0)  # As if every delta had taken long.
+    ticks, loop = 0, asyncio.get_running_loop()
+
+    def tick() -> None:
+        nonlocal ticks
+        ticks += 1
+        loop.call_soon(tick)
+
+    loop.call_soon(tick)
+    words: Entry = {"text": "a b c d e", "deltas": ["a ", "b ", "c ", "d ", "e"]}
+    result = await Agent(ScriptedModel([words])).generate("go")
+
+    assert "a b c d e" == result.text
+    assert ticks >= 3
 
 
 async def _rest(parts: AsyncIterator[Part]) -> list[Part]:
