@@ -10,7 +10,7 @@ import pytest
 
 from graphloop import Agent, EndReason, RunResult, Tool, ToolError
 from graphloop.driver import cancellation
-from graphloop.driver.cancellation import CancelScope
+from graphloop.driver.cancellation import CancelScope, journaled
 from graphloop.driver.children import ChildDriver, ChildRuns, child_ended
 from graphloop.driver.driver import AsyncDriver
 from graphloop.driver.in_flight import Item
@@ -22,7 +22,6 @@ from graphloop.driver.ports import (
     Ports,
     Resumption,
 )
-from graphloop.driver.recorder import journaled
 from graphloop.effects import StartRun
 from graphloop.errors import StoreError
 from graphloop.events import Cancelled, ChildEnded, EffectFailed, Event, Failure, Started
