@@ -12,6 +12,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Mapping
 from dataclasses import fields
+from inspect import currentframe
 from pathlib import Path
 from types import CodeType, FrameType, MappingProxyType
 
@@ -70,11 +71,12 @@ async def test_a_tool_is_few_frames_below_the_driver_s_loop() -> None:
     @tool
     async def look(x: int) -> str:
         """Note the frames between the loop and this call."""
-        frame = sys._getframe(1)
-        while frame.f_code.co_name != "_drive":
+        here = currentframe()
+        frame = None if here is None else here.f_back
+        while frame is not None and frame.f_code.co_name != "_drive":
             between.append(frame.f_code.co_name)
-            assert frame.f_back is not None, "the loop is above"
             frame = frame.f_back
+        assert frame is not None, "the loop is above"
         return f"{x}"
 
     calls = [{"name": "look", "arguments": {"x": 1}}]
