@@ -1,9 +1,9 @@
 """The driver: performs a run's effects, and steps the run with the events that answer them.
 
     until the run ends, parks or is left:
-        if no event is known:                     an event needs no wait for an effect
+        if no event comes before the effects in `todo`:
             journal the held events, and yield their steps
-            start the effects in `todo`, yield what they show, and wait for the next event
+            start the effects, yield what they show, and wait for the event that answers one
         step the run with the event, hold the step, and add its effects to `todo`
 
 A step is held if the next event is known at once: one append journals both
@@ -85,7 +85,7 @@ class AsyncDriver(Generic[S]):
         performer.hear = self._in_flight.hear if ports.stoppable else None
         self._ends_after_turn = self._was_left = self._is_stopped = self._todo_is_stale = False
         self._abort: Cancelled | None = None
-        self._shared_at, self._state = 0.0, DriverState.RUNNING
+        self._state = DriverState.RUNNING
 
     @property
     def run(self) -> Run[S] | None:
@@ -212,8 +212,7 @@ class AsyncDriver(Generic[S]):
             if recorder.is_torn:
                 await self._read_again()
             if not recorder.is_over:
-                if not self._shared_at:  # This driver has not driven the run, which rested.
-                    await self._take(Resumed(event.at))
+                await self._take(Resumed(event.at))  # The run rested: no time has been spent.
                 await self._take(await self._final(event, unless_busy=unless_busy))
                 await self._recorder.keep()
         return recorder.latest_started
