@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         stream_chat,
     )
     from .conversation import Compaction
-    from .driver import Pending
     from .errors import OutputInvalid, ToolError
     from .graph import END, Edges
     from .limits import ModelPrice, stop
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from .policy import Approval, Policy, allow, approve, ask, decline, deny
     from .proofs import check
     from .providers import Retries, Timeouts
+    from .questions import Pending
     from .run import EndReason
     from .spending import Budget, budget
     from .tools import Tool, ToolContext, tool
@@ -124,7 +124,7 @@ _HOMES = {
         "stream_chat",
     ),
     ".conversation": ("Compaction",),
-    ".driver": ("Pending",),
+    ".questions": ("Pending",),
     ".errors": (
         "OutputInvalid",
         "ToolError",

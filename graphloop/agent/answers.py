@@ -15,11 +15,12 @@ from msgspec import Struct, field
 from msgspec.json import Decoder, Encoder
 from msgspec.structs import replace
 
-from ..driver import Approver, LeftOpen, Pending, ask_key, bad_edit, capability_of, question_of
+from ..driver import Approver, LeftOpen
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError, StoreError, nearest
 from ..events import Decided, Event, ToolReturned
 from ..policy import AS_IT_WAS, Approval, Policy, Rule, may_ask, refuse_edit, verify
+from ..questions import Pending, ask_key, bad_edit, capability_of, question_of
 from ..run import Run
 from ..tools import Toolbox, ToolOutcome, outcome_of_error, outcome_of_value
 from ..values import ResultStatus, UserPart

@@ -16,10 +16,11 @@ from typing import Final, final
 from msgspec import Struct
 
 from ..conversation import open_calls, repaired
-from ..driver import Pending, Settler, bad_edit
+from ..driver import Settler
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError
 from ..policy import Approval, Capability, claimed, digest, issue, verify
+from ..questions import Pending, bad_edit
 from ..stores import Store, those_within
 from ..tools import Toolbox, ToolOutcome
 from ..values import (

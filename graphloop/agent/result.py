@@ -14,6 +14,7 @@ from typing_extensions import TypeVar
 from ..conversation import latest_answer
 from ..driver import (
     AsyncDriver,
+    CountedLimit,
     DriverState,
     Pending,
     Ports,
@@ -272,6 +273,7 @@ class RunHandle(Struct, Generic[S], frozen=True, eq=False):
         warnings: the warnings that are known before the run is driven.
         children: the child runs that existed before the resume, by run id.
         final: reads the final answer of an agent with an `output_type`.
+        limits: the limits of the graph's nodes on costs and tokens.
         opening: the conversation that the run began with, without the agent's instructions.
     """
 
@@ -285,6 +287,7 @@ class RunHandle(Struct, Generic[S], frozen=True, eq=False):
     warnings: tuple[str, ...] = ()
     children: Mapping[str, Run[Any]] = {}
     final: FinalAnswer | None = None
+    limits: tuple[CountedLimit, ...] = ()
     opening: tuple[Message, ...] = ()
 
     @property
@@ -327,7 +330,7 @@ class RunHandle(Struct, Generic[S], frozen=True, eq=False):
         reason = run.ending.reason if self.final and run.ended and run.ending else None
         lacking = f"there is no `output`: the run ended by `{reason}` before it had one"
         doubts = run.record.warnings if reason in ANSWERED else (lacking, *run.record.warnings)
-        return (*doubts, *unseen_costs(self.graph, run), *shortfalls(run), *of_children)
+        return (*doubts, *unseen_costs(self.limits, run), *shortfalls(run), *of_children)
 
     def ended(self, run: Run[S], warnings: Sequence[str]) -> RunResult[Any, S] | Exception:
         """Return the result of a run that ended or parked, or the exception of a failed run."""

@@ -21,11 +21,11 @@ from uuid import uuid4
 from typing_extensions import TypeVar
 
 from .. import stores
-from ..driver import Pending, unfit
 from ..errors import ConfigError, StoreError
 from ..events import Event
 from ..graph import NodeGraph
 from ..policy import Approval, decline, refuse_edit
+from ..questions import Pending, unfit
 from ..run import Run
 from ..stores import (
     Ask,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from os import urandom
 from typing import Any, Final, TypeVar, cast
-from uuid import uuid4
 
 from ..conversation import Repaired, repaired
 from ..driver import AsyncDriver
@@ -103,7 +103,7 @@ def start_run(
         )
         terms.check_start(state, kept=ports.kept)
         setup = evolve(terms.setup, attended=True) if attended else terms.setup
-        run_id = uuid4().hex if run_id is None else run_id
+        run_id = urandom(16).hex() if run_id is None else run_id
         started = Started(
             ports.clock(), run_id, terms.graph.name, messages, setup, state, chat=terms.chat
         )
@@ -117,6 +117,7 @@ def start_run(
             on_step_finish=None if listener is None else terms.world.step_listener(deps),
             warnings=warnings,
             final=terms.final,
+            limits=terms.limits,
             opening=messages[bool(said) :],
         )
 
@@ -145,7 +146,7 @@ async def first_event(
     if messages and callable(terms.options.instructions):
         messages, _ = await _instructed(terms, messages, question.get("deps"))
     terms.check_start(None, kept=True)
-    run_id = question.get("run_id") or uuid4().hex
+    run_id = question.get("run_id") or urandom(16).hex()
     return Started(
         terms.clock(), run_id, terms.graph.name, messages, terms.setup, None, chat=terms.chat
     )
@@ -216,6 +217,7 @@ def resume_run(
             on_step_finish=None if listener is None else terms.world.step_listener(deps),
             children=below,
             final=terms.final,
+            limits=terms.limits,
             opening=opening,
         )
 

@@ -6,20 +6,19 @@ The first read starts the run, and each further read drives it. All readers get 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import replace
-from typing import Final, Generic, final
+from typing import Generic, final
 
-from ..driver import AsyncDriver, ChildStep, Shown, unseen_costs
+from ..driver import AsyncDriver, unseen_costs
 from ..errors import ConfigError, RunFailed
 from ..events import Steered
 from ..graph import NodeGraph
 from ..outcomes import FollowUp
-from ..parts import ErrorPart, Finish, ObjectDelta, ObjectView, Part, PartView, Warned
-from ..providers import TextDelta
+from ..parts import ErrorPart, Finish, ObjectDelta, Part, RunView, Warned
+from ..providers import Live, TextDelta
 from ..run import EndReason, Run
 from ..step import Step
-from ..tools import ToolProgress
 from ..values import UserMessage, evolve
 from .hooks import inform
 from .inputs import PromptInput, asked_message
@@ -28,9 +27,6 @@ from .result import RESTING, OutputT_co, RunHandle, RunResult, S, log_warnings
 __all__ = ["RunStream"]
 
 LEFT = "the stream was left before the run ended; a run with a store can be resumed by its id"
-
-NO_READER: Final = asyncio.Event()
-"""Stands in for the event of readers that wait while another reader drives."""
 
 
 @final
@@ -64,11 +60,11 @@ class RunStream(Generic[OutputT_co, S]):
         self._parts: list[Part] = []
         self.found: Run[S] | None = None
         self._opened: RunHandle[S] | None = None
-        self._view: PartView[S] | None = None
-        self._objects: ObjectView | None = None
-        self._rests = NO_READER
-        self._shows_text, self._reported, self._uncounted = False, 0, (False, False)
-        self._driven = self._over = self._closed = self._waits = self.cut = self._talking = False
+        self._view: RunView[S] | None = None
+        self._rests: asyncio.Event | None = None  # Other readers wait for it.
+        self._talk: Callable[[], Awaitable[Live | None]] | None = None
+        self._reported, self._uncounted = 0, (False, False)
+        self._driven = self._over = self._closed = self._waits = self.cut = False
         self._say: Steered | None = None
         self._asides: list[Callable[[AsyncDriver[S]], None]] = []
         self._warnings: list[str] = []
@@ -233,17 +229,38 @@ class RunStream(Generic[OutputT_co, S]):
                 await self._opened.seen.aclose()
             await self._end()
         finally:
-            self._driven, rests, self._rests = False, self._rests, NO_READER
-            rests.set()
+            self._let_go()
 
     async def _look(self) -> AsyncGenerator[Part, None]:
         at, parts = 0, self._parts
-        while at < len(parts) or not self._over:
-            if at == len(parts):
-                await self._pull(at)
-            else:
+        while True:
+            if at < len(parts):
                 yield parts[at]
                 at += 1
+            elif self._over:
+                return
+            elif self._talk is None or self._driven:
+                await self._pull(at)
+            else:
+                # The model's deltas come without a detour over the driver's generator.
+                self._driven = True
+                try:
+                    delta = await self._talk()
+                except BaseException as error:
+                    await self._break_off(error, iterated=False)
+                    raise
+                finally:
+                    self._driven = False
+                    if self._rests is not None:
+                        self._let_go()
+                if type(delta) is TextDelta:
+                    parts.append(delta)
+                    yield delta
+                    at += 1
+                elif delta is not None and self._view is not None:
+                    parts += self._view.see(delta)
+                else:
+                    self._talk = None
 
     async def _texts(self) -> AsyncGenerator[str, None]:
         async for part in self._look():
@@ -260,9 +277,14 @@ class RunStream(Generic[OutputT_co, S]):
             yield result.output
 
     async def _until_rest(self) -> None:
-        if self._rests is NO_READER:
-            self._rests = asyncio.Event()
-        await self._rests.wait()
+        rests = self._rests = self._rests or asyncio.Event()
+        await rests.wait()
+
+    def _let_go(self) -> None:
+        """Let another reader drive the run, and wake those that wait."""
+        self._driven, rests, self._rests = False, self._rests, None
+        if rests is not None:
+            rests.set()
 
     async def _pull(self, known: int, *, iterated: bool = False) -> None:
         """Drive the run until a new part follows the first `known`; or wait for another reader."""
@@ -272,35 +294,33 @@ class RunStream(Generic[OutputT_co, S]):
         self._driven = True
         try:
             opened = self._opened or await self._open()
+            view = self._view
             async for seen in opened.seen:
-                if self._shows_text and type(seen) is TextDelta:
-                    self._parts.append(seen)  # The common case of `_show_live`.
-                elif isinstance(seen, Step):
+                if view is not None:
+                    self._parts += view.see(seen)
+                    talks = view.is_plain and type(seen) is TextDelta and not iterated
+                    self._talk = opened.driver.delta if talks else None
+                if isinstance(seen, Step):
                     await self._step(opened, seen)
-                elif self._view is not None:
-                    self._show_live(self._view, seen)
                 if len(self._parts) > known:
                     return
-            if opened.ports.attended and opened.waits:
-                self._waits = True
-                return
-            await self._end()
+            self._waits = opened.ports.attended and opened.waits
+            if not self._waits:
+                await self._end()
         except BaseException as error:
             await self._break_off(error, iterated=iterated)
             if not isinstance(error, Exception):  # `result` raises an `Exception`.
                 raise
         finally:
-            self._driven, rests, self._rests = False, self._rests, NO_READER
-            rests.set()
+            self._let_go()
 
     async def _break_off(self, error: BaseException, *, iterated: bool) -> None:
         """End the stream with an error, unless a cancelled caller can continue the iterated run."""
-        failed, run = isinstance(error, Exception), self._opened
-        cancelled = isinstance(error, asyncio.CancelledError)
+        run, cancelled = self._opened, isinstance(error, asyncio.CancelledError)
         self.cut = iterated and cancelled and run is not None and run.has_taken(self._say)
         if self.cut:
             return
-        if run is not None and (failed or cancelled):
+        if run is not None and (cancelled or isinstance(error, Exception)):
             await run.seen.aclose()  # Otherwise the driver would keep its lease.
         self._fail(error if isinstance(error, Exception) else RunFailed(LEFT))
         await self._end()
@@ -315,43 +335,23 @@ class RunStream(Generic[OutputT_co, S]):
             self._warn(*opened.warnings)
         if not self._keep:
             return opened
-        view = self._view = PartView(opened.graph, self.found)
-        self._objects = None if opened.final is None else opened.final.view()
-        if self.found is not None:
-            # A run that is resumed during a reply gives deltas before its first step.
-            self._talking = view.shows_deltas(self.found)
-            self._parts += view.resumed(self.found)
+        objects = None if opened.final is None else opened.final.view()
+        self._view = RunView(opened.graph, self.found, objects)
+        self._parts += () if self.found is None else self._view.resumed(self.found)
         return opened
 
     async def _step(self, opened: RunHandle[S], seen: Step[S]) -> None:
-        """Add the parts of a step; call `on_step_finish` for each turn that the step has closed."""
+        """Warn of uncounted costs; call `on_step_finish` for each turn that the step has closed."""
         run = seen.run
-        if self._view is not None:
-            self._talking = self._view.shows_deltas(run)
-            self._show(self._view.see(seen))
-            self._shows_text = self._talking and not (self._objects or self._view.withholds)
         uncounted = (run.spent.unpriced_calls > 0, run.spent.unreported_calls > 0)
         if self._uncounted != uncounted:
             self._uncounted = uncounted
-            if unseen := unseen_costs(opened.graph, run):
+            if unseen := unseen_costs(opened.limits, run):
                 self._warn(*unseen)
         if (listener := opened.on_step_finish) is not None:
             reported, self._reported = self._reported, len(run.record.steps)
             for result in run.record.steps[reported:]:
                 self._warn(*await inform("on_step_finish", listener, result))
-
-    def _show_live(self, view: PartView[S], seen: Shown) -> None:
-        """Add a delta of the run's own model, a tool's report, or the parts of a child's step."""
-        if isinstance(seen, ChildStep):
-            self._parts += view.see_child(seen.key, seen.agent, seen.graph, seen.seen)
-        elif self._talking or isinstance(seen, ToolProgress):
-            self._show(view.live(seen))
-
-    def _show(self, parts: Sequence[Part]) -> None:
-        """Add parts of the run itself, each followed by its new partial values of the answer."""
-        if self._objects is not None:
-            parts = [one for part in parts for one in (part, *self._objects.see(part))]
-        self._parts += parts
 
     def _warn(self, *messages: str) -> None:
         log_warnings(self.run, messages)

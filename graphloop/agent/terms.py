@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar, final
 from weakref import WeakKeyDictionary
 
 from .. import stores
-from ..driver import Callback, Ports, logged, observers_of
+from ..driver import Callback, Ports, counted_limits, logged, observers_of
 from ..errors import ConfigError
 from ..events import ChatSoFar, Setup
 from ..graph import NodeGraph
@@ -205,7 +205,7 @@ class RunTerms(Generic[S]):
         self.reply_max = reply_max(self.setup, world)
         # Cached: an agent that is a sub-agent at many levels is computed once.
         self.bound = cache(partial(run_bound, graph, self.setup, world))
-        self.price = world.price()
+        self.price, self.limits = world.price(), counted_limits(graph)
         self._state_type = known_state_type(graph)
         self.recast: Callable[[Mapping[str, object]], RunTerms[S]] | None = None
         """Makes the terms of a call with options of its own; None if a call can have none."""

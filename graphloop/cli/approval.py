@@ -16,10 +16,11 @@ from threading import Thread
 from typing import Any, Final, TypeAlias
 
 from ..agent import Agent, RunOptions
-from ..driver import LeftOpen, Pending, unfit
+from ..driver import LeftOpen
 from ..effects import IN_WORDS
 from ..errors import ConfigError
 from ..policy import AS_IT_WAS, Approval
+from ..questions import Pending, unfit
 from .display import Display
 from .errors import tell_error
 from .options import ApproveMode

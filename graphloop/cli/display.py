@@ -24,7 +24,6 @@ from rich.text import Text
 
 from ..agent import FINAL_ANSWER, NOT_TAKEN, RunResult
 from ..conversation import latest_answer
-from ..driver import Pending
 from ..parts import (
     ErrorPart,
     Finish,
@@ -38,6 +37,7 @@ from ..parts import (
     Warned,
 )
 from ..providers import ProviderToolDelta, ReasoningDelta, TextDelta
+from ..questions import Pending
 from ..run import EndReason, Run
 from ..stores import Ask
 from ..tools import ToolProgress

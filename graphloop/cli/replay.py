@@ -24,7 +24,6 @@ from msgspec import to_builtins
 from pydantic_core import to_jsonable_python
 
 from ..agent import typed
-from ..driver import pending_of
 from ..effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
 from ..errors import GraphloopError
 from ..events import (
@@ -39,6 +38,7 @@ from ..events import (
     Started,
     ToolReturned,
 )
+from ..questions import pending_of
 from ..replay import JudgedCall, judged_steps
 from ..run import Run
 from ..stores import Codec

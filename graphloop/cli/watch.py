@@ -22,8 +22,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ..agent import Graph, typed
-from ..driver import RELEASED_AS, Pending, pending_of
+from ..driver import RELEASED_AS
 from ..errors import ConfigError
+from ..questions import Pending, pending_of
 from ..replay import replay
 from ..stores import Ask, Catalog, Store
 from .display import ask_text

@@ -6,18 +6,19 @@ knows stores and models only by their protocols.
 Start with the loop in `driver.py`.
 """
 
+from ..questions import Pending, pending_of
 from .cancellation import cancelled_inside
 from .children import child_unwanted
-from .driver import AsyncDriver, DriverState
-from .models import unseen_costs
-from .observers import Observer, Observers, Resting, Surrounding, observers_of
-from .pending import Pending, ask_key, bad_edit, capability_of, pending_of, question_of, unfit
+from .driver import AsyncDriver
+from .models import CountedLimit, counted_limits, unseen_costs
+from .observers import Observer, Observers, Resting, RunLog, Surrounding, logged, observers_of
 from .performer import failed
 from .ports import (
     Approver,
     Callback,
     ChildRun,
     ChildStep,
+    DriverState,
     LeftOpen,
     Ports,
     Price,
@@ -27,7 +28,6 @@ from .ports import (
     Shown,
 )
 from .recorder import RELEASED_AS
-from .run_log import RunLog, logged
 
 __all__ = [
     "RELEASED_AS",
@@ -36,6 +36,7 @@ __all__ = [
     "Callback",
     "ChildRun",
     "ChildStep",
+    "CountedLimit",
     "DriverState",
     "LeftOpen",
     "Observer",
@@ -50,16 +51,12 @@ __all__ = [
     "Settler",
     "Shown",
     "Surrounding",
-    "ask_key",
-    "bad_edit",
     "cancelled_inside",
-    "capability_of",
     "child_unwanted",
+    "counted_limits",
     "failed",
     "logged",
     "observers_of",
     "pending_of",
-    "question_of",
-    "unfit",
     "unseen_costs",
 ]

@@ -14,26 +14,56 @@ from asyncio import (
     Task,
     TimerHandle,
     current_task,
+    ensure_future,
     get_running_loop,
     isfuture,
+    wait,
 )
 from asyncio.tasks import _enter_task, _leave_task  # pyright: ignore[reportPrivateUsage]
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextvars import copy_context
 from time import monotonic
 from types import TracebackType
 from typing import Any, Final, TypeAlias
+from weakref import WeakSet
 
-from ..errors import GraphloopError, ToolError
+from ..errors import GraphloopError, StoreError, ToolError
+from ..events import Event
 from ..run import Run
 from ..step import ELSEWHERE
+from ..stores import Store
+from ..tools import leave
 
-__all__ = ["GRACE_S", "INSIDE", "CancelScope", "StepTimer", "cancelled_inside", "started_task"]
+__all__ = [
+    "CANCEL_AGAIN_S",
+    "GRACE_S",
+    "INSIDE",
+    "LISTENERS",
+    "CancelScope",
+    "StepTimer",
+    "cancelled_inside",
+    "end_tasks",
+    "journaled",
+    "started_task",
+]
 
 Awaiting: TypeAlias = "Task[object]"
 
 GRACE_S: Final = 2.0
 """Seconds that a caller that leaves a run waits for the store to finish an append."""
+
+CANCEL_AGAIN_S: Final = 0.5
+"""Seconds after which an effect that has not ended is cancelled again."""
+
+LEAVE_S: Final = GRACE_S + CANCEL_AGAIN_S
+"""Seconds after which a tool that ignores its cancellation is left behind.
+
+A tool with its own time limit has a shorter grace period, and ends before. Model calls and child
+runs are left behind only if the caller leaves, because child runs have to journal their ends.
+"""
+
+LISTENERS: Final[WeakSet[Task[Any]]] = WeakSet()
+"""The tasks of model calls and child runs, which deliver items before their answer."""
 
 INSIDE: Final = "cancelled from inside: it awaited something that other code cancelled"
 
@@ -79,7 +109,8 @@ class CancelScope:
 
         `loop` is the event loop of a new drive; all tasks of the drive run on this loop.
         """
-        self._loop = loop or self._loop
+        if loop is not None:
+            self._loop = loop
         self._task = task = current_task(self._loop)
         self._interrupts, self._before = 0, 0 if task is None else task.cancelling()
 
@@ -89,8 +120,9 @@ class CancelScope:
             self.enter()
 
     def __enter__(self) -> None:
-        """Begin a wait that `interrupt` can cancel, and start the turn's time limit."""
-        self._waiter = self._task
+        """Enter, begin a wait that `interrupt` can cancel, and start the turn's time limit."""
+        self._task = self._waiter = task = current_task(self._loop)
+        self._interrupts, self._before = 0, 0 if task is None else task.cancelling()
         if self._timer is not None and self.run is not None:
             self._timer.begin(self.run)
 
@@ -105,18 +137,20 @@ class CancelScope:
         Raises:
             CancelledError: the caller was cancelled, but the awaited code suppressed the error.
         """
+        waiter, self._waiter = self._waiter, None
         if self._timer is not None:
             self._timer.end()
-        waiter, interrupted, self._waiter = self._waiter, self._interrupted, None
+        if (interrupted := self._interrupted) is None:
+            if kind is None and waiter is not None and waiter.cancelling() > self._before:
+                raise CancelledError
+            return False
         others = 0 if waiter is None else waiter.cancelling() - self._before
-        if interrupted is not None:
-            self._interrupted = None
-            interrupted.uncancel()
-            self._top._interrupts = max(0, self._top._interrupts - (interrupted is self._top._task))
-            others -= 1
-        if others > 0 and kind is None:
+        self._interrupted = None
+        interrupted.uncancel()
+        self._top._interrupts = max(0, self._top._interrupts - (interrupted is self._top._task))
+        if others > 1 and kind is None:
             raise CancelledError
-        return interrupted is not None and others <= 0 and isinstance(error, CancelledError)
+        return others <= 1 and isinstance(error, CancelledError)
 
     def interrupt(self) -> None:
         """Cancel the current wait, if there is one that is not cancelled by the driver already.
@@ -168,6 +202,64 @@ class StepTimer:
             self._remaining_s -= monotonic() - self._began_at
 
 
+async def journaled(
+    store: Store,
+    place: tuple[str, int],
+    events: Sequence[Event],
+    scope: CancelScope,
+    *,
+    leaving: bool = False,
+) -> CancelledError | None:
+    """Append events to a run's journal, and finish the append even if this task is cancelled.
+
+    An abort may cancel a child run during an append, and then journals `Cancelled` after it. So the
+    append has to finish first. A caller that leaves waits at most `GRACE_S` seconds, or until it
+    cancels again; then the store may or may not have kept the events.
+
+    Args:
+        store: the store of the journal.
+        place: the run's id, and the number of the first event.
+        events: the events to append, of which the store keeps all or none.
+        scope: the driver's cancel scope, which tells whether the caller has left.
+        leaving: whether the caller is leaving the run already.
+
+    Returns:
+        The cancellation that came during the append, or None. `keep` raises it after updating the
+        run.
+
+    Raises:
+        CancelledError: this task was cancelled, and the append failed or was given up.
+        StoreError: the append failed or was given up.
+    """
+    cut: CancelledError | None = None
+    task = ensure_future(store.append(*place, *events))
+    while not task.done():
+        try:
+            await wait((task,), timeout=GRACE_S if leaving else None)
+        except CancelledError as error:
+            given_up, leaving = leaving, leaving or scope.is_left
+            cut = error
+        else:
+            given_up = not task.done()
+        if given_up:
+            task.cancel()
+            break
+    if cut is not None and (not task.done() or task.cancelled() or task.exception() is not None):
+        raise cut
+    if not task.done():
+        raise StoreError(
+            f"the store has not kept event {place[1]} of run {place[0]!r} within {GRACE_S} s, and "
+            "its driver waits no longer"
+        )
+    if task.cancelled():
+        raise StoreError(
+            f"event {place[1]} of run {place[0]!r} may not have been kept: the store was cancelled "
+            "by something that it awaited. Fix: resume the run; its journal shows what was kept."
+        )
+    task.result()
+    return cut
+
+
 def cancelled_inside(
     error: CancelledError, kind: type[GraphloopError] = ToolError
 ) -> GraphloopError:
@@ -180,6 +272,32 @@ def cancelled_inside(
     if task is not None and task.cancelling():
         raise error
     return kind(INSIDE)
+
+
+async def end_tasks(left: set[Task[None]]) -> None:
+    """Cancel tasks, and wait for their ends; only `LISTENERS` may take more than `LEAVE_S`.
+
+    If this task is cancelled meanwhile, it cancels all tasks again, and the limit holds for all of
+    them. Tasks beyond the limit are left behind.
+    """
+    cut, until = None, monotonic() + LEAVE_S
+    for task in left:
+        task.cancel()
+    while left:
+        late = {task for task in left if cut is not None or task not in LISTENERS}
+        try:
+            timeout_s = max(0.0, until - monotonic()) if late else None
+            _, left = await wait(left, timeout=timeout_s)
+        except CancelledError as error:
+            until = monotonic() + LEAVE_S if cut is None else until
+            cut, left = error, {task for task in left if not task.done()}
+            for task in left:
+                task.cancel()
+        if monotonic() >= until:
+            leave(left & late)
+            left -= late
+    if cut is not None:
+        raise cut
 
 
 class _Entered(Coroutine[Any, Any, None]):

@@ -12,12 +12,12 @@ from ..conversation import latest_answer, said_after_calls
 from ..effects import StartRun
 from ..errors import MISTAKES, ConfigError, RunBusy
 from ..events import Answering, Cancelled, ChildEnded, EffectFailed, Event, Started
+from ..questions import pending_of
 from ..run import EndReason, Run
 from ..spending import Spent
 from ..step import Step
 from ..stores import Ask
 from ..values import evolve
-from .pending import pending_of
 from .performer import Performer
 from .ports import ChildRun, ChildStep, Parked, Ports, Resumption, Shown
 

@@ -1,13 +1,14 @@
 """The driver: performs a run's effects, and steps the run with the events that answer them.
 
     until the run ends, parks or is left:
-        event = the next event, if it follows the held events without a wait (`Ahead`)
-        if there is none:
+        if no event comes before the effects in `todo`:
             journal the held events, and yield their steps
-            event = the next known event; else start the effects in `todo`, and wait
+            start the effects, yield what they show, and wait for the event that answers one
         step the run with the event, hold the step, and add its effects to `todo`
 
-An abort ends the wait, closes the effects in flight, and journals `Cancelled`.
+A step is held if the next event is known at once: one append journals both
+(docs/decisions/2026-11-23-two-commits-a-turn.md). An abort ends the wait, closes the effects in
+flight, and journals `Cancelled`.
 
 `start` and `resume` return this loop as an async generator. It yields each `Step`, model deltas and
 the steps of child runs. When the generator has ended, every effect has ended or is left behind.
@@ -20,7 +21,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import suppress
-from enum import Enum, auto
 from functools import partial
 from time import monotonic
 from typing import Any, Generic, TypeVar
@@ -29,33 +29,20 @@ from ..effects import CallModel
 from ..errors import NotDeterministic, ProviderError, StoreError
 from ..events import Cancelled, ChildEnded, Event, Queued, Resumed, Started, ToolReturned
 from ..graph import NodeGraph
+from ..questions import Pending, pending_of
 from ..run import Run
 from ..values import UserMessage, evolve
-from .ahead import Ahead
 from .cancellation import CancelScope, StepTimer
 from .children import ChildRuns
 from .in_flight import SEEN, InFlight, ObservedPerformer
 from .models import ModelCallInFlight, Models
-from .pending import Pending, pending_of
 from .performer import Performer
-from .ports import ChildRun, ChildStep, Ports, Resumption, Seen, Shown
-from .recorder import Recorder
+from .ports import ChildRun, ChildStep, DriverState, Ports, Resumption, Seen, Shown
+from .recorder import HOLDABLE, Recorder, first_events
 
 __all__ = ["AsyncDriver", "ChildStep", "DriverState", "Seen"]
 
 S = TypeVar("S")
-
-
-class DriverState(Enum):
-    """States of a driver: its run goes on, is parked, has ended, or was left unfinished.
-
-    A run is `DETACHED` (left) if its caller left or was cancelled, or its event loop was closed.
-    """
-
-    RUNNING = auto()
-    PARKED = auto()
-    ENDED = auto()
-    DETACHED = auto()
 
 
 class AsyncDriver(Generic[S]):
@@ -63,7 +50,8 @@ class AsyncDriver(Generic[S]):
 
     When the generator is exhausted, `run` has ended, was left, or is parked with effects that this
     process cannot perform. Any driver can resume a run that has not ended. `children` holds the
-    drivers of the child runs.
+    drivers of the child runs. After a delta, a reader may await `delta` in place of the generator's
+    next item: the result is the next delta, or None if the generator has to go on.
 
     Args:
         graph: the graph that the run executes.
@@ -91,12 +79,13 @@ class AsyncDriver(Generic[S]):
             ),
             scope,
             ports.stoppable or timer is not None,
+            ports.clock,
         )
+        self.delta = self._in_flight.delta
         performer.hear = self._in_flight.hear if ports.stoppable else None
-        self._ahead = Ahead(ports, performer, self._in_flight)
         self._ends_after_turn = self._was_left = self._is_stopped = self._todo_is_stale = False
         self._abort: Cancelled | None = None
-        self._shared_at, self._state = 0.0, DriverState.RUNNING
+        self._state = DriverState.RUNNING
 
     @property
     def run(self) -> Run[S] | None:
@@ -141,7 +130,7 @@ class AsyncDriver(Generic[S]):
             self._stop(Cancelled(self._ports.clock(), reason))
         elif self._abort is None and not self._ends_after_turn:
             self._ends_after_turn = True
-            self._ahead.asides.append(Cancelled(self._ports.clock(), reason, after_step=True))
+            self._tell(Cancelled(self._ports.clock(), reason, after_step=True))
 
     def _expire(self, reason: str) -> None:
         self._stop(Cancelled(self._ports.clock(), reason, timeout=True))
@@ -149,15 +138,21 @@ class AsyncDriver(Generic[S]):
     def _stop(self, cancelled: Cancelled) -> None:
         if not self._is_stopped:  # The first of `abort` and `leave` counts.
             self._abort, self._is_stopped = cancelled, True
+            self._in_flight.talk = None
             self._scope.interrupt()
 
     def queue(self, message: UserMessage, *, follow_up: bool) -> None:
         """Queue a message for the next turn or, if `follow_up`, for when the run would end."""
-        self._ahead.asides.append(Queued(self._ports.clock(), message, follow_up))
+        self._tell(Queued(self._ports.clock(), message, follow_up))
+
+    def _tell(self, aside: Event) -> None:
+        self._recorder.asides.append(aside)
+        self._in_flight.talk = None
 
     def leave(self) -> None:
         """Stop driving without cancelling the run; any driver can resume it from its journal."""
         self._was_left = self._is_stopped = True
+        self._in_flight.talk = None
         self._scope.interrupt()
 
     def start(self, started: Started) -> AsyncGenerator[Seen[S], None]:
@@ -217,8 +212,7 @@ class AsyncDriver(Generic[S]):
             if recorder.is_torn:
                 await self._read_again()
             if not recorder.is_over:
-                if not self._shared_at:  # This driver has not driven the run, which rested.
-                    await self._take(Resumed(event.at))
+                await self._take(Resumed(event.at))  # The run rested: no time has been spent.
                 await self._take(await self._final(event, unless_busy=unless_busy))
                 await self._recorder.keep()
         return recorder.latest_started
@@ -229,36 +223,31 @@ class AsyncDriver(Generic[S]):
         scope, recorder, in_flight = self._scope, self._recorder, self._in_flight
         in_flight.shared_at = monotonic()
         self.children.tried = frozenset()
-        scope.enter()
+        scope.enter(asyncio.get_running_loop())
         recorder.run_id, recorder.is_parked = run_id, False
         async with recorder:
             try:
                 await self._open(first, resumed=resumed)
                 while True:
-                    # Held events are journaled before an effect starts or a step is yielded.
-                    item: Event | None = None
-                    if recorder.held and not self._is_stopped:
-                        item = self._ahead.after(recorder.held[-1])
-                    if item is None:
+                    event = self._known()
+                    if event is None:
+                        # Held events are journaled before an effect starts or a step is yielded.
                         await recorder.keep()
                         while recorder.unseen:
                             yield recorder.unseen.pop(0)
                         if (run := recorder.run) is not None and run.node == "END":
                             break
-                        heard = await self._next()
-                        while isinstance(heard, SEEN):
-                            yield heard
-                            # While a model talks, the driver asks nothing but the model.
-                            is_told = self._is_stopped or self._ahead.asides
-                            delta = None if is_told else await in_flight.delta()
-                            heard = delta or await self._next()
-                        item = heard
-                    if item is None:
+                        item = await self._next()
+                        while isinstance(item, SEEN):
+                            yield item
+                            item = await in_flight.delta() or await self._next()
+                        event = item
+                    if event is None:
                         self._state = DriverState.DETACHED if self._was_left else DriverState.PARKED
                         # While another driver has a child run, nobody else would wake this run.
                         recorder.is_parked = not (self._was_left or self.children.busy)
                         break
-                    await self._take(item)
+                    await self._take(event)
             except (GeneratorExit, asyncio.CancelledError, NotDeterministic):
                 scope.enter_again()
                 await self._save_before_leaving()
@@ -289,10 +278,11 @@ class AsyncDriver(Generic[S]):
             await self._read_again()
             if recorder.run is not None:
                 first = [event for event in first if not isinstance(event, Started)]
-        if self._ahead.asides:
-            first = self._ahead.first(first)
+        said, recorder.asides = recorder.asides, []
         is_over = recorder.run is not None and recorder.run.node == "END"
-        heard = self._ahead.heard = [] if is_over else [*first]
+        heard = recorder.heard = (
+            [] if is_over else [*(first_events(first, said) if said else first)]
+        )
         if resumed and not (heard or self._in_flight.todo or (self._abort and not is_over)):
             await recorder.refuse_outrun()
         elif resumed:
@@ -304,6 +294,30 @@ class AsyncDriver(Generic[S]):
         if self.run is not None:
             self.know(self.run, self.children.known)
 
+    def _known(self) -> Event | None:
+        """Return the event to apply before any effect starts; None if the effects may start.
+
+        With held steps, one append journals them together with this event. It is the first event
+        of a start or resume, a message or abort from the caller, an answer that waited for these,
+        or an `EffectsStarted` for calls that must not be repeated.
+        """
+        recorder, run = self._recorder, self._recorder.latest
+        if run is None:
+            return recorder.heard.pop(0) if recorder.heard else None
+        if recorder.held and (
+            type(recorder.held[-1].event) not in HOLDABLE
+            or (self._is_stopped or run.node == "END" or run.turn.abandoned)
+        ):
+            return None
+        if recorder.heard or (recorder.asides and not self._is_stopped):
+            return recorder.pop(run)
+        if self._todo_is_stale:
+            self._todo_is_stale = False
+            self._in_flight.todo = self._performer.performable(run.pending.values(), run)
+        # `EffectsStarted` costs an append, and helps only a driver that resumes the run.
+        is_noted = self._ports.resumable and not self._is_stopped
+        return self._in_flight.begun(run) if is_noted else None
+
     async def _next(self) -> Shown | Event | None:
         """Return the next model delta, child step or event; None when the run parks or is left.
 
@@ -313,50 +327,36 @@ class AsyncDriver(Generic[S]):
         A message that was queued during an effect is applied before the answer of that effect: the
         next turn has to read the message, and the answer may be the run's last event.
         """
-        self._scope.enter()
-        if self._ahead.heard:
-            return self._ahead.pop(self._recorder.latest)
-        run, stopping = self._recorder.latest or self._recorder.latest_started, self._is_stopped
-        item: Shown | Event | None = None
-        if not stopping:
-            is_behind = self._todo_is_stale or run.turn.abandoned
-            if is_behind and (ended := await self._catch_up(run)):
+        recorder, run = self._recorder, self._recorder.latest
+        if run is not None and run.turn.abandoned and not (recorder.heard or self._is_stopped):
+            now, drop = self._ports.clock(), self._in_flight.drop
+            ended: Event | None = await self._models.end_unwanted(run, now, drop)
+            ended = ended or await self.children.end_unwanted(run, now, drop)
+            if ended is not None:
                 return ended
-            if (self._in_flight.todo or self._ahead.asides) and (event := self._ahead.next(run)):
-                return event
-            item = await self._in_flight.next(run)
-            stopping = item is None and self._is_stopped
-        if stopping:
+        if (known := self._known()) is not None:
+            return known
+        item: Shown | Event | None = None
+        if not self._is_stopped:
+            item = await self._in_flight.next(run or recorder.latest_started)
+        if item is None and self._is_stopped:
             item = await self._stopped()
-        if isinstance(item, SEEN) or not self._ahead.asides:
+        if not recorder.asides or isinstance(item, SEEN):
             return item
         if item is not None:
-            self._ahead.heard.insert(0, item)
-        return self._ahead.pop(run)
-
-    async def _catch_up(self, run: Run[S]) -> Event | None:
-        """Refill `todo` after a resume; end one abandoned effect, and return its event or None."""
-        if self._todo_is_stale:
-            self._todo_is_stale = False
-            self._in_flight.todo = self._performer.performable(run.pending.values(), run)
-        if not run.turn.abandoned:
-            return None
-        now, drop = self._ports.clock(), self._in_flight.drop
-        ended = await self._models.end_unwanted(run, now, drop)
-        return ended or await self.children.end_unwanted(run, now, drop)
+            recorder.heard.insert(0, item)
+        return recorder.pop(recorder.latest_started)
 
     async def _stopped(self) -> Event | None:
+        self._scope.enter()
         if self._abort is None:
             await self._save_before_leaving()
             return None
         await self._recorder.keep()
         # Keep finished tool results; drop an unfinished model reply, but count its cost.
-        unheard = await self._in_flight.close()
-        heard = self._ahead.heard
+        unheard, heard = await self._in_flight.close(), self._recorder.heard
         heard += [event for event in unheard if isinstance(event, ToolReturned | ChildEnded)]
-        if heard:
-            return heard.pop(0)
-        return await self._final(self._abort)
+        return heard.pop(0) if heard else await self._final(self._abort)
 
     async def _save_before_leaving(self) -> None:
         """Journal queued messages and finished effects before the driver leaves the run.
@@ -367,8 +367,9 @@ class AsyncDriver(Generic[S]):
         ended = await self._in_flight.close()
         if self._recorder.is_torn:
             return
-        known, recorder, leaving = self._ahead.drain(), self._recorder, self._scope.is_left
-        known += ended
+        recorder, leaving = self._recorder, self._scope.is_left
+        known = [*recorder.asides, *recorder.heard, *ended]
+        recorder.asides, recorder.heard = [], []
         with suppress(StoreError, ProviderError):
             while known and (run := recorder.latest) is not None and not run.ended:
                 await self._take(known.pop(0), leaving=leaving)
@@ -376,7 +377,7 @@ class AsyncDriver(Generic[S]):
                 if self._abort is not None and not leaving:
                     await self._recorder.keep(leaving=leaving)
                     await self._take(await self._final(self._abort))
-                elif revoked := self._ahead.revocation():
+                elif revoked := self._in_flight.revoked():
                     await self._take(revoked)
             await self._recorder.keep(leaving=leaving)
 

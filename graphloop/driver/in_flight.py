@@ -10,32 +10,40 @@ effect that this process cannot finish (a parked child, a pending question) ends
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from time import monotonic
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from time import monotonic, time
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, final
 from weakref import WeakSet
 
 from msgspec import Struct
 
 from ..effects import CallModel, Effect, StartRun
 from ..errors import ToolError
-from ..events import Answering
+from ..events import Answering, EffectsStarted
 from ..providers import LIVE, Live
 from ..run import Run
-from ..tools import ToolProgress, leave
-from .cancellation import GRACE_S, INSIDE, CancelScope, cancelled_inside, started_task
+from ..tools import ToolProgress
+from .cancellation import (
+    CANCEL_AGAIN_S,
+    INSIDE,
+    LISTENERS,
+    CancelScope,
+    cancelled_inside,
+    end_tasks,
+    started_task,
+)
 from .models import ModelCallInFlight
 from .performer import Performed, Performer
 from .ports import ChildStep, LeftOpen, Parked
 
-__all__ = ["SEEN", "InFlight", "Item", "ObservedPerformer", "Source"]
+__all__ = ["SEEN", "Arrivals", "InFlight", "Item", "ObservedPerformer", "Source"]
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 Item: TypeAlias = Live | ToolProgress | ChildStep | Answering | Parked
-Inbox: TypeAlias = "asyncio.Queue[Item | BaseException]"
 
 SHARE_S: Final = 0.005
 """Seconds after which a wait yields to other tasks, since sync functions and models never do."""
@@ -43,17 +51,7 @@ SHARE_S: Final = 0.005
 INBOX_MAX: Final = 256
 """Number of unread items in the inbox at which sources wait for the driver to read them."""
 
-CANCEL_AGAIN_S: Final = 0.5
-"""Seconds after which an effect that has not ended is cancelled again."""
-
-LEAVE_S: Final = GRACE_S + CANCEL_AGAIN_S
-"""Seconds after which a tool that ignores its cancellation is left behind.
-
-A tool with its own time limit has a shorter grace period, and ends before. Model calls and child
-runs are left behind only if the caller leaves, because child runs have to journal their ends.
-"""
-
-IN_FLIGHT: Final[set[asyncio.Task[Any]]] = set()
+IN_FLIGHT: Final[set[asyncio.Task[Any] | None]] = set()
 """Strong references to the tasks of all runs, since the event loop holds only weak ones.
 
 Without them, the garbage collector could destroy an unread run's tasks in any order, before the
@@ -61,10 +59,7 @@ run's driver can close them.
 """
 
 ENDED: Final[WeakSet[asyncio.Task[Any]]] = WeakSet()
-"""The tasks that a driver has told to end; like the next set, it is shared by all runs."""
-
-LISTENERS: Final[WeakSet[asyncio.Task[Any]]] = WeakSet()
-"""The tasks of model calls and child runs, which deliver items before their answer."""
+"""The tasks that a driver has told to end; all runs share this set."""
 
 SEEN: Final = (*LIVE, ToolProgress, ChildStep)
 """Types of items that the driver yields to its caller and does not journal."""
@@ -72,6 +67,29 @@ SEEN: Final = (*LIVE, ToolProgress, ChildStep)
 
 WATCHED: Final = (CallModel, StartRun)
 """Effects that produce items before their answer: model calls and child runs."""
+
+
+@final
+class Arrivals:
+    """The items that tasks have delivered and the driver has not read; a lean `asyncio.Queue`."""
+
+    __slots__ = ("_wakes", "items")
+
+    def __init__(self) -> None:
+        self.items: deque[Item | BaseException] = deque()
+        self._wakes: asyncio.Future[None] | None = None
+
+    def put(self, item: Item | BaseException) -> None:
+        """Add an item, and wake the driver if it waits."""
+        self.items.append(item)
+        if self._wakes is not None and not self._wakes.done():
+            self._wakes.set_result(None)
+
+    async def arrival(self) -> None:
+        """Wait for an item if there is none."""
+        if not self.items:
+            self._wakes = asyncio.get_running_loop().create_future()
+            await self._wakes
 
 
 class Source(Protocol):
@@ -103,8 +121,11 @@ class InFlight(Struct, Generic[S], eq=False):
         listen: starts a model call or child run, and returns its items (`Source`).
         scope: the driver's cancel scope, which encloses each wait for effects.
         stoppable: whether a caller or a time limit may stop the run during an effect.
+        clock: returns the time in seconds since the epoch, for `EffectsStarted`.
         todo: the effects that start with the next wait.
         source: the only effect in flight, if it is a model call or a child run; else None.
+        talk: the model call that alone is in flight, and has said something; None if the caller
+            has said something since.
         shared_at: the monotonic time at which the driver last let other tasks run.
     """
 
@@ -112,22 +133,25 @@ class InFlight(Struct, Generic[S], eq=False):
     _listen: Callable[[CallModel | StartRun], Source]
     _scope: CancelScope
     _stoppable: bool = False
+    _clock: Callable[[], float] = time
     todo: list[Effect] = []
     source: Source | None = None
+    talk: ModelCallInFlight[S] | None = None
     shared_at: float = 0.0
     _tasks: dict[int, asyncio.Task[None]] = {}
     # Most runs never need these two, which take two kilobytes.
-    _inbox: Inbox | None = None
+    _inbox: Arrivals | None = None
     _wanted: asyncio.Event | None = None
     _closing: bool = False
+    _noted: tuple[int, ...] = ()
     _unheard: list[Answering] = []
 
     def hear(self, report: ToolProgress) -> bool:
         """Take the report of a running tool, unless the driver is too far behind."""
-        inbox = self._inbox = self._inbox or asyncio.Queue()
-        is_room = inbox.qsize() < INBOX_MAX
+        inbox = self._inbox = self._inbox or Arrivals()
+        is_room = len(inbox.items) < INBOX_MAX
         if is_room:
-            inbox.put_nowait(report)
+            inbox.put(report)
         return is_room
 
     async def next(self, run: Run[S]) -> Live | ToolProgress | ChildStep | Answering | None:
@@ -142,21 +166,22 @@ class InFlight(Struct, Generic[S], eq=False):
         Raises:
             CancelledError: the caller was cancelled, even if a tool suppressed the cancellation.
         """
+        is_late = monotonic() - self.shared_at > SHARE_S
+        ready = None if is_late or self.todo else self._delivered()
+        if ready is not None:
+            return ready
         heard: Item | None = None
-        self._scope.run = run
+        self._scope.run, self.talk = run, None
         try:
             with self._scope:
-                if monotonic() - self.shared_at > SHARE_S:
+                if is_late:
                     await asyncio.sleep(0)
                     self.shared_at = monotonic()
-                if self.source is None:
-                    heard = await self._start_lone(run)
-                if (source := self.source) is not None:
-                    item = await source.__anext__()
-                    if not isinstance(item, SEEN):
-                        await self._end_of(source, item)
-                    heard = item
-                elif heard is None:
+                if (effect := self._lone(run)) is not None:
+                    heard = await self._performer.perform(effect, run)
+                elif (source := self.source) is not None:
+                    heard = await self._next_of_source(source)
+                else:
                     heard = await self._next_of_tasks(run)
         except LeftOpen:
             return None
@@ -168,41 +193,57 @@ class InFlight(Struct, Generic[S], eq=False):
         return None if isinstance(heard, Parked) else heard
 
     async def delta(self) -> Live | None:
-        """Return the next delta of a lone model call; None if `next` has to say what comes next.
+        """Return the next delta of a model that talks alone; None if `next` has to say what comes.
+
+        While a model talks, its reader asks nothing but the model, and awaits no other function.
 
         Raises:
             CancelledError: the caller was cancelled, as in `next`.
         """
-        call = self.source
-        if not isinstance(call, ModelCallInFlight) or call.stream is None:
+        call = self.talk
+        if call is None or call.stream is None or monotonic() - self.shared_at > SHARE_S:
             return None
-        self._scope.enter()
         with self._scope:
-            if monotonic() - self.shared_at > SHARE_S:
-                await asyncio.sleep(0)
-                self.shared_at = monotonic()
             try:
-                return call.hear(await call.stream.__anext__())
+                item = await call.stream.__anext__()
+                if (delta := call.hear(item)) is not None:
+                    return delta
             except BaseException as error:  # noqa: BLE001 - `fail` raises what is no failure
                 call.fail(error)
+        self.talk = None
         return None
 
-    async def _start_lone(self, run: Run[S]) -> Answering | None:
-        """Start the effect in `todo` if it is the only one in flight; return its answer or None.
+    def begun(self, run: Run[S]) -> EffectsStarted | None:
+        """Return the event to journal before the effects in `todo` start; None if none is risky."""
+        risky = self._performer.risky(self.todo, run)
+        self._noted = risky or self._noted
+        return EffectsStarted(self._clock(), risky) if risky else None
 
-        The answer of a task or a `source` comes later: model calls and child runs become the
-        source, and a user's function that may ignore its cancellation gets a task.
+    def revoked(self) -> EffectsStarted | None:
+        """Return an `EffectsStarted` that takes back the journaled start of effects in `todo`.
+
+        Without such effects the result is None.
         """
-        if len(self.todo) != 1 or self._tasks:
+        here = {effect.id for effect in self.todo}
+        unbegun = tuple([effect for effect in self._noted if effect in here])
+        return EffectsStarted(self._clock(), (), unbegun=unbegun) if unbegun else None
+
+    def _lone(self, run: Run[S]) -> Performed | None:
+        """Return the effect to perform in the driver's own task, if it is the only one in flight.
+
+        The answers of others come later: a model call or child run becomes the `source`, and a
+        user's function that may ignore its cancellation gets a task.
+        """
+        if len(self.todo) != 1 or self._tasks or self.source is not None:
             return None
         effect = self.todo.pop()
         if isinstance(effect, WATCHED):
             self.source = self._listen(effect)
-            return None
-        if self._stoppable and self._performer.calls_user(effect, run):
-            await self._start_alone(effect, run)
-            return None
-        return await self._performer.perform(effect, run)
+        elif self._stoppable and self._performer.calls_user(effect, run):
+            self._start_alone(effect, run)
+        else:
+            return effect
+        return None
 
     async def drop(self, effect: Effect) -> None:
         """End one of several effects, and ignore its remaining items."""
@@ -214,7 +255,7 @@ class InFlight(Struct, Generic[S], eq=False):
             # Cancel again: a task that ignored the first time may wait for its items to be read.
             task.cancel()
             await asyncio.wait((task,), timeout=CANCEL_AGAIN_S)
-        self._tasks.pop(effect.id, None)
+        IN_FLIGHT.discard(self._tasks.pop(effect.id, None))
 
     async def close(self) -> list[Answering]:
         """End all effects in flight; return the answers that `next` has not returned yet."""
@@ -230,41 +271,57 @@ class InFlight(Struct, Generic[S], eq=False):
             # A task that ignores its cancellation must not wait for its items to be read.
             self._closing = True
             try:
-                await _end({*tasks.values()})
+                await end_tasks({*tasks.values()})
             finally:
                 self._closing = False
+                IN_FLIGHT.difference_update(tasks.values())  # Some were cancelled before they ran.
         unheard, self._unheard = self._unheard, []
         # The inbox may still have answers of dropped effects.
-        answers = () if inbox is None else _answers(inbox)
-        return [*unheard, *[answer for answer in answers if answer.effect in tasks]]
+        for item in () if inbox is None else inbox.items:
+            unheard += [item] if isinstance(item, Answering) and item.effect in tasks else []
+        return unheard
 
-    async def _end_of(self, source: Source, answer: Answering | Parked) -> None:
-        """Close the source of the only effect in flight, after its answer has arrived.
+    async def _next_of_source(self, source: Source) -> Item:
+        """Return the next item of the only effect in flight; close the source after its answer.
 
-        If this task is cancelled while the source closes, `close` returns the answer.
+        Deltas that no stream shows are skipped. If this task is cancelled while the source closes,
+        `close` returns the answer; if the driver interrupts it, the answer is void.
         """
+        item = await source.__anext__()
+        is_shown = self._stoppable
+        while not is_shown and isinstance(item, LIVE):
+            item, is_shown = await source.__anext__(), monotonic() - self.shared_at > SHARE_S
+        if isinstance(item, SEEN):
+            self.talk = source if isinstance(source, ModelCallInFlight) else None
+            return item
         self.source = None
-        kept = [answer] if isinstance(answer, Answering) else []
+        kept = [item] if isinstance(item, Answering) else []
         self._unheard += kept
         await source.aclose()
         del self._unheard[len(self._unheard) - len(kept) :]
+        return item
 
     async def _next_of_tasks(self, run: Run[S]) -> Item | None:
         """Start a task for each effect in `todo`; return the first item that any task delivers."""
         todo, self.todo = self.todo, []
         if not (todo or self._tasks):
             return None
-        inbox = self._inbox = self._inbox or asyncio.Queue()
+        if self._scope.is_interrupted:
+            await asyncio.sleep(0)  # Raises here if a lone function has aborted its own run.
+        inbox = self._inbox = self._inbox or Arrivals()
         wanted = self._wanted = self._wanted or asyncio.Event()
         for effect in todo:
             task = asyncio.create_task(self._work(effect, run, inbox), name=_name(effect))
             self._add(effect, task)
-        while self._tasks:
-            if inbox.empty():
-                wanted.set()
-                item = await inbox.get()
-            else:
-                item = inbox.get_nowait()
+        while (item := self._delivered()) is None and self._tasks:
+            wanted.set()
+            await inbox.arrival()
+        return item
+
+    def _delivered(self) -> Live | ToolProgress | ChildStep | Answering | None:
+        """Return the next item that a task has delivered; None if there is none yet."""
+        while self._tasks and self._inbox is not None and self._inbox.items:
+            item = self._inbox.items.popleft()
             if isinstance(item, BaseException):
                 raise item
             if isinstance(item, SEEN):
@@ -274,42 +331,41 @@ class InFlight(Struct, Generic[S], eq=False):
                 return item
         return None
 
-    async def _start_alone(self, effect: Performed, run: Run[S]) -> None:
+    def _start_alone(self, effect: Performed, run: Run[S]) -> None:
         """Start a task that calls a user's function; return at the first await of the function."""
-        inbox = self._inbox = self._inbox or asyncio.Queue()
+        inbox = self._inbox = self._inbox or Arrivals()
         task = started_task(self._work(effect, run, inbox), _name(effect))
-        if inbox.empty():
-            self._add(effect, task)
-        else:
+        if inbox.items:
             self._tasks[effect.id] = task  # The function has returned without an await.
-        if self._scope.is_interrupted:
-            await asyncio.sleep(0)  # Raises here if the function has aborted its own run.
+        else:
+            self._add(effect, task)
 
     def _add(self, effect: Effect, task: asyncio.Task[None]) -> None:
         self._tasks[effect.id] = task
         if isinstance(effect, WATCHED):
             LISTENERS.add(task)
         IN_FLIGHT.add(task)
-        task.add_done_callback(IN_FLIGHT.discard)
 
-    async def _work(self, effect: Effect, run: Run[S], inbox: Inbox) -> None:
+    async def _work(self, effect: Effect, run: Run[S], inbox: Arrivals) -> None:
         try:
             if isinstance(effect, WATCHED):
                 await self._watch(self._listen(effect), inbox)
             else:
-                inbox.put_nowait(await self._performer.perform(effect, run))
+                inbox.put(await self._performer.perform(effect, run))
         except asyncio.CancelledError:
             if asyncio.current_task() in ENDED:
                 raise
             # Not the driver but awaited code has cancelled this task, as some time limits do.
             inside, watched = ToolError(INSIDE), isinstance(effect, WATCHED)
-            inbox.put_nowait(inside if watched else self._performer.fail(effect, inside))
+            inbox.put(inside if watched else self._performer.fail(effect, inside))
         except LeftOpen:
-            inbox.put_nowait(Parked(effect.id))
+            inbox.put(Parked(effect.id))
         except BaseException as error:  # noqa: BLE001 - raised again where the driver listens
-            inbox.put_nowait(error)
+            inbox.put(error)
+        finally:
+            IN_FLIGHT.discard(asyncio.current_task())  # A callback of the task would cost more.
 
-    async def _watch(self, source: Source, inbox: Inbox) -> None:
+    async def _watch(self, source: Source, inbox: Arrivals) -> None:
         """Put the items of a source into the inbox, up to its answer.
 
         A source waits after a child's step, or while the inbox is full, until the driver has read
@@ -319,9 +375,9 @@ class InFlight(Struct, Generic[S], eq=False):
             is_seen = True
             while is_seen:
                 item = await source.__anext__()
-                inbox.put_nowait(item)
+                inbox.put(item)
                 is_seen = isinstance(item, SEEN)
-                ahead = is_seen and (_is_step(item) or inbox.qsize() >= INBOX_MAX)
+                ahead = is_seen and (_is_step(item) or len(inbox.items) >= INBOX_MAX)
                 if ahead and not self._closing and (wanted := self._wanted) is not None:
                     wanted.clear()
                     await wanted.wait()
@@ -331,39 +387,7 @@ def _name(effect: Effect) -> str:
     return f"{type(effect).__name__} {effect.id}"
 
 
-async def _end(left: set[asyncio.Task[None]]) -> None:
-    """Cancel tasks, and wait for their ends; only `LISTENERS` may take more than `LEAVE_S`.
-
-    If this task is cancelled meanwhile, it cancels all tasks again, and the limit holds for all of
-    them. Tasks beyond the limit are left behind.
-    """
-    cut, until = None, monotonic() + LEAVE_S
-    for task in left:
-        task.cancel()
-    while left:
-        late = {task for task in left if cut is not None or task not in LISTENERS}
-        try:
-            timeout_s = max(0.0, until - monotonic()) if late else None
-            _, left = await asyncio.wait(left, timeout=timeout_s)
-        except asyncio.CancelledError as error:
-            until = monotonic() + LEAVE_S if cut is None else until
-            cut, left = error, {task for task in left if not task.done()}
-            for task in left:
-                task.cancel()
-        if monotonic() >= until:
-            leave(left & late)
-            left -= late
-    if cut is not None:
-        raise cut
-
-
 def _is_step(item: object) -> bool:
     while isinstance(item, ChildStep):
         item = item.seen
     return not isinstance(item, (*LIVE, ToolProgress))
-
-
-def _answers(inbox: Inbox) -> list[Answering]:
-    """Remove all items from an inbox, and return the answers among them."""
-    items = [inbox.get_nowait() for _ in range(inbox.qsize())]
-    return [item for item in items if isinstance(item, Answering)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from math import isfinite
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -32,13 +32,19 @@ from .cancellation import cancelled_inside
 from .performer import Performer
 from .ports import Ports
 
-__all__ = ["ModelCallInFlight", "Models", "unseen_costs"]
+__all__ = ["CountedLimit", "ModelCallInFlight", "Models", "counted_limits", "unseen_costs"]
 
 S = TypeVar("S")
+
+CountedLimit: TypeAlias = tuple[bool, str]
+"""A limit of a node: whether it is one on costs (else on tokens), and its text."""
 
 UNWANTED: Final = Failure("Unwanted", "the reply was not needed any more")
 
 NO_CHECKS: Final[tuple[CallCheck, ...]] = ()
+
+VOIDING: Final = frozenset({Restarted, Waiting})
+"""Items that say that the model starts over or has not started: what came before is void."""
 
 NOTHING_YET: Final = Reply(AssistantMessage(()), FinishReason.OTHER)
 """A placeholder for the reply of a call whose server has not reported any usage yet."""
@@ -148,7 +154,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
     reported: Reply | None = NOTHING_YET
     stream: AsyncGenerator[StreamItem, None] | None = None
     _answer: ModelReplied | EffectFailed | None = None
-    _content_seen: bool = False
+    _other_seen: bool = False
 
     async def __anext__(self) -> Live | ModelReplied | EffectFailed:
         """Return the next delta or, as the last item, the event that answers the call."""
@@ -179,7 +185,6 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
             BadReply: the item is none of these.
         """
         if type(item) is TextDelta:
-            self._content_seen = True
             self.said.append(item.text)
             return item
         if isinstance(item, Reply):
@@ -192,8 +197,8 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
             self._answer = ModelReplied(ports.clock(), asked.id, item, cost_usd, checks)
             return None
         if isinstance(item, LIVE):
-            self._content_seen = not isinstance(item, Restarted | Waiting)
-            if not self._content_seen:
+            self._other_seen = type(item) not in VOIDING
+            if not self._other_seen:
                 self.said.clear()
             return item
         label = self.effect.model
@@ -213,10 +218,11 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
         if not isinstance(error, Exception):
             raise error
         used = self.reported is not None and self.reported.usage != NOTHING_YET.usage
-        if not (used or self._content_seen):
+        content_seen = self._other_seen or bool(self.said)
+        if not (used or content_seen):
             self.reported = None
         failed = self.models.performer.fail(self.effect, error)
-        self._answer = evolve(failed, spent=self.spent, content_seen=self._content_seen)
+        self._answer = evolve(failed, spent=self.spent, content_seen=content_seen)
 
     async def aclose(self) -> None:
         """Close the stream of the reply and its connection."""
@@ -230,31 +236,43 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
         return Spent() if reply is None else Spent.on(reply.usage, self.models.price(reply))
 
 
-def unseen_costs(graph: NodeGraph[S], run: Run[S]) -> tuple[str, ...]:
+def unseen_costs(limits: Iterable[CountedLimit], run: Run[S]) -> tuple[str, ...]:
     """Return a warning for each cost or token limit that cannot count all model calls of a run.
 
     A cost limit cannot count calls without a known price. A token limit cannot count calls without
-    reported usage.
+    reported usage. `limits` are those of the run's graph (`counted_limits`).
     """
     spent, limit = run.spent, run.setup.budget
     unpriced, untold = spent.unpriced_calls, spent.unreported_calls
+    if not (unpriced or untold):
+        return ()
     bounds: list[str] = []
     if unpriced and limit.usd is not None:
         bounds.append(f"budget(usd={limit.usd:g})")
     if untold and limit.tokens is not None:
         bounds.append(f"budget(tokens={limit.tokens})")
-    for node in graph.nodes.values() if unpriced or untold else ():
-        if isinstance(node, StopCheck):
-            for part in [part for one in node.conditions for part in parts_of(one)]:
-                if unpriced and isinstance(part, CostExceeds):
-                    bounds.append(f"stop.cost_exceeds({part.usd_max:g})")
-                elif untold and isinstance(part, TotalTokensExceed):
-                    bounds.append(f"stop.total_tokens_exceed({part.tokens_max})")
-        elif untold and isinstance(node, PrepareStep) and node.compaction is not None:
-            bounds.append(f"Compaction(context_window={node.compaction.context_window})")
+    bounds += [text for is_cost, text in limits if (unpriced if is_cost else untold)]
+    if not bounds:
+        return ()
     why = "a server told no usage" if untold else "a price is not known"
     fix = "bound the run by steps or seconds" if untold else "give `prices=` or `price=`"
     if not limit.refuse_uncounted:
         fix += ", or end such a run by budget(refuse_uncounted=True)"
     said = f"cannot count all model calls: {why}. Fix: {fix}"
     return tuple([f"{bound} {said}" for bound in bounds])
+
+
+def counted_limits(graph: NodeGraph[Any]) -> tuple[CountedLimit, ...]:
+    """Return the limits of a graph's nodes on costs and tokens."""
+    found: list[CountedLimit] = []
+    for node in graph.nodes.values():
+        if isinstance(node, StopCheck):
+            for part in [part for one in node.conditions for part in parts_of(one)]:
+                if isinstance(part, CostExceeds):
+                    found.append((True, f"stop.cost_exceeds({part.usd_max:g})"))
+                elif isinstance(part, TotalTokensExceed):
+                    found.append((False, f"stop.total_tokens_exceed({part.tokens_max})"))
+        elif isinstance(node, PrepareStep) and node.compaction is not None:
+            window = node.compaction.context_window
+            found.append((False, f"Compaction(context_window={window})"))
+    return tuple(found)

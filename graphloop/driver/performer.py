@@ -29,6 +29,7 @@ from ..events import (
     ToolReturned,
 )
 from ..policy import Approval, Policy, denial, verify
+from ..questions import bad_edit, capability_of
 from ..run import Run
 from ..stores import check_callback_answer, check_state
 from ..tools import (
@@ -49,7 +50,6 @@ from ..tools import (
 )
 from ..values import ToolCall, call_key, call_place
 from .cancellation import cancelled_inside
-from .pending import bad_edit, capability_of
 from .ports import LeftOpen, Ports
 
 __all__ = ["Performed", "Performer", "failed"]

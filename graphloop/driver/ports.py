@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from enum import Enum, auto
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -26,6 +27,7 @@ __all__ = [
     "ChildPlan",
     "ChildRun",
     "ChildStep",
+    "DriverState",
     "LeftOpen",
     "Parked",
     "Ports",
@@ -48,6 +50,18 @@ Price: TypeAlias = Callable[[Reply], float | None]
 
 class LeftOpen(Exception):
     """Raised by an approver that does not decide now, so that its question stays pending."""
+
+
+class DriverState(Enum):
+    """States of a driver: its run goes on, is parked, has ended, or was left unfinished.
+
+    A run is `DETACHED` (left) if its caller left or was cancelled, or its event loop was closed.
+    """
+
+    RUNNING = auto()
+    PARKED = auto()
+    ENDED = auto()
+    DETACHED = auto()
 
 
 class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):

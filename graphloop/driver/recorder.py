@@ -14,28 +14,39 @@ store then rejects the next append, and the recorder reads the other driver's ev
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from asyncio import CancelledError
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from operator import attrgetter
 from types import TracebackType
 from typing import Any, Final, Generic, TypeVar, cast
 
 from ..effects import CallModel
 from ..errors import Fenced, IllegalEvent, ProviderError, RunBusy, StoreError, UnknownRun
-from ..events import EffectFailed, EffectsStarted, Event, Started
+from ..events import (
+    CallsChecked,
+    Decided,
+    EffectFailed,
+    EffectsStarted,
+    Event,
+    ModelReplied,
+    Queued,
+    Resumed,
+    Started,
+)
 from ..graph import NodeGraph
 from ..replay import replay_steps
 from ..run import EndReason, Run
 from ..step import Step, begin, step
 from ..stores import Ask, Leases, MemoryStore, ReleaseStatus, Store, typed_events
-from .cancellation import GRACE_S, CancelScope, cancelled_inside
+from ..values import evolve
+from .cancellation import CancelScope, cancelled_inside, journaled
 from .models import Models
 from .ports import Ports
 
-__all__ = ["RELEASED_AS", "Recorder", "journaled"]
+__all__ = ["HOLDABLE", "RELEASED_AS", "Recorder", "first_events", "not_before"]
 
 S = TypeVar("S")
 
@@ -49,6 +60,12 @@ RELEASED_AS: Final[Mapping[EndReason, ReleaseStatus]] = {
 """The status that a store keeps for a run that ended so; other ends are `done`."""
 
 
+EVENT_OF: Final = attrgetter("event")
+
+HOLDABLE: Final = frozenset({ModelReplied, CallsChecked})
+"""Event types that may be held, because a resumed run can produce such events again."""
+
+
 class Recorder(Generic[S]):
     """Applies and journals the events of one run; as a context manager, holds the run's lease.
 
@@ -60,6 +77,8 @@ class Recorder(Generic[S]):
         latest: the run after the held events too; None before the first event.
         latest_started: the same run as `latest`; raises if the run has not started.
         run_id: the id of the run, which is also the id of its journal.
+        asides: messages and aborts from the caller, which are applied before other events.
+        heard: the first events of a start or resume, and answers that wait for the `asides`.
         held: the steps whose events are not journaled yet.
         unseen: the steps whose events are journaled, but that the driver has not yielded yet.
         is_torn: whether the last append failed, so that its events may or may not be journaled.
@@ -88,6 +107,8 @@ class Recorder(Generic[S]):
         self.run: Run[S] | None = None
         self.latest: Run[S] | None = None
         self.run_id = ""
+        self.asides: list[Event] = []
+        self.heard: list[Event] = []
         self.held: list[Step[S]] = []
         self.unseen: list[Step[S]] = []
         self.is_torn = self.is_parked = False
@@ -124,6 +145,13 @@ class Recorder(Generic[S]):
             raise IllegalEvent("a driver starts with Started, or resumes a run")
         return run
 
+    def pop(self, run: Run[S]) -> Event:
+        """Remove and return the next known event, dated no earlier than the run's last event."""
+        # Messages that were queued before a resume are journaled after its `Resumed`.
+        resumes = self.heard and isinstance(self.heard[0], Resumed)
+        event = (self.heard if resumes else self.asides or self.heard).pop(0)
+        return event if event.at >= run.at else not_before(run, event)
+
     async def __aenter__(self) -> None:
         """Claim the lease of the run `run_id`, if the store has leases.
 
@@ -132,7 +160,8 @@ class Recorder(Generic[S]):
             StoreError: the store could not record the lease.
         """
         if self.held:
-            self._drop()  # An error ended the previous drive before it journaled these steps.
+            # An error ended the previous drive before it journaled these steps.
+            self.held, self.latest = [], self.run
         if self._leases is not None:
             try:
                 await self._leases.claim(self.run_id)
@@ -231,7 +260,7 @@ class Recorder(Generic[S]):
             return
         # Set before the append: no model will read a message that comes during the last append.
         self._ends = bool(refused) or held[-1].run.node == "END"
-        events = [*[step.event for step in held], *refused]
+        events: list[Event] = [*map(EVENT_OF, held), *refused]
         self.is_torn, seq, cut = True, 1 if run is None else run.seq + 1, None
         try:
             if type(store) is MemoryStore:
@@ -239,7 +268,7 @@ class Recorder(Generic[S]):
             else:
                 cut = await journaled(store, (place, seq), events, self._scope, leaving=leaving)
         except BaseException as error:
-            self._drop()
+            self.held, self.latest = [], self.run
             is_new = run is None and not self._ports.path
             unclear = isinstance(error, StoreError) and not isinstance(error, Fenced)
             if unclear and not (leaving or is_new):
@@ -257,11 +286,6 @@ class Recorder(Generic[S]):
     def set_run(self, run: Run[S]) -> None:
         """Set the run to this state, which was read from its journal."""
         self.run = self.latest = run
-
-    def _drop(self) -> None:
-        """Drop the held steps, and set `latest` back to the journaled run."""
-        self.held.clear()
-        self.latest = self.run
 
     def _interruption(self, event: EffectFailed, taken: Step[S]) -> ProviderError | None:
         """Return a model call's failure if it interrupts the run instead of ending it, else None.
@@ -328,64 +352,6 @@ def _has_leases(kind: type[Store]) -> bool:
     return issubclass(kind, Leases)
 
 
-async def journaled(
-    store: Store,
-    place: tuple[str, int],
-    events: Sequence[Event],
-    scope: CancelScope,
-    *,
-    leaving: bool = False,
-) -> CancelledError | None:
-    """Append events to a run's journal, and finish the append even if this task is cancelled.
-
-    An abort may cancel a child run during an append, and then journals `Cancelled` after it. So the
-    append has to finish first. A caller that leaves waits at most `GRACE_S` seconds, or until it
-    cancels again; then the store may or may not have kept the events.
-
-    Args:
-        store: the store of the journal.
-        place: the run's id, and the number of the first event.
-        events: the events to append, of which the store keeps all or none.
-        scope: the driver's cancel scope, which tells whether the caller has left.
-        leaving: whether the caller is leaving the run already.
-
-    Returns:
-        The cancellation that came during the append, or None. `keep` raises it after updating the
-        run.
-
-    Raises:
-        CancelledError: this task was cancelled, and the append failed or was given up.
-        StoreError: the append failed or was given up.
-    """
-    cut: CancelledError | None = None
-    task = asyncio.ensure_future(store.append(*place, *events))
-    while not task.done():
-        try:
-            await asyncio.wait((task,), timeout=GRACE_S if leaving else None)
-        except CancelledError as error:
-            given_up, leaving = leaving, leaving or scope.is_left
-            cut = error
-        else:
-            given_up = not task.done()
-        if given_up:
-            task.cancel()
-            break
-    if cut is not None and (not task.done() or task.cancelled() or task.exception() is not None):
-        raise cut
-    if not task.done():
-        raise StoreError(
-            f"the store has not kept event {place[1]} of run {place[0]!r} within {GRACE_S} s, and "
-            "its driver waits no longer"
-        )
-    if task.cancelled():
-        raise StoreError(
-            f"event {place[1]} of run {place[0]!r} may not have been kept: the store was cancelled "
-            "by something that it awaited. Fix: resume the run; its journal shows what was kept."
-        )
-    task.result()
-    return cut
-
-
 def _is_failed(run: Run[Any]) -> bool:
     return run.ended and run.ending is not None and run.ending.reason is EndReason.ERROR
 
@@ -393,3 +359,35 @@ def _is_failed(run: Run[Any]) -> bool:
 def _is_same(kept: Event, refused: Event) -> bool:
     """Whether a journaled event has the type and time of an event whose append failed."""
     return type(kept) is type(refused) and kept.at == refused.at
+
+
+def first_events(first: Iterable[Event], said: Sequence[Event]) -> Iterator[Event]:
+    """Merge messages that were queued before a start or resume into its first events.
+
+    `Started` opens a turn, so it carries the messages for that turn (`steering`). An answer may
+    open a turn too, so on a resume the messages come before the first answer.
+    """
+    rest = said
+    for event in first:
+        if isinstance(event, Started):
+            now = [each for each in rest if isinstance(each, Queued) and not each.follow_up]
+            rest = [each for each in rest if each not in now]
+            yield evolve(event, steering=tuple([each.message for each in now]))
+            continue
+        yield from rest
+        rest = ()
+        yield event
+    yield from rest
+
+
+def not_before(run: Run[Any] | None, event: Event) -> Event:
+    """Return the event with its time raised to the run's, so that journal times never decrease.
+
+    Answers and messages may be older than the `Resumed` event before them in the journal. A
+    decision keeps its original time in `given_at`.
+    """
+    if run is None or event.at >= run.at:
+        return event
+    if isinstance(event, Decided) and event.given_at is None:
+        return evolve(event, at=run.at, given_at=event.at)
+    return evolve(event, at=run.at)

@@ -1,7 +1,8 @@
 """Stream parts: the values that a caller receives during a run.
 
 Owns the parts, and the conversion of a run's steps into parts. It performs and stores nothing.
-Start with `kinds.py`, which defines the parts; `parts.py` makes them.
+Start with `kinds.py`, which defines the parts; `parts.py` makes them, and `objects.py` adds partial
+answers.
 """
 
 from .kinds import (
@@ -18,7 +19,7 @@ from .kinds import (
     ToolState,
     Warned,
 )
-from .objects import ObjectView
+from .objects import ObjectView, RunView
 from .parts import PartView
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Part",
     "PartView",
     "RunStart",
+    "RunView",
     "StepRetry",
     "StepStart",
     "SubAgent",

@@ -1,20 +1,27 @@
 """objects: snapshots of a run's final answer, an object that grows while the model writes it.
 
-A view like `PartView`, which reads the parts of the run's own model. Snapshots are not validated:
-only the complete answer is checked against the schema.
+`ObjectView` reads the parts of the run's own model. Snapshots are not validated: only the complete
+answer is checked against the schema. `RunView` returns all parts of a run, snapshots included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final, final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Generic, TypeVar, final
 
 from pydantic_core import from_json
 
-from ..providers import TextDelta, ToolCallDelta
-from .kinds import ObjectDelta, Part, StepFinish, StepRetry, StepStart
+from ..graph import NodeGraph
+from ..providers import LIVE, Live, TextDelta, ToolCallDelta
+from ..run import Run
+from ..step import Step
+from ..tools import ToolProgress
+from .kinds import ChildSeen, ObjectDelta, Part, StepFinish, StepRetry, StepStart
+from .parts import PartView
 
-__all__ = ["ObjectView", "PartialObjects", "partial"]
+__all__ = ["ObjectView", "PartialObjects", "RunView", "partial"]
+
+S = TypeVar("S")
 
 GROWTH: Final = 64
 """A text is parsed again once it has grown by this fraction of its length (1/64)."""
@@ -68,6 +75,53 @@ class ObjectView:
         shown = None if value is None else self._unwrap(value)
         if shown is not None:
             yield ObjectDelta(shown)
+
+
+@final
+class RunView(Generic[S]):
+    """Turns all that a driver yields for one run into parts.
+
+    Args:
+        graph: the run's graph.
+        found: the run before its first step that the view sees; None for a new run.
+        objects: adds snapshots of the growing answer; None for a run whose answer is text.
+
+    Attributes:
+        is_plain: whether each text delta of the present model call is a part, and the only one.
+    """
+
+    def __init__(
+        self, graph: NodeGraph[S], found: Run[S] | None, objects: ObjectView | None
+    ) -> None:
+        self._view = PartView(graph, found)
+        self._objects = objects
+        # A run that is resumed during a reply gives deltas before its first step.
+        self._run = found
+        self._talks: bool | None = None
+        self.is_plain = False
+
+    def resumed(self, run: Run[S]) -> Sequence[Part]:
+        """Return the parts for a run that is resumed, and for the calls that now start."""
+        return self._view.resumed(run)
+
+    def see(self, seen: Step[S] | Live | ToolProgress | ChildSeen) -> Sequence[Part]:
+        """Return the parts for a step, a delta of the run's own model, a report, or a child."""
+        view = self._view
+        if isinstance(seen, Step):
+            self._run, self._talks, self.is_plain = seen.run, None, False
+            parts = view.see(seen)
+        elif isinstance(seen, LIVE):
+            if self._talks is None:
+                self._talks = self._run is not None and view.shows_deltas(self._run)
+                self.is_plain = self._talks and self._objects is None and not view.withholds
+            parts = view.live(seen) if self._talks else ()
+        elif isinstance(seen, ToolProgress):
+            parts = view.live(seen)
+        else:
+            return [*view.see_child(seen.key, seen.agent, seen.graph, seen.seen)]
+        if self._objects is not None:
+            return [one for part in parts for one in (part, *self._objects.see(part))]
+        return parts
 
 
 def partial(text: str) -> object | None:

@@ -15,9 +15,9 @@ from graphloop import Approval, ModelPrice, RunResult, budget
 from graphloop.agent.agent import Agent
 from graphloop.agent.graph import Graph
 from graphloop.cli.target import Target, load_target
-from graphloop.driver.pending import Pending
 from graphloop.proofs.bounds import bound
 from graphloop.proofs.call_bounds import Bound
+from graphloop.questions.pending import Pending
 from graphloop.testing import ScriptedModel
 from graphloop.topology import registry
 from graphloop.topology.loaded import Topology, load

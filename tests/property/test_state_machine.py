@@ -24,10 +24,10 @@ from graphloop import Agent, EndReason, RunResult, RunStream, Tool, ToolContext
 from graphloop.agent.answers import RESULT, Answers
 from graphloop.agent.options import ToolInput
 from graphloop.agent.sub_agents import AgentTool
-from graphloop.driver.pending import Pending, ask_key
 from graphloop.effects import AskHuman, CallTool, StartRun
 from graphloop.events import Cancelled, ChildEnded, Decided, Event, Queued, Started, ToolReturned
 from graphloop.policy.approvals import Approval
+from graphloop.questions.pending import Pending, ask_key
 from graphloop.replay import replay, replay_steps
 from graphloop.run import Run, Spent
 from graphloop.stores.memory import MemoryStore

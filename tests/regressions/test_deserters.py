@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from graphloop import Agent, EndReason, RunResult, RunStream, Tool, ToolContext, allow, ask
-from graphloop.driver import in_flight
+from graphloop.driver import cancellation
 from graphloop.events import ToolReturned
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
@@ -29,7 +29,7 @@ DEADLINE_S = 5.0
 def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave behind soon: no test waits for a time, but this one is waited for."""
     monkeypatch.setattr(execution, "GRACE_S", 0.02)
-    monkeypatch.setattr(in_flight, "LEAVE_S", 0.05)
+    monkeypatch.setattr(cancellation, "LEAVE_S", 0.05)
 
 
 class Deserter:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from graphloop import Agent
-from graphloop.driver import in_flight, recorder
+from graphloop.driver import cancellation
 from graphloop.events import Cancelled, Event
 from graphloop.stores.memory import MemoryStore
 from tests.agent_tree import Ledger, Plans, batch, tree
@@ -87,7 +87,7 @@ async def test_a_caller_who_cancels_once_leaves_nothing_behind(
     below: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a time limit around a run does."""
-    monkeypatch.setattr(recorder, "GRACE_S", 0.01)
+    monkeypatch.setattr(cancellation, "GRACE_S", 0.01)
 
     agent, store = world(BELOW[below])
     running = asyncio.create_task(agent.generate("go"))
@@ -107,8 +107,8 @@ async def test_a_caller_who_cancels_again_waits_no_longer(
     below: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever presses Ctrl-C twice means it; what was begun is given up, not left to run."""
-    monkeypatch.setattr(recorder, "GRACE_S", EVER_S)
-    monkeypatch.setattr(in_flight, "LEAVE_S", EVER_S)
+    monkeypatch.setattr(cancellation, "GRACE_S", EVER_S)
+    monkeypatch.setattr(cancellation, "LEAVE_S", EVER_S)
 
     agent, store = world(BELOW[below])
     running = asyncio.create_task(agent.generate("go"))
@@ -126,7 +126,7 @@ def test_a_stop_waits_for_the_store_until_its_caller_goes_away(
     below: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run that is stopped says so in all its journals; who cancels is in a hurry."""
-    monkeypatch.setattr(recorder, "GRACE_S", 0.01)
+    monkeypatch.setattr(cancellation, "GRACE_S", 0.01)
 
     async def scenario(*, cancels: bool) -> tuple[bool, list[str], list[type[Event]]]:
         agent, store = world(BELOW[below])

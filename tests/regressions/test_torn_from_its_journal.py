@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from graphloop import Agent, EndReason, RunResult
-from graphloop.driver import recorder
+from graphloop.driver import cancellation
 from graphloop.errors import RunFailed
 from graphloop.events import Event
 from graphloop.parts.kinds import Part
@@ -102,7 +102,7 @@ def test_whoever_goes_on_reads_first_what_the_store_has_kept(
     plans: Plans, keeps: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At each event of the run and of its child; no part is missing, and none comes twice."""
-    monkeypatch.setattr(recorder, "GRACE_S", 0.01)
+    monkeypatch.setattr(cancellation, "GRACE_S", 0.01)
     parts, journals = asyncio.run(whole(plans))
     places = [(run, at) for run, events in journals.items() for at in range(1, len(events) + 1)]
 
@@ -122,7 +122,7 @@ def test_whoever_aborts_reads_first_what_the_store_has_kept(
     keeps: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A child is ended where its journal stands, however it was torn from that."""
-    monkeypatch.setattr(recorder, "GRACE_S", 0.01)
+    monkeypatch.setattr(cancellation, "GRACE_S", 0.01)
     _, journals = asyncio.run(whole(DEEP))
 
     for at in range(1, len(journals["r/c0.0"]) + 1):
@@ -136,7 +136,7 @@ def test_a_run_that_may_not_have_heard_its_caller_was_left(
     keeps: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody knows what to go on with: it is told so, and the journal can be taken up."""
-    monkeypatch.setattr(recorder, "GRACE_S", 0.01)
+    monkeypatch.setattr(cancellation, "GRACE_S", 0.01)
     _, journals = asyncio.run(whole(TOP))
     places = [at for at, name in enumerate(journals["r"], 1) if name in NOBODY_GOES_ON]
 

@@ -13,9 +13,9 @@ from collections.abc import AsyncGenerator
 from functools import partial
 from pathlib import Path
 
-from graphloop.driver.pending import Pending
 from graphloop.policy.approvals import Approval
 from graphloop.providers.base import StreamItem
+from graphloop.questions.pending import Pending
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.values import ModelRequest, UserMessage
 from tests.generator_nodes import Programme, as_generator

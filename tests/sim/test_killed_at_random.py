@@ -22,9 +22,9 @@ from typing import TypeAlias
 
 import pytest
 
-from graphloop.driver.pending import ask_key
 from graphloop.effects import AskHuman, CallTool, Effect
 from graphloop.events import Decided, Event, ToolReturned
+from graphloop.questions.pending import ask_key
 from graphloop.replay import replay, replay_steps
 from graphloop.run import EndReason, Run
 from graphloop.stores.base import Store

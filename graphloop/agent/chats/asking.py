@@ -12,9 +12,9 @@ from typing import Any, Final, TypeAlias, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...driver import Pending
 from ...errors import ConfigError, IllegalEvent, StoreError
 from ...events import Setup
+from ...questions import Pending
 from ...rules import Monitor, Rules, TemporalRule
 from ...run import History
 from ...spending import Budget, ChatSoFar

@@ -11,12 +11,12 @@ from graphloop import Agent, Approval, EndReason, RunResult, Tool, decline, tool
 from graphloop.agent.answers import Answers
 from graphloop.agent.conversation_answers import ConversationAnswers, conversation_digest
 from graphloop.agent.inputs import MessageInput, messages_of
-from graphloop.driver.pending import capability_of
 from graphloop.effects import AskHuman, CallTool
 from graphloop.errors import ConfigError, StoreError
 from graphloop.media import Inline, MediaPart, Url
 from graphloop.policy.approvals import issue
 from graphloop.providers.script import Entry
+from graphloop.questions.pending import capability_of
 from graphloop.run import evolve
 from graphloop.stores.base import Store
 from graphloop.stores.jsonl import JsonlStore

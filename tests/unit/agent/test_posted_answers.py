@@ -6,11 +6,11 @@ import pytest
 
 from graphloop import Approval, Tool, approve, decline
 from graphloop.agent.answers import Answers
-from graphloop.driver.pending import capability_of
 from graphloop.effects import AskHuman, CallTool, Effect
 from graphloop.errors import ConfigError, StoreError
 from graphloop.events import Decided, Event
 from graphloop.policy.approvals import issue
+from graphloop.questions.pending import capability_of
 from graphloop.run import Run, evolve
 from graphloop.tools.outcome import ToolOutcome, ToolReturn
 from graphloop.tools.toolbox import Toolbox

@@ -11,7 +11,7 @@ from graphloop import Agent, EndReason, FinishReason, Graph, Pending, RunResult,
 from graphloop.agent.conversation_answers import conversation_digest
 from graphloop.agent.hooks import inform
 from graphloop.agent.result import shortfalls
-from graphloop.driver import unseen_costs
+from graphloop.driver import counted_limits, unseen_costs
 from graphloop.effects import AskHuman, CallTool, Effect
 from graphloop.limits import stop
 from graphloop.limits.stop import StopCondition
@@ -82,7 +82,7 @@ def test_a_bound_on_the_cost_tells_what_it_could_not_see(
     nodes = Standard(stop=StopCheck(conditions=conditions))
     run = evolve(DONE, spent=Spent(3, 0, Usage(), 0.5, unpriced))
 
-    found = unseen_costs(Graph("agent", nodes.prepare, standard_edges(nodes)), run)
+    found = unseen_costs(counted_limits(Graph("agent", nodes.prepare, standard_edges(nodes))), run)
 
     assert warnings == len(found)
     assert all(one.startswith("stop.cost_exceeds(1.5) cannot count all") for one in found)
@@ -94,7 +94,9 @@ def test_a_warning_does_not_advise_what_the_run_has_already(refused: bool) -> No
     setup = evolve(DONE.setup, budget=limit)
     run = evolve(DONE, setup=setup, spent=Spent(1, unreported_calls=1))
 
-    (found,) = unseen_costs(Graph("agent", nodes.prepare, standard_edges(nodes)), run)
+    (found,) = unseen_costs(
+        counted_limits(Graph("agent", nodes.prepare, standard_edges(nodes))), run
+    )
 
     assert ("refuse_uncounted=True" in found) is not refused
     assert found.startswith("budget(tokens=9) cannot count all model calls: a server told no usage")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from graphloop import Agent, EndReason, RunResult, Tool, ToolError
-from graphloop.driver import recorder
-from graphloop.driver.cancellation import CancelScope
+from graphloop.driver import cancellation
+from graphloop.driver.cancellation import CancelScope, journaled
 from graphloop.driver.children import ChildDriver, ChildRuns, child_ended
 from graphloop.driver.driver import AsyncDriver
 from graphloop.driver.in_flight import Item
@@ -22,7 +22,6 @@ from graphloop.driver.ports import (
     Ports,
     Resumption,
 )
-from graphloop.driver.recorder import journaled
 from graphloop.effects import StartRun
 from graphloop.errors import StoreError
 from graphloop.events import Cancelled, ChildEnded, EffectFailed, Event, Failure, Started
@@ -274,7 +273,7 @@ def test_the_run_at_the_top_can_be_cancelled_while_it_journals() -> None:
 
 def test_a_store_that_hangs_is_waited_for_a_while_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever cancels once, as a time limit does, gets away too; what was kept, nobody knows."""
-    monkeypatch.setattr(recorder, "GRACE_S", 0.01)
+    monkeypatch.setattr(cancellation, "GRACE_S", 0.01)
 
     async def scenario() -> tuple[bool, list[int]]:
         store = Gate()
@@ -303,7 +302,7 @@ def test_a_leaving_driver_waits_a_while_only_for_its_last_event(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nobody cancels them a second time: the store is told apart from one that has refused."""
-    monkeypatch.setattr(recorder, "GRACE_S", 0.01)
+    monkeypatch.setattr(cancellation, "GRACE_S", 0.01)
 
     async def going() -> None:
         await journaled(Gate(), ("r", 7), (Cancelled(0.0),), CancelScope(), leaving=True)

@@ -9,7 +9,6 @@ import pytest
 
 from graphloop import Approval, Tool, ToolContext, allow, ask, deny
 from graphloop.driver.models import Models
-from graphloop.driver.pending import capability_of
 from graphloop.driver.performer import Performer
 from graphloop.driver.ports import Approver, Callback, Ports
 from graphloop.effects import (
@@ -39,6 +38,7 @@ from graphloop.events import (
     ToolReturned,
 )
 from graphloop.policy.approvals import issue
+from graphloop.questions.pending import capability_of
 from graphloop.run import Ending, EndReason, Run
 from graphloop.stores.memory import MemoryStore
 from graphloop.tools.outcome import ToolOutcome

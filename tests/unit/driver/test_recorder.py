@@ -9,13 +9,12 @@ from itertools import count
 import pytest
 
 from graphloop import Agent
-from graphloop.driver import recorder as recording
-from graphloop.driver.ahead import first_events, not_before
+from graphloop.driver import cancellation
 from graphloop.driver.cancellation import CancelScope
 from graphloop.driver.models import Models
 from graphloop.driver.performer import Performer
 from graphloop.driver.ports import Ports
-from graphloop.driver.recorder import Recorder
+from graphloop.driver.recorder import Recorder, first_events, not_before
 from graphloop.errors import Fenced, IllegalEvent, RunBusy, StoreError
 from graphloop.events import (
     Cancelled,
@@ -153,7 +152,7 @@ def test_a_cancellation_while_an_event_is_kept_comes_with_the_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The run is at one with its journal, and the cancellation is not lost."""
-    monkeypatch.setattr(recording, "GRACE_S", 60.0)
+    monkeypatch.setattr(cancellation, "GRACE_S", 60.0)
 
     class Slow(Refusing):
         """Keeps everything, once it is let."""

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from graphloop.driver.pending import Pending, ask_key, bad_edit, capability_of, pending_of, unfit
 from graphloop.effects import IN_WORDS, AskHuman, CallTool, Effect, StartRun
 from graphloop.errors import ConfigError
 from graphloop.nodes.approve import EDITED
 from graphloop.policy.approvals import Approval, issue, verify
+from graphloop.questions.pending import Pending, ask_key, bad_edit, capability_of, pending_of, unfit
 from graphloop.run import Run, evolve
 from graphloop.stores.base import Ask
 from graphloop.tools.tool import tool

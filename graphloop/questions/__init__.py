@@ -1,0 +1,18 @@
+"""Questions: the calls for which a run waits, because a person or the caller answers them.
+
+Owns `Pending`, which shows such a call, and the check of arguments that a person has edited.
+Refuses an edit that does not fit the call's parameters. Answers themselves belong to `policy`.
+Start with `pending.py`.
+"""
+
+from .pending import Pending, ask_key, bad_edit, capability_of, pending_of, question_of, unfit
+
+__all__ = [
+    "Pending",
+    "ask_key",
+    "bad_edit",
+    "capability_of",
+    "pending_of",
+    "question_of",
+    "unfit",
+]

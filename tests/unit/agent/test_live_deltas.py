@@ -1,0 +1,189 @@
+"""Deltas as they come: a reader that is alone asks the model itself, and gives up no promise."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import final
+
+import pytest
+
+from graphloop import Agent, EndReason, RunStream
+from graphloop.driver import in_flight
+from graphloop.errors import RunFailed
+from graphloop.parts import ErrorPart, Finish, Part
+from graphloop.providers.base import Delta, ReasoningDelta, TextDelta
+from graphloop.providers.script import Entry
+from graphloop.testing import ScriptedModel
+from graphloop.values import ModelRequest, Reply, UserMessage
+from tests.strategies import reply
+
+DEADLINE_S = 5.0
+WORDS = ("one", "two", "three", "four")
+
+
+@final
+class Talker:
+    """A model that says each word when it is let, and then replies.
+
+    Args:
+        deaf: whether the model ignores its cancellation, and talks on.
+    """
+
+    label = "talker"
+
+    def __init__(self, *, deaf: bool = False) -> None:
+        self.waits, self.goes = asyncio.Event(), asyncio.Event()
+        self.requests: list[ModelRequest] = []
+        self.ended = 0
+        self._deaf = deaf
+
+    def session(self) -> Talker:
+        """Return the model itself."""
+        return self
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Delta | Reply, None]:
+        """Say two words at once, and the others when the test lets them out."""
+        self.requests.append(request)
+        try:
+            yield TextDelta(WORDS[0])
+            yield TextDelta(WORDS[1])
+            self.waits.set()
+            try:
+                await self.goes.wait()
+            except asyncio.CancelledError:
+                if not self._deaf:
+                    raise
+            yield ReasoningDelta("hm")
+            yield TextDelta(WORDS[2])
+            yield TextDelta(WORDS[3])
+            yield reply("".join(WORDS))
+        finally:
+            self.ended += 1
+
+    async def aclose(self) -> None:
+        """Close nothing."""
+
+
+async def read(stream: RunStream) -> list[Part]:
+    """Return all parts."""
+    return [part async for part in stream.full_stream]
+
+
+def texts(parts: list[Part]) -> list[str]:
+    """Return the text of each delta."""
+    return [part.text for part in parts if isinstance(part, TextDelta)]
+
+
+async def test_several_readers_get_every_delta_once() -> None:
+    """Whoever asks the model, its words are for all."""
+    model = Talker()
+    stream = Agent(model).stream("go")
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+        readers = [group.create_task(read(stream)) for _ in range(3)]
+        await model.waits.wait()
+        late = group.create_task(read(stream))
+        model.goes.set()
+
+    for one in (*readers, late):
+        assert list(WORDS) == texts(one.result())
+        assert 1 == sum(isinstance(part, ReasoningDelta) for part in one.result())
+        assert isinstance(one.result()[-1], Finish)
+
+
+async def test_a_reader_that_is_cancelled_while_the_model_is_silent_ends_the_stream() -> None:
+    """The model's line is closed, and the others hear why nothing more comes."""
+    model = Talker()
+    stream = Agent(model).stream("go")
+    async with asyncio.timeout(DEADLINE_S):
+        reader = asyncio.create_task(read(stream))
+        await model.waits.wait()
+        reader.cancel()
+        await asyncio.wait([reader])
+        parts = await read(stream)
+        with pytest.raises(RunFailed):
+            await stream.result()
+
+    assert reader.cancelled()
+    assert isinstance(parts[-1], ErrorPart)
+    assert 1 == model.ended
+
+
+async def test_a_deaf_model_does_not_keep_its_reader_from_being_cancelled() -> None:
+    """It goes on with its words, but the reader was told to stop."""
+    model = Talker(deaf=True)
+    stream = Agent(model).stream("go")
+    async with asyncio.timeout(DEADLINE_S):
+        reader = asyncio.create_task(read(stream))
+        await model.waits.wait()
+        reader.cancel()
+        await asyncio.wait([reader])
+
+    assert reader.cancelled()
+    assert stream.failed
+
+
+@pytest.mark.parametrize("told", ["abort", "abort after the step", "steer"])
+async def test_a_caller_is_heard_while_the_model_talks(told: str) -> None:
+    """The reader leaves the model to the driver, which knows what to do."""
+    model = Talker()
+    stream = Agent(model).stream("go")
+    async with asyncio.timeout(DEADLINE_S):
+        reader = asyncio.create_task(read(stream))
+        await model.waits.wait()
+        if told == "steer":
+            stream.steer("Say it again.")
+        else:
+            stream.abort("enough", after_step=told != "abort")
+        model.goes.set()
+        parts = await reader
+        result = await stream.result()
+
+    assert ["one", "two"] == texts(parts)[:2]
+    assert (EndReason.ABORTED if told == "abort" else EndReason.COMPLETED) is result.end_reason
+    assert ("onetwo" if told == "abort" else "") == result.partial_text
+    asked = [one for request in model.requests for one in request.messages]
+    said = [one for one in asked if isinstance(one, UserMessage) and one.origin == "steering"]
+    assert (1 if told == "steer" else 0) == len(said) == len(model.requests) - 1
+
+
+async def test_a_reader_may_change_its_task_between_two_deltas() -> None:
+    """An abort interrupts the task that waits, and no other."""
+    model = Talker()
+    stream = Agent(model).stream("go")
+    parts = aiter(stream.full_stream)
+    async with asyncio.timeout(DEADLINE_S):
+        seen = [await anext(parts), await anext(parts), await anext(parts), await anext(parts)]
+        other = asyncio.create_task(_rest(parts))
+        await model.waits.wait()
+        stream.abort("enough")
+        seen += await other
+        result = await stream.result()
+
+    assert ["one", "two"] == texts(seen)
+    assert EndReason.ABORTED is result.end_reason
+    assert "onetwo" == result.partial_text
+
+
+async def test_other_tasks_have_their_turn_beside_deltas_that_no_stream_shows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A model may talk for long without waiting, also to a caller who waits for the result."""
+    monkeypatch.setattr(in_flight, "SHARE_S", -1.0)  # As if every delta had taken long.
+    ticks, loop = 0, asyncio.get_running_loop()
+
+    def tick() -> None:
+        nonlocal ticks
+        ticks += 1
+        loop.call_soon(tick)
+
+    loop.call_soon(tick)
+    words: Entry = {"text": "a b c d e", "deltas": ["a ", "b ", "c ", "d ", "e"]}
+    result = await Agent(ScriptedModel([words])).generate("go")
+
+    assert "a b c d e" == result.text
+    assert ticks >= 3
+
+
+async def _rest(parts: AsyncIterator[Part]) -> list[Part]:
+    return [part async for part in parts]
