@@ -230,8 +230,7 @@ class Turn(Struct, frozen=True, gc=False):
         if not digits.isdecimal():
             return None
         place = int(digits)
-        is_it = place < len(self.calls) and key == call_key(self.number, place)
-        return place if is_it else None
+        return place if place < len(self.calls) and key == call_key(self.number, place) else None
 
     def has_call(self, key: str) -> bool:
         """Whether the key belongs to a call of this turn."""
