@@ -50,6 +50,8 @@ T = TypeVar("T")
 
 BLOCK = 32
 
+_new = object.__new__
+
 
 @final
 class History(Sequence[T], Generic[T]):
@@ -78,8 +80,10 @@ class History(Sequence[T], Generic[T]):
             more = History(tail)
             blocks = blocks.append(*more._blocks or ()) if blocks else more._blocks
             tail = more._tail
-        longer: History[T] = object.__new__(type(self))
-        longer._blocks, longer._tail, longer._size = blocks, tail, self._size + len(items)
+        longer: History[T] = _new(History)
+        longer._blocks = blocks
+        longer._tail = tail
+        longer._size = self._size + len(items)
         return longer
 
     def starts_with(self, older: History[T]) -> bool:

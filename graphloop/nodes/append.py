@@ -82,9 +82,7 @@ class Append(FrozenFields):
         turn, reply = run.turn, run.turn.reply
         if reply is None or turn.dropped:
             return self._nothing(run)
-        results = tuple([one for one in turn.results if one is not None])
-        if len(results) < len(turn.calls):
-            results = _paired(turn, reply)
+        results = _paired(turn, reply)
         ending = turn.tools.ending
         answer = _handed_off(ending, results) if ending else ()
         kept = (
@@ -92,10 +90,7 @@ class Append(FrozenFields):
         )
         new = _new(turn, results, kept) if turn.number < 0 else kept
         step = () if turn.number < 0 else (step_result(turn, reply, results, kept),)
-        counters, record = run.counters, run.record
-        failed = [one for one in results if one.status != "ok"]
-        if failed or counters.tool_errors or counters.denials:
-            counters = _guarded(counters, results)
+        counters, record = _guarded(run.counters, results), run.record
         if tokens := reply.usage.total_tokens:
             counters = evolve(counters, measured=Measured(len(run.messages) + 1, tokens))
         run = evolve(
@@ -174,6 +169,8 @@ def _over(ending: Ending) -> Final | Aborted:
 
 def _paired(turn: Turn, reply: Reply) -> tuple[ToolResult, ...]:
     """Return one result for each call; the result of a call that did not run states the reason."""
+    if len(turn.results) == len(turn.calls) and None not in turn.results:
+        return turn.results  # type: ignore[return-value]  # None of them is None.
     # The kernel has stored results for all calls that may have run; the others did not run.
     content = NOT_RUN.get(reply.finish_reason, CANCELLED)
     results: list[ToolResult] = []
@@ -232,6 +229,12 @@ def step_result(
 
 def _guarded(counters: Counters, results: tuple[ToolResult, ...]) -> Counters:
     """Return the counters after a turn: failed turns of each tool, and all-denied turns."""
+    if not counters.tool_errors and not counters.denials:
+        for result in results:
+            if result.status != "ok":
+                break
+        else:
+            return counters  # No count is above 0, and none begins.
     tool_errors = _errors(counters.tool_errors, results)
     return evolve(counters, tool_errors=tool_errors, denials=_denials(counters.denials, results))
 

@@ -115,20 +115,20 @@ class Execute(FrozenFields):
 
     def _all_at_once(self, run: Run[S]) -> tuple[CallTool, ...]:
         """Return the effects of all calls if all may start now; empty if any call must wait."""
-        turn, calls, effect_id = run.turn, run.turn.calls, run.next_effect
+        turn = run.turn
+        calls, verdicts, unbound = turn.calls, turn.verdicts, turn.tools.unbound
         if turn.results or run.pending or run.setup.budget.tool_calls is not None:
             return ()
-        if not len(calls) == len(turn.verdicts) <= self.concurrency:
+        if not len(calls) == len(verdicts) <= self.concurrency:
             return ()
         effects: list[CallTool] = []
-        unbound = turn.tools.unbound
         for place, call in enumerate(calls):
-            verdict = turn.verdicts[place]
+            verdict = verdicts[place]
             if verdict is None or verdict.kind != "run" or verdict.arguments:
                 return ()
             if call.name not in unbound:
                 return ()
-            effects.append(CallTool(effect_id + place, call_key(turn.number, place), call))
+            effects.append(CallTool(run.next_effect + place, call_key(turn.number, place), call))
         return tuple(effects)
 
     def on(
@@ -137,7 +137,7 @@ class Execute(FrozenFields):
         """Store the result of a call, and request the next calls."""
         turn = run.turn
         if type(event) is ToolReturned and event.status != "unknown":
-            assert isinstance(answered, CallTool), "the kernel has looked"
+            assert type(answered) is CallTool, "the kernel has looked"
             call = answered.call
             told, status = event.content, event.status
             result = ToolResult(answered.key, call.id, call.name, told, status, event.data)
