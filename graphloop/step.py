@@ -91,7 +91,7 @@ ANSWERING: Final = frozenset({*ANSWERS.values(), EffectFailed})
 """The event types of `Answering`; a look at the type is much faster than `isinstance`."""
 
 
-class Step(Struct, Generic[S], frozen=True):
+class Step(Struct, Generic[S], frozen=True, gc=False):
     """The result of applying one event: the event, the run after the event, and the new effects."""
 
     event: Event
