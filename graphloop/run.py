@@ -67,10 +67,12 @@ class History(Sequence[T], Generic[T]):
 
     def __init__(self, items: Iterable[T] = ()) -> None:
         every = tuple(items)
-        full = [every[end - BLOCK : end] for end in range(BLOCK, len(every) + 1, BLOCK)]
-        self._blocks: History[tuple[T, ...]] | None = History(full) if full else None
-        self._tail: tuple[T, ...] = every[len(full) * BLOCK :]
+        self._blocks: History[tuple[T, ...]] | None = None
+        self._tail: tuple[T, ...] = every
         self._size = len(every)
+        if len(every) >= BLOCK:
+            full = [every[end - BLOCK : end] for end in range(BLOCK, len(every) + 1, BLOCK)]
+            self._blocks, self._tail = History(full), every[len(full) * BLOCK :]
 
     def append(self, *items: T) -> History[T]:
         """Return a history with `items` added at its end; this history stays unchanged."""

@@ -146,9 +146,9 @@ class Execute(FrozenFields):
             if not isinstance(reaction, ToolResult):
                 return reaction
             result = reaction
-        place = call_place(result.key)
-        results = (*turn.results[:place], result, *turn.results[place + 1 :])
-        return self._issue(run, results, turn.waiting)
+        results = [*turn.results]
+        results[call_place(result.key)] = result
+        return self._issue(run, tuple(results), turn.waiting)
 
     def _unusual(
         self, run: Run[S], event: Event, answered: Effect | None
